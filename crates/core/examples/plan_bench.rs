@@ -5,24 +5,24 @@
 
 use std::time::Instant;
 
-use max_team_core::plan::{Bounds, Draft, Graph, Task, forecast};
+use max_team_core::plan::{Draft, Graph, PlanBounds, TaskDraft, forecast};
 
 /// Runs, of which the fastest counts.
 const RUNS: usize = 10;
 
 /// Tasks that each build on `fan` others, a hundred to a wave.
 fn plan(tasks: usize, fan: usize) -> Draft {
-    let task = |at: usize| Task {
+    let task = |at: usize| TaskDraft {
         id: format!("t{at}"),
         agent: "leo".to_owned(),
         description: "do it".to_owned(),
         needs: (1..=fan).filter_map(|step| at.checked_sub(step * 100)).map(|need| format!("t{need}")).collect(),
-        ..Task::default()
+        ..TaskDraft::default()
     };
     Draft { goal: "measure".to_owned(), tasks: (0..tasks).map(task).collect(), ..Draft::default() }
 }
 
-fn main() -> Result<(), Vec<max_team_core::plan::Flaw>> {
+fn main() -> Result<(), Vec<max_team_core::plan::DraftFlaw>> {
     for (tasks, fan) in [(100, 3), (1_000, 3), (10_000, 3), (10_000, 10)] {
         let draft = plan(tasks, fan);
         let (mut validate, mut predict) = (f64::INFINITY, f64::INFINITY);
@@ -33,7 +33,12 @@ fn main() -> Result<(), Vec<max_team_core::plan::Flaw>> {
             let graph = Graph::new(&draft, &["leo"])?;
             validate = validate.min(start.elapsed().as_secs_f64() * 1e3);
             let start = Instant::now();
-            std::hint::black_box(forecast(&draft, &graph, &|_| None, Bounds { max_parallel: 10, session_nano: None }));
+            std::hint::black_box(forecast(
+                &draft,
+                &graph,
+                &|_| None,
+                PlanBounds { max_parallel: 10, session_nano: None },
+            ));
             predict = predict.min(start.elapsed().as_secs_f64() * 1e3);
             edges = (0..graph.len()).map(|task| graph.needs(task).len()).sum();
             waves = graph.waves().len();

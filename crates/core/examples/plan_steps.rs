@@ -12,9 +12,9 @@ use std::time::Instant;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::machine::Machine;
-use max_team_core::plan::event::{Approve, PlanEnd, PlanProposed, Proof, Say, Spent};
-use max_team_core::plan::{Draft, Findings, Forecast, Input, Now, Plan, Report, Task};
-use max_team_core::policy::By;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanProposed, Proof, ResourceUse};
+use max_team_core::plan::{Draft, Findings, Forecast, Plan, PlanEnv, PlanInput, Report, TaskDraft};
+use max_team_core::policy::DecidedBy;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ fn main() -> Outcome<()> {
 }
 
 fn crowded(tasks: usize) -> Draft {
-    let shared = |(n, task): (usize, Task)| Task {
+    let shared = |(n, task): (usize, TaskDraft)| TaskDraft {
         needs: Vec::new(),
         owns: Some(vec![format!("src/p{}/**", n % SHARED)]),
         ..task
@@ -53,13 +53,13 @@ fn layered(tasks: usize) -> Draft {
     let task = |n: usize| {
         let before = n / LAYER * LAYER;
         let needs = (0..DEGREE).filter_map(|k| Some(format!("t{}", before.checked_sub(LAYER)? + (n + k) % LAYER)));
-        Task {
+        TaskDraft {
             id: format!("t{n}"),
             description: "do it".to_owned(),
             agent: "leo".to_owned(),
             needs: needs.collect(),
             owns: Some(vec![format!("src/part{n}/**")]),
-            ..Task::default()
+            ..TaskDraft::default()
         }
     };
     Draft { tasks: (0..tasks).map(task).collect(), ..Draft::default() }
@@ -72,7 +72,7 @@ fn proposal(draft: &Draft) -> PlanProposed {
         lead: AgentId::new(Uuid::from_u128(3)),
         draft: draft.clone(),
         forecast: Forecast::default(),
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         max_parallel: PLACES,
         by: "max".to_owned(),
         revises: None,
@@ -90,10 +90,10 @@ fn measure(draft: &Draft) -> Outcome<Value> {
         let mut plan = Plan::new();
         let proposal = Box::new(proposal(draft));
         let began = Instant::now();
-        let mut log = plan.step(Input::Propose(proposal), &Now::at(0), 0);
+        let mut log = plan.step(PlanInput::Propose(proposal), &PlanEnv::at(0), 0);
         let (question, _) = plan.asked().next().ok_or("nobody was asked")?;
-        let by = By::Person("cli".to_owned());
-        log.extend(plan.step(Input::Answered { question, say: Say::Approve, by }, &Now::at(0), 0));
+        let by = DecidedBy::Person("cli".to_owned());
+        log.extend(plan.step(PlanInput::Answered { question, say: PlanDecision::Approve, by }, &PlanEnv::at(0), 0));
         begin_us += micros(began);
         for at_ms in 1.. {
             let Some(task) = plan.active().next() else { break };
@@ -101,8 +101,11 @@ fn measure(draft: &Draft) -> Outcome<Value> {
             let findings = Some(Findings { proof: Proof::Verified, ..Findings::default() });
             let report = Report::Done { output: "done".to_owned(), findings, unknown: Vec::new() };
             let began = Instant::now();
-            let step =
-                plan.step(Input::Reported { task, attempt, report, spent: Spent::default() }, &Now::at(at_ms), at_ms);
+            let step = plan.step(
+                PlanInput::Reported { task, attempt, report, spent: ResourceUse::default() },
+                &PlanEnv::at(at_ms),
+                at_ms,
+            );
             let took_us = micros(began);
             (steps_us, worst_us) = (steps_us + took_us, worst_us.max(took_us));
             log.extend(step);

@@ -10,12 +10,12 @@ use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::End;
+use crate::event::TurnOutcome;
 use crate::id::{SessionId, TurnId};
-use crate::message::{Assignment, Envelope, Kind};
+use crate::message::{Assignment, Envelope, MessageKind};
 use crate::plan::Budget;
-use crate::plan::event::Spent;
-use crate::policy::By;
+use crate::plan::event::ResourceUse;
+use crate::policy::DecidedBy;
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -139,13 +139,13 @@ pub struct Work<'a> {
     pub error: &'a str,
     /// How the turn ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
+    pub end: Option<TurnOutcome>,
     /// The answer in the agreed form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// What it cost, with the agents that it called.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
+    pub spent: Option<ResourceUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
     /// What all agents of the plan or session have left.
@@ -182,7 +182,7 @@ pub struct Stop<'a> {
     pub by: &'a str,
     /// The kind of stopper; absent if a person stops: the sender is that person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub who: Option<By>,
+    pub who: Option<DecidedBy>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub text: &'a str,
     /// A person's stop, which puts unread messages on hold.
@@ -215,9 +215,9 @@ impl<'a> Body<'a> {
     /// The body of a message; empty if it cannot be read.
     pub fn read(letter: &'a Envelope) -> Self {
         match letter.kind {
-            Kind::TaskAssign => Self::Task(letter.task()),
-            Kind::TaskResult | Kind::IdleNotification => Self::Result(Box::new(letter.result())),
-            Kind::Shutdown => Self::Stop(letter.stop()),
+            MessageKind::TaskAssign => Self::Task(letter.task()),
+            MessageKind::TaskResult | MessageKind::IdleNotification => Self::Result(Box::new(letter.result())),
+            MessageKind::Shutdown => Self::Stop(letter.stop()),
             _ => Self::Words(letter.words()),
         }
     }
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use crate::id::EnvelopeId;
 
-    fn letter(kind: Kind, body: impl Into<Value>) -> Envelope {
+    fn letter(kind: MessageKind, body: impl Into<Value>) -> Envelope {
         Envelope::new(EnvelopeId::new(Uuid::nil()), "agent/a", "agent/b", kind, body, 0)
     }
 
@@ -319,7 +319,7 @@ mod tests {
     fn bodies_of_earlier_releases_are_read() {
         let given = json!({ "reply_to": "agent/b", "task": "2.0", "attempt": 1 });
         let result = letter(
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             json!({
                 "assignment": given, "call": "2.0", "ok": false, "is_error": true, "text": "no", "output": "", "error": "late",
                 "end": { "broken": { "detail": "x" } }, "spent": { "nano": 1, "usage": { "input": 3, "output": 4 }, "ms": 2 }, "ms": 2, "left": {},
@@ -329,34 +329,41 @@ mod tests {
         let Body::Result(read) = Body::read(&result) else { unreachable!() };
         let work = &read.work;
         assert_eq!((read.text, read.mate, work.by, work.error, work.ms), ("no", Some("ann"), "ann", "late", Some(2)));
-        assert_eq!(work.end, Some(End::Broken { detail: "x".to_owned() }));
+        assert_eq!(work.end, Some(TurnOutcome::Broken { detail: "x".to_owned() }));
         assert_eq!(work.assignment.as_ref().map(|given| given.task.as_str()), Some("2.0"));
         assert!(work.is_error && work.structured.is_none() && !read.stopped);
-        let task = letter(Kind::TaskAssign, json!({ "text": "go", "assignment": given, "budget_nano": null }));
+        let task = letter(MessageKind::TaskAssign, json!({ "text": "go", "assignment": given, "budget_nano": null }));
         let Body::Task(read) = Body::read(&task) else { unreachable!() };
         assert_eq!((read.text, read.assignment.is_some(), read.budget_nano), ("go", true, None));
-        let stop = letter(Kind::Shutdown, json!({ "by": "me at terminal", "who": null, "stopped": true }));
+        let stop = letter(MessageKind::Shutdown, json!({ "by": "me at terminal", "who": null, "stopped": true }));
         let Body::Stop(read) = Body::read(&stop) else { unreachable!() };
         assert_eq!((read.by, read.who, read.stopped, read.end), ("me at terminal", None, true, false));
-        let words = letter(Kind::UserInput, json!({ "text": "hi", "by": "me", "wait": true }));
+        let words = letter(MessageKind::UserInput, json!({ "text": "hi", "by": "me", "wait": true }));
         assert_eq!(Body::read(&words), Body::Words(Words { text: "hi", wait: true, ..Words::default() }));
-        assert_eq!(Body::read(&letter(Kind::Text, Value::Null)), Body::Words(Words::default()));
+        assert_eq!(Body::read(&letter(MessageKind::Text, Value::Null)), Body::Words(Words::default()));
     }
 
     #[test]
     fn a_field_of_another_type_is_left_out() {
-        let old = letter(Kind::TaskResult, json!({ "text": "yes", "corrects": true, "by": 7, "ok": true }));
+        let old = letter(MessageKind::TaskResult, json!({ "text": "yes", "corrects": true, "by": 7, "ok": true }));
         let read = old.result();
         assert_eq!((read.text, read.work.by, read.work.ok, read.work.corrects), ("yes", "", true, None));
     }
 
     #[test]
     fn a_body_is_read_as_it_was_written() {
-        let work = Work { by: "ann", ok: true, end: Some(End::Answered), unknown: vec!["a".into()], ..Work::default() };
+        let work = Work {
+            by: "ann",
+            ok: true,
+            end: Some(TurnOutcome::Answered),
+            unknown: vec!["a".into()],
+            ..Work::default()
+        };
         let result =
             Body::Result(Box::new(TaskResult { text: "yes", mate: Some("ann"), work, ..TaskResult::default() }));
-        assert_eq!(Body::read(&letter(Kind::TaskResult, result.clone())), result);
-        let stop = Body::Stop(Stop { by: "max", who: Some(By::Lead("max".into())), end: true, ..Stop::default() });
-        assert_eq!(Body::read(&letter(Kind::Shutdown, stop.clone())), stop);
+        assert_eq!(Body::read(&letter(MessageKind::TaskResult, result.clone())), result);
+        let stop =
+            Body::Stop(Stop { by: "max", who: Some(DecidedBy::Lead("max".into())), end: true, ..Stop::default() });
+        assert_eq!(Body::read(&letter(MessageKind::Shutdown, stop.clone())), stop);
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::event::End;
+use crate::event::TurnOutcome;
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, TurnId};
 use crate::limits::{CHANNEL_NAME_CHARS_MAX, CHAT_ID_CHARS_MAX};
@@ -103,7 +103,7 @@ pub enum Outgoing {
         /// The text of the answer; empty if the turn ended without one.
         text: String,
         /// How the turn ended.
-        end: End,
+        end: TurnOutcome,
     },
 }
 

@@ -1,6 +1,6 @@
 //! Messages to and from a model, in a form that belongs to no provider.
 //!
-//! An assistant's message carries, beside its neutral parts, the provider's own blocks byte for byte ([`Native`]). The
+//! An assistant's message carries, beside its neutral parts, the provider's own blocks byte for byte ([`NativeBlocks`]). The
 //! same provider gets those back exactly (thinking with its signature, unknown kinds, order); any other gets the
 //! neutral parts. Nothing here knows a wire format.
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum ChatRole {
     /// The user, and the results of tools.
     User,
     Assistant,
@@ -83,8 +83,8 @@ pub(crate) fn write(to: impl io::Write, value: &Value) {
 
 /// How long a value is as JSON.
 fn written_len(value: &Value) -> usize {
-    struct Counted(usize);
-    impl io::Write for Counted {
+    struct ByteCounter(usize);
+    impl io::Write for ByteCounter {
         fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
             self.0 += piece.len();
             Ok(piece.len())
@@ -94,14 +94,14 @@ fn written_len(value: &Value) -> usize {
             Ok(())
         }
     }
-    let mut counted = Counted(0);
+    let mut counted = ByteCounter(0);
     write(&mut counted, value);
     counted.0
 }
 
 /// The provider's own blocks of one answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Native {
+pub struct NativeBlocks {
     /// Which wire format they are in (`anthropic`, `openai_chat`).
     pub dialect: String,
     /// The model that made them; signatures are valid for that model only.
@@ -110,7 +110,7 @@ pub struct Native {
     pub blocks: Box<RawValue>,
 }
 
-impl PartialEq for Native {
+impl PartialEq for NativeBlocks {
     fn eq(&self, other: &Self) -> bool {
         self.dialect == other.dialect && self.model == other.model && self.blocks.get() == other.blocks.get()
     }
@@ -119,23 +119,23 @@ impl PartialEq for Native {
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    pub role: Role,
+    pub role: ChatRole,
     /// What is said.
     pub parts: Vec<Part>,
     /// The provider's own blocks, on an assistant's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native: Option<Native>,
+    pub native: Option<NativeBlocks>,
 }
 
 impl Message {
     /// A user's message.
     pub fn user(parts: Vec<Part>) -> Self {
-        Self { role: Role::User, parts, native: None }
+        Self { role: ChatRole::User, parts, native: None }
     }
 
     /// An assistant's message without native blocks.
     pub fn assistant(parts: Vec<Part>) -> Self {
-        Self { role: Role::Assistant, parts, native: None }
+        Self { role: ChatRole::Assistant, parts, native: None }
     }
 
     /// All text parts, joined as paragraphs.
@@ -187,7 +187,7 @@ impl Message {
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// It had finished.
     EndTurn,
     /// It wants tools to run.
@@ -234,7 +234,7 @@ impl std::ops::AddAssign for Usage {
 
 /// How much of an answer had come when its call ended without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Streamed {
+pub struct PartialAnswer {
     /// Whether the request was being sent: the provider may charge for it from then on.
     pub is_sent: bool,
     /// The usage that the provider had reported.
@@ -249,7 +249,7 @@ pub struct Answer {
     /// What it said.
     pub message: Message,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// What it used.
     pub usage: Usage,
     /// The provider's id of the request, for their support.
@@ -271,13 +271,13 @@ mod tests {
 
     #[test]
     fn clashing_ids_are_told_apart_and_native_blocks_dropped() {
-        let native = Native {
+        let native = NativeBlocks {
             dialect: "anthropic".into(),
             model: "m".into(),
             blocks: RawValue::from_string("[]".into()).unwrap(),
         };
         let clash = Message {
-            role: Role::Assistant,
+            role: ChatRole::Assistant,
             parts: vec![call("a"), call("a"), call("")],
             native: Some(native.clone()),
         };
@@ -286,7 +286,8 @@ mod tests {
         assert_eq!(ids, ["a", "a_1", "call_2"]);
         assert_eq!(mended.native, None);
 
-        let fine = Message { role: Role::Assistant, parts: vec![call("a"), call("b")], native: Some(native.clone()) };
+        let fine =
+            Message { role: ChatRole::Assistant, parts: vec![call("a"), call("b")], native: Some(native.clone()) };
         assert_eq!(fine.clone().with_own_ids(), fine);
     }
 
@@ -294,9 +295,9 @@ mod tests {
     fn native_blocks_survive_json_byte_for_byte() {
         let blocks = r#"[ {"type":"thinking", "signature":"Zm9v\u002b",  "x":1.0e2} ]"#;
         let message = Message {
-            role: Role::Assistant,
+            role: ChatRole::Assistant,
             parts: vec![],
-            native: Some(Native {
+            native: Some(NativeBlocks {
                 dialect: "anthropic".into(),
                 model: "m".into(),
                 blocks: RawValue::from_string(blocks.into()).unwrap(),

@@ -236,12 +236,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::chat::{Answer, Message, Stop};
+    use crate::agent::Model;
+    use crate::chat::{Answer, Message, StopReason};
     use crate::context::Window;
-    use crate::event::{Outcome, RequestRef};
+    use crate::event::{LlmOutcome, RequestRef};
     use crate::hash::Hash;
     use crate::ledger::Price;
-    use crate::team::Model;
 
     const PRICE: Price = Price { input: 3_000, output: 15_000, cache_read: 300, cache_write: 3_750 };
     const USAGE: Usage = Usage { input: 100, output: 10, cache_read: 0, cache_write: 0 };
@@ -276,8 +276,8 @@ mod tests {
 
     fn ended(call: u32) -> Event {
         let message = Message::assistant(Vec::new());
-        let answer = Answer { message, stop: Stop::EndTurn, usage: USAGE, request_id: None, model: "m".into() };
-        Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 1, summary: false, estimate: None })
+        let answer = Answer { message, stop: StopReason::EndTurn, usage: USAGE, request_id: None, model: "m".into() };
+        Event::LlmEnded(LlmEnded { call, outcome: LlmOutcome::Done(answer), ms: 1, summary: false, estimate: None })
     }
 
     /// A state of the journal: one ended turn whose last call has this number.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stored_state_contains_is_not_counted_again() {
+    fn calls_inside_a_snapshot_are_not_counted_again() {
         let mut cost = stored(2, 2);
         for call in 1..=3 {
             cost.hear(agent(1), &intent(call, 1, Some(PRICE)));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_state_replaces_what_was_heard_and_an_older_one_does_not() {
+    fn a_newer_state_replaces_heard_events_and_an_older_one_does_not() {
         for (last_call, calls, want) in [(2, 2, 2), (1, 1, 1), (4, 4, 4)] {
             let mut cost = SessionCost::default();
             cost.hear(agent(1), &intent(1, 1, Some(PRICE)));

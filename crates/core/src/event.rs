@@ -13,34 +13,34 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::calling::cache::{CacheCleared, CacheKept};
+use crate::agent::{Definition, Model, Settings};
 use crate::chat::{Answer, Part, Usage};
 use crate::context::Window;
 use crate::context::summary::{Compacted, CompactionAsked, CompactionFailed, Summary, Uncompacted};
+use crate::delegation::cache::{CacheCleared, CacheKept};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
+use crate::interrupt::Hold;
 use crate::ledger::Charge;
-use crate::mates::requests::{Requested, Responded};
-use crate::mates::{AgentEnded, CommandBegun, CommandOver, Granted, LetterRefused};
 use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
-use crate::plan::Task;
+use crate::plan::TaskDraft;
 use crate::plan::event::{
     EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanPaused, PlanProposed, PlanResumed, PlanRevised,
     PlanStopped, PlanUnasked, RevisionEnded, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged,
     TaskCorrected, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported,
     TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
-use crate::policy::{self, Action, By, Class};
+use crate::policy::{self, Action, DecidedBy, Repeatability};
 use crate::recovery::Failure;
-use crate::rewind::{FilesChanged, RewindEnded, Rewound, Told};
-use crate::stop::Hold;
-use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
-use crate::team::{Definition, Model, Settings};
+use crate::rewind::{FilesChanged, RewindEnded, RewindNote, Rewound};
+use crate::task_list::{ItemAdded, ItemMoved, ItemWritten};
+use crate::teammate::requests::{Requested, Responded};
+use crate::teammate::{AgentEnded, CommandBegun, CommandOver, Granted, LetterRefused};
 use crate::turn::Forked;
 
 pub use names::NAMES;
-pub use opened::{Choice, SessionOpened};
+pub use opened::{LaunchFlags, SessionOpened};
 
 /// The version that entries are written with.
 pub const VERSION: u32 = 1;
@@ -52,7 +52,7 @@ pub enum Event {
     /// A session begins (session stream).
     SessionOpened(SessionOpened),
     /// The user said something (session stream).
-    Said(Said),
+    Said(UserMessage),
     /// The user took a message back before an agent had read it (session stream).
     Withdrawn(Withdrawn),
     /// The user was answered (session stream).
@@ -89,7 +89,7 @@ pub enum Event {
     /// The question was answered, or could not be (agent stream).
     QuestionAnswered(QuestionAnswered),
     /// The lead writes a task down, to propose it later (agent stream).
-    TaskDrafted(Task),
+    TaskDrafted(TaskDraft),
     /// The drafted tasks have become a plan (agent stream).
     PlanSubmitted(PlanSubmitted),
     /// The user asked to compact the window now (agent stream).
@@ -204,7 +204,7 @@ pub enum Event {
 
 /// A message from the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct UserMessage {
     /// The mailbox message that carries it to the lead.
     pub envelope: EnvelopeId,
     pub text: String,
@@ -259,7 +259,7 @@ pub struct Configured {
     pub definition: Option<Arc<Definition>>,
     /// Who changed the settings; `None` if they follow from the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<By>,
+    pub by: Option<DecidedBy>,
 }
 
 /// A turn begins.
@@ -278,7 +278,7 @@ pub struct TurnStarted {
     pub recall: Option<Recall>,
     /// Notes about files that a rewind restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rewound: Vec<Told>,
+    pub rewound: Vec<RewindNote>,
     /// Further messages that it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub letters: Vec<EnvelopeId>,
@@ -358,7 +358,7 @@ pub struct LlmIntent {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum LlmOutcome {
     /// With an answer.
     Done(Answer),
     /// The call ended without an answer.
@@ -389,7 +389,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmEnded {
     pub call: u32,
-    pub outcome: Outcome,
+    pub outcome: LlmOutcome,
     /// Milliseconds from sending to the last byte.
     #[serde(default)]
     pub ms: u64,
@@ -426,7 +426,7 @@ pub struct ToolIntent {
     /// Hash of its input.
     pub input: Hash,
     /// Whether the call may be repeated after a crash.
-    pub class: Class,
+    pub class: Repeatability,
     /// On whose word.
     pub approval: Approval,
     /// What it will do.
@@ -452,7 +452,7 @@ pub struct Refusal {
     /// The whole command, path or host.
     pub target: String,
     /// The person or the rule that refused it.
-    pub by: By,
+    pub by: DecidedBy,
     /// What would let the call run.
     #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
     pub recourse: policy::Recourse,
@@ -461,7 +461,7 @@ pub struct Refusal {
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum ToolOutcome {
     /// The tool ran.
     Ran,
     /// The call could not be run as asked (unknown tool, bad input); the model is told.
@@ -480,7 +480,7 @@ pub struct ToolDone {
     /// The key of the call.
     pub key: String,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: ToolOutcome,
     /// The result for the model.
     pub content: Vec<Part>,
     /// Whether it failed.
@@ -506,12 +506,12 @@ pub struct QuestionAsked {
     /// What would be done.
     pub action: Action,
     /// Whether the call may be repeated after a crash.
-    pub class: Class,
+    pub class: Repeatability,
     /// The rule that asks.
     pub rule: String,
     /// The rule that "always allow" adds.
     #[serde(default)]
-    pub memory: policy::Memory,
+    pub memory: policy::RememberedRule,
     /// What would let the call run without this question.
     #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
     pub recourse: policy::Recourse,
@@ -521,7 +521,7 @@ pub struct QuestionAsked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
     pub question: QuestionId,
-    pub answer: policy::Answer,
+    pub answer: policy::PermissionAnswer,
 }
 
 /// The lead has proposed a plan.
@@ -539,7 +539,7 @@ pub struct Interrupted {
     pub by: String,
     /// The kind of that person or component; older entries do not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub who: Option<By>,
+    pub who: Option<DecidedBy>,
     /// Whether the agent ends with the turn and cannot be continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
@@ -550,25 +550,25 @@ pub struct Interrupted {
 
 /// The person or component that stops a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stopper {
+pub struct InterruptedBy {
     /// The name for messages.
     pub name: String,
     /// Its kind, if known.
-    pub who: Option<By>,
+    pub who: Option<DecidedBy>,
     /// Whether the agent ends with the turn.
     pub ends: bool,
     /// The hold that the stop puts on the agent.
     pub held: Option<Hold>,
 }
 
-impl Stopper {
+impl InterruptedBy {
     /// A person, named by the frontend they used.
     pub fn person(by: &Principal) -> Self {
-        Self { name: by.door.clone(), who: Some(By::person(by)), ends: false, held: None }
+        Self { name: by.door.clone(), who: Some(DecidedBy::person(by)), ends: false, held: None }
     }
 }
 
-impl From<&str> for Stopper {
+impl From<&str> for InterruptedBy {
     fn from(name: &str) -> Self {
         Self { name: name.to_owned(), who: None, ends: false, held: None }
     }
@@ -577,7 +577,7 @@ impl From<&str> for Stopper {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum TurnOutcome {
     /// With an answer.
     Answered,
     /// With a plan; the user and the team continue from there.
@@ -612,7 +612,7 @@ pub enum End {
     },
 }
 
-impl End {
+impl TurnOutcome {
     /// Whether the turn stopped at a limit or a failure that may be gone now, so that it can be continued.
     pub fn is_unfinished(&self) -> bool {
         matches!(self, Self::Budget | Self::Rounds | Self::Truncated | Self::Interrupted | Self::Failed { .. })
@@ -623,7 +623,7 @@ impl End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnded {
     pub turn: TurnId,
-    pub end: End,
+    pub end: TurnOutcome,
     /// The answer's text, whole or partial.
     pub text: String,
     /// The structured answer, if one was required.
@@ -634,7 +634,7 @@ pub struct TurnEnded {
     pub charges: Vec<Charge>,
     /// The resource that ran out, if the budget ended the turn and it was not money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub short: Option<Short>,
+    pub short: Option<LimitedResource>,
     /// Nano-dollars of that budget that are reserved for calls with an unknown outcome.
     #[serde(default, skip_serializing_if = "nothing")]
     pub unknown_nano: u64,
@@ -657,7 +657,7 @@ pub struct ReviewBegun {
 /// Resources other than money that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Short {
+pub enum LimitedResource {
     /// Tokens, in and out.
     Tokens,
 }

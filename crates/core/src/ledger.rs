@@ -106,7 +106,7 @@ impl Bill {
 
 /// What other budgets, such as the plan's or the session's, leave for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Left {
+pub struct RemainingBudget {
     pub nano: Option<u64>,
     /// Tokens, in and out.
     pub tokens: Option<u64>,
@@ -114,7 +114,7 @@ pub struct Left {
 
 /// What the next call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grant {
+pub enum CallGrant {
     /// Go on, writing at most this many tokens; this much is reserved.
     Call {
         /// `max_tokens` for the call, clamped to what remains.
@@ -156,7 +156,7 @@ impl Ledger {
 
     /// Caps this ledger at what the other budgets leave.
     #[must_use]
-    pub fn within(mut self, left: Left) -> Self {
+    pub fn within(mut self, left: RemainingBudget) -> Self {
         if let Some(left) = left.nano {
             let committed = self.spent_nano.saturating_add(self.reserved_nano).saturating_add(self.unknown_nano);
             let cap = committed.saturating_add(left);
@@ -166,12 +166,16 @@ impl Ledger {
     }
 
     /// Judges the next call. Without a cap everything is granted; under one, nothing that has no price.
-    pub fn judge(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> Grant {
+    pub fn judge(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> CallGrant {
         let Some(price) = price else {
-            return if self.cap_nano.is_none() { Grant::Call { max_tokens, nano: 0 } } else { Grant::Exhausted };
+            return if self.cap_nano.is_none() {
+                CallGrant::Call { max_tokens, nano: 0 }
+            } else {
+                CallGrant::Exhausted
+            };
         };
         let full = price.ceiling(input_tokens, u64::from(max_tokens));
-        let Some(left) = self.left_nano() else { return Grant::Call { max_tokens, nano: full } };
+        let Some(left) = self.left_nano() else { return CallGrant::Call { max_tokens, nano: full } };
         let hand_back = price.ceiling(input_tokens, u64::from(HAND_BACK_TOKENS.min(max_tokens)));
         let affordable = |budget: u64| -> u32 {
             let input = price.ceiling(input_tokens, 0);
@@ -182,13 +186,13 @@ impl Ledger {
         let spare = left.saturating_sub(hand_back);
         let clamped = affordable(spare);
         if clamped >= HAND_BACK_TOKENS.min(max_tokens) && price.ceiling(input_tokens, u64::from(clamped)) <= spare {
-            return Grant::Call { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
+            return CallGrant::Call { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
         }
         let clamped = affordable(left).min(HAND_BACK_TOKENS);
         if clamped > 0 && price.ceiling(input_tokens, u64::from(clamped)) <= left {
-            return Grant::HandBack { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
+            return CallGrant::HandBack { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
         }
-        Grant::Exhausted
+        CallGrant::Exhausted
     }
 
     /// Sets money aside for a call.
@@ -220,20 +224,20 @@ mod tests {
     #[test]
     fn without_a_cap_or_a_price_calls_are_granted() {
         let grant = Ledger::default().judge(Some(PRICE), 1_000, 4_096);
-        assert_eq!(grant, Grant::Call { max_tokens: 4_096, nano: 3_750 * 1_000 + 15_000 * 4_096 });
-        assert_eq!(Ledger::default().judge(None, 1, 1), Grant::Call { max_tokens: 1, nano: 0 });
-        assert_eq!(capped(1_000).judge(None, 1, 1), Grant::Exhausted);
+        assert_eq!(grant, CallGrant::Call { max_tokens: 4_096, nano: 3_750 * 1_000 + 15_000 * 4_096 });
+        assert_eq!(Ledger::default().judge(None, 1, 1), CallGrant::Call { max_tokens: 1, nano: 0 });
+        assert_eq!(capped(1_000).judge(None, 1, 1), CallGrant::Exhausted);
     }
 
     #[test]
     fn the_cap_clamps_then_hands_back_then_ends() {
         let table = [
-            (1_000, Grant::Call { max_tokens: 8_192, nano: 3_750 * 1_000 + 15_000 * 8_192 }),
+            (1_000, CallGrant::Call { max_tokens: 8_192, nano: 3_750 * 1_000 + 15_000 * 8_192 }),
             // $0.10 − hand-back (3.75 + 15.36 m$) leaves 80.89 m$ → minus input 3.75 → 5 142 tokens.
-            (100, Grant::Call { max_tokens: 5_142, nano: 3_750 * 1_000 + 15_000 * 5_142 }),
-            (20, Grant::HandBack { max_tokens: 1_024, nano: 3_750 * 1_000 + 15_000 * 1_024 }),
-            (10, Grant::HandBack { max_tokens: 416, nano: 3_750 * 1_000 + 15_000 * 416 }),
-            (3, Grant::Exhausted),
+            (100, CallGrant::Call { max_tokens: 5_142, nano: 3_750 * 1_000 + 15_000 * 5_142 }),
+            (20, CallGrant::HandBack { max_tokens: 1_024, nano: 3_750 * 1_000 + 15_000 * 1_024 }),
+            (10, CallGrant::HandBack { max_tokens: 416, nano: 3_750 * 1_000 + 15_000 * 416 }),
+            (3, CallGrant::Exhausted),
         ];
         for (milli, want) in table {
             assert_eq!(capped(milli).judge(Some(PRICE), 1_000, 8_192), want, "{milli} m$");
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bills_replace_what_was_set_aside() {
+    fn bills_replace_reservations() {
         let mut ledger = capped(100);
         ledger.reserve(60_000_000);
         ledger.settle(60_000_000, Some(Bill::reserved(60_000_000)));

@@ -7,24 +7,24 @@
 //! `pending(&self) -> Vec<Effect>`. The driver commits what was decided, applies it, then runs what is pending.
 //! Recovery folds `apply` over the log and runs `pending`; it never decides the past again.
 
+pub mod agent;
+pub mod agent_dirs;
 pub mod body;
-pub mod calling;
 pub mod channel;
 pub mod chat;
 pub mod context;
 pub mod cost;
+pub mod delegation;
 pub mod event;
-pub mod folder;
 pub mod hash;
 pub mod id;
+pub mod interrupt;
 pub mod ledger;
 pub mod limits;
 pub mod machine;
-pub mod mates;
 pub mod memory;
 pub mod mention;
 pub mod message;
-pub mod near;
 pub mod output;
 pub mod plan;
 pub mod policy;
@@ -33,9 +33,9 @@ pub mod resume;
 pub mod rewind;
 pub mod secret;
 pub mod status;
-pub mod stop;
-pub mod tasks;
-pub mod team;
+pub mod suggest;
+pub mod task_list;
+pub mod teammate;
 pub mod text;
 pub mod time;
 pub mod turn;

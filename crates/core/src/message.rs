@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::calling::cache::Asked;
+use crate::delegation::cache::CacheKey;
 use crate::id::{EnvelopeId, PlanId};
-use crate::mates::Life;
+use crate::teammate::Lifetime;
 
 /// A mailbox's name: `agent/<id>`, `user/<name>`.
 pub type Address = String;
@@ -16,7 +16,7 @@ pub type Address = String;
 /// The kind of a message between users, leads, members and teammates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MessageKind {
     /// A user writes to an agent.
     UserInput,
     /// An agent waits for a person: told to the agent or plan that waits for it.
@@ -71,7 +71,7 @@ pub enum Kind {
     FilesRewound,
 }
 
-impl Kind {
+impl MessageKind {
     /// The name it has in the journal.
     pub fn name(self) -> &'static str {
         match self {
@@ -128,13 +128,13 @@ pub struct Assignment {
     pub depth: u32,
     /// The cache key for its answer, if the answer may be cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Box<Asked>>,
+    pub cache: Option<Box<CacheKey>>,
     /// The skill that it runs, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
     /// How long the agent that got it lives.
-    #[serde(default, skip_serializing_if = "Life::is_call")]
-    pub life: Life,
+    #[serde(default, skip_serializing_if = "Lifetime::is_call")]
+    pub life: Lifetime,
 }
 
 impl Assignment {
@@ -158,7 +158,7 @@ pub struct Envelope {
     /// Whose mailbox it goes to.
     pub to: Address,
     /// The kind of message.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Its content; the form depends on the kind.
     pub body: Value,
     /// The message it answers.
@@ -181,7 +181,7 @@ impl Envelope {
         id: EnvelopeId,
         from: impl Into<Address>,
         to: impl Into<Address>,
-        kind: Kind,
+        kind: MessageKind,
         body: impl Into<Value>,
         sent_at_ms: i64,
     ) -> Self {

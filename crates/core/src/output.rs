@@ -12,7 +12,7 @@ pub fn rendered(text: &str) -> String {
         return text.to_owned();
     }
     let mut shown = String::with_capacity(text.len());
-    let mut line = Line::default();
+    let mut line = TerminalLine::default();
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
@@ -67,12 +67,12 @@ fn skip_string(letters: &mut Peekable<impl Iterator<Item = char>>) {
 
 /// One line of a terminal, written from left to right and over itself.
 #[derive(Default)]
-struct Line {
+struct TerminalLine {
     cells: Vec<char>,
     column: usize,
 }
 
-impl Line {
+impl TerminalLine {
     fn put(&mut self, letter: char) {
         match self.cells.get_mut(self.column) {
             Some(cell) => *cell = letter,
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_terminal_would_still_show_is_left() {
+    fn a_rendered_output_keeps_only_visible_lines() {
         for (printed, want) in [
             ("plain\ntext\n", "plain\ntext\n"),
             ("crlf\r\nlines\r\n", "crlf\nlines\n"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_keeps_what_was_printed_last() {
+    fn a_tail_keeps_the_last_output() {
         let mut tail = Tail::default();
         assert_eq!(tail.lines(3), "");
         tail.push("1\n2\n\n3\r".as_bytes());

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{OUTAGE_RETRY_MS_MAX, RETRY_AFTER_MS_MAX, RETRY_BASE_MS, SERVER_ERRORS_MAX};
-use crate::policy::Class;
+use crate::policy::Repeatability;
 
 /// Why a model call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,10 +165,10 @@ pub enum Reopen {
 }
 
 /// Decides by class.
-pub fn reopen(class: Class) -> Reopen {
+pub fn reopen(class: Repeatability) -> Reopen {
     match class {
-        Class::Pure | Class::Idempotent | Class::Keyed => Reopen::Run,
-        Class::Opaque => Reopen::Unknown,
+        Repeatability::Pure | Repeatability::Idempotent | Repeatability::Keyed => Reopen::Run,
+        Repeatability::Opaque => Reopen::Unknown,
     }
 }
 

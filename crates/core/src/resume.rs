@@ -5,9 +5,9 @@
 //! are in the journal. What was refused or asked about before stays so; today's flags and files can only add to it.
 //! A user who names a mode for this run (`--permission-mode`, a key in the chat) has decided that anew.
 
+use crate::agent::{Constraints, Definition, Isolation, Settings};
 use crate::policy::Permissions;
 use crate::policy::rule::List;
-use crate::team::{Constraints, Definition, Isolation, Settings};
 
 impl Settings {
     /// Today's settings for a session that worked under `before`. `mode_is_named`: the user named today's mode for this run.
@@ -85,22 +85,22 @@ impl Definition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::rule::{Anchors, Origin, Scope};
-    use crate::policy::{Action, Deed, Mode, Rule, Verdict, judge};
-    use crate::team::Place;
-    use crate::team::tests::settings;
+    use crate::agent::TeamRole;
+    use crate::agent::tests::settings;
+    use crate::policy::rule::{Anchors, Origin, RuleScope};
+    use crate::policy::{Action, ActionKind, Mode, Rule, Verdict, judge};
 
     fn rule(list: List, text: &str, line: u32) -> Rule {
-        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line };
+        let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line };
         Rule::new(list, text, origin, &Anchors { root: "/p", base: "/p", home: "/h" })
     }
 
-    fn verdict(settings: &Settings, deed: Deed, path: &str) -> Verdict {
+    fn verdict(settings: &Settings, deed: ActionKind, path: &str) -> Verdict {
         judge(&settings.rules(), "a_tool", &Action { deed, ..Action::read(path) }).verdict
     }
 
     #[test]
-    fn what_was_refused_stays_refused() {
+    fn a_refusal_survives_a_resume() {
         let constraints = Constraints {
             blocked_patterns: vec!["secret*".into()],
             write_patterns: Some(vec!["docs/**".into()]),
@@ -108,11 +108,11 @@ mod tests {
         };
         let before = Settings { mode: Mode::AcceptEdits, ..settings(&constraints) };
         let today = Settings { mode: Mode::AcceptEdits, ..settings(&Constraints::default()) };
-        for (deed, path) in [(Deed::Read, "secret.txt"), (Deed::Write, "src/a.rs")] {
+        for (deed, path) in [(ActionKind::Read, "secret.txt"), (ActionKind::Write, "src/a.rs")] {
             assert_ne!(verdict(&today, deed, path), Verdict::Deny, "{path}");
             assert_eq!(verdict(&today.clone().resuming(&before, false), deed, path), Verdict::Deny, "{path}");
         }
-        assert_eq!(verdict(&today.clone().resuming(&before, false), Deed::Write, "docs/a.md"), Verdict::Allow);
+        assert_eq!(verdict(&today.clone().resuming(&before, false), ActionKind::Write, "docs/a.md"), Verdict::Allow);
         // Twice is once, so that nothing is journalled again.
         let once = today.clone().resuming(&before, false);
         assert_eq!(today.resuming(&once, false), once);
@@ -162,15 +162,15 @@ mod tests {
             ..settings(&Constraints::default())
         };
         for (deed, path, want) in [
-            (Deed::Write, "db/a", Verdict::Deny),
-            (Deed::Write, "own/a", Verdict::Deny),
-            (Deed::Write, "top/a", Verdict::Deny),
-            (Deed::Write, "sub/a.key", Verdict::Deny),
-            (Deed::Read, "read/a", Verdict::Ask),
-            (Deed::Write, "/p/db/a", Verdict::Deny),
-            (Deed::Write, "/etc/a", Verdict::Deny),
-            (Deed::Write, "eer/a", Verdict::Allow),
-            (Deed::Write, "a", Verdict::Allow),
+            (ActionKind::Write, "db/a", Verdict::Deny),
+            (ActionKind::Write, "own/a", Verdict::Deny),
+            (ActionKind::Write, "top/a", Verdict::Deny),
+            (ActionKind::Write, "sub/a.key", Verdict::Deny),
+            (ActionKind::Read, "read/a", Verdict::Ask),
+            (ActionKind::Write, "/p/db/a", Verdict::Deny),
+            (ActionKind::Write, "/etc/a", Verdict::Deny),
+            (ActionKind::Write, "eer/a", Verdict::Allow),
+            (ActionKind::Write, "a", Verdict::Allow),
         ] {
             assert_eq!(verdict(&both, deed, path), want, "{path}");
         }
@@ -195,7 +195,7 @@ mod tests {
             (Definition { tools: tools(&["a"]), ..before.clone() }, true),
             (Definition { tools: tools(&["a", "c"]), ..before.clone() }, false),
             (Definition { inherits_tools: true, tools: Vec::new(), ..before.clone() }, false),
-            (Definition { place: Place::Lead, ..before.clone() }, false),
+            (Definition { place: TeamRole::Lead, ..before.clone() }, false),
             (Definition { name: "y".into(), ..before.clone() }, false),
         ];
         for (today, want) in table {

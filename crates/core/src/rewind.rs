@@ -1,6 +1,6 @@
 //! Rewind: what steps did to files, and which of it can be undone without losing changes of the user.
 //!
-//! A step records the state of each file before and after it. The steps after a point, in order, form a [`Trail`] per
+//! A step records the state of each file before and after it. The steps after a point, in order, form a [`FileHistory`] per
 //! file: it begins with the state at that point, and it is whole as long as each step begins where the last one ended.
 //! If it is not, the file was changed outside these steps and counts as the user's. Nothing here touches the disk.
 
@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use crate::hash::Hash;
 use crate::message::Principal;
-use crate::policy::line::{End, Part};
-use crate::policy::program::{self, Effect};
-use crate::policy::{Action, Class, Deed, Line};
+use crate::policy::command_line::{RedirectTarget, SimpleCommand};
+use crate::policy::program::{self, CommandEffect};
+use crate::policy::{Action, ActionKind, CommandLine, Repeatability};
 
 /// Write permission of owner, group and others.
 const WRITE: u16 = 0o222;
@@ -22,7 +22,7 @@ const WRITE: u16 = 0o222;
 /// The state of a path, as far as needed to tell one content from another.
 #[derive(Debug, Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum FileState {
     /// There is nothing at the path.
     Gone,
     /// A regular file.
@@ -56,7 +56,7 @@ pub enum State {
     Other,
 }
 
-impl PartialEq for State {
+impl PartialEq for FileState {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { hash, program, .. }, Self::File { hash: other, program: runs, .. }) => {
@@ -70,7 +70,7 @@ impl PartialEq for State {
     }
 }
 
-impl State {
+impl FileState {
     /// Whether both states can be the same, as far as both record it: equal and with the same permissions.
     pub fn fits(&self, other: &Self) -> bool {
         match (self, other) {
@@ -129,29 +129,29 @@ impl State {
 
 /// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct FileChange {
     /// Path relative to the root.
     pub path: String,
     /// The state before the change.
-    pub before: State,
+    pub before: FileState,
     /// The state after the change.
-    pub after: State,
+    pub after: FileState,
 }
 
 /// A change that cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct SkippedChange {
     /// The path; empty for all files.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// Why it cannot be undone.
-    pub why: Why,
+    pub why: SkippedReason,
 }
 
 /// Why a change cannot be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum SkippedReason {
     /// A file that is too large to keep.
     Large,
     /// More files, or more bytes in all, than are kept.
@@ -176,10 +176,10 @@ pub struct FilesChanged {
     /// The folder that the paths are relative to.
     pub root: String,
     /// The changes of files.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileChange>,
     /// Changes that cannot be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedChange>,
     /// Whether the changes were observed after the call; if not, they are what the call is about to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
@@ -239,11 +239,11 @@ fn is_zero(number: &i64) -> bool {
 
 /// A file that a rewind restores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Put {
+pub struct RestoredFile {
     /// The folder that its path is relative to.
     pub root: String,
     /// From the present state to the earlier one.
-    pub change: Change,
+    pub change: FileChange,
 }
 
 /// A rewind is about to restore files.
@@ -254,7 +254,7 @@ pub struct Rewound {
     /// Files get the state that they had after the entry of this number.
     pub behind: u64,
     /// The files to restore.
-    pub puts: Vec<Put>,
+    pub puts: Vec<RestoredFile>,
     /// The person who asked for it, and the frontend they used; older entries do not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
@@ -267,12 +267,12 @@ pub struct RewindEnded {
     pub id: Uuid,
     /// Files that could not be restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedRestore>,
 }
 
 /// A file that a rewind could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failed {
+pub struct FailedRestore {
     /// The folder that its path is relative to.
     pub root: String,
     pub path: String,
@@ -282,7 +282,7 @@ pub struct Failed {
 
 /// Note to the lead about restored files, beside the message that begins its turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct RewindNote {
     /// Text for the model.
     pub text: String,
     /// The first of the files, for display; older messages do not list them.
@@ -298,21 +298,21 @@ pub struct Told {
 
 /// The history of one file after a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trail {
+pub struct FileHistory {
     /// Its state at that point.
-    pub was: State,
+    pub was: FileState,
     /// The states that the last step may have left.
-    now: Vec<State>,
+    now: Vec<FileState>,
     is_whole: bool,
 }
 
-impl Trail {
-    fn begin(change: &Change, is_sure: bool) -> Self {
+impl FileHistory {
+    fn begin(change: &FileChange, is_sure: bool) -> Self {
         let now = if is_sure { vec![change.after] } else { vec![change.before, change.after] };
         Self { was: change.before, now, is_whole: true }
     }
 
-    fn follow(&mut self, change: &Change, is_sure: bool) {
+    fn follow(&mut self, change: &FileChange, is_sure: bool) {
         let (begins, ends) = (self.may_be(change.before), self.may_be(change.after));
         // A step that leads to the present state is the same change, observed by two calls that ran at the same time.
         self.is_whole &= begins || ends;
@@ -325,7 +325,7 @@ impl Trail {
     }
 
     /// Whether the present state was left by the steps alone, so that restoring the file loses no other change.
-    pub fn leads_to(&self, now: State) -> bool {
+    pub fn leads_to(&self, now: FileState) -> bool {
         // A file without write permission counts as the user's, unless a step recorded that it removed the permission.
         let is_closed = now.mode().is_some_and(|mode| mode & WRITE == 0);
         let is_said = || self.now.iter().any(|known| known.fits(&now) && known.mode() == now.mode());
@@ -333,33 +333,33 @@ impl Trail {
     }
 
     /// Whether the steps recorded that they left exactly this state.
-    pub fn names(&self, now: State) -> bool {
+    pub fn names(&self, now: FileState) -> bool {
         self.is_whole && self.now.contains(&now)
     }
 
-    fn may_be(&self, state: State) -> bool {
+    fn may_be(&self, state: FileState) -> bool {
         self.now.iter().any(|now| now.fits(&state))
     }
 }
 
 /// One change of one file, and whether it is known to have happened.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub struct FileStep<'a> {
     /// The folder that the path is relative to.
     pub root: &'a str,
-    pub change: &'a Change,
+    pub change: &'a FileChange,
     /// Whether it is known to have happened; if not, it may have.
     pub is_sure: bool,
 }
 
 /// The trail of every file that these steps, in order, have touched, by root and path.
-pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String, String), Trail> {
-    let mut trails: BTreeMap<(String, String), Trail> = BTreeMap::new();
-    for Step { root, change, is_sure } in steps {
+pub fn trails<'a>(steps: impl IntoIterator<Item = FileStep<'a>>) -> BTreeMap<(String, String), FileHistory> {
+    let mut trails: BTreeMap<(String, String), FileHistory> = BTreeMap::new();
+    for FileStep { root, change, is_sure } in steps {
         let key = (root.to_owned(), change.path.clone());
         match trails.get_mut(&key) {
             Some(trail) => trail.follow(change, is_sure),
-            None => drop(trails.insert(key, Trail::begin(change, is_sure))),
+            None => drop(trails.insert(key, FileHistory::begin(change, is_sure))),
         }
     }
     trails
@@ -368,14 +368,14 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
 /// Removes changes that other steps recorded themselves from a change that a scan found, so that each change belongs
 /// to one step. `others` are in order, each with whether it is known to have happened. Each remaining part comes with
 /// the index of the other that it happened before.
-pub fn rebased(found: &Change, others: &[(&Change, bool)]) -> Vec<(usize, Change)> {
+pub fn rebased(found: &FileChange, others: &[(&FileChange, bool)]) -> Vec<(usize, FileChange)> {
     let mut parts = Vec::new();
     let mut now = found.before;
     // The others up to here happened before the scan that the change begins with.
     let first = others.iter().rposition(|(other, _)| other.after.fits(&now)).map_or(0, |at| at + 1);
-    let mut part = |at: usize, before: State, after: State| {
+    let mut part = |at: usize, before: FileState, after: FileState| {
         if !before.fits(&after) {
-            parts.push((at, Change { path: found.path.clone(), before, after }));
+            parts.push((at, FileChange { path: found.path.clone(), before, after }));
         }
     };
     for (at, (other, is_sure)) in others.iter().enumerate().skip(first) {
@@ -390,7 +390,7 @@ pub fn rebased(found: &Change, others: &[(&Change, bool)]) -> Vec<(usize, Change
 
 /// A change or a restore of one file at one entry of the log.
 #[derive(Debug, Clone, Copy)]
-pub struct Touch<'a> {
+pub struct FileTouch<'a> {
     /// Number of the entry.
     pub seq: u64,
     /// The folder that the path is relative to.
@@ -402,12 +402,12 @@ pub struct Touch<'a> {
 
 /// The steps of one file, each with the step it builds on, and the topmost step at each time.
 #[derive(Debug, Default)]
-struct Pile {
+struct StepStack {
     steps: Vec<(u64, Option<usize>)>,
     tops: Vec<(u64, Option<usize>)>,
 }
 
-impl Pile {
+impl StepStack {
     fn add(&mut self, seq: u64, behind: Option<u64>) {
         let top = match behind {
             Some(behind) => self.tops.iter().rev().find(|(at, _)| *at <= behind).and_then(|(_, top)| *top),
@@ -428,59 +428,62 @@ impl Pile {
 
 /// The steps of every file, by root and path, whose changes are still in place, newest first. Restoring a file leaves
 /// the steps that were in place at that point, so undoing the restore brings back those that it removed.
-pub fn standing<'a>(touches: impl IntoIterator<Item = Touch<'a>>) -> BTreeMap<(String, String), Vec<u64>> {
-    let mut piles: BTreeMap<(String, String), Pile> = BTreeMap::new();
-    for Touch { seq, root, path, behind } in touches {
+pub fn standing<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> BTreeMap<(String, String), Vec<u64>> {
+    let mut piles: BTreeMap<(String, String), StepStack> = BTreeMap::new();
+    for FileTouch { seq, root, path, behind } in touches {
         piles.entry((root.to_owned(), path.to_owned())).or_default().add(seq, behind);
     }
     piles.into_iter().map(|(file, pile)| (file, pile.standing())).collect()
 }
 
 /// Whether a call may change files that it does not name, so that the tree is scanned before and after it.
-pub fn is_opaque(class: Class, action: &Action) -> bool {
+pub fn is_opaque(class: Repeatability, action: &Action) -> bool {
     match action.deed {
-        Deed::Execute => class == Class::Opaque && !action.line.as_ref().is_some_and(only_looks),
-        Deed::Merge => true,
+        ActionKind::Execute => class == Repeatability::Opaque && !action.line.as_ref().is_some_and(only_looks),
+        ActionKind::Merge => true,
         _ => false,
     }
 }
 
 /// Whether a command line only reads, as far as its programs are known.
-fn only_looks(line: &Line) -> bool {
-    let looks = |part: &Part| {
+fn only_looks(line: &CommandLine) -> bool {
+    let looks = |part: &SimpleCommand| {
         let facts = program::look(&part.argv);
-        let reads = |effect: &Effect| matches!(effect, Effect::Read(_) | Effect::History);
-        let is_written = part.flows.iter().any(|flow| matches!(flow.to, End::Write(_) | End::Append(_)));
+        let reads = |effect: &CommandEffect| matches!(effect, CommandEffect::Read(_) | CommandEffect::History);
+        let is_written =
+            part.flows.iter().any(|flow| matches!(flow.to, RedirectTarget::Write(_) | RedirectTarget::Append(_)));
         facts.is_whole && facts.effects.iter().all(reads) && part.env.is_empty() && !is_written
     };
-    matches!(line, Line::Plain(parts) if parts.iter().all(looks))
+    matches!(line, CommandLine::Plain(parts) if parts.iter().all(looks))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file(text: &str) -> State {
-        State::File { hash: Hash::of(text), program: false, private: false, mode: None }
+    fn file(text: &str) -> FileState {
+        FileState::File { hash: Hash::of(text), program: false, private: false, mode: None }
     }
 
     #[test]
-    fn who_may_read_a_file_is_known_and_makes_it_no_other() {
+    fn read_permission_is_recorded_and_not_compared() {
         let old = r#"{"file":{"hash":"HASH","program":true}}"#.replace("HASH", &Hash::of("1").to_string());
-        let old: State = serde_json::from_str(&old).unwrap();
-        let secret = State::File { hash: Hash::of("1"), program: true, private: true, mode: None };
+        let old: FileState = serde_json::from_str(&old).unwrap();
+        let secret = FileState::File { hash: Hash::of("1"), program: true, private: true, mode: None };
         assert_eq!(old, secret);
-        assert!(matches!(old, State::File { private: false, .. }), "an old step does not say");
-        let told: State = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
-        assert!(matches!(told, State::File { private: true, .. }));
+        assert!(matches!(old, FileState::File { private: false, .. }), "an old step does not say");
+        let told: FileState = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
+        assert!(matches!(told, FileState::File { private: true, .. }));
     }
 
     #[test]
     fn other_permissions_alone_are_a_change_where_they_are_known() {
         let (open, closed) = (file("1").with_mode(Some(0o644)), file("1").with_mode(Some(0o640)));
         assert!(open == closed && !open.fits(&closed) && open.fits(&file("1")) && file("1").fits(&closed));
-        assert!(file("2").with_mode(Some(0o644)) != open && State::Gone.with_mode(Some(0o644)).fits(&State::Gone));
-        let told: State = serde_json::from_str(&serde_json::to_string(&closed).unwrap()).unwrap();
+        assert!(
+            file("2").with_mode(Some(0o644)) != open && FileState::Gone.with_mode(Some(0o644)).fits(&FileState::Gone)
+        );
+        let told: FileState = serde_json::from_str(&serde_json::to_string(&closed).unwrap()).unwrap();
         assert_eq!(told.mode(), Some(0o640));
 
         let changed = trail(&[(change(open, closed), true)]);
@@ -490,47 +493,47 @@ mod tests {
         assert_eq!(rebased(&change(open, closed), &[(&change(open, closed), true)]), []);
 
         let shut = |text: &str| file(text).with_mode(Some(0o444));
-        let made = trail(&[(change(State::Gone, file("1")), true)]);
+        let made = trail(&[(change(FileState::Gone, file("1")), true)]);
         assert!(
             made.leads_to(open) && !made.leads_to(shut("1")),
             "somebody else has closed it, which is to say: hands off"
         );
         assert!(trail(&[(change(open, shut("1")), true)]).leads_to(shut("1")));
 
-        let runs = State::File { hash: Hash::of("1"), program: true, private: false, mode: None };
+        let runs = FileState::File { hash: Hash::of("1"), program: true, private: false, mode: None };
         assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
-        assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(State::Gone).mode()), (None, None));
+        assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(FileState::Gone).mode()), (None, None));
     }
 
     #[test]
     fn a_large_file_is_told_from_another_where_its_numbers_are_known() {
-        let bulky = |print: &str| State::Bulky { size: 9, print: Hash::of(print) };
-        let made = trail(&[(change(State::Gone, bulky("1")), true)]);
+        let bulky = |print: &str| FileState::Bulky { size: 9, print: Hash::of(print) };
+        let made = trail(&[(change(FileState::Gone, bulky("1")), true)]);
         assert!(made.leads_to(bulky("1")) && made.names(bulky("1")) && !made.leads_to(bulky("2")));
-        let old = trail(&[(change(State::Gone, State::Large), true)]);
+        let old = trail(&[(change(FileState::Gone, FileState::Large), true)]);
         assert!(old.leads_to(bulky("1")) && !old.names(bulky("1")), "an old step does not say which");
-        let told: State = serde_json::from_str("\"large\"").unwrap();
-        assert_eq!((told, bulky("1").elsewhere()), (State::Large, State::Large));
+        let told: FileState = serde_json::from_str("\"large\"").unwrap();
+        assert_eq!((told, bulky("1").elsewhere()), (FileState::Large, FileState::Large));
     }
 
-    fn change(before: State, after: State) -> Change {
-        Change { path: "a".into(), before, after }
+    fn change(before: FileState, after: FileState) -> FileChange {
+        FileChange { path: "a".into(), before, after }
     }
 
-    fn trail(steps: &[(Change, bool)]) -> Trail {
-        let steps = steps.iter().map(|(change, is_sure)| Step { root: "/p", change, is_sure: *is_sure });
+    fn trail(steps: &[(FileChange, bool)]) -> FileHistory {
+        let steps = steps.iter().map(|(change, is_sure)| FileStep { root: "/p", change, is_sure: *is_sure });
         trails(steps).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
     }
 
     #[test]
-    fn a_trail_is_whole_only_as_long_as_nobody_else_walks_on_it() {
+    fn a_file_history_is_whole_without_foreign_changes() {
         let (one, two, three) = (file("1"), file("2"), file("3"));
-        let whole = trail(&[(change(State::Gone, one), true), (change(one, two), true)]);
-        assert_eq!(whole.was, State::Gone);
+        let whole = trail(&[(change(FileState::Gone, one), true), (change(one, two), true)]);
+        assert_eq!(whole.was, FileState::Gone);
         assert!(whole.leads_to(two));
-        assert!(!whole.leads_to(one) && !whole.leads_to(three) && !whole.leads_to(State::Gone));
+        assert!(!whole.leads_to(one) && !whole.leads_to(three) && !whole.leads_to(FileState::Gone));
 
-        let broken = trail(&[(change(State::Gone, one), true), (change(two, three), true)]);
+        let broken = trail(&[(change(FileState::Gone, one), true), (change(two, three), true)]);
         assert!(!broken.leads_to(three), "somebody made `2` of `1`, and that would be lost");
     }
 
@@ -546,17 +549,17 @@ mod tests {
     }
 
     #[test]
-    fn one_change_that_two_saw_is_one() {
+    fn a_change_that_two_calls_observed_counts_once() {
         let (one, two) = (file("1"), file("2"));
         let twice = trail(&[(change(one, two), true), (change(one, two), true)]);
         assert!(twice.leads_to(two));
     }
 
     #[test]
-    fn what_others_have_noted_is_not_seen_again() {
+    fn changes_recorded_by_other_steps_are_removed() {
         let (one, two, three) = (file("1"), file("2"), file("3"));
         let (first, second, back) = (change(one, two), change(two, three), change(two, one));
-        let seen = |found: Change, others: &[(&Change, bool)]| {
+        let seen = |found: FileChange, others: &[(&FileChange, bool)]| {
             let parts = rebased(&found, others).into_iter();
             parts.map(|(at, part)| (at, part.before, part.after)).collect::<Vec<_>>()
         };
@@ -574,10 +577,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_back_stands_no_more_until_that_is_taken_back() {
+    fn a_restored_step_counts_again_after_the_rewind_is_undone() {
         let stand = |touches: &[(u64, Option<u64>)]| {
             let touch =
-                |(seq, behind): &(u64, Option<u64>)| Touch { seq: *seq, root: "/p", path: "a", behind: *behind };
+                |(seq, behind): &(u64, Option<u64>)| FileTouch { seq: *seq, root: "/p", path: "a", behind: *behind };
             standing(touches.iter().map(touch)).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
         };
         let steps = [(2, None), (5, None)];
@@ -593,16 +596,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_change_something_is_looked_at() {
+    fn only_commands_that_may_change_files_are_scanned() {
         let run = |words: &str| {
             let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            let action = Action { deed: Deed::Execute, line: Some(Line::of(&argv)), ..Action::read(words) };
-            is_opaque(Class::Opaque, &action)
+            let action =
+                Action { deed: ActionKind::Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) };
+            is_opaque(Repeatability::Opaque, &action)
         };
         for (words, want) in [("ls -l", false), ("cat a", false), ("rm -r a", true), ("make", true), ("touch a", true)]
         {
             assert_eq!(run(words), want, "{words}");
         }
-        assert!(!is_opaque(Class::Idempotent, &Action { deed: Deed::Write, ..Action::read("a") }));
+        assert!(!is_opaque(Repeatability::Idempotent, &Action { deed: ActionKind::Write, ..Action::read("a") }));
     }
 }

@@ -7,5 +7,5 @@
 mod agent;
 mod session;
 
-pub use agent::{AgentStatus, Doing, Reason, Standing, Surroundings};
+pub use agent::{Activity, AgentStage, AgentStatus, IdleReason, StatusFacts};
 pub use session::SessionStatus;

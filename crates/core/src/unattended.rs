@@ -4,11 +4,11 @@
 //! that needs an approval is refused: the agent can do without it and reports that. If the user continues with a new
 //! message, the message comes first: it answers a question that waited, and replaces a decision about any other call.
 
-use crate::policy::{Answer, By, Deed, Recourse};
+use crate::policy::{ActionKind, DecidedBy, PermissionAnswer, Recourse};
 
 /// What happens to a question that an agent asks during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum UnattendedQuestion {
     /// It waits in the inbox.
     Waits,
     /// It is refused at once, and the agent continues.
@@ -19,32 +19,32 @@ pub enum Question {
 
 /// Decides about a question that an agent asks. A run that listens for further messages does not end with a question,
 /// so nothing waits in it.
-pub fn on_question(deed: Deed, listens: bool) -> Question {
+pub fn on_question(deed: ActionKind, listens: bool) -> UnattendedQuestion {
     match deed {
-        Deed::Ask | Deed::Write if !listens => Question::Waits,
-        _ => Question::Refused,
+        ActionKind::Ask | ActionKind::Write if !listens => UnattendedQuestion::Waits,
+        _ => UnattendedQuestion::Refused,
     }
 }
 
 /// Decides about a question that waited when the session was opened again. A message of the user, given with this run
 /// or expected by a run that listens, reaches the agent before anything else.
-pub fn on_reopening(deed: Deed, brings_words: bool) -> Question {
+pub fn on_reopening(deed: ActionKind, brings_words: bool) -> UnattendedQuestion {
     match deed {
         // The lead answers the plan of its teammate.
-        Deed::Propose => Question::Left,
-        _ if brings_words => Question::Waits,
+        ActionKind::Propose => UnattendedQuestion::Left,
+        _ if brings_words => UnattendedQuestion::Waits,
         deed => on_question(deed, false),
     }
 }
 
-impl Answer {
+impl PermissionAnswer {
     /// The refusal of a call that needs an approval, with what would have helped.
-    pub fn unattended(deed: Deed, recourse: Recourse) -> Self {
+    pub fn unattended(deed: ActionKind, recourse: Recourse) -> Self {
         let why = match (recourse, deed) {
             (Recourse::Person | Recourse::Nothing, _) => {
                 "headless; no rule or mode allows it, a chat can ask (`max-team -c`)"
             }
-            (Recourse::RuleOrMode, Deed::Write) => {
+            (Recourse::RuleOrMode, ActionKind::Write) => {
                 "headless; `--permission-mode acceptEdits` allows edits, a chat can ask"
             }
             (Recourse::Mode, _) => "headless; another `--permission-mode` can allow it, a chat can ask",
@@ -52,13 +52,13 @@ impl Answer {
                 "headless; a rule can allow it (`--allowed-tools`), a chat can ask"
             }
         };
-        Self::new(false, By::Nobody(why.to_owned()))
+        Self::new(false, DecidedBy::Nobody(why.to_owned()))
     }
 
     /// The user's message where a question waited: it answers a question to the user; any other call is postponed, and
     /// its agent reads the message.
-    pub fn in_words(deed: Deed, words: String, by: By) -> Self {
-        let is_answer = deed == Deed::Ask;
+    pub fn in_words(deed: ActionKind, words: String, by: DecidedBy) -> Self {
+        let is_answer = deed == ActionKind::Ask;
         Self { comment: words, put_off: !is_answer, ..Self::new(is_answer, by) }
     }
 }
@@ -70,43 +70,43 @@ mod tests {
     #[test]
     fn questions_wait_or_are_refused() {
         let table = [
-            (Deed::Ask, Question::Waits, Question::Waits, Question::Waits),
-            (Deed::Write, Question::Waits, Question::Waits, Question::Waits),
-            (Deed::Execute, Question::Refused, Question::Refused, Question::Waits),
-            (Deed::Fetch, Question::Refused, Question::Refused, Question::Waits),
-            (Deed::Merge, Question::Refused, Question::Refused, Question::Waits),
-            (Deed::Propose, Question::Refused, Question::Left, Question::Left),
+            (ActionKind::Ask, UnattendedQuestion::Waits, UnattendedQuestion::Waits, UnattendedQuestion::Waits),
+            (ActionKind::Write, UnattendedQuestion::Waits, UnattendedQuestion::Waits, UnattendedQuestion::Waits),
+            (ActionKind::Execute, UnattendedQuestion::Refused, UnattendedQuestion::Refused, UnattendedQuestion::Waits),
+            (ActionKind::Fetch, UnattendedQuestion::Refused, UnattendedQuestion::Refused, UnattendedQuestion::Waits),
+            (ActionKind::Merge, UnattendedQuestion::Refused, UnattendedQuestion::Refused, UnattendedQuestion::Waits),
+            (ActionKind::Propose, UnattendedQuestion::Refused, UnattendedQuestion::Left, UnattendedQuestion::Left),
         ];
         for (deed, asked, reopened, with_words) in table {
             assert_eq!(on_question(deed, false), asked, "{deed:?}");
-            assert_eq!(on_question(deed, true), Question::Refused, "{deed:?}");
+            assert_eq!(on_question(deed, true), UnattendedQuestion::Refused, "{deed:?}");
             assert_eq!(on_reopening(deed, false), reopened, "{deed:?}");
             assert_eq!(on_reopening(deed, true), with_words, "{deed:?}");
         }
     }
 
     #[test]
-    fn a_refusal_names_only_what_helps() {
+    fn a_refusal_names_only_useful_flags() {
         let table = [
-            (Deed::Write, Recourse::RuleOrMode, "acceptEdits"),
-            (Deed::Execute, Recourse::RuleOrMode, "--allowed-tools"),
-            (Deed::Write, Recourse::Rule, "--allowed-tools"),
-            (Deed::Execute, Recourse::Mode, "another `--permission-mode`"),
-            (Deed::Write, Recourse::Person, "no rule or mode allows it"),
-            (Deed::Execute, Recourse::Nothing, "no rule or mode allows it"),
+            (ActionKind::Write, Recourse::RuleOrMode, "acceptEdits"),
+            (ActionKind::Execute, Recourse::RuleOrMode, "--allowed-tools"),
+            (ActionKind::Write, Recourse::Rule, "--allowed-tools"),
+            (ActionKind::Execute, Recourse::Mode, "another `--permission-mode`"),
+            (ActionKind::Write, Recourse::Person, "no rule or mode allows it"),
+            (ActionKind::Execute, Recourse::Nothing, "no rule or mode allows it"),
         ];
         for (deed, recourse, words) in table {
-            let By::Nobody(why) = Answer::unattended(deed, recourse).by else { panic!("{deed:?}") };
+            let DecidedBy::Nobody(why) = PermissionAnswer::unattended(deed, recourse).by else { panic!("{deed:?}") };
             assert!(why.contains(words), "{deed:?} {recourse:?}: {why}");
         }
     }
 
     #[test]
     fn words_answer_a_question_and_decide_nothing_else() {
-        let by = || By::Person("me".to_owned());
-        let answer = Answer::in_words(Deed::Ask, "blue".to_owned(), by());
+        let by = || DecidedBy::Person("me".to_owned());
+        let answer = PermissionAnswer::in_words(ActionKind::Ask, "blue".to_owned(), by());
         assert!(answer.allow && !answer.put_off);
-        let answer = Answer::in_words(Deed::Write, "blue".to_owned(), by());
+        let answer = PermissionAnswer::in_words(ActionKind::Write, "blue".to_owned(), by());
         assert!(!answer.allow && answer.put_off && answer.comment == "blue");
     }
 }

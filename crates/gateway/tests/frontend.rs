@@ -5,7 +5,7 @@ use std::path::Path;
 
 use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::policy::{Answer, By, Until};
+use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
 use max_team_runtime::stream::{ApprovalStep, Scope, StreamReader, What};
 use max_team_runtime::{Command, Order, Query, Reply, RuntimeError, TeamHandle, Which, new_id, query};
 use max_team_testkit::{ModelServer, Reply as Spoken, Script};
@@ -53,14 +53,14 @@ async fn answer(stream: &mut StreamReader) -> String {
 
 /// Answers a question with yes.
 async fn allow(team: &TeamHandle, by: Principal, session: SessionId, question: QuestionId) -> Result<(), RuntimeError> {
-    let answer = Answer {
+    let answer = PermissionAnswer {
         allow: true,
         always: false,
-        until: Until::default(),
+        until: GrantScope::default(),
         comment: String::new(),
         drop: false,
         put_off: false,
-        by: By::person(&by),
+        by: DecidedBy::person(&by),
     };
     command(team, by, Command::Answer { session, question, answer }).await
 }

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_journal::{Append, Commit, Expect, Fence, Journal, Options, Projection, Strength, WorkerInfo};
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ async fn rich(dir: &Path) -> Outcome<f64> {
             format!("env_{step:032x}").parse()?,
             stream,
             "user/ada",
-            Kind::UserInput,
+            MessageKind::UserInput,
             json!({ "text": "done" }),
             0,
         );

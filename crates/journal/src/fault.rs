@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_death_leaves_what_it_says() {
+    async fn each_crash_point_leaves_the_documented_state() {
         assert_eq!(left(Journal::memory(), Death::After, 2, four()).await, ["a", "b"]);
         assert_eq!(left(Journal::memory(), Death::Before, 3, four()).await, ["a", "b"]);
         assert_eq!(left(Journal::memory(), Death::PowerCut, 4, four()).await, ["a"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_acknowledged_early_is_gone_until_the_next_is_stored() {
+    async fn an_early_acknowledged_commit_is_missing_until_the_next_is_stored() {
         let early = || {
             let journal = Journal::memory();
             journal.bend(|commit| match commit.appends.iter().any(|append| append.event == "b") {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_dies_between_what_should_be_one() {
+    async fn a_crash_splits_a_commit_that_should_be_atomic() {
         let journal = Journal::memory();
         journal.bend(|commit| Bent::Apart(vec![commit.clone(), commit]));
         assert_eq!(left(journal, Death::After, 3, four()).await, ["a", "a", "b"]);

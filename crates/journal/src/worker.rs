@@ -191,7 +191,7 @@ mod tests {
 
     /// Somebody has looked at the file of the life before, and removes it late: the new one stays.
     #[test]
-    fn whoever_lives_again_is_not_taken_for_who_it_was() {
+    fn a_revived_worker_is_not_taken_for_its_former_self() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(folder.path());
         let path = lock_path(folder.path(), worker.id());
@@ -205,7 +205,7 @@ mod tests {
 
     /// What could not be removed when it went to rest is in nobody's way.
     #[test]
-    fn whoever_lives_again_clears_what_it_has_left() {
+    fn a_revived_worker_removes_its_former_files() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(folder.path());
         worker.rest();

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use max_team_core::chat::{Streamed, Usage};
+use max_team_core::chat::{PartialAnswer, Usage};
 use max_team_core::recovery::Failure;
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub enum CallError {
         /// The provider's id of the request, for their support.
         request_id: Option<String>,
         /// How much of an answer had come.
-        streamed: Streamed,
+        streamed: PartialAnswer,
     },
     /// The caller cancelled it.
     #[error("cancelled")]
@@ -50,14 +50,14 @@ pub enum CallError {
         /// The text so far.
         partial: String,
         /// How much of an answer had come.
-        streamed: Streamed,
+        streamed: PartialAnswer,
     },
 }
 
 impl CallError {
     /// A failure without a request to a provider.
     pub(crate) fn failed(failure: Failure, detail: impl Into<String>) -> Self {
-        Self::Failed { failure, detail: detail.into(), request_id: None, streamed: Streamed::default() }
+        Self::Failed { failure, detail: detail.into(), request_id: None, streamed: PartialAnswer::default() }
     }
 }
 

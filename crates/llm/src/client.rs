@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use jiff::Timestamp;
-use max_team_core::chat::{Answer, Streamed};
+use max_team_core::chat::{Answer, PartialAnswer};
 use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, PROGRESS_MS_DEFAULT};
 use max_team_core::recovery::Failure;
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Client {
             ended = self.attempt(endpoint, request, &is_sent, &mut reader, &mut request_id, &mut on_delta) => Some(ended),
         };
         let is_sent = is_sent.load(Ordering::Relaxed);
-        let streamed = Streamed { is_sent, usage: reader.usage(), bytes: reader.content_bytes() };
+        let streamed = PartialAnswer { is_sent, usage: reader.usage(), bytes: reader.content_bytes() };
         match ended {
             None => Err(CallError::Cancelled { partial: reader.partial(), streamed }),
             Some(Ok(())) => Ok(reader.answer(&request.wire, request_id)),

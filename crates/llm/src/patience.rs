@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_drips_without_anything_new_ends() {
+    async fn a_stream_without_new_content_ends() {
         let (idle, progress) = (Duration::from_millis(100), Duration::from_millis(1_000));
         // Bytes of content every 90 ms, and when that ends.
         for (step, ended_after) in [(0, 1_000), (1, 1_000), (8, 10_000), (PROGRESS_BYTES_MIN, 10_000)] {

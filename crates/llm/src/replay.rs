@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use max_team_core::chat::{Answer, Message, Part, Stop, Streamed, Usage};
+use max_team_core::chat::{Answer, Message, Part, PartialAnswer, StopReason, Usage};
 use max_team_core::recovery::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ struct Recorded {
     text: Option<String>,
     #[serde(default)]
     parts: Vec<Piece>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     #[serde(default)]
     usage: Tokens,
     fails: Option<Value>,
@@ -224,7 +224,7 @@ impl Replay {
         };
         if let Some(text) = at.and_then(|at| voice.instead.get(at)?.text(&request.body.whole())) {
             answer.message = Message::assistant(vec![Part::text(text.clone())]);
-            answer.stop = Stop::EndTurn;
+            answer.stop = StopReason::EndTurn;
         }
         answer.usage.output = answer.usage.output.min(u64::from(request.max_tokens));
         if answer.model.is_empty() {
@@ -241,7 +241,7 @@ impl Replay {
             Ok(answer)
         } else {
             Err(CallError::Cancelled {
-                streamed: Streamed { is_sent: true, usage: answer.usage, bytes: partial.len() },
+                streamed: PartialAnswer { is_sent: true, usage: answer.usage, bytes: partial.len() },
                 partial,
             })
         }
@@ -252,7 +252,7 @@ impl Replay {
 fn spoken(words: &str) -> Answer {
     Answer {
         message: Message::assistant(vec![Part::text(words.to_owned())]),
-        stop: Stop::EndTurn,
+        stop: StopReason::EndTurn,
         usage: Usage::default(),
         request_id: None,
         model: String::new(),
@@ -341,7 +341,7 @@ impl Recorded {
         let Tokens { input, output, cache_read, cache_write } = self.usage;
         Ok(Ok(Answer {
             message: Message::assistant(parts).with_own_ids(),
-            stop: self.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
+            stop: self.stop.unwrap_or(if calls { StopReason::ToolUse } else { StopReason::EndTurn }),
             usage: Usage { input, output, cache_read, cache_write },
             request_id: None,
             model: String::new(),

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use max_team_core::chat::{Answer, Streamed};
+use max_team_core::agent::Model;
+use max_team_core::chat::{Answer, PartialAnswer};
 use max_team_core::recovery::Failure;
-use max_team_core::team::Model;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallError, Delta, Sink};
@@ -134,7 +134,7 @@ async fn keep(pace: &Pace, cancel: &CancellationToken, sink: &mut Sink<'_>) -> R
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                return Err(CallError::Cancelled { partial: String::new(), streamed: Streamed::default() });
+                return Err(CallError::Cancelled { partial: String::new(), streamed: PartialAnswer::default() });
             }
             () = tokio::time::sleep(wait) => {}
         }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use max_team_core::chat::{Message, Part, Role};
+use max_team_core::chat::{ChatRole, Message, Part};
 use max_team_core::context::{Window, elided};
 use max_team_core::text::{has_hidden, stripped};
 
@@ -63,7 +63,7 @@ impl Head {
 /// One message: as it is, and as it looks once its tool results have left the window.
 #[derive(Debug)]
 struct Piece {
-    role: Role,
+    role: ChatRole,
     full: Halves,
     light: Option<Halves>,
 }
@@ -160,7 +160,7 @@ impl Transcript {
             let light = piece.light.as_ref().filter(|_| index < call.window.elide);
             (piece.role, light.unwrap_or(&piece.full))
         });
-        let shown: Vec<(Role, &Halves)> = opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
+        let shown: Vec<(ChatRole, &Halves)> = opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
         let body = dialect::body(&self.wire, &self.head, call, &shown);
         Request {
             wire: self.wire.clone(),
@@ -189,7 +189,7 @@ fn seen(message: &Message) -> Cow<'_, Message> {
             _ => {}
         }
     }
-    if message.role != Role::User || !message.parts.iter().any(hides) {
+    if message.role != ChatRole::User || !message.parts.iter().any(hides) {
         return Cow::Borrowed(message);
     }
     let mut message = message.clone();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::chat::{Message, Native};
+use max_team_core::chat::{Message, NativeBlocks};
 use serde::Deserialize;
 
 use crate::body::Body;
@@ -76,7 +76,7 @@ impl Wire {
     }
 
     /// The message's native blocks, if this very model made them.
-    pub(crate) fn own<'m>(&self, message: &'m Message) -> Option<&'m Native> {
+    pub(crate) fn own<'m>(&self, message: &'m Message) -> Option<&'m NativeBlocks> {
         let native = message.native.as_ref()?;
         let same = native.dialect == self.dialect.name()
             && native.model.strip_prefix(self.provider.as_str()).and_then(|rest| rest.strip_prefix('/'))

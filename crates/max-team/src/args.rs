@@ -26,9 +26,9 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use max_team_core::near::nearest;
-use max_team_core::plan::event::Approve;
+use max_team_core::plan::event::ApprovalMode;
 use max_team_core::policy::Mode;
+use max_team_core::suggest::nearest;
 
 use crate::demo::NAMES;
 use max_team_workspace::selection::Selection;
@@ -395,7 +395,7 @@ pub(crate) struct TeamFlags {
     /// When a plan asks: never (actions outside the members' constraints are refused; a risky plan waits), plan (the whole
     /// plan, then only actions outside it), each (the plan, then every change), risky (only risky plans)
     #[arg(long, value_name = "WHEN", value_parser = approve)]
-    pub(crate) approve: Option<Approve>,
+    pub(crate) approve: Option<ApprovalMode>,
     /// Tasks of a plan that may run at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
@@ -546,8 +546,9 @@ impl Talk {
     }
 }
 
-fn approve(text: &str) -> Result<Approve, String> {
-    let found = Approve::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
+fn approve(text: &str) -> Result<ApprovalMode, String> {
+    let found =
+        ApprovalMode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
     found.ok_or_else(|| "it is one of never, plan, each, risky".to_owned())
 }
 

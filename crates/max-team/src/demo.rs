@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::agent::{Model, Settings};
 use max_team_core::ledger::Price;
 use max_team_core::limits::CALL_DEPTH_DEFAULT;
-use max_team_core::plan::event::Approve;
-use max_team_core::team::{Model, Settings};
+use max_team_core::plan::event::ApprovalMode;
 use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{Open, Which};
 use max_team_tools::command::{self, CommandError, Walls};
@@ -171,7 +171,7 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     // The recording was made without the user's own agents and settings.
     let place = Place { env: place.env.of_nobody(), ..place.clone() };
     let (led, _) = team::read(None, &place)?;
-    let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
+    let (approve, max_parallel) = (ApprovalMode::Plan, PARALLEL_DEFAULT);
     let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
     let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
     Ok(Open::new(Which::New, definition, settings, team))

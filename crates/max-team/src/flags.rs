@@ -1,7 +1,7 @@
 //! The flags of a chat or a run: which of them contradict each other, and the settings and the session that they ask for.
 
 use clap::CommandFactory;
-use max_team_core::near::nearest;
+use max_team_core::suggest::nearest;
 use max_team_runtime::{TeamReader, Which};
 use max_team_workspace::config::Override;
 use max_team_workspace::exit::{Exit, Stop};

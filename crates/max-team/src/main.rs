@@ -88,7 +88,7 @@ fn main() -> ExitCode {
 
 /// A program that parses the output finds a failure there, too.
 fn print_failure(exit: Exit, error: String) {
-    let verdict = headless::Verdict::of_error(exit, error);
+    let verdict = headless::RunVerdict::of_error(exit, error);
     // If the reader is gone, nothing is lost.
     drop(commands::print(&format!("{}\n", stream_json::RunResult::early(&verdict).json())));
 }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 
+use max_team_core::agent::{Settings, TeamRole as Seat};
 use max_team_core::id::SessionId;
-use max_team_core::team::{Place as Seat, Settings};
 use max_team_runtime::replay::{BadTape, Tape};
 use max_team_runtime::storage::{Journal, JournalError};
 use max_team_runtime::{TeamReader, query};

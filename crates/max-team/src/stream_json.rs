@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part, Usage};
-use max_team_core::context::summary::{Compacted, Why};
+use max_team_core::context::summary::{Compacted, CompactionReason};
 use max_team_core::cost::{SessionCost, Spending};
-use max_team_core::event::{Event, LlmEnded, Outcome, TurnEnded};
+use max_team_core::event::{Event, LlmEnded, LlmOutcome, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::rewind::MovedFile;
@@ -17,7 +17,7 @@ use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
 
-use crate::headless::{Verdict, end_name};
+use crate::headless::{RunVerdict, end_name};
 use max_team_workspace::exit::Exit;
 
 /// The first line.
@@ -82,7 +82,7 @@ impl Lines {
     pub(crate) fn tells(event: &Event) -> bool {
         match event {
             Event::ToolDone(_) => true,
-            Event::LlmEnded(ended) => !ended.summary && matches!(ended.outcome, Outcome::Done(_)),
+            Event::LlmEnded(ended) => !ended.summary && matches!(ended.outcome, LlmOutcome::Done(_)),
             _ => false,
         }
     }
@@ -104,7 +104,7 @@ impl Lines {
             return;
         }
         match &ended.outcome {
-            Outcome::Done(answer) => {
+            LlmOutcome::Done(answer) => {
                 self.failures = 0;
                 self.ids.clear();
                 let uses = answer.message.tool_uses().enumerate();
@@ -113,8 +113,8 @@ impl Lines {
                 };
                 self.ids.extend(uses.map(known));
             }
-            Outcome::Failed { .. } => self.failures += 1,
-            Outcome::Cancelled { .. } | Outcome::Lost => {}
+            LlmOutcome::Failed { .. } => self.failures += 1,
+            LlmOutcome::Cancelled { .. } | LlmOutcome::Lost => {}
         }
     }
 
@@ -122,7 +122,7 @@ impl Lines {
     pub(crate) fn line(&self, at_ms: i64, event: &Event) -> Option<Value> {
         let session = self.session;
         Some(match event {
-            Event::LlmEnded(ended) if ended.summary && matches!(ended.outcome, Outcome::Done(_)) => return None,
+            Event::LlmEnded(ended) if ended.summary && matches!(ended.outcome, LlmOutcome::Done(_)) => return None,
             Event::LlmEnded(ended) => return self.ended(at_ms, ended),
             Event::Compacted(compacted) => boundary(session, compacted),
             Event::CompactionFailed(failed) => max(session, "compaction_failed", json!({ "detail": failed.detail })),
@@ -144,14 +144,14 @@ impl Lines {
     fn ended(&self, at_ms: i64, ended: &LlmEnded) -> Option<Value> {
         let session = self.session;
         match &ended.outcome {
-            Outcome::Done(answer) => Some(json!({
+            LlmOutcome::Done(answer) => Some(json!({
                 "type": "assistant", "session_id": session, "parent_tool_use_id": self.parent, "uuid": new_id(),
                 "message": {
                     "role": "assistant", "model": answer.model, "content": content(&answer.message),
                     "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
                 },
             })),
-            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms), .. } => Some(json!({
+            LlmOutcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms), .. } => Some(json!({
                 "type": "system", "subtype": "api_retry", "session_id": session, "uuid": new_id(),
                 "attempt": self.failures, "max_retries": self.retries_max,
                 "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,
@@ -163,7 +163,7 @@ impl Lines {
 
 /// What came before it is told in short from here on.
 fn boundary(session: SessionId, compacted: &Compacted) -> Value {
-    let trigger = if compacted.why == Why::Asked { "manual" } else { "auto" };
+    let trigger = if compacted.why == CompactionReason::Asked { "manual" } else { "auto" };
     let ((pre_tokens, post_tokens), (before, after)) = (compacted.tokens, compacted.messages);
     json!({
         "type": "system", "subtype": "compact_boundary", "session_id": session, "uuid": new_id(),
@@ -244,7 +244,7 @@ fn usage(usage: Usage) -> Value {
 
 /// The `result` object. It always has every field; unknown values are `null`.
 pub(crate) struct RunResult<'a> {
-    pub(crate) verdict: &'a Verdict,
+    pub(crate) verdict: &'a RunVerdict,
     /// None if the run failed before there was one.
     pub(crate) session: Option<SessionId>,
     /// The lead's turn that the result is about.
@@ -268,7 +268,7 @@ pub(crate) struct RunResult<'a> {
 
 impl<'a> RunResult<'a> {
     /// The result of a run that failed before its session was open.
-    pub(crate) fn early(verdict: &'a Verdict) -> Self {
+    pub(crate) fn early(verdict: &'a RunVerdict) -> Self {
         let (session, ended, question, first_ms, cost) = (None, None, None, None, None);
         let (rounds, duration_ms, api_ms, denials, moved, stopped) =
             (0, 0, 0, [].as_slice(), [].as_slice(), [].as_slice());
@@ -291,7 +291,7 @@ impl<'a> RunResult<'a> {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let Verdict { exit, reason, error, plan } = self.verdict;
+        let RunVerdict { exit, reason, error, plan } = self.verdict;
         // Without a session nothing was spent; with one that could not be followed, the cost is not known.
         let nothing = || self.session.is_none().then(Spending::default);
         let spent = self.cost.map(SessionCost::total).or_else(nothing);

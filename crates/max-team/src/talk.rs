@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use max_team_core::event::{Choice, End, Event};
+use max_team_core::agent::Settings;
+use max_team_core::event::{Event, LaunchFlags, TurnOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::plan::Draft;
-use max_team_core::team::Settings;
 use max_team_runtime::skills::{Catalogue, Contract};
 use max_team_runtime::{Open, Spawn, TeamHandle, TeamReader, Which, query};
 use serde_json::Value;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Demo, Format, Input, RunSkill, Talk, TeamFlags};
 use crate::demo;
 use crate::flags;
-use crate::headless::{self, Consent, Headless, Task, Verdict};
+use crate::headless::{self, Consent, Headless, RunVerdict, Task};
 use crate::record;
 use crate::signals::Signals;
 use crate::stdin;
@@ -143,7 +143,7 @@ fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
         _ => return Ok(None),
     };
     let Ok(row) = row else { return Ok(None) };
-    let Choice { agents, agent, solo, coordinator } =
+    let LaunchFlags { agents, agent, solo, coordinator } =
         stored.ask(query::SessionChoice { session: row.session }).map_err(setup::failed)?;
     let team = TeamFlags { agents: agents.map(PathBuf::from), ..talk.team.clone() };
     Ok(Some(Talk { agent, solo, coordinator, team, ..talk.clone() }))
@@ -301,7 +301,7 @@ fn skill_before(stored: &TeamReader, which: &Which, root: &Path) -> Result<Optio
 /// talk about it.
 fn is_end_of_skill((_, event): &(i64, Event)) -> bool {
     let Event::TurnEnded(ended) = event else { return false };
-    ended.structured.is_some() || !(ended.end == End::Answered || ended.end.is_unfinished())
+    ended.structured.is_some() || !(ended.end == TurnOutcome::Answered || ended.end.is_unfinished())
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.
@@ -498,7 +498,7 @@ fn chat(
 /// The exit code of a chat. Leaving it is no failure, unless it was opened to run a plan.
 fn exit_of(left: &Left, proposed: bool) -> Exit {
     match &left.reason {
-        ExitReason::Quit if proposed => left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_leaving(plan).exit),
+        ExitReason::Quit if proposed => left.plan.as_ref().map_or(Exit::Ok, |plan| RunVerdict::of_leaving(plan).exit),
         ExitReason::Quit => Exit::Ok,
         ExitReason::Shutdown => Exit::Terminated,
         // The terminal is gone.

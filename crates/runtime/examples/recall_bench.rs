@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use max_team_core::event::{Event, VERSION};
-use max_team_core::memory::{MemorySet, Scope, Source, Writer};
+use max_team_core::memory::{BoardScope, MemorySet, Source, Writer};
 use max_team_journal::{Append, Commit, Journal, Options};
 use max_team_runtime::{Memories, project_entry};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn main() {
     let count: usize = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(10_000);
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path(), Options::default()).unwrap();
-    let scopes = [Scope::Project("/p".to_owned()), Scope::User];
+    let scopes = [BoardScope::Project("/p".to_owned()), BoardScope::User];
     fill(&journal, &scopes, count);
     let began = Instant::now();
     journal.rebuild(project_entry).unwrap();
@@ -56,7 +56,7 @@ fn main() {
 }
 
 /// Facts of a dozen words or so, half of them Chinese, most of which share words with many others.
-fn fill(journal: &Journal, scopes: &[Scope], count: usize) {
+fn fill(journal: &Journal, scopes: &[BoardScope], count: usize) {
     let mut commit = Commit { at_ms: 1, actor: "bench".to_owned(), ..Commit::default() };
     for n in 0..count {
         let (thing, place) = (THINGS[n / 2 % THINGS.len()], PLACES[n / 2 % PLACES.len()]);

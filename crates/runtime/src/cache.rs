@@ -2,9 +2,9 @@
 //!
 //! An answer is committed together with the end of the turn that gave it, so it is kept if and only if it was given.
 //! Expired answers are skipped by readers, and dropped with the next answer that is kept. Which calls an answer serves
-//! is decided in `core::calling::cache` alone.
+//! is decided in `core::delegation::cache` alone.
 
-use max_team_core::calling::cache::{CacheCleared, CacheKept, Entry};
+use max_team_core::delegation::cache::{CacheCleared, CacheEntry, CacheKept};
 use max_team_core::event::Event;
 use max_team_core::message::Principal;
 use max_team_journal::{Journal, Projection, Strength};
@@ -41,14 +41,14 @@ impl<'j> Caches<'j> {
     }
 
     /// The kept answers of an expert, newest first; also expired ones that were not dropped yet.
-    pub fn entries(&self, expert: &str) -> Result<Vec<Entry>, RuntimeError> {
-        let found = rows::rows::<Entry>(self.journal, &stream(expert))?;
+    pub fn entries(&self, expert: &str) -> Result<Vec<CacheEntry>, RuntimeError> {
+        let found = rows::rows::<CacheEntry>(self.journal, &stream(expert))?;
         Ok(found.into_iter().map(|(_, entry)| entry).collect())
     }
 
     /// Drops the kept answers of an expert; returns how many there were.
     pub async fn clear(&self, expert: &str, by: &Principal) -> Result<usize, RuntimeError> {
-        let ids: Vec<String> = self.entries(expert)?.iter().map(Entry::id).collect();
+        let ids: Vec<String> = self.entries(expert)?.iter().map(CacheEntry::id).collect();
         let count = ids.len();
         if count == 0 {
             return Ok(0);

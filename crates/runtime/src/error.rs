@@ -160,10 +160,10 @@ pub enum RuntimeError {
     MailFull { name: String, max: usize },
     /// A write that the memory refuses.
     #[error("{0}")]
-    Memory(#[from] max_team_core::memory::Refusal),
+    Memory(#[from] max_team_core::memory::WriteRefusal),
     /// A change that the shared task list refuses.
     #[error("{0}")]
-    Tasks(#[from] max_team_core::tasks::Refusal),
+    Tasks(#[from] max_team_core::task_list::ListRefusal),
     /// No running plan has the task.
     #[error("no plan at work has a task `{0}`; `task_query` shows those there are")]
     NoPlanTask(String),

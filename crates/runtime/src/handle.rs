@@ -8,18 +8,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use max_team_core::agent::{Constraints, Definition, Model, Settings};
 use max_team_core::channel::{ChatAddress, Delivery};
 use max_team_core::chat::{Message, Usage};
 use max_team_core::cost::SessionCost;
-use max_team_core::event::{Choice, Event};
+use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::{Principal, Role};
 use max_team_core::plan::Draft;
-use max_team_core::plan::event::{Approve, Say};
-use max_team_core::policy::{Action, Answer, Memory, Recourse};
+use max_team_core::plan::event::{ApprovalMode, PlanDecision};
+use max_team_core::policy::{Action, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::rewind::MovedFile;
-use max_team_core::team::{Constraints, Definition, Model, Settings};
 use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -81,9 +81,9 @@ pub enum Command {
     /// Start these teammates. The lead checks them by the rules that apply to teammates its model asks for.
     Team { session: SessionId, mates: Vec<Spawn> },
     /// Answer a question.
-    Answer { session: SessionId, question: QuestionId, answer: Answer },
+    Answer { session: SessionId, question: QuestionId, answer: PermissionAnswer },
     /// Answer a question of a plan.
-    Decide { question: QuestionId, say: Say },
+    Decide { question: QuestionId, say: PlanDecision },
     /// Propose a plan to the user, without the lead's model.
     Propose {
         session: SessionId,
@@ -180,7 +180,7 @@ pub struct Open {
     pub mode_is_named: bool,
     /// The flags that chose the lead and the team of a new session.
     #[serde(default)]
-    pub choice: Choice,
+    pub choice: LaunchFlags,
     /// The user's JSON Schema for a structured answer.
     pub schema: Option<serde_json::Value>,
     /// The agents that work for the lead; without them it works alone.
@@ -198,7 +198,7 @@ impl Open {
             definition,
             settings,
             mode_is_named: false,
-            choice: Choice::default(),
+            choice: LaunchFlags::default(),
             schema: None,
             team,
             definitions: None,
@@ -214,7 +214,7 @@ pub struct Team {
     #[serde(default)]
     pub experts: Vec<Mate>,
     /// When a person is asked while plans are approved and carried out.
-    pub approve: Approve,
+    pub approve: ApprovalMode,
     /// Tasks that may run at once.
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
@@ -365,7 +365,7 @@ pub struct Asked {
     /// What would let the call run without the question.
     pub recourse: Recourse,
     /// What a "yes, always" is remembered as.
-    pub memory: Memory,
+    pub memory: RememberedRule,
     /// When the question was asked.
     pub at_ms: i64,
 }

@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Stopper};
+use max_team_core::agent::{Definition, Isolation, Settings};
+use max_team_core::delegation::tool_filter::COORDINATING;
+use max_team_core::event::{AgentStarted, Configured, Event, InterruptedBy, SessionOpened, UserMessage};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
-use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::plan::event::Say;
+use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Edit};
-use max_team_core::policy::By;
-use max_team_core::team::{Definition, Isolation, Settings};
+use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{Turn, is_stop, waits};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
@@ -390,7 +390,7 @@ impl House {
         let changed = seat.turn.identity().is_some_and(|(_, _, known)| *known != definition);
         if seat.turn.settings() != Some(settings) || changed {
             let definition = changed.then_some(definition);
-            let by = Some(By::person(&by));
+            let by = Some(DecidedBy::person(&by));
             events.push(Event::Configured(Configured { settings: Arc::clone(settings), definition, by }));
         }
         if let Which::Fork(forked, _) = &open.which {
@@ -463,7 +463,7 @@ impl House {
                 Ok(())
             }
             Command::Decide { question, ref say } => {
-                if let Say::Edit(edits) = say {
+                if let PlanDecision::Edit(edits) = say {
                     self.check_edits(&post, question, edits, &order.by)?;
                 }
                 let address = post.decide(&order.by, order.key, question, say).await?;
@@ -490,7 +490,9 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.tell(session, Control::Interrupt(Stopper::person(&order.by))).await,
+            Command::Interrupt { session } => {
+                self.tell(session, Control::Interrupt(InterruptedBy::person(&order.by))).await
+            }
             Command::StopSession { session } => self.stop_session(session, &order).await,
             Command::Configure { session, settings } => {
                 let floor = self.floor(session)?;
@@ -499,7 +501,7 @@ impl House {
                     floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
                 floor.set_mode(settings.mode);
                 floor.cap(crate::plan::cap(&settings));
-                let by = By::person(&order.by);
+                let by = DecidedBy::person(&order.by);
                 self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
             }
         }
@@ -608,7 +610,7 @@ impl House {
         let letter = letters::proposal(&floor, &order.by.address(), *proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Strength::Full;
-        let said = Event::Said(Said {
+        let said = Event::Said(UserMessage {
             envelope: order.key,
             text: format!("run {source}"),
             by: order.by.clone(),
@@ -765,7 +767,7 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
 fn unread(letter: &Envelope) -> Option<Queued> {
     let text = letter.text().to_owned();
     let all = letter.body.get(post::TO_ALL).and_then(serde_json::Value::as_bool).unwrap_or_default();
-    (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter), all })
+    (letter.kind == MessageKind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter), all })
 }
 
 /// The result of work on another thread.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use max_team_core::event::Event;
 use max_team_core::machine::Machine;
-use max_team_core::memory::{Key, Scope};
+use max_team_core::memory::{BoardScope, Key};
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use max_team_journal::{Drifted, Entry, Journal, JournalError, Projection};
@@ -60,13 +60,13 @@ impl Maker {
         // The journal's own entries and erased ones make no rows of ours.
         let Ok(event) = event_of(entry) else { return Vec::new() };
         let mut rows = project(&entry.stream, entry.at_ms, &event);
-        if let Some(scope) = Scope::of_stream(&entry.stream) {
+        if let Some(scope) = BoardScope::of_stream(&entry.stream) {
             rows.extend(self.stale(&scope, &event));
         }
         rows
     }
 
-    fn stale(&self, scope: &Scope, event: &Event) -> Vec<Projection> {
+    fn stale(&self, scope: &BoardScope, event: &Event) -> Vec<Projection> {
         let mut facts = self.facts.borrow_mut();
         let board = scope.to_string();
         let mut stale = Vec::new();

@@ -63,7 +63,7 @@ pub use handle::{
 };
 pub use house::{Bound, House, Options};
 pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
-pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
+pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;

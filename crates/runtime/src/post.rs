@@ -15,10 +15,10 @@ use std::collections::hash_map::Entry;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
-use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::plan::event::{About, PlanStopped, PlanUnasked, Say};
-use max_team_core::plan::{Edit, Plan, Status, edit};
-use max_team_core::policy::{Answer, By, Until};
+use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::plan::event::{PlanDecision, PlanQuestion, PlanStopped, PlanUnasked};
+use max_team_core::plan::{Edit, Plan, TaskStatus, edit};
+use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Journal, Strength};
 use serde::Serialize;
@@ -68,16 +68,16 @@ pub struct Noted {
     /// When it was written.
     pub at_ms: i64,
     /// How long it holds, if it is an approval for longer.
-    pub until: Option<Until>,
+    pub until: Option<GrantScope>,
 }
 
 /// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PersonReply {
     /// To a question of an agent.
-    Agent(Answer),
+    Agent(PermissionAnswer),
     /// To a question of a plan.
-    Plan(Say),
+    Plan(PlanDecision),
 }
 
 impl PersonReply {
@@ -206,7 +206,7 @@ impl<'j> Post<'j> {
             return Ok(None);
         }
         let task = match &row.matter {
-            Matter::Plan(About::Start { task } | About::Failure { task, .. }) => Some(task.clone()),
+            Matter::Plan(PlanQuestion::Start { task } | PlanQuestion::Failure { task, .. }) => Some(task.clone()),
             _ => None,
         };
         let session = state.session();
@@ -291,11 +291,14 @@ impl<'j> Post<'j> {
                 let (by, said) = (answered.by, said(&answered.say).to_owned());
                 Some(AnsweredRow { by, said, at_ms, replaced_by: None })
             }
-            Event::PlanStopped(PlanStopped { by, replaced_by: Some(plan), .. }) => {
-                Some(AnsweredRow { by: By::Rule(by), said: "replaced".to_owned(), at_ms, replaced_by: Some(plan) })
-            }
+            Event::PlanStopped(PlanStopped { by, replaced_by: Some(plan), .. }) => Some(AnsweredRow {
+                by: DecidedBy::Rule(by),
+                said: "replaced".to_owned(),
+                at_ms,
+                replaced_by: Some(plan),
+            }),
             Event::PlanUnasked(PlanUnasked { replaced_by: Some(plan), .. }) => {
-                let by = By::Rule(format!("plan {plan}"));
+                let by = DecidedBy::Rule(format!("plan {plan}"));
                 Some(AnsweredRow { by, said: "replaced".to_owned(), at_ms, replaced_by: Some(plan) })
             }
             _ => None,
@@ -328,16 +331,18 @@ impl<'j> Post<'j> {
         by: &Principal,
         key: EnvelopeId,
         question: QuestionId,
-        answer: &Answer,
+        answer: &PermissionAnswer,
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let answer = match &answer.by {
             // Answers from a frontend are always a person's, even if they claim to be the lead's.
-            By::Person(_) | By::Lead(_) => Answer { by: By::Person(person(by)), ..answer.clone() },
-            By::Rule(_) | By::Nobody(_) => answer.clone(),
+            DecidedBy::Person(_) | DecidedBy::Lead(_) => {
+                PermissionAnswer { by: DecidedBy::Person(person(by)), ..answer.clone() }
+            }
+            DecidedBy::Rule(_) | DecidedBy::Nobody(_) => answer.clone(),
         };
         let body = json!({ "question": question, "answer": answer });
-        self.answer_once(by, key, question, to, Kind::PermissionResponse, body).await
+        self.answer_once(by, key, question, to, MessageKind::PermissionResponse, body).await
     }
 
     /// Answers a question of a plan. Returns the mailbox that the answer was sent to.
@@ -346,17 +351,17 @@ impl<'j> Post<'j> {
         by: &Principal,
         key: EnvelopeId,
         question: QuestionId,
-        say: &Say,
+        say: &PlanDecision,
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         self.check_goes_on(&to)?;
         let body = json!({ "question": question, "say": say, "by": by });
-        if let Say::Edit(edits) = say {
+        if let PlanDecision::Edit(edits) = say {
             // A plan can be edited several times: an edit does not settle the question.
             self.check_edits(&to, edits)?;
-            return self.send(by, key, to, Kind::PlanApprovalResponse, body).await;
+            return self.send(by, key, to, MessageKind::PlanApprovalResponse, body).await;
         }
-        self.answer_once(by, key, question, to, Kind::PlanApprovalResponse, body).await
+        self.answer_once(by, key, question, to, MessageKind::PlanApprovalResponse, body).await
     }
 
     /// Stops a plan, or one of its tasks. Returns the mailbox that the stop was sent to.
@@ -371,7 +376,7 @@ impl<'j> Post<'j> {
         if let (Some(task), Some(body)) = (task, body.as_object_mut()) {
             body.insert("task".to_owned(), Value::from(task));
         }
-        self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
+        self.send(by, key, plan_stream(plan), MessageKind::Shutdown, body).await
     }
 
     /// Stops one agent and its background commands.
@@ -452,7 +457,7 @@ impl<'j> Post<'j> {
         key: EnvelopeId,
         question: QuestionId,
         to: String,
-        kind: Kind,
+        kind: MessageKind,
         mut body: Value,
     ) -> Result<String, RuntimeError> {
         let id = derived(&[question.to_string().as_bytes(), b"answered"]);
@@ -479,7 +484,7 @@ impl<'j> Post<'j> {
         by: &Principal,
         id: EnvelopeId,
         to: String,
-        kind: Kind,
+        kind: MessageKind,
         body: Value,
     ) -> Result<String, RuntimeError> {
         let sent_at_ms = now_ms();
@@ -500,13 +505,13 @@ fn plan_at(address: &str) -> Option<PlanId> {
 }
 
 /// Whether a question of a plan still needs an answer: its task may have been stopped since.
-fn matters(plan: &Plan, about: &About) -> bool {
+fn matters(plan: &Plan, about: &PlanQuestion) -> bool {
     let view = |name: &str| plan.tasks().find(|view| view.task.id == name);
     match about {
-        About::Proposal | About::Rest => true,
-        About::Start { task } => view(task).is_some_and(|view| view.status == Status::Approved),
-        About::Failure { task, .. } => view(task).is_some_and(|view| plan.awaits_ruling(view.index)),
-        About::Budget => plan.is_paused(),
+        PlanQuestion::Proposal | PlanQuestion::Rest => true,
+        PlanQuestion::Start { task } => view(task).is_some_and(|view| view.status == TaskStatus::Approved),
+        PlanQuestion::Failure { task, .. } => view(task).is_some_and(|view| plan.awaits_ruling(view.index)),
+        PlanQuestion::Budget => plan.is_paused(),
     }
 }
 
@@ -517,7 +522,7 @@ fn person(by: &Principal) -> String {
 
 /// The question that a message answers.
 fn asks(letter: &Envelope) -> Option<QuestionId> {
-    let answers = matches!(letter.kind, Kind::PermissionResponse | Kind::PlanApprovalResponse);
+    let answers = matches!(letter.kind, MessageKind::PermissionResponse | MessageKind::PlanApprovalResponse);
     letter.body.get("question").filter(|_| answers)?.as_str()?.parse().ok()
 }
 
@@ -525,8 +530,8 @@ fn asks(letter: &Envelope) -> Option<QuestionId> {
 fn read_answer(letter: &Envelope) -> Option<Noted> {
     let field = |name: &str| letter.body.get(name).cloned();
     let (by, said, until) = match letter.kind {
-        Kind::PermissionResponse => {
-            let answer: Answer = serde_json::from_value(field("answer")?).ok()?;
+        MessageKind::PermissionResponse => {
+            let answer: PermissionAnswer = serde_json::from_value(field("answer")?).ok()?;
             (answer.by.name(), rows::yes_or_no(&answer), answer.always.then_some(answer.until))
         }
         _ => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use max_team_core::chat::Usage;
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::ledger::Left;
+use max_team_core::ledger::RemainingBudget;
 use max_team_core::plan::Budget;
 use tokio::sync::watch;
 
@@ -50,10 +50,10 @@ struct Account {
 
 impl Account {
     /// What is left; `later`: after all reservations are released unused.
-    fn left(&self, later: bool) -> Left {
+    fn left(&self, later: bool) -> RemainingBudget {
         let (nano, tokens) = if later { self.held } else { (0, 0) };
         let (nano, tokens) = (self.nano.saturating_sub(nano), self.tokens.saturating_sub(tokens));
-        Left {
+        RemainingBudget {
             nano: self.cap.nano.map(|cap| cap.saturating_sub(nano)),
             tokens: self.cap.tokens.map(|cap| cap.saturating_sub(tokens)),
         }
@@ -81,14 +81,15 @@ impl Open<'_> {
         }
     }
 
-    fn left_of(&self, of: Holder, later: bool) -> Left {
-        self.accounts(of)
-            .map(|account| account.left(later))
-            .fold(Left::default(), |a, b| Left { nano: least(a.nano, b.nano), tokens: least(a.tokens, b.tokens) })
+    fn left_of(&self, of: Holder, later: bool) -> RemainingBudget {
+        self.accounts(of).map(|account| account.left(later)).fold(RemainingBudget::default(), |a, b| RemainingBudget {
+            nano: least(a.nano, b.nano),
+            tokens: least(a.tokens, b.tokens),
+        })
     }
 
     /// What is left, here and in the outer budgets. `later`: at most, once all running calls have reported their cost.
-    pub(crate) fn left(&self, later: bool) -> Left {
+    pub(crate) fn left(&self, later: bool) -> RemainingBudget {
         self.left_of(self.of, later)
     }
 
@@ -177,7 +178,7 @@ impl Purse {
     }
 
     /// What is left for all agents of a plan or a session.
-    pub(crate) fn left_to_all(&self) -> Left {
+    pub(crate) fn left_to_all(&self) -> RemainingBudget {
         self.alone(|open| {
             let mut of = open.of;
             while let (Holder::Agent(_), Some(account)) = (of, open.budgets.accounts.get(&of)) {
@@ -208,7 +209,7 @@ impl Purse {
     }
 
     /// What is left, here and in the outer budgets.
-    pub(crate) fn left(&self) -> Left {
+    pub(crate) fn left(&self) -> RemainingBudget {
         self.alone(|open| open.left(false))
     }
 
@@ -248,13 +249,13 @@ mod tests {
         let outer = Purse::new(Budget { nano: Some(100), ..Budget::default() });
         let inner = outer.plan(one, Some(Budget { nano: Some(80), tokens: Some(10), ..Budget::default() }));
         let other = outer.plan(two, None);
-        assert_eq!(inner.left(), Left { nano: Some(80), tokens: Some(10) });
+        assert_eq!(inner.left(), RemainingBudget { nano: Some(80), tokens: Some(10) });
         other.alone(|open| open.reserve(50, 3));
-        assert_eq!(inner.left(), Left { nano: Some(50), tokens: Some(10) });
+        assert_eq!(inner.left(), RemainingBudget { nano: Some(50), tokens: Some(10) });
         inner.alone(|open| open.reserve(40, 8));
         assert_eq!(outer.left().nano, Some(10));
         inner.settle((40, 8), (5, 1));
-        assert_eq!(inner.left(), Left { nano: Some(45), tokens: Some(9) });
+        assert_eq!(inner.left(), RemainingBudget { nano: Some(45), tokens: Some(9) });
         assert!(inner.is_bounded() && other.is_bounded());
     }
 

@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use max_team_core::event::{Choice, Event};
+use max_team_core::agent::Settings as AgentSettings;
+use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
-use max_team_core::mates::CommandBegun;
-use max_team_core::memory::{Board, Fact, Key, Scope};
+use max_team_core::memory::{Board, BoardScope, Fact, Key};
 use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{PlanEnd as PlanEnding, TaskFiles};
-use max_team_core::team::Settings as AgentSettings;
+use max_team_core::teammate::CommandBegun;
 use max_team_core::turn::Turn;
 use max_team_journal::{Journal, WorkerInfo};
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ questions! {
     /// The flags that chose the lead and the team of a session.
     stored SessionChoice {
         session: SessionId,
-    } -> Choice, journal => session::Sessions::new(journal).choice(session);
+    } -> LaunchFlags, journal => session::Sessions::new(journal).choice(session);
     /// The process that has a session open.
     stored Owner {
         session: SessionId,
@@ -380,7 +380,7 @@ questions! {
     /// The task list that a session's agents share.
     stored Tasks {
         session: SessionId,
-    } -> max_team_core::tasks::Tasks, journal => TaskLists::new(journal).tasks(session);
+    } -> max_team_core::task_list::TaskList, journal => TaskLists::new(journal).tasks(session);
     /// The tasks of a session: its shared list, and those of its plans.
     stored TaskLines {
         session: SessionId,
@@ -418,11 +418,11 @@ questions! {
     } -> Vec<Record>, journal => audit(journal, session, after_seq);
     /// The facts of one memory board.
     stored Memory {
-        scope: Scope,
+        scope: BoardScope,
     } -> Board, journal => Memories::new(journal).board(&scope);
     /// One fact of a memory board.
     stored MemoryFact {
-        scope: Scope,
+        scope: BoardScope,
         key: Key,
     } -> Option<Fact>, journal => Memories::new(journal).fact(&scope, &key);
     /// The facts that each turn of a session was told, and why.
@@ -431,7 +431,7 @@ questions! {
     } -> Vec<Told>, journal => Memories::new(journal).told(session);
     /// The facts of some memory boards that fit these words, best first.
     stored SearchMemory {
-        scopes: Vec<Scope>,
+        scopes: Vec<BoardScope>,
         words: String,
         /// How many at most.
         limit: usize,
@@ -441,7 +441,7 @@ questions! {
     /// The kept answers of an expert.
     stored CachedAnswers {
         expert: String,
-    } -> Vec<max_team_core::calling::cache::Entry>, journal => Caches::new(journal).entries(&expert);
+    } -> Vec<max_team_core::delegation::cache::CacheEntry>, journal => Caches::new(journal).entries(&expert);
     /// The points of a session to which files can be restored, oldest first.
     live RewindPoints {
         session: SessionId,

@@ -6,16 +6,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, Interrupted};
+use max_team_core::event::{Event, Interrupted, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
+use max_team_core::interrupt::Hold;
 use max_team_core::ledger::Charge;
-use max_team_core::mates::AgentEnded;
-use max_team_core::memory::Scope;
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{About, PlanEnd, Say, Tally, TaskCorrected};
-use max_team_core::policy::{Action, Answer, By, Memory, Recourse};
+use max_team_core::memory::BoardScope;
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::plan::event::{PlanDecision, PlanEnd, PlanQuestion, TaskCorrected, Totals};
+use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::rewind::MovedFile;
-use max_team_core::stop::Hold;
+use max_team_core::teammate::AgentEnded;
 use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -180,7 +180,7 @@ pub struct PlanRow {
 pub struct PlanEndRow {
     pub end: PlanEnd,
     /// The outcome of its tasks.
-    pub tally: Tally,
+    pub tally: Totals,
 }
 
 /// What a question is about.
@@ -194,7 +194,7 @@ pub enum Matter {
         action: Box<Action>,
         /// What a "yes, always" is remembered as.
         #[serde(default)]
-        memory: Memory,
+        memory: RememberedRule,
         /// The rule because of which the user is asked.
         #[serde(default)]
         rule: String,
@@ -203,7 +203,7 @@ pub enum Matter {
         recourse: Recourse,
     },
     /// A question about a plan.
-    Plan(About),
+    Plan(PlanQuestion),
 }
 
 /// A question that waits for a person.
@@ -222,7 +222,7 @@ pub struct InboxRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRow {
     /// The author of the answer.
-    pub by: By,
+    pub by: DecidedBy,
     /// The answer, in a word.
     pub said: String,
     /// When it was answered.
@@ -258,7 +258,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         of_agent(stream, agent, at_ms, event)
     } else if let Some(plan) = stream.strip_prefix("plan/") {
         of_plan(stream, plan, at_ms, event)
-    } else if let Some(scope) = Scope::of_stream(stream) {
+    } else if let Some(scope) = BoardScope::of_stream(stream) {
         memory::project(&scope, at_ms, event)
     } else if let Some(changed) = cache::project(stream, at_ms, event).or_else(|| tasks::project(stream, at_ms, event))
     {
@@ -280,17 +280,17 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
     let session = letter.body.get("session").and_then(serde_json::Value::as_str);
     match (letter.kind, session) {
         // The time of sending, not of storing: the sender knows only the first.
-        (Kind::PlanApprovalRequest, Some(session)) => {
+        (MessageKind::PlanApprovalRequest, Some(session)) => {
             let plan = letter.to.strip_prefix("plan/");
             plan.map(|plan| put(PLAN_OPEN, plan, letter.sent_at_ms, &session)).unwrap_or_default()
         }
         // The runtime reported for an agent that it cannot work; the agent itself may have written nothing.
-        (Kind::TaskResult, _) if matches!(letter.result().work.end, Some(End::Broken { .. })) => {
+        (MessageKind::TaskResult, _) if matches!(letter.result().work.end, Some(TurnOutcome::Broken { .. })) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
         // A stop counts from its own time, whenever it is read. Two processes may write the same one, and the first is
         // stored; of two different ones the later counts, even if it is stored first.
-        (Kind::Shutdown, _) => {
+        (MessageKind::Shutdown, _) => {
             since_of(letter).and_then(|since| raise(STOPPED, told(&letter.to), &since)).into_iter().collect()
         }
         (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
@@ -410,7 +410,7 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
                 unasked.questions.iter().map(|question| delete(INBOX, &question.to_string())).collect();
             if let Some(plan) = unasked.replaced_by {
                 let row = AnsweredRow {
-                    by: By::Rule(format!("plan {plan}")),
+                    by: DecidedBy::Rule(format!("plan {plan}")),
                     said: "replaced".to_owned(),
                     at_ms,
                     replaced_by: Some(plan),
@@ -434,23 +434,23 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
 }
 
 /// A decision about a plan, in a word.
-pub(crate) fn said(say: &Say) -> &'static str {
+pub(crate) fn said(say: &PlanDecision) -> &'static str {
     match say {
-        Say::Approve => "approved",
-        Say::FirstWave => "approved the first wave",
-        Say::Edit(_) => "edited",
-        Say::Changes(_) => "asked for changes",
-        Say::Reject(_) => "rejected",
-        Say::Rule(_) => "decided",
+        PlanDecision::Approve => "approved",
+        PlanDecision::FirstWave => "approved the first wave",
+        PlanDecision::Edit(_) => "edited",
+        PlanDecision::Changes(_) => "asked for changes",
+        PlanDecision::Reject(_) => "rejected",
+        PlanDecision::Rule(_) => "decided",
     }
 }
 
 /// An answer to an agent, in a word.
-pub(crate) fn yes_or_no(answer: &Answer) -> &'static str {
+pub(crate) fn yes_or_no(answer: &PermissionAnswer) -> &'static str {
     if answer.allow { "yes" } else { "no" }
 }
 
-fn answered_by(question: QuestionId, by: &By, said: &str, at_ms: i64) -> Vec<Projection> {
+fn answered_by(question: QuestionId, by: &DecidedBy, said: &str, at_ms: i64) -> Vec<Projection> {
     let row = AnsweredRow { by: by.clone(), said: said.to_owned(), at_ms, replaced_by: None };
     put(ANSWERED, &question.to_string(), at_ms, &row)
 }
@@ -593,7 +593,7 @@ mod tests {
             EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
             "agent/a",
             "plan/p",
-            Kind::PlanApprovalRequest,
+            MessageKind::PlanApprovalRequest,
             json!({ "session": "s" }),
             5,
         );

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
-use max_team_core::folder::Folder;
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
@@ -188,6 +188,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The agents' own folders, under every path that leads to them.
 fn closed(home: &Path) -> Vec<String> {
     let homes = [Some(home.to_path_buf()), home.canonicalize().ok()];
-    let folders = homes.into_iter().flatten().flat_map(|home| Folder::ALL.map(|folder| home.join(folder.home())));
+    let folders = homes.into_iter().flatten().flat_map(|home| AgentDir::ALL.map(|folder| home.join(folder.home())));
     folders.map(|folder| folder.to_string_lossy().into_owned()).collect()
 }

@@ -7,14 +7,14 @@ mod call;
 mod mates;
 mod tasks;
 
-use max_team_core::calling::hands::{
+use max_team_core::delegation::offer::TOOL_SEARCH;
+use max_team_core::delegation::tool_filter::{
     AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
 };
-use max_team_core::calling::offer::TOOL_SEARCH;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Draft;
-use max_team_core::policy::{Action, Class, Deed};
-use max_team_core::tasks::{CREATE, QUERY, UPDATE};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
+use max_team_core::task_list::{CREATE, QUERY, UPDATE};
 use max_team_core::turn::SUBMIT_PLAN;
 use max_team_tools::names::canonical;
 use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
@@ -35,18 +35,18 @@ const TARGET_CHARS_MAX: usize = 120;
 /// Gives a member a task.
 pub const DISPATCH_TASK: &str = "dispatch_task";
 /// Asks the user.
-pub use max_team_core::calling::hands::ASK_USER;
+pub use max_team_core::delegation::tool_filter::ASK_USER;
 /// Asks the author of the task.
 pub use max_team_core::turn::NEED_CLARIFY;
 
 /// Whether a call's result comes by mail.
-pub(crate) fn answers_by_mail(tool: &str, deed: Deed) -> bool {
+pub(crate) fn answers_by_mail(tool: &str, deed: ActionKind) -> bool {
     is_call(tool, deed) || tool == NEED_CLARIFY
 }
 
 /// Whether another agent works for the call. Some skills are carried out by another agent.
-pub(crate) fn is_call(tool: &str, deed: Deed) -> bool {
-    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && deed == Deed::Team)
+pub(crate) fn is_call(tool: &str, deed: ActionKind) -> bool {
+    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && deed == ActionKind::Team)
 }
 
 /// A parsed call.
@@ -120,7 +120,7 @@ impl Act {
 #[derive(Debug)]
 pub(crate) struct TeamTool {
     spec: Spec,
-    deed: Deed,
+    deed: ActionKind,
 }
 
 impl Tool for TeamTool {
@@ -131,8 +131,8 @@ impl Tool for TeamTool {
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
         let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
         let preview = match self.deed {
-            Deed::Ask => question(args),
-            Deed::Propose => mates::Plan::read(args.clone()).map_err(ToolError::correctable)?.plan,
+            ActionKind::Ask => question(args),
+            ActionKind::Propose => mates::Plan::read(args.clone()).map_err(ToolError::correctable)?.plan,
             _ => String::new(),
         };
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })
@@ -189,12 +189,12 @@ pub fn with_team(mut tools: Registry) -> Registry {
 }
 
 /// A tool of the team.
-fn tool(name: &str, deed: Deed, description: &str, schema: Value) -> TeamTool {
+fn tool(name: &str, deed: ActionKind, description: &str, schema: Value) -> TeamTool {
     let spec = Spec {
         name: name.to_owned(),
         description: description.to_owned(),
         schema,
-        class: Class::Pure,
+        class: Repeatability::Pure,
         null_is_absent: true,
     };
     TeamTool { spec, deed }
@@ -204,13 +204,13 @@ fn all() -> Vec<TeamTool> {
     let only_question =
         || json!({ "type": "object", "required": ["question"], "properties": { "question": { "type": "string" } } });
     let own = [
-        tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
-        tool(DISPATCH_TASK, Deed::Team, DISPATCH_WORDS, dispatch_schema()),
-        tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
-        tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
+        tool(SUBMIT_PLAN, ActionKind::Team, SUBMIT_WORDS, submit_schema()),
+        tool(DISPATCH_TASK, ActionKind::Team, DISPATCH_WORDS, dispatch_schema()),
+        tool(ASK_USER, ActionKind::Ask, ASK_WORDS, ask_schema()),
+        tool(NEED_CLARIFY, ActionKind::Team, CLARIFY_WORDS, only_question()),
     ];
     let search = [tool_search()];
-    let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
+    let memory = memory::tools().map(|(name, words, schema)| tool(name, ActionKind::Team, words, schema));
     own.into_iter()
         .chain(search)
         .chain(calling(&[]))
@@ -224,7 +224,7 @@ fn all() -> Vec<TeamTool> {
 pub(crate) fn tool_search() -> TeamTool {
     let query = json!({ "type": "string", "description": "What the tool should do, in English, or its name." });
     let schema = json!({ "type": "object", "required": ["query"], "properties": { "query": query } });
-    tool(TOOL_SEARCH, Deed::Team, SEARCH_WORDS, schema)
+    tool(TOOL_SEARCH, ActionKind::Team, SEARCH_WORDS, schema)
 }
 
 /// The input of `tool_search`.

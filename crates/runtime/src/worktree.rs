@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Isolation, Settings};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
-use max_team_core::policy::{Action, Deed, Permissions, Settled, Sight};
+use max_team_core::policy::{Action, ActionKind, MergeDecision, Permissions, Visibility};
 use max_team_core::rewind;
-use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Merged, Order, Review, named};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -122,8 +122,8 @@ impl Worker {
     }
 }
 
-fn sight(settings: &Settings) -> Sight {
-    Sight::under(&settings.constraints, &settings.permissions)
+fn sight(settings: &Settings) -> Visibility {
+    Visibility::under(&settings.constraints, &settings.permissions)
 }
 
 /// Merges, once that is written down. Blocking.
@@ -134,7 +134,7 @@ fn accept(
     cancel: &CancellationToken,
 ) -> Result<Merged, CopyError> {
     let project = copy.project().to_owned();
-    let mut note = |changes: &[rewind::Change]| merger.note(&project, changes).map_err(|error| error.to_string());
+    let mut note = |changes: &[rewind::FileChange]| merger.note(&project, changes).map_err(|error| error.to_string());
     copy.accept_noted(accept, cancel, &mut |_| {}, &mut note)
 }
 
@@ -142,7 +142,7 @@ fn accept(
 pub(crate) fn merge(
     copy: &mut Copy,
     shown: &Review,
-    sight: &Sight,
+    sight: &Visibility,
     merger: &Merger<'_>,
     cancel: &CancellationToken,
 ) -> Evidence {
@@ -228,7 +228,7 @@ impl Changed {
     /// The question whether to merge it, with the agent's answer.
     pub(crate) fn question(self, said: String) -> Action {
         let after = Some(Hash::of(&self.diff));
-        Action { deed: Deed::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
+        Action { deed: ActionKind::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
     }
 }
 
@@ -241,7 +241,7 @@ pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Chan
 }
 
 fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
-    let look = |copy: Copy| copy.review(&Sight::default(), &CancellationToken::new()).map(|review| (copy, review));
+    let look = |copy: Copy| copy.review(&Visibility::default(), &CancellationToken::new()).map(|review| (copy, review));
     let (copy, review) = match copies(shared).find(id).and_then(look) {
         Ok(seen) => seen,
         Err(CopyError::NotFound(_)) => return None,
@@ -293,13 +293,19 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
 }
 
 /// Carries out the user's decision about a worktree and describes the outcome. A repetition changes nothing. Blocking.
-pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>, merger: &Merger<'_>) -> String {
+pub(crate) fn settle(
+    shared: &Shared,
+    id: &str,
+    settled: MergeDecision,
+    shown: Option<Hash>,
+    merger: &Merger<'_>,
+) -> String {
     let done = copies(shared).find(id).and_then(|copy| match settled {
-        Settled::Taken => take(copy, shown, merger),
-        Settled::Dropped => {
+        MergeDecision::Taken => take(copy, shown, merger),
+        MergeDecision::Dropped => {
             copy.remove().map(|()| "The user has dropped the changes; nothing of them is left.".to_owned())
         }
-        Settled::Left => Ok("The changes stay in the copy.".to_owned()),
+        MergeDecision::Left => Ok("The changes stay in the copy.".to_owned()),
     });
     let failed = |error: CopyError| match error {
         CopyError::NotFound(_) => GONE.to_owned(),
@@ -310,7 +316,7 @@ pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<
 
 /// Takes what was shown, as far as it can be taken.
 fn take(mut copy: Copy, shown: Option<Hash>, merger: &Merger<'_>) -> Result<String, CopyError> {
-    let (sight, cancel) = (Sight::default(), CancellationToken::new());
+    let (sight, cancel) = (Visibility::default(), CancellationToken::new());
     let review = copy.review(&sight, &cancel)?;
     let id = copy.id().to_owned();
     if shown.is_some_and(|shown| shown != Hash::of(&review.diff.text)) {
@@ -396,7 +402,7 @@ fn waits(copies: &Copies, id: &str) -> Option<(i64, Waiting)> {
     let (mut made_at_ms, mut by) = (i64::MAX, String::new());
     let seen = copies.find(id).and_then(|copy| {
         (made_at_ms, by) = (copy.made_at_ms(), copy.by().to_owned());
-        copy.review(&Sight::default(), &CancellationToken::new())
+        copy.review(&Visibility::default(), &CancellationToken::new())
     });
     let (open, ignored, trouble) = match seen {
         Ok(review) => (review.open().count(), review.ignored.count(), None),

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_listed_is_handed_on() {
+    fn only_listed_variables_are_passed_on() {
         let table = [
             ("PATH", "/bin", true),
             ("LC_ALL", "C", true),

@@ -5,7 +5,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 use max_team_core::ledger::NANO;
-use max_team_core::plan::{Budget, Draft, Edit, Graph, Task, edit};
+use max_team_core::plan::{Budget, Draft, Edit, Graph, TaskDraft, edit};
 use max_team_runtime::Team;
 use ratatui::text::{Line, Span};
 
@@ -50,7 +50,7 @@ impl Field {
     }
 
     /// What is there now, as it is written.
-    fn value(self, task: &Task) -> String {
+    fn value(self, task: &TaskDraft) -> String {
         match self {
             Self::Description => task.description.clone(),
             Self::Owner => task.agent.clone(),
@@ -62,7 +62,7 @@ impl Field {
     }
 
     /// What is there now, as it is read.
-    fn shown(self, task: &Task, lang: Lang) -> String {
+    fn shown(self, task: &TaskDraft, lang: Lang) -> String {
         let value = match self {
             Self::Description => task.caption().to_owned(),
             Self::Skip => if task.skip { lang.yes_word() } else { lang.no_word() }.to_owned(),
@@ -258,7 +258,7 @@ impl Amend {
     fn list(&mut self, draft: &Draft, rows: usize, look: Look) -> Vec<Line<'static>> {
         self.page = rows;
         let first = self.task.saturating_sub(rows.saturating_sub(1) / 2).min(draft.tasks.len().saturating_sub(rows));
-        let draw = |(index, task): (usize, &Task)| {
+        let draw = |(index, task): (usize, &TaskDraft)| {
             let chosen = index == self.task;
             let sign = if chosen { "▸" } else { " " };
             let skipped = if task.skip { format!(" ({})", look.lang.struck_out()) } else { String::new() };
@@ -270,7 +270,7 @@ impl Amend {
         draft.tasks.iter().enumerate().skip(first).take(rows).map(draw).collect()
     }
 
-    fn table(&self, task: &Task, look: Look) -> Vec<Line<'static>> {
+    fn table(&self, task: &TaskDraft, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
         let widest = Field::ALL.iter().map(|(_, field)| text::width(field.name(lang))).max().unwrap_or(0);
         let title =

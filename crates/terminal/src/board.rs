@@ -4,7 +4,7 @@
 //! moment: numbers change with every notice, but are not repainted each time. Tasks that wait for the user come first,
 //! then running ones, then the rest in the order of the plan.
 
-use max_team_core::plan::{Status, TaskView, Waits};
+use max_team_core::plan::{TaskStatus, TaskView, WaitReason};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -122,7 +122,7 @@ impl Board {
 fn progress(known: &Known, session: &Session, look: Look, now_ms: i64) -> Line<'static> {
     let Look { columns, theme, lang } = look;
     let tally = known.plan.tally();
-    let failing = known.plan.tasks().filter(|view| view.status == Status::Failed).count();
+    let failing = known.plan.tasks().filter(|view| view.status == TaskStatus::Failed).count();
     let running: u64 = session
         .crew()
         .busy()
@@ -156,8 +156,8 @@ fn critical(known: &Known) -> String {
 
 fn is_over(view: &TaskView<'_>) -> bool {
     match view.status {
-        Status::Done | Status::Skipped | Status::Cancelled => true,
-        Status::Failed => view.waits == Waits::No,
+        TaskStatus::Done | TaskStatus::Skipped | TaskStatus::Cancelled => true,
+        TaskStatus::Failed => view.waits == WaitReason::No,
         _ => false,
     }
 }
@@ -165,11 +165,12 @@ fn is_over(view: &TaskView<'_>) -> bool {
 /// Tasks that need a decision first, then running ones, then those that wait, then finished ones.
 fn rank(view: &TaskView<'_>) -> u8 {
     match (view.status, &view.waits) {
-        (Status::Failed, Waits::Ruling) | (Status::Running, Waits::Answer(_) | Waits::Budget | Waits::Stopped) => 0,
-        (Status::Dispatched | Status::Running, _) | (Status::Failed, Waits::Retry { .. }) => 1,
-        (Status::Failed, _) => 2,
-        (Status::Approved, Waits::Approval | Waits::Place) => 3,
-        (Status::Planned | Status::Approved, _) => 4,
+        (TaskStatus::Failed, WaitReason::Ruling)
+        | (TaskStatus::Running, WaitReason::Answer(_) | WaitReason::Budget | WaitReason::Stopped) => 0,
+        (TaskStatus::Dispatched | TaskStatus::Running, _) | (TaskStatus::Failed, WaitReason::Retry { .. }) => 1,
+        (TaskStatus::Failed, _) => 2,
+        (TaskStatus::Approved, WaitReason::Approval | WaitReason::Place) => 3,
+        (TaskStatus::Planned | TaskStatus::Approved, _) => 4,
         _ => 5,
     }
 }
@@ -218,8 +219,8 @@ fn row(
     }
     let (began, ended) = view.since_ms;
     let time = match view.status {
-        Status::Planned | Status::Approved => String::new(),
-        Status::Dispatched | Status::Running => whole_seconds(since(began, now_ms)),
+        TaskStatus::Planned | TaskStatus::Approved => String::new(),
+        TaskStatus::Dispatched | TaskStatus::Running => whole_seconds(since(began, now_ms)),
         _ if began > 0 && ended >= began => whole_seconds(since(began, ended)),
         _ => String::new(),
     };
@@ -242,17 +243,17 @@ fn action(view: &TaskView<'_>, known: &Known, session: &Session, look: Look, now
     let attempt = if view.attempt > 1 { format!(" (#{})", view.attempt) } else { String::new() };
     let first = |words: &str| clean_line(words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
     match view.status {
-        Status::Dispatched | Status::Running if waits.is_empty() => {
+        TaskStatus::Dispatched | TaskStatus::Running if waits.is_empty() => {
             if session.questions.all().any(|question| question.by.is_at(&view.task.id)) {
                 return format!("{}{attempt}", lang.waiting_for_you());
             }
             let doing = session.crew().at(known.id, &view.task.id).map(|mate| session.doing(mate, now_ms));
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
-        Status::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),
-        Status::Failed if !waits.is_empty() => format!("{waits}: {}", first(&lang.task_error(view.error))),
-        Status::Failed | Status::Cancelled => first(&lang.task_error(view.error)),
-        Status::Skipped => lang.task_status(view.status).to_owned(),
+        TaskStatus::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),
+        TaskStatus::Failed if !waits.is_empty() => format!("{waits}: {}", first(&lang.task_error(view.error))),
+        TaskStatus::Failed | TaskStatus::Cancelled => first(&lang.task_error(view.error)),
+        TaskStatus::Skipped => lang.task_status(view.status).to_owned(),
         _ => waits + &attempt,
     }
 }
@@ -261,24 +262,24 @@ fn style_of(view: &TaskView<'_>, look: Look) -> Style {
     let theme = look.theme;
     match (view.status, rank(view)) {
         (_, 0) => theme.warning(),
-        (Status::Failed, _) => {
-            if matches!(view.waits, Waits::Retry { .. }) {
+        (TaskStatus::Failed, _) => {
+            if matches!(view.waits, WaitReason::Retry { .. }) {
                 theme.warning()
             } else {
                 theme.bad()
             }
         }
-        (Status::Cancelled, _) => theme.bad(),
-        (Status::Done, _) => theme.good(),
-        (Status::Dispatched | Status::Running, _) => theme.user(),
+        (TaskStatus::Cancelled, _) => theme.bad(),
+        (TaskStatus::Done, _) => theme.good(),
+        (TaskStatus::Dispatched | TaskStatus::Running, _) => theme.user(),
         _ => theme.faint(),
     }
 }
 
 fn action_style(view: &TaskView<'_>, look: Look) -> Style {
     match view.status {
-        Status::Dispatched | Status::Running => Style::new(),
-        Status::Failed | Status::Cancelled => style_of(view, look),
+        TaskStatus::Dispatched | TaskStatus::Running => Style::new(),
+        TaskStatus::Failed | TaskStatus::Cancelled => style_of(view, look),
         _ => look.theme.faint(),
     }
 }

@@ -4,10 +4,10 @@
 //! with the lead's. A member is known from its first notice until its turn is over; a member of a plan, until the plan
 //! has recorded the outcome.
 
+use max_team_core::agent::Settings;
 use max_team_core::cost::Spending;
-use max_team_core::event::{End, Event, ToolDone, TurnEnded};
+use max_team_core::event::{Event, ToolDone, TurnEnded, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::team::Settings;
 use max_team_runtime::{Asked, Delta, Origin};
 
 use super::mates::{Letter, letters};
@@ -192,7 +192,7 @@ impl Crew {
         let sum = Spending::of(&ended.charges);
         let money = if sum.nano > 0 { format!(" · {}", spent(sum.nano, sum.unknown_nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
-        let ok = matches!(ended.end, End::Answered | End::Proposed);
+        let ok = matches!(ended.end, TurnOutcome::Answered | TurnOutcome::Proposed);
         if let Some(color) = mate.color {
             let words = if ok { ended.text.clone() } else { told(ended, mate.ends, self.lang) };
             return Some(Row::Mate { name: mate.name, color, words, figures, ok });
@@ -232,7 +232,7 @@ impl Crew {
 /// resumable.
 fn told(ended: &TurnEnded, ends: bool, lang: Lang) -> String {
     let why = match ended.end {
-        End::Interrupted if ends => lang.stopped_to_end().to_owned(),
+        TurnOutcome::Interrupted if ends => lang.stopped_to_end().to_owned(),
         _ => lang.end(&ended.end).unwrap_or_default(),
     };
     let why = why.lines().next().unwrap_or_default();

@@ -6,8 +6,8 @@
 use crossterm::event::KeyEvent;
 use max_team_core::id::QuestionId;
 use max_team_core::plan::Plan;
-use max_team_core::plan::event::Say;
-use max_team_core::policy::Answer;
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::policy::PermissionAnswer;
 use max_team_runtime::Team;
 use ratatui::text::{Line, Span};
 
@@ -27,8 +27,8 @@ const WHO_COLUMNS_MIN: usize = 12;
 /// What a key came to.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    Answer(Answer),
-    Decide(Say),
+    Answer(PermissionAnswer),
+    Decide(PlanDecision),
     /// Show the plan with all instructions; nothing is answered.
     Expand,
     Later,

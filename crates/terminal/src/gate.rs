@@ -6,7 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use max_team_core::plan::Plan;
-use max_team_core::plan::event::{About, Ruling, Say};
+use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
 use max_team_runtime::Team;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -64,12 +64,12 @@ const FAILURE: [Option3; 7] = [
     ('l', Pick::Later, Lang::later),
 ];
 
-fn options(about: &About) -> &'static [Option3] {
+fn options(about: &PlanQuestion) -> &'static [Option3] {
     match about {
-        About::Proposal => &PROPOSAL,
-        About::Rest | About::Budget => &GO_ON,
-        About::Start { .. } => &START,
-        About::Failure { .. } => &FAILURE,
+        PlanQuestion::Proposal => &PROPOSAL,
+        PlanQuestion::Rest | PlanQuestion::Budget => &GO_ON,
+        PlanQuestion::Start { .. } => &START,
+        PlanQuestion::Failure { .. } => &FAILURE,
     }
 }
 
@@ -124,12 +124,12 @@ impl Gate {
     }
 
     /// Whether a letter answers.
-    pub(super) fn takes(&self, letter: char, about: &About) -> bool {
+    pub(super) fn takes(&self, letter: char, about: &PlanQuestion) -> bool {
         self.is_modal() || options(about).iter().any(|(key, ..)| *key == letter.to_ascii_lowercase())
     }
 
     /// The keys that choose something.
-    pub(super) fn keys(about: &About) -> String {
+    pub(super) fn keys(about: &PlanQuestion) -> String {
         let letters = options(about).iter().filter(|(_, pick, _)| *pick != Pick::Later);
         letters.map(|(key, ..)| format!("{key}, ")).collect::<String>() + "←, →"
     }
@@ -139,7 +139,7 @@ impl Gate {
         self.chosen = None;
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
+    pub(super) fn key(&mut self, key: KeyEvent, about: &PlanQuestion, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
         self.flaw = None;
         match &mut self.step {
             Step::Choose if key.code == KeyCode::Tab => Some(Verdict::Expand),
@@ -167,12 +167,12 @@ impl Gate {
                     self.flaw = Some(words);
                     None
                 }
-                Change::Send(edit) => Some(Verdict::Decide(Say::Edit(vec![edit]))),
+                Change::Send(edit) => Some(Verdict::Decide(PlanDecision::Edit(vec![edit]))),
             },
         }
     }
 
-    fn choose(&mut self, key: KeyEvent, about: &About) -> Option<Verdict> {
+    fn choose(&mut self, key: KeyEvent, about: &PlanQuestion) -> Option<Verdict> {
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
@@ -205,14 +205,14 @@ impl Gate {
     fn pick(&mut self, pick: Pick) -> Option<Verdict> {
         let retry = || Ruling::Retry { agent: None, model: None, note: String::new() };
         Some(match pick {
-            Pick::Approve => Verdict::Decide(Say::Approve),
-            Pick::FirstWave => Verdict::Decide(Say::FirstWave),
-            Pick::Stop => Verdict::Decide(Say::Reject(String::new())),
-            Pick::Retry => Verdict::Decide(Say::Rule(retry())),
-            Pick::Skip => Verdict::Decide(Say::Rule(Ruling::Skip)),
-            Pick::Fixed => Verdict::Decide(Say::Rule(Ruling::Fixed)),
-            Pick::Accept => Verdict::Decide(Say::Rule(Ruling::Accept)),
-            Pick::GiveUp => Verdict::Decide(Say::Rule(Ruling::GiveUp)),
+            Pick::Approve => Verdict::Decide(PlanDecision::Approve),
+            Pick::FirstWave => Verdict::Decide(PlanDecision::FirstWave),
+            Pick::Stop => Verdict::Decide(PlanDecision::Reject(String::new())),
+            Pick::Retry => Verdict::Decide(PlanDecision::Rule(retry())),
+            Pick::Skip => Verdict::Decide(PlanDecision::Rule(Ruling::Skip)),
+            Pick::Fixed => Verdict::Decide(PlanDecision::Rule(Ruling::Fixed)),
+            Pick::Accept => Verdict::Decide(PlanDecision::Rule(Ruling::Accept)),
+            Pick::GiveUp => Verdict::Decide(PlanDecision::Rule(Ruling::GiveUp)),
             Pick::Later => Verdict::Later,
             Pick::Changes | Pick::Reject | Pick::RetryBy => {
                 self.step = Step::Write(pick, Editor::default());
@@ -229,7 +229,7 @@ impl Gate {
         match pick {
             // Changes must be described.
             Pick::Changes if words.is_empty() => None,
-            Pick::Changes => Some(Verdict::Decide(Say::Changes(words))),
+            Pick::Changes => Some(Verdict::Decide(PlanDecision::Changes(words))),
             Pick::RetryBy => match unknown_member(&words, team, lang) {
                 Some(flaw) => {
                     self.flaw = Some(flaw);
@@ -237,10 +237,10 @@ impl Gate {
                 }
                 None => {
                     let retry = Ruling::Retry { agent: Some(words), model: None, note: String::new() };
-                    Some(Verdict::Decide(Say::Rule(retry)))
+                    Some(Verdict::Decide(PlanDecision::Rule(retry)))
                 }
             },
-            _ => Some(Verdict::Decide(Say::Reject(words))),
+            _ => Some(Verdict::Decide(PlanDecision::Reject(words))),
         }
     }
 
@@ -248,7 +248,7 @@ impl Gate {
         &mut self,
         mut title: Vec<Span<'static>>,
         more: Option<Span<'static>>,
-        about: &About,
+        about: &PlanQuestion,
         scene: Scene<'_>,
         rows: usize,
         look: Look,
@@ -273,7 +273,7 @@ impl Gate {
     }
 
     /// What is wrong, and what can be done.
-    fn tail(&self, about: &About, scene: Scene<'_>, look: Look) -> Vec<Line<'static>> {
+    fn tail(&self, about: &PlanQuestion, scene: Scene<'_>, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
         let mut lines = Vec::new();
         if let Some(flaw) = &self.flaw {
@@ -294,7 +294,7 @@ impl Gate {
         lines
     }
 
-    fn choices(&self, about: &About, look: Look) -> Vec<Line<'static>> {
+    fn choices(&self, about: &PlanQuestion, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
         let names: Vec<String> = options(about).iter().map(|(key, ..)| key.to_string()).collect();
         let labelled = options(about).iter().zip(&names).enumerate().map(|(index, ((_, pick, words), name))| {
@@ -332,14 +332,14 @@ pub(super) fn choices(all: &[Labelled<'_>], columns: usize) -> Vec<Line<'static>
 }
 
 /// What is asked, in a line.
-pub(super) fn headline(about: &About, plan: Option<&Plan>, lang: Lang) -> String {
+pub(super) fn headline(about: &PlanQuestion, plan: Option<&Plan>, lang: Lang) -> String {
     let goal = || plan.and_then(|plan| plan.draft()).map(|draft| clean_line(&draft.goal)).unwrap_or_default();
     match about {
-        About::Proposal => format!("{}: {} — {}", lang.plan(), goal(), lang.may_run()),
-        About::Rest => lang.ask_rest().to_owned(),
-        About::Budget => lang.ask_budget().to_owned(),
-        About::Start { task } => lang.may_start(&clean_line(task)),
-        About::Failure { task, .. } => {
+        PlanQuestion::Proposal => format!("{}: {} — {}", lang.plan(), goal(), lang.may_run()),
+        PlanQuestion::Rest => lang.ask_rest().to_owned(),
+        PlanQuestion::Budget => lang.ask_budget().to_owned(),
+        PlanQuestion::Start { task } => lang.may_start(&clean_line(task)),
+        PlanQuestion::Failure { task, .. } => {
             let view = plan.and_then(|plan| plan.task(plan.graph()?.index(task)?));
             let (member, attempt) = view.map_or(("?", 0), |view| (view.member, view.attempt));
             lang.task_failed(&clean_line(task), &clean_line(member), attempt)
@@ -348,12 +348,12 @@ pub(super) fn headline(about: &About, plan: Option<&Plan>, lang: Lang) -> String
 }
 
 /// What one should know before answering.
-fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<'static>> {
+fn detail(about: &PlanQuestion, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<'static>> {
     let Look { columns, theme, lang } = look;
     let Some(plan) = scene.plan.filter(|_| rows > 0) else { return Vec::new() };
     let mut words = Vec::new();
     match about {
-        About::Proposal => {
+        PlanQuestion::Proposal => {
             if let (Some(draft), Some(graph), Some(forecast)) = (plan.draft(), plan.graph(), plan.forecast()) {
                 let counts = lang.counts(draft.tasks.len(), graph.waves().len());
                 let figures = format!("{counts}; {}", sheet::forecast(forecast, lang));
@@ -363,24 +363,24 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
                 words.push(Span::styled(format!("! {}", clean_line(&lang.told(risk))), theme.warning()));
             }
         }
-        About::Rest | About::Budget => {
+        PlanQuestion::Rest | PlanQuestion::Budget => {
             let tally = plan.tally();
             let failing = tally.failed;
             let spent = max_team_workspace::figures::spent(tally.spent.nano, tally.spent.unknown_nano);
             words.push(Span::styled(format!("{} · {spent}", lang.progress(&tally, failing)), theme.faint()));
-            if *about == About::Budget {
+            if *about == PlanQuestion::Budget {
                 let session = plan.session().map(|session| session.to_string()).unwrap_or_default();
                 words.push(Span::styled(lang.more_money(&session), theme.faint()));
             }
         }
-        About::Start { task } => {
+        PlanQuestion::Start { task } => {
             let view = plan.graph().and_then(|graph| plan.task(graph.index(task)?));
             if let Some(view) = view {
                 let words_of = format!("{}: {}", view.member, view.task.caption());
                 words.push(Span::styled(clean_line(&words_of), theme.faint()));
             }
         }
-        About::Failure { error, .. } => {
+        PlanQuestion::Failure { error, .. } => {
             words.push(Span::styled(clean(&lang.task_error(error)).into_owned(), theme.bad()))
         }
     }

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use max_team_core::event::{Choice, Event};
+use max_team_core::agent::{Definition, Settings};
+use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Principal;
-use max_team_core::plan::event::Say;
+use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Plan};
-use max_team_core::policy::Answer;
-use max_team_core::tasks::Tasks;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::policy::PermissionAnswer;
+use max_team_core::task_list::TaskList;
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
@@ -47,14 +47,14 @@ pub(super) enum Act {
     },
     Answer {
         question: QuestionId,
-        answer: Answer,
+        answer: PermissionAnswer,
     },
     /// Rules that go into the project's local settings: a yes for the repository has counted.
     Remember(Vec<String>),
     /// Say something about a plan.
     Decide {
         question: QuestionId,
-        say: Say,
+        say: PlanDecision,
     },
     Propose {
         draft: Box<Draft>,
@@ -165,7 +165,7 @@ pub(super) enum Done {
         plan: PlanId,
         outcome: Outcome<Box<Plan>>,
     },
-    Tasks(Outcome<Tasks>),
+    Tasks(Outcome<TaskList>),
     Paths(Vec<String>),
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
@@ -274,7 +274,7 @@ pub(super) struct Desk {
     pub(super) definition: Definition,
     pub(super) team: Option<Team>,
     /// The flags that chose both.
-    pub(super) choice: Choice,
+    pub(super) choice: LaunchFlags,
     /// Where both are written.
     pub(super) definitions: Option<Arc<dyn Definitions>>,
     pub(super) session: SessionId,

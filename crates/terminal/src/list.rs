@@ -3,7 +3,7 @@
 //! An event only marks the list as changed; it is then read from the journal, so that changes from other processes are
 //! seen, too, and nothing is folded twice.
 
-use max_team_core::tasks::{Item, Status, Tasks};
+use max_team_core::task_list::{ListTask, ListTaskStatus, TaskList};
 use ratatui::text::{Line, Span};
 
 use super::rows::Look;
@@ -14,7 +14,7 @@ const OWNER_COLUMNS_MAX: usize = 10;
 
 #[derive(Debug, Default)]
 pub(super) struct List {
-    tasks: Tasks,
+    tasks: TaskList,
     /// It is being read.
     is_wanted: bool,
     /// It has changed since that was asked for.
@@ -29,7 +29,7 @@ impl List {
     }
 
     /// It was read, or could not be; whether it is to be read again.
-    pub(super) fn read(&mut self, tasks: Option<Tasks>) -> bool {
+    pub(super) fn read(&mut self, tasks: Option<TaskList>) -> bool {
         self.tasks = tasks.unwrap_or_else(|| std::mem::take(&mut self.tasks));
         self.is_wanted = std::mem::take(&mut self.is_stale);
         self.is_wanted
@@ -37,16 +37,16 @@ impl List {
 
     /// Whether anything in it is still to be done.
     pub(super) fn is_open(&self) -> bool {
-        self.tasks.items().any(|item| item.state.status != Status::Completed)
+        self.tasks.items().any(|item| item.state.status != ListTaskStatus::Completed)
     }
 
     /// The list in at most so many rows; none once all of it is done.
     pub(super) fn lines(&self, rows: usize, look: Look) -> Vec<Line<'static>> {
-        let mut items: Vec<&Item> = self.tasks.items().collect();
+        let mut items: Vec<&ListTask> = self.tasks.items().collect();
         if rows == 0 || !self.is_open() {
             return Vec::new();
         }
-        let done = items.iter().filter(|item| item.state.status == Status::Completed).count();
+        let done = items.iter().filter(|item| item.state.status == ListTaskStatus::Completed).count();
         let (title, all) = (format!("▸ {} ", look.lang.task_list()), items.len());
         let words = text::cut(&look.lang.list_progress(done, all), look.columns.saturating_sub(text::width(&title)));
         let mut lines =
@@ -67,21 +67,21 @@ impl List {
     }
 
     /// Tasks in progress first, then those that can be started, then blocked ones, then finished ones.
-    fn rank(&self, item: &Item) -> u8 {
+    fn rank(&self, item: &ListTask) -> u8 {
         match item.state.status {
-            Status::InProgress => 0,
-            Status::Pending if self.tasks.blockers(item).next().is_none() => 1,
-            Status::Pending => 2,
-            Status::Completed | Status::Deleted => 3,
+            ListTaskStatus::InProgress => 0,
+            ListTaskStatus::Pending if self.tasks.blockers(item).next().is_none() => 1,
+            ListTaskStatus::Pending => 2,
+            ListTaskStatus::Completed | ListTaskStatus::Deleted => 3,
         }
     }
 
-    fn row(&self, item: &Item, owners: usize, look: Look) -> Line<'static> {
+    fn row(&self, item: &ListTask, owners: usize, look: Look) -> Line<'static> {
         let Look { columns, theme, lang } = look;
         let (sign, style) = match item.state.status {
-            Status::InProgress => ('●', theme.user()),
-            Status::Completed => ('✓', theme.good()),
-            Status::Pending | Status::Deleted => ('○', theme.faint()),
+            ListTaskStatus::InProgress => ('●', theme.user()),
+            ListTaskStatus::Completed => ('✓', theme.good()),
+            ListTaskStatus::Pending | ListTaskStatus::Deleted => ('○', theme.faint()),
         };
         let owner = text::cut(&clean_line(&item.state.owner), owners);
         let owner = format!("{owner}{} ", " ".repeat(owners.saturating_sub(text::width(&owner))));
@@ -90,14 +90,14 @@ impl List {
             Span::styled(format!("{:>3} ", item.id.to_string()), theme.strong()),
             Span::styled(if owners > 0 { owner } else { String::new() }, theme.faint()),
         ];
-        let is_at_work = item.state.status == Status::InProgress && !item.text.active_form.is_empty();
+        let is_at_work = item.state.status == ListTaskStatus::InProgress && !item.text.active_form.is_empty();
         let mut words = clean_line(if is_at_work { &item.text.active_form } else { &item.text.subject });
         let blockers: Vec<String> = self.tasks.blockers(item).map(|id| format!("#{id}")).collect();
-        if item.state.status == Status::Pending && !blockers.is_empty() {
+        if item.state.status == ListTaskStatus::Pending && !blockers.is_empty() {
             words = format!("{words} ({})", lang.waits_for(&blockers.join(", ")));
         }
         let used: usize = spans.iter().map(|span| text::width(&span.content)).sum();
-        let style = if item.state.status == Status::InProgress { Default::default() } else { theme.faint() };
+        let style = if item.state.status == ListTaskStatus::InProgress { Default::default() } else { theme.faint() };
         spans.push(Span::styled(text::cut(&words, columns.saturating_sub(used)), style));
         Line::from(spans)
     }

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use max_team_core::event::{Event, Outcome};
+use max_team_core::event::{Event, LlmOutcome};
 use max_team_core::id::EnvelopeId;
-use max_team_core::mates::name::{Means, means, misfit};
-use max_team_core::mates::word::Word;
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::status::Standing;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::status::AgentStage;
+use max_team_core::teammate::name::{Addressee, means, misfit};
+use max_team_core::teammate::protocol::ProtocolMessage;
 use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Mates {
 
     /// Such a letter is told.
     pub(super) fn tell(&mut self, letter: &Envelope) {
-        if matches!(letter.kind, Kind::Undelivered | Kind::ShutdownRejected) && self.is_news(letter) {
+        if matches!(letter.kind, MessageKind::Undelivered | MessageKind::ShutdownRejected) && self.is_news(letter) {
             self.told.push(letter.id);
         }
     }
@@ -131,16 +131,16 @@ impl Mates {
         let line = line.trim().strip_prefix('@')?;
         let end = line.find(|letter: char| letter.is_whitespace() || ":,;：，；".contains(letter));
         let (name, rest) = line.split_at_checked(end.unwrap_or(line.len()))?;
-        let is_lead = matches!(means(name, lead), Means::Lead);
+        let is_lead = matches!(means(name, lead), Addressee::Lead);
         (!rest.starts_with(char::is_whitespace) && !is_lead && self.means(name, lead)).then_some(name)
     }
 
     /// Whether the name stands for an agent, or for the whole team.
     pub(super) fn means(&self, name: &str, lead: &str) -> bool {
         match means(name, lead) {
-            Means::Lead => true,
-            Means::Everybody => !self.there.is_empty(),
-            Means::Somebody(name) => self.there.iter().any(|known| known.name == name),
+            Addressee::Lead => true,
+            Addressee::Everybody => !self.there.is_empty(),
+            Addressee::Somebody(name) => self.there.iter().any(|known| known.name == name),
         }
     }
 
@@ -152,14 +152,14 @@ impl Mates {
 
 /// Who rests because it was stopped, as `/team` has it.
 pub(super) fn stopped(roll: &Roll) -> BTreeSet<String> {
-    let is_stopped = |mate: &&Enrolled| mate.is_active() && mate.person.state == Standing::Stopped;
+    let is_stopped = |mate: &&Enrolled| mate.is_active() && mate.person.state == AgentStage::Stopped;
     roll.mates.iter().filter(is_stopped).map(|mate| mate.person.name.clone()).collect()
 }
 
 /// What an answer writes to others.
 pub(super) fn letters(event: &Event) -> Vec<Letter> {
     let Event::LlmEnded(ended) = event else { return Vec::new() };
-    let Outcome::Done(answer) = &ended.outcome else { return Vec::new() };
+    let LlmOutcome::Done(answer) = &ended.outcome else { return Vec::new() };
     let uses = answer.message.tool_uses().enumerate().take(LETTERS_MAX);
     let sends = uses.filter(|(_, (_, name, _))| *name == SEND_MESSAGE);
     sends.filter_map(|(index, (_, _, input))| letter(format!("{}.{index}", ended.call), input)).collect()
@@ -171,14 +171,14 @@ fn letter(key: String, input: &Value) -> Option<Letter> {
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         _ => return None,
     };
-    let word = Word::read(input.get("message")?).ok()?;
+    let word = ProtocolMessage::read(input.get("message")?).ok()?;
     // A refused shutdown always goes to the agent that asked for it, so `to` may be wrong; it is shown by its own
     // event.
-    if matches!(word, Word::ShutdownResponse { approve: false, .. }) {
+    if matches!(word, ProtocolMessage::ShutdownResponse { approve: false, .. }) {
         return None;
     }
     let text = match (&word, word.text()) {
-        (Word::Text { .. }, text) => text.to_owned(),
+        (ProtocolMessage::Text { .. }, text) => text.to_owned(),
         (word, "") => word.kind().name().to_owned(),
         (word, text) => format!("{}: {text}", word.kind().name()),
     };

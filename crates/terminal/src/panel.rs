@@ -4,7 +4,7 @@
 //! the questions themselves are the session's.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::policy::{Answer, By, Memory, Settled, Until};
+use max_team_core::policy::{DecidedBy, GrantScope, MergeDecision, PermissionAnswer, RememberedRule};
 use ratatui::text::{Line, Span};
 
 use super::dialog::Verdict;
@@ -39,9 +39,9 @@ impl Choice {
     fn among(permit: &Permit) -> &'static [Self] {
         match &permit.memory {
             _ if permit.merges => &[Self::Once, Self::Drop, Self::Later],
-            Memory::Rules(_) => &Self::ALL,
-            Memory::Deed => &[Self::Once, Self::Session, Self::No],
-            Memory::Nothing => &[Self::Once, Self::No],
+            RememberedRule::Rules(_) => &Self::ALL,
+            RememberedRule::Deed => &[Self::Once, Self::Session, Self::No],
+            RememberedRule::Nothing => &[Self::Once, Self::No],
         }
     }
 
@@ -53,11 +53,11 @@ impl Choice {
         at.checked_add_signed(by).and_then(|at| all.get(at)).copied().or(chosen)
     }
 
-    fn until(self) -> Option<Until> {
+    fn until(self) -> Option<GrantScope> {
         match self {
-            Self::Task => Some(Until::Task),
-            Self::Session => Some(Until::Session),
-            Self::Repository => Some(Until::Repository),
+            Self::Task => Some(GrantScope::Task),
+            Self::Session => Some(GrantScope::Session),
+            Self::Repository => Some(GrantScope::Repository),
             Self::Once | Self::No | Self::Drop | Self::Later => None,
         }
     }
@@ -296,16 +296,16 @@ impl Panel {
     }
 }
 
-fn answer(choice: Choice, comment: String) -> Answer {
-    let by = By::Person(PLACE.to_owned());
+fn answer(choice: Choice, comment: String) -> PermissionAnswer {
+    let by = DecidedBy::Person(PLACE.to_owned());
     let until = choice.until();
     let answer = match choice {
-        Choice::Drop => return Answer::settling(Settled::Dropped, by),
-        Choice::Later => return Answer::settling(Settled::Left, by),
-        Choice::Once | Choice::Task | Choice::Session | Choice::Repository => Answer::new(true, by),
-        Choice::No => Answer::new(false, by),
+        Choice::Drop => return PermissionAnswer::settling(MergeDecision::Dropped, by),
+        Choice::Later => return PermissionAnswer::settling(MergeDecision::Left, by),
+        Choice::Once | Choice::Task | Choice::Session | Choice::Repository => PermissionAnswer::new(true, by),
+        Choice::No => PermissionAnswer::new(false, by),
     };
-    Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
+    PermissionAnswer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
 }
 
 /// Why it is asked, and what a yes is remembered as.

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAsked, Say};
-use max_team_core::policy::{Action, Deed, Memory};
+use max_team_core::plan::event::{PlanAsked, PlanDecision, PlanQuestion};
+use max_team_core::policy::{Action, ActionKind, RememberedRule};
 use max_team_core::status::SessionStatus;
 use max_team_runtime::{Asked, Origin};
 
@@ -24,7 +24,7 @@ pub(super) struct Question {
     /// The id it was first asked under: a plan that is changed here asks on in the same form.
     pub(super) form: QuestionId,
     /// Changes that were sent from here and that the journal may not have yet.
-    edits: Vec<Say>,
+    edits: Vec<PlanDecision>,
 }
 
 /// The asking agent, and its task.
@@ -47,7 +47,7 @@ pub(super) enum Matter {
     Words(Words),
     Plan {
         plan: PlanId,
-        about: About,
+        about: PlanQuestion,
     },
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Permit {
     pub(super) preview: String,
     pub(super) rule: String,
     /// What a "yes, always" is remembered as.
-    pub(super) memory: Memory,
+    pub(super) memory: RememberedRule,
     /// Whether it is done already, in a copy, and a yes takes it.
     pub(super) merges: bool,
 }
@@ -111,12 +111,12 @@ impl Matter {
         }
     }
 
-    fn of(tool: &str, action: &Action, rule: &str, memory: &Memory) -> Self {
-        if action.deed == Deed::Ask {
+    fn of(tool: &str, action: &Action, rule: &str, memory: &RememberedRule) -> Self {
+        if action.deed == ActionKind::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
             return Self::Words(Words::read(words));
         }
-        let merges = action.deed == Deed::Merge;
+        let merges = action.deed == ActionKind::Merge;
         Self::Permit(Permit {
             tool: tool.to_owned(),
             target: action.target.clone(),
@@ -172,14 +172,14 @@ impl Questions {
     }
 
     /// A change to a plan is on its way; until it is made, its question stays on the screen.
-    pub(super) fn edited_here(&mut self, id: QuestionId, edit: Say) {
+    pub(super) fn edited_here(&mut self, id: QuestionId, edit: PlanDecision) {
         if let Some(question) = self.waiting().find(|question| question.id == id) {
             question.edits.push(edit);
         }
     }
 
     /// A plan was changed. If the change is not ours, its question counts as a new one that the user has not seen.
-    pub(super) fn edited(&mut self, id: QuestionId, edit: &Say) {
+    pub(super) fn edited(&mut self, id: QuestionId, edit: &PlanDecision) {
         if let Some(question) = self.waiting().find(|question| question.id == id) {
             question.edits.retain(|sent| sent == edit);
         }
@@ -204,8 +204,8 @@ impl Questions {
     /// A plan asks. Returns whether that is news.
     pub(super) fn ask_about(&mut self, plan: PlanId, asked: &PlanAsked) -> bool {
         let task = match &asked.about {
-            About::Start { task } | About::Failure { task, .. } => Some(task.clone()),
-            About::Proposal | About::Rest | About::Budget => None,
+            PlanQuestion::Start { task } | PlanQuestion::Failure { task, .. } => Some(task.clone()),
+            PlanQuestion::Proposal | PlanQuestion::Rest | PlanQuestion::Budget => None,
         };
         let matter = Matter::Plan { plan, about: asked.about.clone() };
         self.add(Question::new(asked.question, Asker { task, ..Asker::default() }, matter))
@@ -315,7 +315,7 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::{Action, Class, Recourse};
+    use max_team_core::policy::{Action, Recourse, Repeatability};
     use uuid::Uuid;
 
     use super::*;
@@ -330,9 +330,9 @@ mod tests {
             key: format!("1.{number}"),
             tool: "edit_file".into(),
             action: Action::read("a"),
-            class: Class::Idempotent,
+            class: Repeatability::Idempotent,
             rule: "permission mode `default`".into(),
-            memory: Memory::Rules(vec!["Edit".into()]),
+            memory: RememberedRule::Rules(vec!["Edit".into()]),
             recourse: Recourse::default(),
         }
     }

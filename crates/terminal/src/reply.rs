@@ -4,7 +4,7 @@
 //! picks an option as long as nothing is written.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use ratatui::text::{Line, Span};
 
 use super::dialog::Verdict;
@@ -109,5 +109,5 @@ impl Reply {
 }
 
 fn answer(allow: bool, comment: String) -> Verdict {
-    Verdict::Answer(Answer { comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) })
+    Verdict::Answer(PermissionAnswer { comment, ..PermissionAnswer::new(allow, DecidedBy::Person(PLACE.to_owned())) })
 }

@@ -3,10 +3,10 @@
 //! Each is one row made from values that the caller has fetched. Nothing here asks the team for anything or decides
 //! what happens next.
 
+use max_team_core::agent::Model;
 use max_team_core::cost::SessionCost;
 use max_team_core::id::AgentId;
-use max_team_core::plan::event::About;
-use max_team_core::team::Model;
+use max_team_core::plan::event::PlanQuestion;
 use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionRow, Status, Team};
 
 use super::crew::Crew;
@@ -209,11 +209,11 @@ pub(super) fn inbox(lang: Lang, waits: &[&Question]) -> Row {
             Matter::Permit(permit) => format!("{} {} {}", lang.wants_to_use(), permit.tool, permit.target),
             Matter::Words(words) => lang.asks_what(&words.question),
             Matter::Plan { about, .. } => match about {
-                About::Proposal => lang.may_run().to_owned(),
-                About::Rest => lang.ask_rest().to_owned(),
-                About::Budget => lang.ask_budget().to_owned(),
-                About::Start { task } => lang.may_start(task),
-                About::Failure { error, .. } => lang.failed_with(error, false),
+                PlanQuestion::Proposal => lang.may_run().to_owned(),
+                PlanQuestion::Rest => lang.ask_rest().to_owned(),
+                PlanQuestion::Budget => lang.ask_budget().to_owned(),
+                PlanQuestion::Start { task } => lang.may_start(task),
+                PlanQuestion::Failure { error, .. } => lang.failed_with(error, false),
             },
         };
         let who = match &question.matter {

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use max_team_core::cost::Spending;
-use max_team_core::event::{End, Ending};
+use max_team_core::event::{ToolOutcome, TurnOutcome};
 use max_team_core::mention::Label;
 use max_team_core::output::rendered;
-use max_team_core::plan::Status;
+use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::recovery::Failure;
 use ratatui::style::Style;
@@ -75,7 +75,7 @@ pub(super) enum Row {
         model: String,
     },
     /// The turn is over, and not simply with an answer.
-    Ended(End),
+    Ended(TurnOutcome),
     Footer {
         spent: Spending,
         ms: u64,
@@ -125,7 +125,7 @@ pub(super) enum Row {
 pub(super) struct ToolRow {
     pub(super) tool: String,
     pub(super) target: String,
-    pub(super) ending: Ending,
+    pub(super) ending: ToolOutcome,
     pub(super) is_error: bool,
     /// The text of its result.
     pub(super) result: String,
@@ -191,7 +191,7 @@ impl Row {
             Self::Ended(end) => {
                 let words = lang.end(end).unwrap_or_default();
                 let style = match end {
-                    End::Failed { .. } | End::Broken { .. } => theme.bad(),
+                    TurnOutcome::Failed { .. } | TurnOutcome::Broken { .. } => theme.bad(),
                     _ => theme.warning(),
                 };
                 marked("■", style, &words, style, look)
@@ -231,14 +231,14 @@ impl ToolRow {
     pub(super) fn header(&self, look: Look) -> Vec<Line<'static>> {
         let theme = look.theme;
         let (sign, style) = match self.ending {
-            Ending::Ran if !self.is_error => ("⏺", theme.good()),
-            Ending::Refused | Ending::Interrupted => ("✗", theme.warning()),
+            ToolOutcome::Ran if !self.is_error => ("⏺", theme.good()),
+            ToolOutcome::Refused | ToolOutcome::Interrupted => ("✗", theme.warning()),
             _ => ("✗", theme.bad()),
         };
         let mut spans = call(sign, style, &self.tool, &self.target, theme);
         spans.push(Span::styled(self.outcome(look.lang), if sign == "⏺" { theme.faint() } else { style }));
         // The outcome of a command that failed says its time.
-        let says_time = self.is_command && self.is_error && self.ending == Ending::Ran;
+        let says_time = self.is_command && self.is_error && self.ending == ToolOutcome::Ran;
         if self.ms >= SLOW_MS && !says_time {
             spans.push(Span::styled(format!(" {}", figures::duration(self.ms)), theme.faint()));
         }
@@ -249,7 +249,7 @@ impl ToolRow {
         let theme = look.theme;
         let mut lines = self.header(look);
         lines.extend(self.excerpt(look));
-        if self.ending == Ending::Ran && !self.is_error && !self.preview.is_empty() {
+        if self.ending == ToolOutcome::Ran && !self.is_error && !self.preview.is_empty() {
             lines.extend(folded(
                 diff::lines(&self.preview, look.columns.saturating_sub(2), theme),
                 DIFF_LINES_MAX,
@@ -270,7 +270,7 @@ impl ToolRow {
 
     /// The first and last lines of a command's output; only the last ones if it failed.
     fn excerpt(&self, look: Look) -> Vec<Line<'static>> {
-        if !self.is_command || !matches!(self.ending, Ending::Ran) {
+        if !self.is_command || !matches!(self.ending, ToolOutcome::Ran) {
             return Vec::new();
         }
         let (first, last) = if self.is_error { (0, FAILED_LINES) } else { (FIRST_LINES, LAST_LINES) };
@@ -290,9 +290,9 @@ impl ToolRow {
     fn outcome(&self, lang: Lang) -> String {
         let first = || clean_line(self.result.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
         match self.ending {
-            Ending::Refused => format!(" {}: {}", lang.refused(), first()),
-            Ending::Interrupted => format!(" {}", lang.stopped_row()),
-            Ending::Unknown => format!(" {}", lang.outcome_unknown()),
+            ToolOutcome::Refused => format!(" {}: {}", lang.refused(), first()),
+            ToolOutcome::Interrupted => format!(" {}", lang.stopped_row()),
+            ToolOutcome::Unknown => format!(" {}", lang.outcome_unknown()),
             _ if self.is_error => format!(" {}", first()),
             _ if !self.preview.is_empty() => {
                 let (added, removed) = diff::counts(&self.preview);
@@ -449,10 +449,10 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
         return lines;
     }
     let mut views: Vec<_> = plan.0.tasks().collect();
-    views.sort_by_key(|view| !matches!(view.status, Status::Failed | Status::Cancelled));
+    views.sort_by_key(|view| !matches!(view.status, TaskStatus::Failed | TaskStatus::Cancelled));
     let shown = if views.len() > SUMMARY_ROWS_MAX { SUMMARY_ROWS_MAX - 1 } else { views.len() };
     for view in views.iter().take(shown) {
-        let what = match view.result.filter(|_| view.status == Status::Done) {
+        let what = match view.result.filter(|_| view.status == TaskStatus::Done) {
             Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error)),

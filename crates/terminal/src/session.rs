@@ -13,12 +13,12 @@ mod team;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use max_team_core::agent::{Model, Settings};
 use max_team_core::cost::{SessionCost, Spending};
-use max_team_core::event::{End, Event, QuestionAnswered};
+use max_team_core::event::{Event, QuestionAnswered, TurnOutcome};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
-use max_team_core::policy::{Answer, By, Mode, Until};
+use max_team_core::policy::{DecidedBy, GrantScope, Mode, PermissionAnswer};
 use max_team_core::status::SessionStatus;
-use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Delta, Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
 
@@ -138,7 +138,7 @@ struct Run {
     quiet: bool,
     /// Why the session cannot go on here, if the runtime has said so: it is closed then.
     stopped: Option<String>,
-    last: Option<End>,
+    last: Option<TurnOutcome>,
     turns: usize,
     /// The user has stopped the session here, and no agent has begun anything since.
     halted: bool,
@@ -352,7 +352,7 @@ impl Session {
         self.acts.push(Act::StopSession);
     }
 
-    pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
+    pub(super) fn answer(&mut self, question: QuestionId, answer: PermissionAnswer) {
         self.questions.answered_here(question);
         // Something comes of it.
         self.run.quiet = false;
@@ -490,7 +490,7 @@ impl Session {
     /// A question was answered; if not in this chat, that is worth a line.
     fn answered(&mut self, answered: &QuestionAnswered) -> Option<Item> {
         let answer = &answered.answer;
-        if answer.allow && answer.always && answer.until == Until::Repository {
+        if answer.allow && answer.always && answer.until == GrantScope::Repository {
             // Only the chat that sent the answer stores its rules, and only once it is in the journal: another answer
             // may have come first.
             let rules = self.questions.rules_sent(answered.question);
@@ -499,7 +499,7 @@ impl Session {
         self.run.quiet &= self.run.replaying;
         let question = self.questions.answered(answered.question).filter(|_| !self.run.replaying)?;
         // Answers that are not by a person, the lead or a rule are reported with the result of the call.
-        let (By::Person(by) | By::Lead(by) | By::Rule(by)) = &answer.by else { return None };
+        let (DecidedBy::Person(by) | DecidedBy::Lead(by) | DecidedBy::Rule(by)) = &answer.by else { return None };
         let by = self.lang.told(by);
         let rules = match &question.matter {
             Matter::Permit(permit) if answer.allow && answer.always => permit.memory.rules().join(", "),

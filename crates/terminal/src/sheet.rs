@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use max_team_core::event::Event;
 use max_team_core::ledger::dollars;
 use max_team_core::plan::event::{Proof, TaskHeld};
-use max_team_core::plan::{Forecast, Plan, Status, Task, TaskView, Waits};
+use max_team_core::plan::{Forecast, Plan, TaskDraft, TaskStatus, TaskView, WaitReason};
 
 use crate::text::{clean, width as measure, wrapped};
 use max_team_workspace::plan_drawing::draw;
@@ -95,7 +95,7 @@ fn money_range(low: u64, high: u64) -> String {
 }
 
 /// The instructions of a task, in rows of at most this many columns.
-pub fn instructions(task: &Task, width: usize, depth: Depth<'_>, lang: Lang) -> Vec<String> {
+pub fn instructions(task: &TaskDraft, width: usize, depth: Depth<'_>, lang: Lang) -> Vec<String> {
     let words = task.description.trim();
     // One row that already stands in the caption says nothing new.
     if words == task.caption() && words.chars().count() <= CAPTION_CHARS {
@@ -138,10 +138,10 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
     if task.skip {
         more(lang.struck_out(), lang.yes_word().to_owned());
     }
-    if view.status == Status::Failed || view.status == Status::Cancelled {
+    if view.status == TaskStatus::Failed || view.status == TaskStatus::Cancelled {
         more(lang.why(), clip(&lang.task_error(view.error), 200));
     }
-    if let Some(result) = view.result.filter(|_| view.status == Status::Done) {
+    if let Some(result) = view.result.filter(|_| view.status == TaskStatus::Done) {
         more(lang.result(), lang.outcome(result));
     }
     if let Some((correction, result)) = view.correction.as_ref().zip(view.result) {
@@ -157,33 +157,38 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
 /// A sign for how a task stands.
 pub fn mark(view: &TaskView<'_>) -> char {
     match (view.status, &view.waits) {
-        (Status::Planned, _) => '·',
-        (Status::Approved, _) => '○',
-        (Status::Dispatched | Status::Running, Waits::Answer(_) | Waits::Budget | Waits::Stopped) => '?',
-        (Status::Dispatched | Status::Running, _) => '●',
-        (Status::Done, _) if view.result.is_some_and(|result| result.proof == Proof::Verified) => '✓',
-        (Status::Done, _) => '~',
-        (Status::Failed, Waits::Retry { .. }) => '↻',
-        (Status::Failed, _) => '✗',
-        (Status::Skipped, _) => '-',
-        (Status::Cancelled, _) => '×',
+        (TaskStatus::Planned, _) => '·',
+        (TaskStatus::Approved, _) => '○',
+        (
+            TaskStatus::Dispatched | TaskStatus::Running,
+            WaitReason::Answer(_) | WaitReason::Budget | WaitReason::Stopped,
+        ) => '?',
+        (TaskStatus::Dispatched | TaskStatus::Running, _) => '●',
+        (TaskStatus::Done, _) if view.result.is_some_and(|result| result.proof == Proof::Verified) => '✓',
+        (TaskStatus::Done, _) => '~',
+        (TaskStatus::Failed, WaitReason::Retry { .. }) => '↻',
+        (TaskStatus::Failed, _) => '✗',
+        (TaskStatus::Skipped, _) => '-',
+        (TaskStatus::Cancelled, _) => '×',
     }
 }
 
 /// Why a task does not move, in words; empty if it does.
 pub fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
     match &view.waits {
-        Waits::No => String::new(),
-        Waits::For(needs) => lang.waits_for(&needs.join(", ")),
-        Waits::Approval => lang.waits_for_approval().to_owned(),
-        Waits::Place => lang.waits_for_place().to_owned(),
-        Waits::Answer(question) => lang.asks_what(question),
-        Waits::Retry { at_ms } => lang.again_in(&duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))),
-        Waits::Ruling => lang.waits_for_ruling().to_owned(),
-        Waits::Budget => lang.waits_for_budget().to_owned(),
-        Waits::Stopped => lang.stopped_row().to_owned(),
-        Waits::Checks => lang.being_checked().to_owned(),
-        Waits::Server => lang.waits_for_server().to_owned(),
+        WaitReason::No => String::new(),
+        WaitReason::For(needs) => lang.waits_for(&needs.join(", ")),
+        WaitReason::Approval => lang.waits_for_approval().to_owned(),
+        WaitReason::Place => lang.waits_for_place().to_owned(),
+        WaitReason::Answer(question) => lang.asks_what(question),
+        WaitReason::Retry { at_ms } => {
+            lang.again_in(&duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)))
+        }
+        WaitReason::Ruling => lang.waits_for_ruling().to_owned(),
+        WaitReason::Budget => lang.waits_for_budget().to_owned(),
+        WaitReason::Stopped => lang.stopped_row().to_owned(),
+        WaitReason::Checks => lang.being_checked().to_owned(),
+        WaitReason::Server => lang.waits_for_server().to_owned(),
     }
 }
 

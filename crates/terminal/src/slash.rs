@@ -177,7 +177,7 @@ pub(super) fn complete(draft: &str) -> Option<String> {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    max_team_core::near::nearest(name, ENTRIES.iter().map(|entry| entry.name))
+    max_team_core::suggest::nearest(name, ENTRIES.iter().map(|entry| entry.name))
 }
 
 #[cfg(test)]

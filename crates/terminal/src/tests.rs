@@ -21,11 +21,13 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
 use max_team_core::context::Window;
-use max_team_core::context::summary::{Compacted, CompactionFailed, Why};
-use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said, TurnEnded};
+use max_team_core::context::summary::{Compacted, CompactionFailed, CompactionReason};
+use max_team_core::event::{
+    Event, Interrupted, LlmEnded, LlmOutcome, QuestionAnswered, ToolOutcome, TurnEnded, TurnOutcome, UserMessage,
+};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::policy::{Action, Answer, By, Mode, Settled, Until};
+use max_team_core::policy::{Action, DecidedBy, GrantScope, MergeDecision, Mode, PermissionAnswer};
 use max_team_core::recovery::Failure;
 use max_team_runtime::{Delta, Notice, Opened, RuntimeError, Which};
 use proptest::prelude::*;
@@ -76,8 +78,8 @@ fn conversation(stage: &mut Stage) {
     ];
     stage.answer(calls);
     stage.runs("1.0", "read_file", Action::read("README.md"));
-    stage.done("1.1", Ending::Invalid, "`nope.md` does not exist\nmore", true, 0);
-    stage.done("1.0", Ending::Ran, "1\n2\n3\n", false, 1_240);
+    stage.done("1.1", ToolOutcome::Invalid, "`nope.md` does not exist\nmore", true, 0);
+    stage.done("1.0", ToolOutcome::Ran, "1\n2\n3\n", false, 1_240);
     stage.call();
     stage.answer(vec![tool_use("edit_file", json!({"path": "README.md"}))]);
 }
@@ -95,16 +97,16 @@ fn a_conversation_at_80x24() {
     assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "it only chooses");
     stage.key(KeyCode::Enter);
     let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
-    assert_eq!((answer.allow, answer.always, &answer.by), (true, false, &By::Person("terminal".into())));
+    assert_eq!((answer.allow, answer.always, &answer.by), (true, false, &DecidedBy::Person("terminal".into())));
     stage.runs("2.0", "edit_file", edit("README.md", DIFF));
     stage.wait(500);
     insta::assert_snapshot!("running_80x24", stage.glass.screen());
-    stage.done("2.0", Ending::Ran, "ok", false, 20);
+    stage.done("2.0", ToolOutcome::Ran, "ok", false, 20);
     stage.call();
     stage.stream(ANSWER);
     insta::assert_snapshot!("writing_80x24", stage.glass.screen());
     stage.answer(vec![Part::text(ANSWER)]);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     insta::assert_snapshot!("whole_80x24", stage.glass.everything());
 }
 
@@ -125,19 +127,19 @@ fn a_conversation_at_120x40() {
 #[test]
 fn what_is_in_a_copy_is_taken_dropped_or_left() {
     let table = [
-        (vec![KeyCode::Char('y'), KeyCode::Enter], Settled::Taken),
-        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], Settled::Taken),
-        (vec![KeyCode::Char('n'), KeyCode::Enter], Settled::Dropped),
-        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Dropped),
-        (vec![KeyCode::Esc], Settled::Left),
-        (vec![KeyCode::Tab, KeyCode::Left, KeyCode::Enter], Settled::Left),
+        (vec![KeyCode::Char('y'), KeyCode::Enter], MergeDecision::Taken),
+        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], MergeDecision::Taken),
+        (vec![KeyCode::Char('n'), KeyCode::Enter], MergeDecision::Dropped),
+        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], MergeDecision::Dropped),
+        (vec![KeyCode::Esc], MergeDecision::Left),
+        (vec![KeyCode::Tab, KeyCode::Left, KeyCode::Enter], MergeDecision::Left),
     ];
     for (keys, want) in table {
         let mut stage = Stage::new(80, 24);
         conversation(&mut stage);
         stage.event(stage::merges("2.0", DIFF));
         stage.wait(1_000);
-        if want == Settled::Taken {
+        if want == MergeDecision::Taken {
             insta::assert_snapshot!("merge_80x24", stage.glass.screen());
         }
         for key in &keys {
@@ -145,7 +147,7 @@ fn what_is_in_a_copy_is_taken_dropped_or_left() {
         }
         let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{keys:?}: {:?}", stage.acts) };
         assert_eq!((answer.settled(), answer.always), (want, false), "{keys:?}");
-        stage.done("2.0", Ending::Ran, "Changed.\n\n[The user has dropped the changes.]", false, 0);
+        stage.done("2.0", ToolOutcome::Ran, "Changed.\n\n[The user has dropped the changes.]", false, 0);
         let screen = stage.glass.screen();
         assert!(screen.contains(" → The user has dropped the") && !screen.contains("(+2"), "{screen}");
     }
@@ -177,8 +179,8 @@ fn a_conversation_in_chinese_without_colour() {
     stage.wait(1_000);
     stage.key(KeyCode::Char('n'));
     stage.key(KeyCode::Enter);
-    stage.done("1.0", Ending::Refused, "The user said no.", true, 0);
-    stage.end(End::Failed { failure: Failure::Auth, detail: "invalid x-api-key".into() });
+    stage.done("1.0", ToolOutcome::Refused, "The user said no.", true, 0);
+    stage.end(TurnOutcome::Failed { failure: Failure::Auth, detail: "invalid x-api-key".into() });
     insta::assert_snapshot!("chinese_end_80x24", stage.glass.screen());
 }
 
@@ -229,7 +231,7 @@ fn queued_messages_are_chips_until_their_turn_begins() {
     stage.say("second 第二");
     stage.say("third");
     insta::assert_snapshot!("queued_80x24", stage.glass.screen());
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     stage.begin("second 第二");
     let screen = stage.glass.screen();
     assert!(screen.contains("> second 第二") && screen.contains("(Up takes it back): third"), "{screen}");
@@ -244,8 +246,8 @@ fn the_news_of_a_message_may_come_after_its_turn_began() {
     let key = *key;
     stage.begin("hello");
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-    stage.event(Event::Said(Said { envelope: key, text: "hello".into(), by, cwd: String::new() }));
-    stage.end(End::Answered);
+    stage.event(Event::Said(UserMessage { envelope: key, text: "hello".into(), by, cwd: String::new() }));
+    stage.end(TurnOutcome::Answered);
     assert!(!stage.chat.session().is_busy());
 }
 
@@ -355,7 +357,7 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs 用制表符"));
 
     assert!(stage.glass.screen().contains("file8"));
-    let elsewhere = Answer::new(true, By::Person("telegram".into()));
+    let elsewhere = PermissionAnswer::new(true, DecidedBy::Person("telegram".into()));
     let question = QuestionId::new(Uuid::from_u128(8));
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: elsewhere }));
     let screen = stage.glass.screen();
@@ -367,15 +369,19 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     });
     stage.paint();
     assert!(stage.glass.screen().contains("file7"), "an answer that did not get through is asked for again");
-    stage.done("2.7", Ending::Interrupted, "", true, 0);
-    stage.end(End::Interrupted);
+    stage.done("2.7", ToolOutcome::Interrupted, "", true, 0);
+    stage.end(TurnOutcome::Interrupted);
     assert!(!stage.glass.screen().contains("waiting for your answer"));
 }
 
 #[test]
 fn a_yes_for_the_repository_is_written_down_once_it_counts() {
-    let yes = Answer { always: true, until: Until::Repository, ..Answer::new(true, By::Person("me".into())) };
-    let no = Answer::new(false, By::Person("ada at cli".into()));
+    let yes = PermissionAnswer {
+        always: true,
+        until: GrantScope::Repository,
+        ..PermissionAnswer::new(true, DecidedBy::Person("me".into()))
+    };
+    let no = PermissionAnswer::new(false, DecidedBy::Person("ada at cli".into()));
     for (counted, want) in [(yes, vec![vec!["Edit".to_owned()]]), (no, Vec::new())] {
         let mut stage = Stage::new(80, 24);
         conversation(&mut stage);
@@ -385,7 +391,7 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
             stage.key(key);
         }
         let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-        assert_eq!((answer.allow, answer.until), (true, Until::Repository));
+        assert_eq!((answer.allow, answer.until), (true, GrantScope::Repository));
         stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: counted }));
         let kept = |act| if let Act::Remember(rules) = act { Some(rules) } else { None };
         let rules: Vec<Vec<String>> = stage.acts.into_iter().filter_map(kept).collect();
@@ -403,7 +409,7 @@ fn a_compaction_is_one_line_and_can_be_taken_back() {
     let compacted = Compacted {
         before: 52,
         window: Window::default(),
-        why: Why::Full,
+        why: CompactionReason::Full,
         summary: "They talked.".into(),
         facts: String::new(),
         messages: (61, 9),
@@ -432,12 +438,12 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     assert_eq!(interrupts(&stage), 1, "it is stopping already");
     stage.event(Event::LlmEnded(LlmEnded {
         call: 1,
-        outcome: Outcome::Cancelled { partial: "so far".into(), usage: Default::default() },
+        outcome: LlmOutcome::Cancelled { partial: "so far".into(), usage: Default::default() },
         ms: 1,
         summary: false,
         estimate: None,
     }));
-    stage.end(End::Interrupted);
+    stage.end(TurnOutcome::Interrupted);
     assert!(stage.glass.screen().contains("so far"));
 
     stage.write("more");
@@ -501,7 +507,7 @@ fn retries_and_gaps_are_told() {
         let failure = Failure::Overloaded { retry_after_ms: None };
         Event::LlmEnded(LlmEnded {
             call: 1,
-            outcome: Outcome::Failed { failure, detail: "529".into(), retry_at_ms, parked: false },
+            outcome: LlmOutcome::Failed { failure, detail: "529".into(), retry_at_ms, parked: false },
             ms: 5,
             summary: false,
             estimate: None,
@@ -514,7 +520,7 @@ fn retries_and_gaps_are_told() {
     stage.delta(Delta::Text("The whole".into()));
     stage.delta(Delta::Text("with a hole".into()));
     stage.answer(vec![Part::text("The whole answer with a hole")]);
-    stage.end(End::Truncated);
+    stage.end(TurnOutcome::Truncated);
     insta::assert_snapshot!("retries_80x24", stage.glass.everything());
 }
 
@@ -678,7 +684,7 @@ fn a_budget_that_may_not_have_been_spent_says_so() {
         let mut stage = Stage::new(100, 24);
         stage.say("go");
         stage.begin("go");
-        let Event::TurnEnded(ended) = stage::ended(End::Budget) else { panic!() };
+        let Event::TurnEnded(ended) = stage::ended(TurnOutcome::Budget) else { panic!() };
         stage.event(Event::TurnEnded(TurnEnded { unknown_nano, ..ended }));
         let screen = stage.glass.screen();
         assert!(screen.contains("The budget is used up"), "{screen}");
@@ -702,7 +708,7 @@ fn messages_from_another_door_are_shown_too() {
     let mut stage = Stage::new(80, 24);
     let by = Principal { door: "web".into(), user: "me".into(), role: Role::Owner };
     let envelope = EnvelopeId::new(Uuid::from_u128(99));
-    stage.event(Event::Said(Said { envelope, text: "from the web".into(), by, cwd: String::new() }));
+    stage.event(Event::Said(UserMessage { envelope, text: "from the web".into(), by, cwd: String::new() }));
     stage.begin("from the web");
     assert_eq!(stage.glass.screen().matches("> from the web").count(), 1);
 }

@@ -6,18 +6,18 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::SPAWN_TEAMMATE;
-use max_team_core::chat::{Answer, Part, Role};
+use max_team_core::agent::Settings;
+use max_team_core::chat::{Answer, ChatRole, Part};
 use max_team_core::cost::Spending;
-use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
+use max_team_core::delegation::tool_filter::SPAWN_TEAMMATE;
+use max_team_core::event::{Event, LlmEnded, LlmIntent, LlmOutcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Charge;
-use max_team_core::mates::letter::unwrapped;
 use max_team_core::mention;
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use max_team_core::recovery::Failure;
-use max_team_core::team::Settings;
-use max_team_core::turn::Past;
+use max_team_core::teammate::render::unwrapped;
+use max_team_core::turn::InheritedConversation;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Delta, is_go_on};
 use serde_json::Value;
@@ -299,7 +299,7 @@ impl Transcript {
     }
 
     /// What was said before the session began to go on from it: the last of it.
-    fn past(&self, past: &Past) -> Vec<Item> {
+    fn past(&self, past: &InheritedConversation) -> Vec<Item> {
         let shown = past.turns.len().saturating_sub(PAST_TURNS_MAX);
         let from = past.turns.get(shown).copied().unwrap_or(past.history.len());
         let mut items = Vec::new();
@@ -309,11 +309,11 @@ impl Transcript {
         for (index, message) in past.history.iter().enumerate().skip(from) {
             let text = text_of(&message.parts);
             match message.role {
-                Role::User if past.turns.contains(&index) => {
+                ChatRole::User if past.turns.contains(&index) => {
                     // What stands beside the words is the program's, and not what the user said.
                     items.extend(self.said(message.parts.get(..1).unwrap_or_default()));
                 }
-                Role::Assistant if !text.is_empty() => items.extend([Item::Text(text), Item::TextEnd]),
+                ChatRole::Assistant if !text.is_empty() => items.extend([Item::Text(text), Item::TextEnd]),
                 _ => {}
             }
         }
@@ -339,20 +339,20 @@ impl Transcript {
         let Some(mut call) = turn.call.take() else { return };
         match &ended.outcome {
             // What it says is for the model, not for the user.
-            Outcome::Done(_) | Outcome::Cancelled { .. } if ended.summary => turn.failed = 0,
-            Outcome::Done(answer) => {
+            LlmOutcome::Done(_) | LlmOutcome::Cancelled { .. } if ended.summary => turn.failed = 0,
+            LlmOutcome::Done(answer) => {
                 call.end_thought(at_ms, out);
                 call.settle(answer, *lang, out);
                 turn.failed = 0;
                 turn.tools = tools_of(ended.call, answer);
                 turn.spoke |= answer.message.parts.iter().any(|part| matches!(part, Part::Text { .. }));
             }
-            Outcome::Cancelled { partial, .. } => {
+            LlmOutcome::Cancelled { partial, .. } => {
                 call.end_thought(at_ms, out);
                 call.settle_text(partial, *lang, out);
                 turn.spoke |= !partial.is_empty();
             }
-            Outcome::Failed { failure, retry_at_ms, .. } => {
+            LlmOutcome::Failed { failure, retry_at_ms, .. } => {
                 call.break_off(*lang, out);
                 turn.failure = Some(failure.clone());
                 turn.retry_at_ms = *retry_at_ms;
@@ -363,7 +363,7 @@ impl Transcript {
                     out.push(Item::Row(Row::Retry { failure: failure.clone(), wait_ms, nth, of }));
                 }
             }
-            Outcome::Lost => {
+            LlmOutcome::Lost => {
                 call.break_off(*lang, out);
                 // One that was stopped meanwhile is not made again.
                 if !turn.stopping {
@@ -387,12 +387,15 @@ impl Transcript {
             // Rules speak of its type; people, of its name.
             tool.target = format!("{name} ({})", action.target);
         }
-        tool.is_command = action.deed == Deed::Execute;
-        tool.asks = action.deed == Deed::Ask;
-        tool.merges = action.deed == Deed::Merge;
+        tool.is_command = action.deed == ActionKind::Execute;
+        tool.asks = action.deed == ActionKind::Ask;
+        tool.merges = action.deed == ActionKind::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
-        tool.preview =
-            if matches!(action.deed, Deed::Write | Deed::WriteOwn) { action.preview.clone() } else { String::new() };
+        tool.preview = if matches!(action.deed, ActionKind::Write | ActionKind::WriteOwn) {
+            action.preview.clone()
+        } else {
+            String::new()
+        };
         Some(tool)
     }
 

@@ -7,8 +7,8 @@
 mod chance;
 
 use chance::Chance;
-use max_team_core::policy::{Action, Line, Mode, Permissions, Rules, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::{Action, CommandLine, Mode, Permissions, Rules, Verdict, judge};
 
 const NAMES: [&str; 14] =
     ["..", ".", "", "a", "b", ".env", "PROD.ENV", "src", ".git", ".GIT", "config", "agents.yaml", ".max-team", "r"];
@@ -32,8 +32,8 @@ fn main() {
     let constraints = Constraints { blocked_patterns: vec!["*.env".into()], ..Constraints::default() };
     let rules = Rules { permissions: &permissions, approved: true, ..Rules::new(Mode::AcceptEdits, &constraints) };
     let verdict = |program: &str, path: &str| {
-        let line = Line::of(&[program.to_owned(), "--".to_owned(), path.to_owned()]);
-        let action = Action { deed: max_team_core::policy::Deed::Execute, line: Some(line), ..Action::read("x") };
+        let line = CommandLine::of(&[program.to_owned(), "--".to_owned(), path.to_owned()]);
+        let action = Action { deed: max_team_core::policy::ActionKind::Execute, line: Some(line), ..Action::read("x") };
         judge(&rules, "run_shell", &action).verdict
     };
     while chance.goes_on() {

@@ -7,9 +7,9 @@
 mod chance;
 
 use chance::Chance;
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
-use max_team_core::policy::{Line, Mode, Permissions, Rule, Rules, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
+use max_team_core::policy::{CommandLine, Mode, Permissions, Rule, Rules, Verdict, judge};
 use max_team_tools::shell;
 
 const PIECES: [&str; 44] = [
@@ -61,7 +61,7 @@ const PIECES: [&str; 44] = [
 
 fn main() {
     let mut chance = Chance::from_args("fuzz_shell");
-    let origin = Origin { scope: Scope::User, file: "f".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "f".into(), line: 1 };
     let anchors = Anchors { root: "/r", base: "/r", home: "/h" };
     let rules = ["Bash(git:*)", "Bash(env:*)", "Bash(find:*)", "Bash(xargs:*)", "Edit", "Read"];
     let rules = rules.iter().map(|text| Rule::new(List::Allow, text, origin.clone(), &anchors)).collect();
@@ -73,11 +73,11 @@ fn main() {
         let text: String = (0..chance.below(16)).map(|_| chance.pick(&PIECES)).collect();
         let action = shell::action(&text, "/r".as_ref());
         let judged = judge(&rules, "run_shell", &action);
-        let Some(line @ Line::Plain(parts)) = &action.line else { continue };
+        let Some(line @ CommandLine::Plain(parts)) = &action.line else { continue };
         plain += 1;
         let again = shell::read(&line.to_string());
         // The grammar may stumble over what we wrote down, but never makes another line of it.
-        if matches!(again, Line::Plain(_)) && again != *line {
+        if matches!(again, CommandLine::Plain(_)) && again != *line {
             panic!("{text:?} is {line:?}, and then {again:?}");
         }
         let pushes = parts.iter().any(|part| {

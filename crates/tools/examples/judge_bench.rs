@@ -5,9 +5,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
-use max_team_core::policy::{Line, Mode, Permissions, Rule, Rules, judge};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
+use max_team_core::policy::{CommandLine, Mode, Permissions, Rule, Rules, judge};
 use max_team_tools::shell;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let root = std::env::temp_dir();
     let text = root.to_string_lossy().into_owned();
     let rule = |index: usize| {
-        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
         let (list, text) = match index % 3 {
             0 => (List::Deny, format!("Read(./secrets{index}/**)")),
             1 => (List::Ask, format!("Bash(tool{index} deploy *)")),
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     for line in LINES {
         let whole = median(|| drop(std::hint::black_box(judge(&rules, "run_shell", &shell::action(line, &root)))));
         let read = median(|| drop(std::hint::black_box(shell::read(line))));
-        let commands = if let Line::Plain(parts) = shell::read(line) { parts.len().max(1) } else { 1 };
+        let commands = if let CommandLine::Plain(parts) = shell::read(line) { parts.len().max(1) } else { 1 };
         let each = whole / u32::try_from(commands).unwrap_or(1);
         missed |= each > BAR;
         let us = |time: Duration| time.as_secs_f64() * 1e6;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use max_team_core::agent::Constraints;
 use max_team_core::policy::{Action, Judgement, Mode, Rules, judge};
-use max_team_core::team::Constraints;
 
 type Ask = dyn Fn(&str, &Action) -> Judgement + Send + Sync;
 

@@ -161,7 +161,7 @@ fn read(text: &str, types: &[&str], schema: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::{Action, Class};
+    use max_team_core::policy::{Action, Repeatability};
     use serde_json::json;
 
     use super::*;
@@ -202,7 +202,8 @@ mod tests {
         });
         for name in ["submit_plan", "fly", "FLY", "task_update"] {
             let (name, description) = (name.to_owned(), String::new());
-            let spec = Spec { name, description, schema: schema.clone(), class: Class::Pure, null_is_absent: true };
+            let spec =
+                Spec { name, description, schema: schema.clone(), class: Repeatability::Pure, null_is_absent: true };
             registry.put(Named(spec));
         }
         registry

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use max_team_core::limits::{POINTS_MAX, SERIES_MAX};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,7 +96,7 @@ fn action(cx: &Cx, args: &QueryMetrics) -> Result<Action, ToolError> {
         Ask::Now { query, .. } | Ask::Range { query, .. } => query.to_owned(),
     };
     let shown = visible(&clip(&words, QUERY_SHOWN_MAX));
-    Ok(Action { deed: Deed::Query, ..Action::read(format!("prometheus {shown}")) })
+    Ok(Action { deed: ActionKind::Query, ..Action::read(format!("prometheus {shown}")) })
 }
 
 fn base(cx: &Cx) -> Result<reqwest::Url, ToolError> {

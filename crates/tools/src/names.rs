@@ -5,7 +5,7 @@
 //! is not there at all; the table says what is meant, never what there is. A definition may use any of them; a model
 //! that calls a tool only a few, because rules judge a call by the name it was made under.
 
-use max_team_core::tasks::OTHER_NAMES;
+use max_team_core::task_list::OTHER_NAMES;
 
 /// The tool that runs commands.
 pub(crate) const COMMAND: &str = "run_shell";

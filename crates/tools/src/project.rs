@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use serde_json::Value;
 
 use crate::command::join;
@@ -164,14 +164,14 @@ impl Folder {
 
     /// The beginning of a file; a link that leads out of the folder is not followed.
     fn text(&self, path: &str) -> Option<String> {
-        let opened = self.root.open_file(Path::new(path), &Sight::default()).ok()?;
+        let opened = self.root.open_file(Path::new(path), &Visibility::default()).ok()?;
         let mut bytes = Vec::new();
         (&opened.file).take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn inner(&self, folder: &str) -> BTreeSet<String> {
-        if self.root.is_dir(Path::new(folder), &Sight::default()) {
+        if self.root.is_dir(Path::new(folder), &Visibility::default()) {
             names(&self.root.path().join(folder))
         } else {
             BTreeSet::new()

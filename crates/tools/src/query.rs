@@ -65,14 +65,14 @@ fn is_alike(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::Class;
+    use max_team_core::policy::Repeatability;
     use serde_json::json;
 
     use super::*;
 
     fn spec(name: &str, about: &str) -> Spec {
         let (name, description) = (name.to_owned(), about.to_owned());
-        Spec { name, description, schema: json!({}), class: Class::Pure, null_is_absent: false }
+        Spec { name, description, schema: json!({}), class: Repeatability::Pure, null_is_absent: false }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use jsonschema::Validator;
 use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
-use max_team_core::near::nearest;
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
+use max_team_core::suggest::nearest;
 use serde_json::{Map, Value};
 
 use crate::names::{COMMAND, called, canonical};
@@ -51,7 +51,7 @@ impl Handler {
     }
 
     /// What a crash in the middle of such a call means.
-    pub fn class(&self, action: &Action) -> Class {
+    pub fn class(&self, action: &Action) -> Repeatability {
         match self {
             Self::Local(tool) => tool.class(action),
             Self::Remote(tool) => tool.class(action),
@@ -111,7 +111,7 @@ pub struct Prepared {
     /// What the call would do.
     pub action: Action,
     /// What a crash in the middle of it would mean.
-    pub class: Class,
+    pub class: Repeatability,
 }
 
 impl Registry {
@@ -298,7 +298,7 @@ impl Registry {
         input: &Value,
         intent: &Action,
     ) -> Option<Result<Output, ToolError>> {
-        let tool = self.get(name)?.local().filter(|tool| tool.spec().class == Class::Pure)?;
+        let tool = self.get(name)?.local().filter(|tool| tool.spec().class == Repeatability::Pure)?;
         let ran = tool.at_once(cx, input, intent)?;
         Some(ran.map(|output| output.bounded(cx)).map_err(ToolError::bounded))
     }

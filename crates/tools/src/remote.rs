@@ -14,7 +14,7 @@ use max_team_core::chat::Part;
 use max_team_core::limits::{
     REMOTE_CALL_MS_MAX, REMOTE_CALLS_MAX, REMOTE_CALLS_PER_SERVER_MAX, REMOTE_GRACE_MS_MAX, REMOTE_LOOKUPS_MAX,
 };
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use max_team_core::text::stripped;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,7 +34,7 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
 
     /// What a crash in the middle of such a call means.
-    fn class(&self, _: &Action) -> Class {
+    fn class(&self, _: &Action) -> Repeatability {
         self.spec().class
     }
 
@@ -138,16 +138,16 @@ fn stopped() -> ToolError {
 
 /// Drops a call. One that may have changed something first gets a moment to end by itself; if it does not succeed and cannot
 /// be repeated, its outcome is unknown.
-async fn cut_off(call: RemoteFuture<'_>, class: Class, why: ToolError) -> Result<Output, ToolError> {
-    if class == Class::Pure {
+async fn cut_off(call: RemoteFuture<'_>, class: Repeatability, why: ToolError) -> Result<Output, ToolError> {
+    if class == Repeatability::Pure {
         return Err(why);
     }
     let ended = timeout(Duration::from_millis(REMOTE_GRACE_MS_MAX), call).await.unwrap_or(Err(why));
     ended.map_err(|error| match class {
-        Class::Opaque => {
+        Repeatability::Opaque => {
             ToolError::Unknown(format!("{error}; whether it took effect is unknown, so it is not repeated"))
         }
-        Class::Pure | Class::Idempotent | Class::Keyed => error,
+        Repeatability::Pure | Repeatability::Idempotent | Repeatability::Keyed => error,
     })
 }
 

@@ -10,10 +10,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use max_team_core::folder::{self, Folder};
+use max_team_core::agent_dirs::{self, AgentDir};
 use max_team_core::id::SessionId;
 use max_team_core::limits::{OWN_BYTES_MAX, OWN_NAMES_MAX};
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use crate::files::{Opened, Place, Root, bytes_in, entries};
@@ -29,7 +29,7 @@ const ABOVE: usize = 3;
 /// A folder that agents keep outside the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    folder: Folder,
+    folder: AgentDir,
     path: PathBuf,
     /// The session's id, or the agent's name.
     whose: String,
@@ -70,21 +70,21 @@ impl Store {
 
     /// The folder of a session, beneath the user's.
     pub fn files(home: &Path, session: SessionId) -> Self {
-        Self { folder: Folder::Files, path: home.join(folder::files(session)), whose: session.to_string() }
+        Self { folder: AgentDir::Files, path: home.join(agent_dirs::files(session)), whose: session.to_string() }
     }
 
     /// The folder of an agent in a project, beneath the user's.
     pub fn data(home: &Path, project: &Path, agent: &str) -> Self {
-        let path = home.join(folder::data(&project.to_string_lossy(), agent));
-        Self { folder: Folder::Data, path, whose: agent.to_owned() }
+        let path = home.join(agent_dirs::data(&project.to_string_lossy(), agent));
+        Self { folder: AgentDir::Data, path, whose: agent.to_owned() }
     }
 
     /// All stores of that kind: of all sessions, or of all agents of a project. An agent's name is then only known as
     /// far as the name of its folder shows it.
-    pub fn all(home: &Path, folder: Folder, project: &Path) -> io::Result<Vec<Self>> {
+    pub fn all(home: &Path, folder: AgentDir, project: &Path) -> io::Result<Vec<Self>> {
         let above = match folder {
-            Folder::Files => home.join(folder.home()),
-            Folder::Data => home.join(folder::data_of(&project.to_string_lossy())),
+            AgentDir::Files => home.join(folder.home()),
+            AgentDir::Data => home.join(agent_dirs::data_of(&project.to_string_lossy())),
         };
         let found = match fs::read_dir(&above) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -95,7 +95,7 @@ impl Store {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if entry.file_type()?.is_dir() {
-                let whose = if folder == Folder::Data { folder::readable(&name).to_owned() } else { name };
+                let whose = if folder == AgentDir::Data { agent_dirs::readable(&name).to_owned() } else { name };
                 stores.push(Self { folder, path: entry.path(), whose });
             }
         }
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// Which kind it is.
-    pub fn folder(&self) -> Folder {
+    pub fn folder(&self) -> AgentDir {
         self.folder
     }
 
@@ -128,11 +128,11 @@ impl Store {
 
     /// The bytes of a file in it, by its path there, with or without the name that models give the folder.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, ToolError> {
-        let rest = Folder::split(path).filter(|(folder, _)| *folder == self.folder).map_or(path, |(_, rest)| rest);
+        let rest = AgentDir::split(path).filter(|(folder, _)| *folder == self.folder).map_or(path, |(_, rest)| rest);
         let place = Place::own(self.folder, rest)?;
         let empty = || ToolError::correctable(format!("`{place}` does not exist: nothing is kept there"));
         let root = self.root()?.ok_or_else(empty)?;
-        let opened: Opened = root.open_file(place.as_path(), &Sight::default())?;
+        let opened: Opened = root.open_file(place.as_path(), &Visibility::default())?;
         let failed = |error: io::Error| ToolError::correctable(format!("cannot read `{place}`: {error}"));
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut io::Read::take(opened.file, OWN_BYTES_MAX), &mut bytes).map_err(failed)?;
@@ -194,10 +194,10 @@ impl Store {
     /// The command that empties it.
     fn clearing(&self) -> String {
         let flag = match self.folder {
-            Folder::Files => "--session",
-            Folder::Data => "--agent",
+            AgentDir::Files => "--session",
+            AgentDir::Data => "--agent",
         };
-        format!("max-team files clear {flag} {}", max_team_core::policy::line::quote(&self.whose))
+        format!("max-team files clear {flag} {}", max_team_core::policy::command_line::quote(&self.whose))
     }
 
     fn trouble(&self, doing: &str, error: &io::Error) -> ToolError {
@@ -211,7 +211,7 @@ fn held(root: &Root) -> Result<Held, ToolError> {
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
-        let dir = root.open_dir(at, &Sight::default())?;
+        let dir = root.open_dir(at, &Visibility::default())?;
         let found = entries(&dir).map_err(|errno| root.trouble("read", at, errno))?;
         held.more |= found.more;
         for entry in found.entries {

@@ -3,7 +3,7 @@
 //! Its schema is the user's. The registry validates the input against it like any other tool's; the loop takes the
 //! valid input as the answer. The tool itself does nothing.
 
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use serde_json::{Value, json};
 
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
@@ -40,7 +40,7 @@ impl Structured {
                 name: NAME.to_owned(),
                 description: description.to_owned(),
                 schema,
-                class: Class::Pure,
+                class: Repeatability::Pure,
                 null_is_absent: false,
             },
         })
@@ -53,7 +53,7 @@ impl Tool for Structured {
     }
 
     fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
-        Ok(Action { deed: Deed::Answer, ..Action::read("answer") })
+        Ok(Action { deed: ActionKind::Answer, ..Action::read("answer") })
     }
 
     fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {

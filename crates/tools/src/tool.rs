@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::chat::Part;
-use max_team_core::folder::Folder;
 use max_team_core::limits::TOOL_RESULT_BYTES_MAX;
-use max_team_core::policy::{Action, Class, Sight};
+use max_team_core::policy::{Action, Repeatability, Visibility};
 use max_team_core::text::stripped;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
 
     /// What a crash in the middle of such a call means: no more than what the spec says of all calls.
-    fn class(&self, _: &Action) -> Class {
+    fn class(&self, _: &Action) -> Repeatability {
         self.spec().class
     }
 
@@ -70,7 +70,7 @@ pub struct Spec {
     /// JSON Schema of its input: always an object.
     pub schema: Value,
     /// What a crash in the middle of a call means.
-    pub class: Class,
+    pub class: Repeatability,
     /// Whether `null` stands for an optional input that is absent; many models write it so.
     pub null_is_absent: bool,
 }
@@ -83,7 +83,7 @@ pub struct Cx {
     /// Whether file tools may leave that folder, because the user has turned the sandbox off.
     pub leaves_root: bool,
     /// What of it can be seen.
-    pub sight: Arc<Sight>,
+    pub sight: Arc<Visibility>,
     /// The sandbox of its commands.
     pub walls: Arc<Walls>,
     /// Fires when the call is cancelled.
@@ -175,7 +175,7 @@ impl Cx {
     }
 
     /// What can be seen where a place lies.
-    pub(crate) fn sight_at(&self, place: &Place) -> Cow<'_, Sight> {
+    pub(crate) fn sight_at(&self, place: &Place) -> Cow<'_, Visibility> {
         match place.folder() {
             _ if place.is_outside() => Cow::Owned(self.sight.beyond()),
             Some(folder) => Cow::Owned(self.sight.own(folder)),
@@ -185,7 +185,7 @@ impl Cx {
 
     /// A path that a model wrote, made clean: of the project, or of a folder that agents keep outside it.
     pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
-        match Folder::split(text) {
+        match AgentDir::split(text) {
             Some((folder, rest)) if self.store(folder).is_some() => Place::own(folder, rest),
             _ => match self.root.place(text) {
                 Err(_) if self.leaves_root && !text.is_empty() && !text.starts_with('~') => {
@@ -206,7 +206,7 @@ impl Cx {
     }
 
     /// The folder of that kind that agents keep outside the project.
-    pub(crate) fn store(&self, folder: Folder) -> Option<&Store> {
+    pub(crate) fn store(&self, folder: AgentDir) -> Option<&Store> {
         self.stores.iter().find(|store| store.folder() == folder)
     }
 
@@ -228,16 +228,16 @@ impl Cx {
     /// Like `reach`, but fails if the folder does not exist.
     pub(crate) fn look(&self, place: &Place) -> Result<Cow<'_, Self>, ToolError> {
         self.reach(place)?.ok_or_else(|| {
-            let name = place.folder().map_or(".", Folder::name);
+            let name = place.folder().map_or(".", AgentDir::name);
             ToolError::correctable(format!("`{place}` does not exist: nothing is kept in `{name}` yet"))
         })
     }
 
     /// What a call sees that visits more than one place: files that a rule asks about are left out, unless the one
     /// place that was named is such a file, because then the user was asked.
-    pub(crate) fn passing(&self, named: &[String]) -> Sight {
+    pub(crate) fn passing(&self, named: &[String]) -> Visibility {
         match named {
-            [place] if self.sight.asks(place) => Sight::clone(&self.sight),
+            [place] if self.sight.asks(place) => Visibility::clone(&self.sight),
             _ => self.sight.in_passing(),
         }
     }

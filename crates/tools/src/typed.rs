@@ -7,7 +7,7 @@
 use std::fmt;
 use std::future::ready;
 
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ impl<A: DeserializeOwned + JsonSchema> Typed<A> {
     /// A tool from its name, its class and its two halves; the rest is in `A`.
     pub fn new(
         name: &str,
-        class: Class,
+        class: Repeatability,
         action: fn(&Cx, &A) -> Result<Action, ToolError>,
         call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
     ) -> Self {
@@ -61,7 +61,7 @@ impl<A: DeserializeOwned + JsonSchema> RemoteTyped<A> {
         server: fn(&A, &Action) -> Option<String>,
         call: RemoteCall<A>,
     ) -> Self {
-        Self { spec: Spec::of::<A>(name, Class::Pure), action, server, call }
+        Self { spec: Spec::of::<A>(name, Repeatability::Pure), action, server, call }
     }
 }
 
@@ -94,7 +94,7 @@ impl<A: DeserializeOwned> RemoteTool for RemoteTyped<A> {
 
 impl Spec {
     /// What is known about a tool that takes an `A`: for tools that need more than two plain functions.
-    pub fn of<A: JsonSchema>(name: &str, class: Class) -> Self {
+    pub fn of<A: JsonSchema>(name: &str, class: Repeatability) -> Self {
         let (description, schema) = plain_schema::<A>();
         Self { name: name.to_owned(), description, schema, class, null_is_absent: true }
     }

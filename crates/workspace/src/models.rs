@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use max_team_core::near::slips;
-use max_team_core::team::{Model, Settings};
+use max_team_core::agent::{Model, Settings};
+use max_team_core::suggest::slips;
 use max_team_llm::{Catalog, Endpoint, Options, Provider, Replay, Router};
 use serde_json::Value;
 

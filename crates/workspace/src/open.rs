@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::event::Choice;
+use max_team_core::event::LaunchFlags;
 use max_team_runtime::storage::Journal;
 use max_team_runtime::{Definitions, Open, TeamHandle, Which};
 
@@ -81,11 +81,11 @@ impl Selection {
     }
 
     /// The part of the selection that a session is opened with again when it is continued.
-    pub fn choice(&self, place: &Place) -> Choice {
+    pub fn choice(&self, place: &Place) -> LaunchFlags {
         let agents = self.agents.as_ref().map(|given| {
             let file = if agents::is_text(given) { given.clone() } else { place.cwd.join(given) };
             file.to_string_lossy().into_owned()
         });
-        Choice { agents, agent: self.agent.clone(), solo: self.solo, coordinator: self.coordinator }
+        LaunchFlags { agents, agent: self.agent.clone(), solo: self.solo, coordinator: self.coordinator }
     }
 }

@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use max_team_core::plan::{Draft, Graph, Wanted};
+use max_team_core::plan::{Draft, Graph, WhenCondition};
 
 use layout::{Layout, Spot};
 
@@ -224,8 +224,8 @@ pub fn mermaid(draft: &Draft, graph: &Graph) -> String {
     for place in 0..graph.len() {
         for need in graph.needs(place) {
             let arrow = match graph.condition(place) {
-                Some((other, Wanted::Failed)) if other == *need => "-. failed .->",
-                Some((other, Wanted::Ok)) if other == *need => "-- ok -->",
+                Some((other, WhenCondition::Failed)) if other == *need => "-. failed .->",
+                Some((other, WhenCondition::Ok)) if other == *need => "-- ok -->",
                 _ => "-->",
             };
             let _ = writeln!(chart, "  t{need} {arrow} t{place}");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use max_team_core::plan::event::Approve;
+use max_team_core::plan::event::ApprovalMode;
 
 /// The agent or the team of a session, with the files and rules that were named for it.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub struct Selection {
     /// The lead only coordinates.
     pub coordinator: bool,
     /// When a person is asked about plans.
-    pub approve: Option<Approve>,
+    pub approve: Option<ApprovalMode>,
     /// Tasks of a plan that may run at once.
     pub max_parallel: Option<u32>,
     /// The answer follows a JSON Schema.

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use max_team_core::agent::{Compaction, Definition, Settings};
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::team::{Compaction, Definition, Settings};
 use max_team_llm::Router;
 use max_team_runtime::query;
 use max_team_runtime::skills::SKILL;

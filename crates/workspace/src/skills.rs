@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::near::nearest;
-use max_team_core::team::{Definition, Work};
+use max_team_core::agent::{Definition, WorkSettings};
+use max_team_core::suggest::nearest;
 use max_team_runtime::skills::{Catalogue, Contract, Disabled, Machine, Places, Skill, State, Trust};
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ pub fn hand(name: &str, contract: &Contract) -> Definition {
         role: Contract::ROLE.to_owned(),
         prompt: contract.prompt.clone(),
         tools: contract.tools.clone(),
-        work: Work { output: Some(contract.output.clone()), ..Work::default() },
+        work: WorkSettings { output: Some(contract.output.clone()), ..WorkSettings::default() },
         ..Definition::default()
     }
 }

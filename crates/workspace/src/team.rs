@@ -8,8 +8,8 @@ mod crew;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use max_team_core::plan::event::Approve;
-use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
+use max_team_core::agent::{Constraints, Definition, Member, Model, Settings};
+use max_team_core::plan::event::ApprovalMode;
 use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
@@ -117,7 +117,7 @@ pub struct Seated {
 /// How the team works, as far as flags and settings say.
 #[derive(Debug, Clone, Copy)]
 pub struct Ways {
-    pub approve: Approve,
+    pub approve: ApprovalMode,
     pub max_parallel: u32,
     /// How deep calls go.
     pub call_depth: u32,

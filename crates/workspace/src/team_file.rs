@@ -156,7 +156,7 @@ fn is_elsewhere(place: &Place, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::team::Isolation;
+    use max_team_core::agent::Isolation;
 
     use super::*;
 

@@ -4,7 +4,7 @@
 //! model, to tools or to errors of other rooms are passed through as they are.
 
 use max_team_core::cost::Spending;
-use max_team_core::event::End;
+use max_team_core::event::TurnOutcome;
 use max_team_core::recovery::Failure;
 
 use crate::config::choice::WhileBusy;
@@ -454,48 +454,48 @@ impl Lang {
     }
 
     /// How a turn ended, if it is worth a line, and what to do next.
-    pub fn end(self, end: &End) -> Option<String> {
+    pub fn end(self, end: &TurnOutcome) -> Option<String> {
         let (en, zh) = match end {
-            End::Answered | End::Proposed => return None,
-            End::Failed { failure, detail } => {
+            TurnOutcome::Answered | TurnOutcome::Proposed => return None,
+            TurnOutcome::Failed { failure, detail } => {
                 let what = self.failure(failure);
                 return Some(format!("{what}: {detail}\n{}", self.remedy(failure)));
             }
-            End::Broken { detail } => {
+            TurnOutcome::Broken { detail } => {
                 let next = match self {
                     Self::En => "Put it right, then say what to do.",
                     Self::Zh => "请先排除问题，然后说明接下来做什么。",
                 };
                 return Some(format!("{detail}\n{next}"));
             }
-            End::Interrupted => (
+            TurnOutcome::Interrupted => (
                 "Interrupted. What was done is kept; say what to do instead, or /continue.",
                 "已中断。已完成的工作均已保留；请说明接下来做什么，或用 /continue 继续。",
             ),
-            End::Truncated => (
+            TurnOutcome::Truncated => (
                 "The answer was cut at the model's output limit. /continue gets the rest.",
                 "回答因模型输出上限被截断。用 /continue 获取其余部分。",
             ),
-            End::Refused => (
+            TurnOutcome::Refused => (
                 "The model would not answer. Put it differently, or choose another model with /model.",
                 "模型拒绝回答。请换个说法，或用 /model 换一个模型。",
             ),
-            End::Empty => (
+            TurnOutcome::Empty => (
                 "The model said nothing, several times. Ask again, or choose another model with /model.",
                 "模型多次没有给出内容。请再问一次，或用 /model 换一个模型。",
             ),
-            End::Unstructured => {
+            TurnOutcome::Unstructured => {
                 ("The model never gave the structured answer it was asked for.", "模型始终没有给出所要求的结构化回答。")
             }
-            End::Looping => (
+            TurnOutcome::Looping => (
                 "The model repeated itself and was stopped. Tell it what to do differently.",
                 "模型不断重复，已被停止。请告诉它换一种做法。",
             ),
-            End::Rounds => (
+            TurnOutcome::Rounds => (
                 "The limit of rounds for one turn was reached. /continue goes on.",
                 "已达到单轮的次数上限。用 /continue 接着做。",
             ),
-            End::Budget => (
+            TurnOutcome::Budget => (
                 "The budget is used up. Raise it with --max-budget-usd and come back with `max-team -c`.",
                 "预算已用完。请用 --max-budget-usd 提高预算，再用 `max-team -c` 继续。",
             ),

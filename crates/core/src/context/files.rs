@@ -13,7 +13,7 @@ const HASH_DIGITS: usize = 12;
 
 /// A file that a conversation read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedFile {
     /// The path as the call gave it.
     pub path: String,
     /// Whether it was changed, not only read.
@@ -23,7 +23,7 @@ pub struct Touched {
     pub seen: Option<(usize, String)>,
 }
 
-impl Touched {
+impl TouchedFile {
     /// One line for the model.
     pub fn told(&self) -> String {
         let verb = if self.changed { "changed" } else { "read" };
@@ -35,7 +35,7 @@ impl Touched {
 }
 
 /// The files of a history, the one last touched at the end. Calls that failed touched nothing.
-pub fn touched(history: &[Message]) -> Vec<Touched> {
+pub fn touched(history: &[Message]) -> Vec<TouchedFile> {
     let parts = || history.iter().flat_map(|message| &message.parts);
     let failed: HashSet<&str> = parts()
         .filter_map(|part| match part {
@@ -43,13 +43,13 @@ pub fn touched(history: &[Message]) -> Vec<Touched> {
             _ => None,
         })
         .collect();
-    let mut files: Vec<Touched> = Vec::new();
+    let mut files: Vec<TouchedFile> = Vec::new();
     for part in parts() {
         if let Part::Text { text } = part
             && let Some(mentioned) = mention::label(text).filter(|label| label.is_included)
         {
             if !files.iter().any(|file| file.path == mentioned.path) {
-                files.push(Touched { path: mentioned.path, changed: false, seen: None });
+                files.push(TouchedFile { path: mentioned.path, changed: false, seen: None });
             }
             continue;
         }
@@ -67,7 +67,7 @@ pub fn touched(history: &[Message]) -> Vec<Touched> {
         // A read keeps what is known about the content.
         let (was_changed, was_seen) = before.map_or((false, None), |before| (before.changed, before.seen));
         let seen = if changed { seen } else { was_seen };
-        files.push(Touched { path: path.to_owned(), changed: changed || was_changed, seen });
+        files.push(TouchedFile { path: path.to_owned(), changed: changed || was_changed, seen });
     }
     files
 }
@@ -107,7 +107,7 @@ mod tests {
         .into_iter()
         .flatten()
         .collect();
-        let told: Vec<String> = touched(&history).iter().map(Touched::told).collect();
+        let told: Vec<String> = touched(&history).iter().map(TouchedFile::told).collect();
         let hash = looks("x\ny\n").1;
         assert_eq!(
             told,

@@ -8,7 +8,7 @@ use crate::text::{code_points, hidden_lines};
 
 /// One file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct InstructionFile {
     /// Where it is, as shown to the model and the user.
     pub path: String,
     /// Its text, perhaps only the beginning.
@@ -61,7 +61,7 @@ fn imports_of_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
 }
 
 /// Puts the files together, broadest first, so that the nearest has the last word.
-pub fn assemble(files: &[File]) -> Instructions {
+pub fn assemble(files: &[InstructionFile]) -> Instructions {
     let mut whole = Instructions::default();
     for file in files {
         let body = file.text.trim();
@@ -107,18 +107,22 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_in_a_file_is_noted() {
+    fn hidden_characters_in_a_file_are_noted() {
         let text = "do this\nand\u{202e} that\u{e0041}\n".to_owned();
-        let whole = assemble(&[File { path: "AGENTS.md".into(), bytes: text.len(), text }]);
+        let whole = assemble(&[InstructionFile { path: "AGENTS.md".into(), bytes: text.len(), text }]);
         assert_eq!(whole.notes, ["`AGENTS.md` line 2: invisible characters (U+202E, U+E0041) are left out"]);
     }
 
     #[test]
     fn caps_are_marked_and_never_split_a_character() {
         let text = "字".repeat(INSTRUCTION_FILE_BYTES_MAX);
-        let long = File { path: "A.md".into(), bytes: text.len(), text };
-        let files =
-            vec![long.clone(), long.clone(), long.clone(), File { path: "B.md".into(), text: " b ".into(), bytes: 3 }];
+        let long = InstructionFile { path: "A.md".into(), bytes: text.len(), text };
+        let files = vec![
+            long.clone(),
+            long.clone(),
+            long.clone(),
+            InstructionFile { path: "B.md".into(), text: " b ".into(), bytes: 3 },
+        ];
         let whole = assemble(&files);
         assert!(whole.text.contains("[cut here: "));
         assert_eq!(whole.files.len(), 3);

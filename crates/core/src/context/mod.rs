@@ -33,7 +33,7 @@ pub struct Window {
 
 /// What a message weighs, in bytes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Weight {
+pub struct RequestSize {
     /// As it is.
     pub full: usize,
     /// With its tool results elided.
@@ -42,7 +42,7 @@ pub struct Weight {
     pub starts_turn: bool,
 }
 
-impl Weight {
+impl RequestSize {
     /// Weighs a message.
     pub fn of(message: &Message, starts_turn: bool) -> Self {
         let parts = Self::of_parts(&message.parts);
@@ -73,8 +73,8 @@ pub fn elided(message: &Message) -> Message {
 }
 
 /// Bytes that a window sends, on top of `overhead`.
-pub fn weigh(weights: &[Weight], window: Window) -> usize {
-    let weigh_one = |(index, weight): (usize, &Weight)| {
+pub fn weigh(weights: &[RequestSize], window: Window) -> usize {
+    let weigh_one = |(index, weight): (usize, &RequestSize)| {
         if index < window.elide { weight.light.min(weight.full) } else { weight.full }
     };
     weights.iter().enumerate().skip(window.from).map(weigh_one).sum()
@@ -88,7 +88,7 @@ pub fn tokens(bytes: usize, bytes_per_kilotoken: u64) -> u64 {
 /// Moves the window so that it fits, or returns it as it is when it does.
 ///
 /// `room` is in bytes, for history only (instructions and the answer already taken off).
-pub fn fit(weights: &[Weight], window: Window, room: usize) -> Window {
+pub fn fit(weights: &[RequestSize], window: Window, room: usize) -> Window {
     if (weigh(weights, window) as u64) <= room as u64 * WINDOW_HIGH_PERCENT / 100 {
         return window;
     }
@@ -97,7 +97,7 @@ pub fn fit(weights: &[Weight], window: Window, room: usize) -> Window {
 }
 
 /// Moves the window until at most `low` bytes are left, or as far as it can go.
-pub fn shrink(weights: &[Weight], mut window: Window, low: usize) -> Window {
+pub fn shrink(weights: &[RequestSize], mut window: Window, low: usize) -> Window {
     let turn = weights.iter().rposition(|weight| weight.starts_turn).unwrap_or(0);
     window.elide = window.elide.max(turn);
     if weigh(weights, window) <= low {
@@ -120,12 +120,12 @@ pub fn shrink(weights: &[Weight], mut window: Window, low: usize) -> Window {
 mod tests {
     use super::*;
 
-    fn weights(table: &[(usize, usize, bool)]) -> Vec<Weight> {
-        table.iter().map(|&(full, light, starts_turn)| Weight { full, light, starts_turn }).collect()
+    fn weights(table: &[(usize, usize, bool)]) -> Vec<RequestSize> {
+        table.iter().map(|&(full, light, starts_turn)| RequestSize { full, light, starts_turn }).collect()
     }
 
     #[test]
-    fn what_is_cheapest_to_lose_goes_first() {
+    fn the_cheapest_content_is_dropped_first() {
         // Two old turns (question, call, result, answer), then the current one.
         let history = weights(&[
             (10, 10, true),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_after_the_newest_results_does_not_push_them_out() {
+    fn text_after_the_newest_results_does_not_push_them_out() {
         let exchange = [(10, 10, true), (10, 10, false), (400, 20, false), (10, 10, false), (300, 20, false)];
         for said in 0..4 {
             let history = weights(&[exchange.to_vec(), vec![(50, 50, false); said]].concat());

@@ -6,15 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Weight, Window, weigh};
-use crate::chat::{Message, Part, Role};
+use super::{RequestSize, Window, weigh};
+use crate::chat::{ChatRole, Message, Part};
 use crate::id::TurnId;
 use crate::limits::{COMPACT_TAIL_PERCENT, SUMMARY_RESULT_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 
 /// Why a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum CompactionReason {
     /// The window is nearly full.
     Full,
     /// The provider says that the request is too long.
@@ -28,7 +28,7 @@ pub enum Why {
 pub struct Summary {
     /// The first message that stays.
     pub before: usize,
-    pub why: Why,
+    pub why: CompactionReason,
     /// What the summary should keep above all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub keep: String,
@@ -51,7 +51,7 @@ pub struct Compacted {
     pub before: usize,
     /// The window before the compaction.
     pub window: Window,
-    pub why: Why,
+    pub why: CompactionReason,
     /// The model's summary.
     pub summary: String,
     /// Facts written from state, without a model.
@@ -100,7 +100,7 @@ pub(crate) fn head(facts: &str, summary: &str) -> Message {
 /// beginning of the running turn leaves only if the turn alone is too large; its newest exchange never does.
 ///
 /// `room` is in bytes, for history only.
-pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: usize) -> Option<usize> {
+pub fn boundary(history: &[Message], weights: &[RequestSize], window: Window, room: usize) -> Option<usize> {
     let most = usize::try_from(room as u64 * COMPACT_TAIL_PERCENT / 100).unwrap_or(usize::MAX);
     let rest = |from: usize| weigh(weights, Window { from, ..window });
     // The messages that leave must be worth a call: at least a tenth of the room.
@@ -116,7 +116,7 @@ pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: u
         return Some(turn).filter(pays);
     }
     let newest = weights.len().saturating_sub(2);
-    let spoken = |index: &usize| history.get(*index).is_some_and(|message| message.role == Role::Assistant);
+    let spoken = |index: &usize| history.get(*index).is_some_and(|message| message.role == ChatRole::Assistant);
     let within = || (last.unwrap_or(window.from) + 1..=newest).filter(spoken);
     within().find(|index| rest(*index) <= most).or_else(|| within().next_back()).or(last).filter(pays)
 }
@@ -146,7 +146,7 @@ pub fn transcript(head: Option<&Message>, messages: &[Message], room: usize) -> 
 }
 
 fn told(message: &Message) -> String {
-    let who = if message.role == Role::Assistant { "assistant" } else { "user" };
+    let who = if message.role == ChatRole::Assistant { "assistant" } else { "user" };
     let mut text = String::new();
     for part in &message.parts {
         match part {
@@ -181,18 +181,18 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn said(role: Role, bytes: usize, starts_turn: bool) -> (Message, Weight) {
+    fn said(role: ChatRole, bytes: usize, starts_turn: bool) -> (Message, RequestSize) {
         let parts = vec![Part::text("x".repeat(bytes))];
-        let message = if role == Role::User { Message::user(parts) } else { Message::assistant(parts) };
-        (message, Weight { full: bytes, light: bytes, starts_turn })
+        let message = if role == ChatRole::User { Message::user(parts) } else { Message::assistant(parts) };
+        (message, RequestSize { full: bytes, light: bytes, starts_turn })
     }
 
     #[test]
     fn whole_turns_leave_first_and_the_newest_exchange_stays() {
-        let talk = |table: &[(Role, usize, bool)]| -> (Vec<Message>, Vec<Weight>) {
+        let talk = |table: &[(ChatRole, usize, bool)]| -> (Vec<Message>, Vec<RequestSize>) {
             table.iter().map(|&(role, bytes, starts)| said(role, bytes, starts)).unzip()
         };
-        use Role::{Assistant, User};
+        use ChatRole::{Assistant, User};
         let turns = talk(&[
             (User, 400, true),
             (Assistant, 400, false),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_summed_up_is_bounded_and_begins_with_the_last_summary() {
+    fn the_text_to_summarise_is_bounded_and_begins_with_the_last_summary() {
         let result =
             Part::ToolResult { id: "a".into(), content: vec![Part::text("字".repeat(9_000))], is_error: true };
         let call = Part::ToolUse { id: "a".into(), name: "grep".into(), input: serde_json::json!({"q": 1}).into() };

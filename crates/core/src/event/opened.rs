@@ -17,8 +17,8 @@ pub struct SessionOpened {
     /// Who opened it.
     pub by: Principal,
     /// The flags that chose its lead and its team.
-    #[serde(default, skip_serializing_if = "Choice::is_default")]
-    pub choice: Choice,
+    #[serde(default, skip_serializing_if = "LaunchFlags::is_default")]
+    pub choice: LaunchFlags,
     /// The chat of a messaging service that it is held in; `None` for one of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatAddress>,
@@ -27,7 +27,7 @@ pub struct SessionOpened {
 /// The flags with which a session's lead and team were chosen; a resumed session is led in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Choice {
+pub struct LaunchFlags {
     /// `--agents`: a file, absolute, or the text itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
@@ -42,7 +42,7 @@ pub struct Choice {
     pub coordinator: bool,
 }
 
-impl Choice {
+impl LaunchFlags {
     /// Whether no flag chose anything.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -14,7 +14,7 @@ const NAME_LETTERS: usize = 8;
 
 /// The kind of a memory file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum File {
+pub enum MemoryFile {
     /// How the lead speaks.
     Soul,
     /// Who the user is.
@@ -25,10 +25,10 @@ pub enum File {
     Json,
 }
 
-impl File {
+impl MemoryFile {
     /// The three files that are exported, with their names.
-    pub const WRITTEN: [(File, &str); 3] =
-        [(File::Soul, "SOUL.md"), (File::User, "USER.md"), (File::Memory, "MEMORY.md")];
+    pub const WRITTEN: [(MemoryFile, &str); 3] =
+        [(MemoryFile::Soul, "SOUL.md"), (MemoryFile::User, "USER.md"), (MemoryFile::Memory, "MEMORY.md")];
 
     /// The kind of a file with this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<Self> {
@@ -122,11 +122,11 @@ fn read_items(text: &str, usual: Section) -> Vec<(Key, Value)> {
     let mut facts: Vec<(Key, Value)> = Vec::new();
     for item in items(without_front_matter(text)) {
         match item {
-            Item::Heading(words) => {
+            FileItem::Heading(words) => {
                 let known = Section::NAMES.iter().find(|(name, _)| words.trim().eq_ignore_ascii_case(name));
                 section = known.map_or(usual, |(_, section)| *section);
             }
-            Item::Fact(words) => facts.extend(fact(section, &words)),
+            FileItem::Fact(words) => facts.extend(fact(section, &words)),
         }
     }
     facts
@@ -147,14 +147,14 @@ fn fact(section: Section, words: &str) -> Option<(Key, Value)> {
     })
 }
 
-enum Item {
+enum FileItem {
     Heading(String),
     Fact(String),
 }
 
 /// Headings, list items and paragraphs; what is indented below an item belongs to it.
-fn items(text: &str) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
+fn items(text: &str) -> Vec<FileItem> {
+    let mut items: Vec<FileItem> = Vec::new();
     let (mut is_open, mut is_comment) = (false, false);
     for line in text.lines() {
         let bare = line.trim();
@@ -163,18 +163,18 @@ fn items(text: &str) -> Vec<Item> {
             continue;
         }
         if let Some(heading) = bare.strip_prefix('#') {
-            items.push(Item::Heading(heading.trim_start_matches('#').trim().to_owned()));
+            items.push(FileItem::Heading(heading.trim_start_matches('#').trim().to_owned()));
             is_open = false;
         } else if bare.is_empty() || bare.starts_with("---") || bare.starts_with("```") {
             is_open = false;
         } else if let Some(words) = ["- ", "* ", "+ "].iter().find_map(|mark| bare.strip_prefix(mark)) {
-            items.push(Item::Fact(words.trim().to_owned()));
+            items.push(FileItem::Fact(words.trim().to_owned()));
             is_open = true;
-        } else if let (true, Some(Item::Fact(words))) = (is_open, items.last_mut()) {
+        } else if let (true, Some(FileItem::Fact(words))) = (is_open, items.last_mut()) {
             words.push(' ');
             words.push_str(bare);
         } else {
-            items.push(Item::Fact(bare.to_owned()));
+            items.push(FileItem::Fact(bare.to_owned()));
             is_open = true;
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn files_of_other_programs_are_read() {
         let user = "\u{feff}# USER\n\n## 画像\n- 位置：北京通州\n* name: Ada\n\n## AI观察到\n- 喜欢户外\n  和茶\n<!-- no -->\n";
-        let read = File::User.read(user).unwrap();
+        let read = MemoryFile::User.read(user).unwrap();
         let got: Vec<_> = read.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         let name = format!("user_profile.m-{}", &Hash::of("喜欢户外 和茶").to_string()[..8]);
         let want = [
@@ -219,25 +219,26 @@ mod tests {
             (&name, json!("喜欢户外 和茶")),
         ];
         assert_eq!(got, want);
-        let soul = File::Soul.read("---\nname: x\n---\n\n你是个幽默风趣的北京大妞\n\n说话带点贫\n").unwrap();
+        let soul = MemoryFile::Soul.read("---\nname: x\n---\n\n你是个幽默风趣的北京大妞\n\n说话带点贫\n").unwrap();
         assert_eq!(soul, [(Key::of(Section::Personality), json!("你是个幽默风趣的北京大妞\n\n说话带点贫"))]);
-        let memory =
-            File::Memory.read("# Memory\n\nThe tests are slow.\nVery.\n\n- port: 8080\n- see https://a.b\n").unwrap();
+        let memory = MemoryFile::Memory
+            .read("# Memory\n\nThe tests are slow.\nVery.\n\n- port: 8080\n- see https://a.b\n")
+            .unwrap();
         assert_eq!(memory.len(), 3);
         assert_eq!(memory[1], ("notes.port".parse().unwrap(), json!(8080)));
         assert_eq!(memory[0].1, json!("The tests are slow. Very."));
         let seed = r#"{"personality": "x", "user_profile": {"unit": "C", "mood": null}, "agent_errors": {}}"#;
-        assert_eq!(File::Json.read(seed).unwrap().len(), 2);
-        assert!(File::Json.read(r#"{"else": 1}"#).is_err() && File::Json.read("[]").is_err());
+        assert_eq!(MemoryFile::Json.read(seed).unwrap().len(), 2);
+        assert!(MemoryFile::Json.read(r#"{"else": 1}"#).is_err() && MemoryFile::Json.read("[]").is_err());
         for (name, want) in [
-            ("SOUL.md", Some(File::Soul)),
-            ("user.md", Some(File::User)),
-            ("MEMORY.md", Some(File::Memory)),
-            ("2026-05-11.md", Some(File::Memory)),
-            ("memory.json", Some(File::Json)),
+            ("SOUL.md", Some(MemoryFile::Soul)),
+            ("user.md", Some(MemoryFile::User)),
+            ("MEMORY.md", Some(MemoryFile::Memory)),
+            ("2026-05-11.md", Some(MemoryFile::Memory)),
+            ("memory.json", Some(MemoryFile::Json)),
             ("memory.db", None),
         ] {
-            assert_eq!(File::named(name), want, "{name}");
+            assert_eq!(MemoryFile::named(name), want, "{name}");
         }
     }
 
@@ -254,17 +255,17 @@ mod tests {
                 facts.push((format!("{section}.list.k{at}").parse().unwrap(), json!([text, at])));
             }
             let board = board(&facts);
-            let read = |files: &[File]| -> Board {
+            let read = |files: &[MemoryFile]| -> Board {
                 let read = files.iter().flat_map(|file| file.read(&file.write(&board)).unwrap());
                 self::board(&read.collect::<Vec<_>>())
             };
-            prop_assert_eq!(&read(&[File::User, File::Memory]), &board);
-            prop_assert_eq!(&read(&[File::Json]), &board);
+            prop_assert_eq!(&read(&[MemoryFile::User, MemoryFile::Memory]), &board);
+            prop_assert_eq!(&read(&[MemoryFile::Json]), &board);
         }
 
         #[test]
         fn any_text_is_read(text in "(?s).{0,200}") {
-            for file in [File::Soul, File::User, File::Memory] {
+            for file in [MemoryFile::Soul, MemoryFile::User, MemoryFile::Memory] {
                 prop_assert!(file.read(&text).is_ok());
             }
         }

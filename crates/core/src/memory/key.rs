@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{MEMORY_KEY_BYTES_MAX, MEMORY_KEY_PARTS_MAX};
-use crate::near::did_you_mean;
+use crate::suggest::did_you_mean;
 use crate::text::quote;
 
 /// The first part of a key.
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for Key {
 
 /// The owner of a board: the user (in every project), or one project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum BoardScope {
     /// The user's board, the same in every project.
     User,
     /// A project's, by its folder.
@@ -169,7 +169,7 @@ const PROJECT: &str = "project:";
 /// Prefix of the memory streams.
 const STREAM: &str = "memory/";
 
-impl Scope {
+impl BoardScope {
     /// The stream of its events.
     pub fn stream(&self) -> String {
         format!("{STREAM}{self}")
@@ -194,7 +194,7 @@ impl Scope {
 #[error("`{0}` is no board of the memory; there are `user` and `project:FOLDER`")]
 pub struct ScopeError(String);
 
-impl FromStr for Scope {
+impl FromStr for BoardScope {
     type Err = ScopeError;
 
     fn from_str(text: &str) -> Result<Self, ScopeError> {
@@ -206,7 +206,7 @@ impl FromStr for Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for BoardScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("user"),
@@ -215,13 +215,13 @@ impl fmt::Display for Scope {
     }
 }
 
-impl Serialize for Scope {
+impl Serialize for BoardScope {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Scope {
+impl<'de> Deserialize<'de> for BoardScope {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_a_key() {
+    fn keys_below_a_key() {
         let key: Key = "notes.a.b".parse().unwrap();
         for (above, want) in
             [("notes", Some("a.b")), ("notes.a", Some("b")), ("notes.a.b", Some("")), ("notes.a.bc", None)]
@@ -265,10 +265,10 @@ mod tests {
 
     #[test]
     fn boards_have_streams() {
-        for scope in [Scope::User, Scope::Project("/a:b/ü".into())] {
-            assert_eq!(Scope::of_stream(&scope.stream()), Some(scope));
+        for scope in [BoardScope::User, BoardScope::Project("/a:b/ü".into())] {
+            assert_eq!(BoardScope::of_stream(&scope.stream()), Some(scope));
         }
-        assert_eq!(Scope::of_stream("memory/project:"), None);
-        assert_eq!(Scope::of_stream("mail/user"), None);
+        assert_eq!(BoardScope::of_stream("memory/project:"), None);
+        assert_eq!(BoardScope::of_stream("mail/user"), None);
     }
 }

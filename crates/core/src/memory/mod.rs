@@ -2,26 +2,26 @@
 //!
 //! A fact is a JSON value under a dotted key (`user_profile.location`) with where it came from. Every agent reads;
 //! [`may_write`] says who writes what. Nothing here stores anything: events are decided here, the runtime commits them
-//! and derives rows, and `rank` orders what a question finds. What is recalled is data for a model, never an order.
+//! and derives rows, and `bm25` orders what a question finds. What is recalled is data for a model, never an order.
 
+mod bm25;
 mod board;
+mod extract_rule;
 mod file;
 mod key;
-mod lasting;
-mod quote;
-mod rank;
-mod write;
+mod verbatim;
+mod write_policy;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use bm25::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
 pub use board::Board;
-pub use file::File;
-pub use key::{Key, KeyError, Scope, Section};
-pub use lasting::{Exchange, is_due, says_something_lasting};
-pub use quote::{is_verbatim, occurs, proof, vouches};
-pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
-pub use write::{EXPERT, Refusal, Writer, forget, is_keeper, may_write, set};
+pub use extract_rule::{Exchange, is_due, says_something_lasting};
+pub use file::MemoryFile;
+pub use key::{BoardScope, Key, KeyError, Section};
+pub use verbatim::{is_verbatim, occurs, proof, vouches};
+pub use write_policy::{EXPERT, WriteRefusal, Writer, forget, is_keeper, may_write, set};
 
 use crate::id::{SessionId, TurnId};
 
@@ -106,7 +106,7 @@ pub struct MemoryHanded {
 /// Why a fact is in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum RecallReason {
     /// It says how the lead speaks.
     Personality,
     /// It says who the user is and what they like: always told, as far as there is room.
@@ -123,14 +123,14 @@ pub enum Why {
 
 /// A fact that was put into a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recalled {
+pub struct RecalledFact {
     /// The board that it is on.
-    pub scope: Scope,
+    pub scope: BoardScope,
     pub key: Key,
     /// When it was written, which distinguishes it from a later value.
     pub at_ms: i64,
     /// Why it is in the prompt.
-    pub why: Why,
+    pub why: RecallReason,
 }
 
 /// The facts that a turn gets from memory.
@@ -140,7 +140,7 @@ pub struct Recall {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The facts that are in the prompt, here or in the system text, and why.
-    pub facts: Vec<Recalled>,
+    pub facts: Vec<RecalledFact>,
     /// Matching facts that did not fit.
     #[serde(default)]
     pub left_out: usize,

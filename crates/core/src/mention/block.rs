@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_says_what_it_holds() {
+    fn a_block_describes_its_content() {
         let cases = [
             (content("a.rs", false, "1\tfn main() {}\n2\t[x]\n"), read("a.rs", 2, "", true)),
             (

@@ -7,18 +7,18 @@
 use std::collections::BTreeSet;
 
 use super::event::{
-    About, Cause, PlanAsked, PlanEnd, PlanStopped, PlanUnasked, Spent, TaskAssigned, TaskCancelled, TaskQueued,
-    TaskResumed, TaskSkipped,
+    Cause, PlanAsked, PlanEnd, PlanQuestion, PlanStopped, PlanUnasked, ResourceUse, TaskAssigned, TaskCancelled,
+    TaskQueued, TaskResumed, TaskSkipped,
 };
 use super::machine::Plan;
-use super::slot::{Doom, State};
-use super::{Findings, Now, overlap};
+use super::task_state::{SkipCause, TaskState};
+use super::{Findings, PlanEnv, overlap};
 use crate::event::Event;
 use crate::limits::{BESIDE_TASKS_MAX, READY_SCANNED_MAX};
 
 impl Plan {
     /// The next events that follow from the state: the first step that has any.
-    pub(super) fn advance(&self, now: &Now<'_>) -> Vec<Event> {
+    pub(super) fn advance(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         if self.closing.end.is_some() || self.proposed.is_none() {
             return Vec::new();
         }
@@ -43,11 +43,11 @@ impl Plan {
             let stopping = self.slots.get(*task)?.state.is_at_work();
             let task = self.name(*task)?;
             Some(match doom {
-                Doom::Skip(reason, detail) => {
+                SkipCause::Skip(reason, detail) => {
                     Event::TaskSkipped(TaskSkipped { task, reason: *reason, detail: detail.clone() })
                 }
-                Doom::Cancel(detail) => {
-                    let (detail, spent) = (detail.clone(), Spent::default());
+                SkipCause::Cancel(detail) => {
+                    let (detail, spent) = (detail.clone(), ResourceUse::default());
                     Event::TaskCancelled(TaskCancelled { task, detail, spent, stopping, files: Vec::new() })
                 }
             })
@@ -55,7 +55,7 @@ impl Plan {
         doomed.collect()
     }
 
-    fn out_of_time(&self, now: &Now<'_>) -> Vec<Event> {
+    fn out_of_time(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).unwrap_or_default();
         if self.closing.stopped || !self.clock.is_over(now.at_ms) {
             return Vec::new();
@@ -64,15 +64,15 @@ impl Plan {
         vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
     }
 
-    fn by_the_clock(&self, now: &Now<'_>) -> Vec<Event> {
+    fn by_the_clock(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         let due = self.clock.due.iter().take_while(|(at_ms, _)| *at_ms <= now.at_ms);
         due.filter_map(|(_, task)| {
             let slot = self.slots.get(*task)?;
             Some(match &slot.state {
-                State::Waiting { .. } => Event::TaskQueued(TaskQueued { task: self.name(*task)? }),
+                TaskState::Waiting { .. } => Event::TaskQueued(TaskQueued { task: self.name(*task)? }),
                 _ => {
                     let error = format!("it took longer than {} s", self.timeout_ms(*task) / 1_000);
-                    let none = Spent::default();
+                    let none = ResourceUse::default();
                     self.failure(
                         *task,
                         slot.tries.attempt,
@@ -91,19 +91,19 @@ impl Plan {
 
     fn ask_to_start(&self) -> Vec<Event> {
         let gated = self.queues.gated.iter().zip(0..).filter_map(|(task, ahead)| {
-            let about = About::Start { task: self.name(*task)? };
+            let about = PlanQuestion::Start { task: self.name(*task)? };
             Some(Event::PlanAsked(PlanAsked { question: self.next_question(ahead), about }))
         });
         gated.collect()
     }
 
-    fn fill_places(&self, now: &Now<'_>) -> Vec<Event> {
+    fn fill_places(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         let mut free = self.places().saturating_sub(self.queues.active.len());
         let mut events = Vec::new();
         let resumed = self.queues.answered.iter().take(free);
         for task in resumed.clone() {
             let left_ms = match self.slots.get(*task).map(|slot| &slot.state) {
-                Some(State::Answered { left_ms, .. }) => *left_ms,
+                Some(TaskState::Answered { left_ms, .. }) => *left_ms,
                 _ => 0,
             };
             let Some(id) = self.name(*task) else { continue };
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Whether another plan works on the same paths.
-    fn is_taken(&self, task: usize, now: &Now<'_>) -> bool {
+    fn is_taken(&self, task: usize, now: &PlanEnv<'_>) -> bool {
         let meets = |mine: &String| now.taken.iter().any(|theirs| overlap(mine, theirs));
         self.owns(task).iter().any(meets)
     }
@@ -148,7 +148,7 @@ impl Plan {
         self.written(task).map_or(&[], |task| task.owned())
     }
 
-    fn assign(&self, task: usize, at_work: &BTreeSet<usize>, now: &Now<'_>) -> Option<Event> {
+    fn assign(&self, task: usize, at_work: &BTreeSet<usize>, now: &PlanEnv<'_>) -> Option<Event> {
         let written = self.written(task)?;
         let slot = self.slots.get(task)?;
         let member = slot.owner.member.clone().unwrap_or_else(|| written.agent.clone());
@@ -179,8 +179,8 @@ impl Plan {
             && self.progress.open == 0
             && self.progress.unsettled > 0;
         let about = match (first_over, !self.queues.paused.is_empty() && self.queues.is_at_rest()) {
-            (true, _) => About::Rest,
-            (false, true) => About::Budget,
+            (true, _) => PlanQuestion::Rest,
+            (false, true) => PlanQuestion::Budget,
             (false, false) => return Vec::new(),
         };
         vec![Event::PlanAsked(PlanAsked { question: self.next_question(0), about })]

@@ -1,23 +1,23 @@
 //! Folds events into a plan. Nothing here decides: the same events always give the same state.
 //!
-//! An event moves its own task here; `settle` follows up on the tasks that build on it.
+//! An event moves its own task here; `propagate` follows up on the tasks that build on it.
 
 use uuid::Builder;
 
 use super::event::{
-    About, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanPaused, PlanProposed, PlanResumed, Ruling, Say,
-    SkipReason, Spent, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked,
-    TaskPaused, TaskReported, TaskResult, TaskRuled,
+    PlanAnswered, PlanAsked, PlanDecision, PlanEdited, PlanEnd, PlanPaused, PlanProposed, PlanQuestion, PlanResumed,
+    ResourceUse, Ruling, SkipReason, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskFailed, TaskHeld,
+    TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
 };
 use super::machine::Plan;
-use super::questions::Questions;
-use super::ready::Ready;
-use super::slot::{Decision, Doom, LeadNote, Slot, State};
+use super::questions::OpenQuestions;
+use super::ready_queue::ReadyQueue;
+use super::task_state::{Decision, LeadNote, SkipCause, TaskRecord, TaskState};
 use super::{Draft, Graph};
 use crate::event::Event;
 use crate::id::TurnId;
 use crate::limits::READY_SCANNED_MAX;
-use crate::policy::By;
+use crate::policy::DecidedBy;
 
 /// Note to the owner of a task that continues after a stop.
 const STOPPED_NOTE: &str = "The user stopped the plan and continues it now: go on where you were.";
@@ -38,7 +38,7 @@ impl Plan {
             Event::PlanRevised(revised) => self.revised(revised),
             Event::RevisionEnded(ended) => self.end_revision(ended),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
-                Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
+                Some(task) => self.doom(task, SkipCause::Cancel(format!("stopped by {}", stopped.by))),
                 None => {
                     self.closing.replaced_by = stopped.replaced_by.or(self.closing.replaced_by);
                     self.closing.replaced |= stopped.replaced_by.is_some();
@@ -50,8 +50,8 @@ impl Plan {
             Event::TaskAssigned(event) => self.on(&event.task, |plan, task| plan.assigned(task, event, at_ms)),
             Event::TaskStarted(event) => self.on(&event.task, |plan, task| {
                 plan.slot(task, |slot| {
-                    if let State::Dispatched { deadline_ms } = slot.state {
-                        slot.state = State::Running { deadline_ms };
+                    if let TaskState::Dispatched { deadline_ms } = slot.state {
+                        slot.state = TaskState::Running { deadline_ms };
                     }
                 });
             }),
@@ -95,7 +95,7 @@ impl Plan {
 
     fn end_as(&mut self, end: PlanEnd) {
         self.closing.end = Some(end);
-        self.questions = Questions { count: self.questions.count, ..Questions::default() };
+        self.questions = OpenQuestions { count: self.questions.count, ..OpenQuestions::default() };
         self.clock.end();
     }
 
@@ -113,7 +113,7 @@ impl Plan {
         self.queues.paused.insert(task);
         self.spend(task, event.spent);
         self.slot(task, |slot| {
-            slot.state = State::Paused;
+            slot.state = TaskState::Paused;
             slot.money.own_short = event.own;
             slot.output.clone_from(&event.output);
         });
@@ -131,11 +131,11 @@ impl Plan {
     fn edited(&mut self, edited: &PlanEdited) {
         let Some(graph) = shape(&edited.draft) else { return };
         // Tasks that were stopped stay stopped after an edit.
-        let stopped: Vec<(String, Slot)> =
+        let stopped: Vec<(String, TaskRecord)> =
             self.slots.drain(..).enumerate().fold(Vec::new(), |mut stopped, (task, slot)| {
                 let id =
                     self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)).map(|task| &task.id);
-                stopped.extend(id.filter(|_| slot.state == State::Cancelled).map(|id| (id.clone(), slot)));
+                stopped.extend(id.filter(|_| slot.state == TaskState::Cancelled).map(|id| (id.clone(), slot)));
                 stopped
             });
         if let Some(proposed) = &mut self.proposed {
@@ -148,16 +148,18 @@ impl Plan {
         }
         self.reshape(graph);
         for (id, slot) in stopped {
-            self.on(&id, |plan, task| plan.cancel(task, &slot.error, Spent::default(), slot.outcome.ended_at_ms));
+            self.on(&id, |plan, task| plan.cancel(task, &slot.error, ResourceUse::default(), slot.outcome.ended_at_ms));
         }
     }
 
     /// Makes the records for the current draft.
     fn reshape(&mut self, graph: Graph) {
-        self.slots = (0..graph.len()).map(|task| Slot { open: graph.needs(task).len(), ..Slot::default() }).collect();
-        self.queues.ready = self.draft().map(Ready::new).unwrap_or_default();
+        self.slots = (0..graph.len())
+            .map(|task| TaskRecord { open: graph.needs(task).len(), ..TaskRecord::default() })
+            .collect();
+        self.queues.ready = self.draft().map(ReadyQueue::new).unwrap_or_default();
         self.progress.unsettled = graph.len();
-        self.progress.tally = super::event::Tally { tasks: graph.len(), ..Default::default() };
+        self.progress.tally = super::event::Totals { tasks: graph.len(), ..Default::default() };
         self.graph = Some(graph);
     }
 
@@ -173,31 +175,37 @@ impl Plan {
 
     fn answer(&mut self, answered: &PlanAnswered, at_ms: i64) {
         let Some((_, about)) = self.questions.open.remove(&answered.question) else { return };
-        if matches!(answered.by, By::Person(_)) {
+        if matches!(answered.by, DecidedBy::Person(_)) {
             self.said = answered.turn.or_else(|| last_of(at_ms));
         }
         if let (Some(carried), Some(proposed)) = (&answered.carried, &mut self.proposed) {
             proposed.carried.clone_from(carried);
         }
         match (&about, &answered.say) {
-            (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
-            (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
-            (About::Rest, Say::FirstWave) => self.approve_waves(self.progress.waves.saturating_add(1), at_ms),
-            (About::Start { task }, Say::Approve | Say::FirstWave) => self.on(task, |plan, task| {
-                plan.queues.passed.insert(task);
-                plan.make_ready(task);
-            }),
-            (About::Budget, Say::Approve | Say::FirstWave) => self.grant(),
-            (_, Say::Changes(_)) => self.closing.replaced = true,
+            (PlanQuestion::Proposal | PlanQuestion::Rest, PlanDecision::Approve) => {
+                self.approve_waves(usize::MAX, at_ms)
+            }
+            (PlanQuestion::Proposal, PlanDecision::FirstWave) => self.approve_waves(1, at_ms),
+            (PlanQuestion::Rest, PlanDecision::FirstWave) => {
+                self.approve_waves(self.progress.waves.saturating_add(1), at_ms)
+            }
+            (PlanQuestion::Start { task }, PlanDecision::Approve | PlanDecision::FirstWave) => {
+                self.on(task, |plan, task| {
+                    plan.queues.passed.insert(task);
+                    plan.make_ready(task);
+                })
+            }
+            (PlanQuestion::Budget, PlanDecision::Approve | PlanDecision::FirstWave) => self.grant(),
+            (_, PlanDecision::Changes(_)) => self.closing.replaced = true,
             _ => {}
         }
     }
 
     /// The task that a question is about; `None` if it is about the whole plan.
-    fn subject(&self, about: &About) -> Option<usize> {
+    fn subject(&self, about: &PlanQuestion) -> Option<usize> {
         match about {
-            About::Start { task } | About::Failure { task, .. } => self.place(task),
-            About::Proposal | About::Rest | About::Budget => None,
+            PlanQuestion::Start { task } | PlanQuestion::Failure { task, .. } => self.place(task),
+            PlanQuestion::Proposal | PlanQuestion::Rest | PlanQuestion::Budget => None,
         }
     }
 
@@ -212,16 +220,16 @@ impl Plan {
         self.progress.waves = upto;
         self.progress.open += new.len();
         for task in &new {
-            self.slot(*task, |slot| slot.state = State::Approved);
+            self.slot(*task, |slot| slot.state = TaskState::Approved);
         }
         for (task, result) in self.carried(from, upto) {
-            if self.slots.get(task).is_some_and(|slot| slot.state == State::Approved) {
+            if self.slots.get(task).is_some_and(|slot| slot.state == TaskState::Approved) {
                 self.finish(task, result, at_ms);
             }
         }
         for task in new {
             if self.written(task).is_some_and(|task| task.skip) {
-                self.doom(task, Doom::Skip(SkipReason::Decision, "struck out by the user".to_owned()));
+                self.doom(task, SkipCause::Skip(SkipReason::Decision, "struck out by the user".to_owned()));
             } else {
                 self.consider(task);
             }
@@ -233,7 +241,7 @@ impl Plan {
         let (Some(graph), Some(proposed)) = (&self.graph, &self.proposed) else { return Vec::new() };
         let found = proposed.carried.iter().filter_map(|carried| {
             let task = graph.index(&carried.task)?;
-            let result = || TaskResult { spent: Spent::default(), ..carried.result.clone() };
+            let result = || TaskResult { spent: ResourceUse::default(), ..carried.result.clone() };
             (from..upto).contains(&graph.wave(task)).then(|| (task, result()))
         });
         found.collect()
@@ -273,7 +281,7 @@ impl Plan {
         self.closing.overdue |= self.clock.is_over(at_ms);
         self.questions.close_all();
         for task in 0..self.slots.len() {
-            self.doom(task, Doom::Cancel(format!("stopped by {by}")));
+            self.doom(task, SkipCause::Cancel(format!("stopped by {by}")));
         }
     }
 
@@ -296,12 +304,14 @@ impl Plan {
 
     fn begin_asking(&mut self, task: usize, asked: &TaskAsked) {
         let left_ms = match self.slots.get(task).map(|slot| &slot.state) {
-            Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => {
+            Some(TaskState::Dispatched { deadline_ms } | TaskState::Running { deadline_ms }) => {
                 deadline_ms.saturating_sub(asked.at_ms).max(0)
             }
-            Some(State::Held { left_ms, .. } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => {
-                *left_ms
-            }
+            Some(
+                TaskState::Held { left_ms, .. }
+                | TaskState::Asking { left_ms, .. }
+                | TaskState::Answered { left_ms, .. },
+            ) => *left_ms,
             _ => 0,
         };
         self.leave(task);
@@ -310,12 +320,12 @@ impl Plan {
         let (question, letter) = (asked.question.clone(), asked.letter);
         self.slot(task, |slot| {
             slot.letter = Some(letter);
-            slot.state = State::Asking { question, letter, left_ms };
+            slot.state = TaskState::Asking { question, letter, left_ms };
         });
     }
 
     fn stop_clock(&mut self, task: usize, held: &TaskHeld) {
-        let Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) =
+        let Some(TaskState::Dispatched { deadline_ms } | TaskState::Running { deadline_ms }) =
             self.slots.get(task).map(|slot| &slot.state)
         else {
             return;
@@ -323,7 +333,7 @@ impl Plan {
         let deadline_ms = *deadline_ms;
         self.clock.due.remove(&(deadline_ms, task));
         let left_ms = deadline_ms.saturating_sub(held.at_ms).max(0);
-        self.slot(task, |slot| slot.state = State::Held { left_ms, outage: held.outage.is_some() });
+        self.slot(task, |slot| slot.state = TaskState::Held { left_ms, outage: held.outage.is_some() });
     }
 
     /// The owner of a cancelled task keeps its paths until it has stopped.
@@ -333,20 +343,21 @@ impl Plan {
         }
     }
 
-    fn at_rest(&mut self, task: usize, spent: Spent) {
+    fn at_rest(&mut self, task: usize, spent: ResourceUse) {
         self.queues.stopping.remove(&task);
         self.spend(task, spent);
         self.release(task);
     }
 
     fn end_asking(&mut self, task: usize, answered: &TaskAnswered) {
-        let Some(State::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone()) else {
+        let Some(TaskState::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone())
+        else {
             return;
         };
         self.queues.asking.remove(&task);
         self.queues.answered.insert(task);
         let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
-        self.slot(task, |slot| slot.state = State::Answered { answer, unanswered, letter, left_ms });
+        self.slot(task, |slot| slot.state = TaskState::Answered { answer, unanswered, letter, left_ms });
     }
 
     fn works(&mut self, task: usize, deadline_ms: i64) {
@@ -356,8 +367,8 @@ impl Plan {
         self.clock.due.insert((deadline_ms, task));
         self.slot(task, |slot| {
             slot.state = match slot.state {
-                State::Dispatched { .. } => State::Dispatched { deadline_ms },
-                _ => State::Running { deadline_ms },
+                TaskState::Dispatched { .. } => TaskState::Dispatched { deadline_ms },
+                _ => TaskState::Running { deadline_ms },
             }
         });
     }
@@ -367,7 +378,7 @@ impl Plan {
         self.leave(task);
         self.hold(task);
         self.spend(task, reported.spent);
-        let state = if has_place { State::Checking } else { State::Unchecked };
+        let state = if has_place { TaskState::Checking } else { TaskState::Unchecked };
         if has_place {
             self.queues.active.insert(task)
         } else {
@@ -387,7 +398,7 @@ impl Plan {
         self.queues.deferred.insert(task);
         self.slot(task, |slot| {
             slot.tries.deferred = true;
-            slot.state = State::Deferred { after };
+            slot.state = TaskState::Deferred { after };
         });
     }
 
@@ -395,14 +406,14 @@ impl Plan {
     fn end_deferrals(&mut self) {
         let under_way = |task: &usize| self.slots.get(*task).is_some_and(|slot| slot.state.is_under_way());
         let is_due = |task: &usize| match self.slots.get(*task).map(|slot| &slot.state) {
-            Some(State::Deferred { after }) => !after.iter().any(under_way),
+            Some(TaskState::Deferred { after }) => !after.iter().any(under_way),
             _ => true,
         };
         let due: Vec<usize> = self.queues.deferred.iter().copied().filter(is_due).collect();
         for task in due {
             self.queues.deferred.remove(&task);
             self.queues.unchecked.insert(task);
-            self.slot(task, |slot| slot.state = State::Unchecked);
+            self.slot(task, |slot| slot.state = TaskState::Unchecked);
         }
     }
 
@@ -437,7 +448,7 @@ impl Plan {
                 self.queues.unchecked.remove(&task);
                 self.hold(task);
                 self.queues.active.insert(task);
-                self.slot(task, |slot| slot.state = State::Checking);
+                self.slot(task, |slot| slot.state = TaskState::Checking);
             }
         }
     }
@@ -449,12 +460,12 @@ impl Plan {
         self.slot(task, |slot| slot.fail(failed, at_ms));
         match failed.retry_at_ms {
             Some(until_ms) => {
-                self.slot(task, |slot| slot.state = State::Waiting { until_ms });
+                self.slot(task, |slot| slot.state = TaskState::Waiting { until_ms });
                 self.clock.due.insert((until_ms, task));
             }
             None if self.is_handled(task) => self.fail_for_good(task, at_ms),
             None => {
-                self.slot(task, |slot| slot.state = State::Failed { settled: false });
+                self.slot(task, |slot| slot.state = TaskState::Failed { settled: false });
                 self.queues.with_lead.insert(task);
             }
         }
@@ -478,7 +489,7 @@ impl Plan {
                 self.queues.unchecked.insert(task);
                 self.slot(task, |slot| {
                     slot.tries.by_hand = true;
-                    slot.state = State::Unchecked;
+                    slot.state = TaskState::Unchecked;
                 });
             }
             Ruling::Retry { agent, model, note } => {

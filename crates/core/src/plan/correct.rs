@@ -1,10 +1,10 @@
 //! Corrections: the owner of a task that is over was asked again, by the lead or the user, and has answered.
 
-use super::event::{Correction, PlanEnded, Recheck, Tally, TaskCorrected, TaskResult};
+use super::event::{Correction, PlanEnded, Recheck, TaskCorrected, TaskResult, Totals};
 use super::input::{Findings, NewAnswer};
 use super::machine::Plan;
-use super::slot::State;
-use crate::calling::ending::not_done;
+use super::task_state::TaskState;
+use crate::delegation::ending::not_done;
 use crate::event::Event;
 use crate::limits::EARLIER_ANSWER_BYTES_MAX;
 
@@ -51,11 +51,11 @@ impl Plan {
     }
 
     /// The counts of the plan with another result of a task that is over.
-    fn tally_with(&self, task: usize, result: &TaskResult) -> Tally {
+    fn tally_with(&self, task: usize, result: &TaskResult) -> Totals {
         let mut tally = self.progress.tally;
         let Some(slot) = self.slots.get(task) else { return tally };
         tally.spent.add(slot.newly_spent(result));
-        if slot.state == State::Done {
+        if slot.state == TaskState::Done {
             tally.verified = tally.verified.saturating_sub(usize::from(slot.is_verified()));
             tally.verified += usize::from(result.is_verified());
         }

@@ -6,15 +6,15 @@
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused, PlanProposed,
-    PlanResumed, PlanStopped, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskChanged,
-    TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskResumed,
-    TaskRuled, TaskStarted, TaskStopped,
+    CachedAnswer, Cause, Evidence, PlanAnswered, PlanAsked, PlanDecision, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
+    PlanProposed, PlanQuestion, PlanResumed, PlanStopped, Proof, ResourceUse, Ruling, TaskAnswered, TaskAsked,
+    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
+    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
-use super::input::{Findings, Input, Now, Report};
+use super::input::{Findings, PlanEnv, PlanInput, Report};
 use super::machine::Plan;
-use super::slot::State;
-use crate::calling::ending::not_done;
+use super::task_state::TaskState;
+use crate::delegation::ending::not_done;
 use crate::event::Event;
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId};
@@ -22,20 +22,20 @@ use crate::limits::{
     PLAN_SNAPSHOT_ENTRIES_MIN, RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT,
 };
 use crate::machine::Machine;
-use crate::policy::By;
+use crate::policy::DecidedBy;
 
 impl Machine for Plan {
     const SNAPSHOT_VERSION: u32 = 10;
     const SNAPSHOT_ENTRIES_MIN: u64 = PLAN_SNAPSHOT_ENTRIES_MIN;
 
-    type Input = Input;
-    type Now<'n> = Now<'n>;
+    type Input = PlanInput;
+    type Now<'n> = PlanEnv<'n>;
 
-    fn decide(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
+    fn decide(&self, input: PlanInput, now: &PlanEnv<'_>) -> Vec<Event> {
         self.decide(input, now)
     }
 
-    fn advance(&self, now: &Now<'_>) -> Vec<Event> {
+    fn advance(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         self.advance(now)
     }
 
@@ -46,68 +46,69 @@ impl Machine for Plan {
 
 impl Plan {
     /// What follows from an input alone.
-    pub fn decide(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
-        if let Input::Propose(proposed) = input {
+    pub fn decide(&self, input: PlanInput, now: &PlanEnv<'_>) -> Vec<Event> {
+        if let PlanInput::Propose(proposed) = input {
             return if self.proposed.is_none() { self.propose(*proposed) } else { Vec::new() };
         }
         // After the end only corrections are accepted: owners can still be asked again.
-        let is_over = self.closing.end.is_some() && !matches!(input, Input::Corrected { .. });
+        let is_over = self.closing.end.is_some() && !matches!(input, PlanInput::Corrected { .. });
         if is_over || self.proposed.is_none() {
             return Vec::new();
         }
         match input {
-            Input::Propose(_) | Input::Woke => Vec::new(),
-            Input::Edited { question, edits, edited } => self.edit(question, edits, *edited, now),
-            Input::Unfit(refused) => vec![Event::EditRefused(refused)],
-            Input::Answered { question, say, by } => self.answered(question, say, by, now),
-            Input::Begun { task, attempt } => self.begun(task, attempt),
-            Input::Reported { task, attempt, report, spent } => self.reported(task, attempt, report, spent, now),
-            Input::Served { task, attempt, output, findings, cached } => {
+            PlanInput::Propose(_) | PlanInput::Woke => Vec::new(),
+            PlanInput::Edited { question, edits, edited } => self.edit(question, edits, *edited, now),
+            PlanInput::Unfit(refused) => vec![Event::EditRefused(refused)],
+            PlanInput::Answered { question, say, by } => self.answered(question, say, by, now),
+            PlanInput::Begun { task, attempt } => self.begun(task, attempt),
+            PlanInput::Reported { task, attempt, report, spent } => self.reported(task, attempt, report, spent, now),
+            PlanInput::Served { task, attempt, output, findings, cached } => {
                 self.served(task, attempt, output, findings, cached)
             }
-            Input::Corrected { task, answer } => self.corrected(task, answer),
+            PlanInput::Corrected { task, answer } => self.corrected(task, answer),
             // The checks of a stopped plan were cancelled: they run again when it continues.
-            Input::Checked { .. } if self.is_held() => Vec::new(),
-            Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
-            Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
-            Input::Marked { task, tree } => self.mark(task, tree),
-            Input::Probed { tasks, line } => self.probed(&tasks, &line),
-            Input::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
-            Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
-            Input::Told { task, answer, by } => {
+            PlanInput::Checked { .. } if self.is_held() => Vec::new(),
+            PlanInput::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
+            PlanInput::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
+            PlanInput::Marked { task, tree } => self.mark(task, tree),
+            PlanInput::Probed { tasks, line } => self.probed(&tasks, &line),
+            PlanInput::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
+            PlanInput::Freed { task, attempt } => self.free_clock(task, attempt, now),
+            PlanInput::Told { task, answer, by } => {
                 self.told(task, |task| TaskAnswered { task, answer, by, unanswered: false })
             }
-            Input::Unanswered { task } => self.told(task, TaskAnswered::missing),
-            Input::Rule { task, ruling, by, note } => {
+            PlanInput::Unanswered { task } => self.told(task, TaskAnswered::missing),
+            PlanInput::Rule { task, ruling, by, note } => {
                 let tried = self.slots.get(task).map_or(0, |slot| slot.tries.retried);
                 // A lead that has retried this often cannot decide it again: the user must. This is a rule of the
                 // code, not the lead's decision.
                 match ruling {
                     Ruling::Retry { .. } if tried >= RULED_RETRIES_MAX => {
                         let why = format!("it was retried {tried} times already");
-                        self.rule(task, Ruling::Escalate, By::Rule(why), String::new())
+                        self.rule(task, Ruling::Escalate, DecidedBy::Rule(why), String::new())
                     }
-                    ruling => self.rule(task, ruling, By::Lead(by), note),
+                    ruling => self.rule(task, ruling, DecidedBy::Lead(by), note),
                 }
             }
-            Input::LeadSilent => self.lead_silent(),
-            input @ (Input::Pause { .. } | Input::Hold { .. } | Input::Continue { .. } | Input::Resume { .. }) => {
-                self.pause_or_resume(input, now)
-            }
-            Input::Note { task, note, by } => self.add_note(task, note, by),
-            Input::Revised { revision, tasks } => self.revise(revision, &tasks),
-            Input::RevisionEnded { revision, reworked } => self.revision_ended(revision, reworked),
-            Input::Replaced { revision } => vec![Event::PlanStopped(PlanStopped {
+            PlanInput::LeadSilent => self.lead_silent(),
+            input @ (PlanInput::Pause { .. }
+            | PlanInput::Hold { .. }
+            | PlanInput::Continue { .. }
+            | PlanInput::Resume { .. }) => self.pause_or_resume(input, now),
+            PlanInput::Note { task, note, by } => self.add_note(task, note, by),
+            PlanInput::Revised { revision, tasks } => self.revise(revision, &tasks),
+            PlanInput::RevisionEnded { revision, reworked } => self.revision_ended(revision, reworked),
+            PlanInput::Replaced { revision } => vec![Event::PlanStopped(PlanStopped {
                 task: None,
                 by: format!("plan {revision}"),
                 replaced_by: Some(revision),
             })],
-            Input::Stop { task: None, by } => {
+            PlanInput::Stop { task: None, by } => {
                 vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
             }
-            Input::Stop { task: Some(task), by } => self.stop_one(task, by),
-            Input::Slept { ms } => self.postpone(ms),
-            Input::Recovered { first } => {
+            PlanInput::Stop { task: Some(task), by } => self.stop_one(task, by),
+            PlanInput::Slept { ms } => self.postpone(ms),
+            PlanInput::Recovered { first } => {
                 let follows = first.into_iter().flat_map(|input| self.decide(input, now));
                 self.renew(now).into_iter().chain(follows).collect()
             }
@@ -116,18 +117,18 @@ impl Plan {
 
     /// Pauses a plan that the user leaves or stops, and resumes one that the user continues or whose budget has
     /// room again.
-    fn pause_or_resume(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
+    fn pause_or_resume(&self, input: PlanInput, now: &PlanEnv<'_>) -> Vec<Event> {
         match input {
-            Input::Pause { by, files } if self.is_moving() => {
+            PlanInput::Pause { by, files } if self.is_moving() => {
                 vec![Event::PlanPaused(PlanPaused { by, files, stopped: false })]
             }
-            Input::Hold { by } if self.is_approved() && !self.is_held() => {
+            PlanInput::Hold { by } if self.is_approved() && !self.is_held() => {
                 vec![Event::PlanPaused(PlanPaused { by, files: Vec::new(), stopped: true })]
             }
-            Input::Continue { by } if self.is_held() => {
+            PlanInput::Continue { by } if self.is_held() => {
                 vec![Event::PlanResumed(PlanResumed { by, turn: now.fresh })]
             }
-            Input::Resume { by } if !self.queues.paused.is_empty() && !self.is_held() => {
+            PlanInput::Resume { by } if !self.queues.paused.is_empty() && !self.is_held() => {
                 vec![Event::PlanResumed(PlanResumed { by, turn: None })]
             }
             _ => Vec::new(),
@@ -137,13 +138,15 @@ impl Plan {
     fn propose(&self, proposed: PlanProposed) -> Vec<Event> {
         let question = self.questions.next_id(Some(proposed.plan), 0);
         let rule = proposed.approving_rule();
-        let mut events =
-            vec![Event::PlanProposed(proposed), Event::PlanAsked(PlanAsked { question, about: About::Proposal })];
+        let mut events = vec![
+            Event::PlanProposed(proposed),
+            Event::PlanAsked(PlanAsked { question, about: PlanQuestion::Proposal }),
+        ];
         if let Some(rule) = rule {
-            let by = By::Rule(rule.to_owned());
+            let by = DecidedBy::Rule(rule.to_owned());
             events.push(Event::PlanAnswered(PlanAnswered {
                 question,
-                say: Say::Approve,
+                say: PlanDecision::Approve,
                 by,
                 turn: None,
                 carried: None,
@@ -152,40 +155,47 @@ impl Plan {
         events
     }
 
-    fn answered(&self, question: QuestionId, say: Say, by: By, now: &Now<'_>) -> Vec<Event> {
+    fn answered(&self, question: QuestionId, say: PlanDecision, by: DecidedBy, now: &PlanEnv<'_>) -> Vec<Event> {
         let Some(about) = self.questions.about(question) else { return Vec::new() };
         let who = by.name();
-        let carried = now.carried.filter(|_| *about == About::Proposal);
-        let answered = |say: Say| {
-            let carried = carried.filter(|_| matches!(say, Say::Approve | Say::FirstWave)).map(<[_]>::to_vec);
+        let carried = now.carried.filter(|_| *about == PlanQuestion::Proposal);
+        let answered = |say: PlanDecision| {
+            let carried =
+                carried.filter(|_| matches!(say, PlanDecision::Approve | PlanDecision::FirstWave)).map(<[_]>::to_vec);
             Event::PlanAnswered(PlanAnswered { question, say, by: by.clone(), turn: now.fresh, carried })
         };
         let stop = || Event::PlanStopped(PlanStopped { task: None, by: who.clone(), replaced_by: None });
         match (about, say) {
-            (_, Say::Edit(_)) => Vec::new(),
-            (About::Failure { task, .. }, say) => {
+            (_, PlanDecision::Edit(_)) => Vec::new(),
+            (PlanQuestion::Failure { task, .. }, say) => {
                 let Some(index) = self.graph.as_ref().and_then(|graph| graph.index(task)) else { return Vec::new() };
                 let ruling = match &say {
-                    Say::Rule(Ruling::Escalate) | Say::FirstWave | Say::Edit(_) => return Vec::new(),
-                    Say::Rule(ruling) => ruling.clone(),
-                    Say::Approve => Ruling::Retry { agent: None, model: None, note: String::new() },
-                    Say::Changes(_) | Say::Reject(_) => Ruling::GiveUp,
+                    PlanDecision::Rule(Ruling::Escalate) | PlanDecision::FirstWave | PlanDecision::Edit(_) => {
+                        return Vec::new();
+                    }
+                    PlanDecision::Rule(ruling) => ruling.clone(),
+                    PlanDecision::Approve => Ruling::Retry { agent: None, model: None, note: String::new() },
+                    PlanDecision::Changes(_) | PlanDecision::Reject(_) => Ruling::GiveUp,
                 };
                 let mut events = vec![answered(say)];
                 events.extend(self.rule(index, ruling, by.clone(), String::new()));
                 events
             }
-            (_, Say::Rule(_)) => Vec::new(),
-            (About::Start { task }, say @ Say::Reject(_)) => {
+            (_, PlanDecision::Rule(_)) => Vec::new(),
+            (PlanQuestion::Start { task }, say @ PlanDecision::Reject(_)) => {
                 vec![
                     answered(say),
                     Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who, replaced_by: None }),
                 ]
             }
-            (About::Proposal, say @ Say::Reject(_)) => vec![answered(say), self.ended_event(PlanEnd::Rejected)],
-            (About::Proposal, say @ Say::Changes(_)) => vec![answered(say), self.ended_event(PlanEnd::Replaced)],
-            (_, say @ (Say::Reject(_) | Say::Changes(_))) => vec![answered(say), stop()],
-            (About::Budget, say) => vec![answered(say), Event::PlanResumed(PlanResumed { by: who, turn: None })],
+            (PlanQuestion::Proposal, say @ PlanDecision::Reject(_)) => {
+                vec![answered(say), self.ended_event(PlanEnd::Rejected)]
+            }
+            (PlanQuestion::Proposal, say @ PlanDecision::Changes(_)) => {
+                vec![answered(say), self.ended_event(PlanEnd::Replaced)]
+            }
+            (_, say @ (PlanDecision::Reject(_) | PlanDecision::Changes(_))) => vec![answered(say), stop()],
+            (PlanQuestion::Budget, say) => vec![answered(say), Event::PlanResumed(PlanResumed { by: who, turn: None })],
             (_, say) => vec![answered(say)],
         }
     }
@@ -202,7 +212,7 @@ impl Plan {
     fn begun(&self, task: usize, attempt: u32) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot))
-                if slot.tries.attempt == attempt && matches!(slot.state, State::Dispatched { .. }) =>
+                if slot.tries.attempt == attempt && matches!(slot.state, TaskState::Dispatched { .. }) =>
             {
                 vec![Event::TaskStarted(TaskStarted { task: id, attempt })]
             }
@@ -217,7 +227,7 @@ impl Plan {
     }
 
     /// An owner that was told to stop has stopped: only the cost of its work counts.
-    fn stopped(&self, task: usize, attempt: u32, spent: Spent) -> Vec<Event> {
+    fn stopped(&self, task: usize, attempt: u32, spent: ResourceUse) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.tries.attempt == attempt && self.queues.stopping.contains(&task) => {
                 vec![Event::TaskStopped(TaskStopped { task: id, attempt, spent, files: Vec::new() })]
@@ -226,7 +236,7 @@ impl Plan {
         }
     }
 
-    fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: &Now<'_>) -> Vec<Event> {
+    fn reported(&self, task: usize, attempt: u32, report: Report, spent: ResourceUse, now: &PlanEnv<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return self.stopped(task, attempt, spent) };
         match report {
             Report::Done { output, findings: None, unknown } => {
@@ -267,22 +277,31 @@ impl Plan {
 
     /// Only a first attempt can be answered from the cache, because a retry should do something else; and only a task
     /// that leaves nothing but its answer, because files of the earlier run may be gone.
-    fn served(&self, task: usize, attempt: u32, output: String, findings: Findings, cached: Cached) -> Vec<Event> {
+    fn served(
+        &self,
+        task: usize,
+        attempt: u32,
+        output: String,
+        findings: Findings,
+        cached: CachedAnswer,
+    ) -> Vec<Event> {
         let written = self.written(task).filter(|task| task.leaves_only_words());
         match (written, self.slots.get(task)) {
             (Some(written), Some(slot))
-                if slot.tries.attempt == attempt && attempt == 1 && matches!(slot.state, State::Dispatched { .. }) =>
+                if slot.tries.attempt == attempt
+                    && attempt == 1
+                    && matches!(slot.state, TaskState::Dispatched { .. }) =>
             {
-                let result = TaskResult { cached: Some(cached), ..result(output, findings, Spent::default()) };
+                let result = TaskResult { cached: Some(cached), ..result(output, findings, ResourceUse::default()) };
                 vec![Event::TaskDone(TaskDone { task: written.id.clone(), attempt, result })]
             }
             _ => Vec::new(),
         }
     }
 
-    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: &Now<'_>) -> Vec<Event> {
+    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: &PlanEnv<'_>) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
-        if slot.state != State::Checking || slot.tries.attempt != attempt {
+        if slot.state != TaskState::Checking || slot.tries.attempt != attempt {
             return Vec::new();
         }
         if findings.proof != Proof::Failed {
@@ -308,7 +327,7 @@ impl Plan {
             return vec![Event::TaskDeferred(TaskDeferred { task: id, attempt, after, evidence: findings.evidence })];
         }
         let output = slot.output.clone();
-        vec![self.failure(task, attempt, cause, error, findings, output, Spent::default(), now)]
+        vec![self.failure(task, attempt, cause, error, findings, output, ResourceUse::default(), now)]
     }
 
     /// The names of those tasks that are being worked on, and so may have made the checks of another task fail.
@@ -338,8 +357,8 @@ impl Plan {
         error: String,
         findings: Findings,
         output: String,
-        spent: Spent,
-        now: &Now<'_>,
+        spent: ResourceUse,
+        now: &PlanEnv<'_>,
     ) -> Event {
         let Findings { evidence, artifacts, .. } = findings;
         let (failures, by_hand) =
@@ -366,7 +385,7 @@ impl Plan {
         })
     }
 
-    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: &Now<'_>) -> Vec<Event> {
+    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: &PlanEnv<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
         if self.slots.get(task).is_some_and(|slot| slot.letter == Some(letter)) {
             return Vec::new();
@@ -397,7 +416,7 @@ impl Plan {
         marked.collect()
     }
 
-    fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: &Now<'_>) -> Vec<Event> {
+    fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: &PlanEnv<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.tries.attempt == attempt && self.deadline_ms(task).is_some() => {
                 vec![Event::TaskHeld(TaskHeld { task: id, attempt, at_ms: now.at_ms, outage })]
@@ -406,10 +425,10 @@ impl Plan {
         }
     }
 
-    fn free_clock(&self, task: usize, attempt: u32, now: &Now<'_>) -> Vec<Event> {
+    fn free_clock(&self, task: usize, attempt: u32, now: &PlanEnv<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.tries.attempt == attempt => match slot.state {
-                State::Held { left_ms, .. } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
+                TaskState::Held { left_ms, .. } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -418,14 +437,14 @@ impl Plan {
 
     fn told(&self, task: usize, answered: impl FnOnce(String) -> TaskAnswered) -> Vec<Event> {
         match (self.name(task), self.slots.get(task).map(|slot| &slot.state)) {
-            (Some(id), Some(State::Asking { .. })) => vec![Event::TaskAnswered(answered(id))],
+            (Some(id), Some(TaskState::Asking { .. })) => vec![Event::TaskAnswered(answered(id))],
             _ => Vec::new(),
         }
     }
 
-    fn rule(&self, task: usize, ruling: Ruling, who: By, note: String) -> Vec<Event> {
+    fn rule(&self, task: usize, ruling: Ruling, who: DecidedBy, note: String) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
-        if slot.state != (State::Failed { settled: false }) {
+        if slot.state != (TaskState::Failed { settled: false }) {
             return Vec::new();
         }
         let escalates = ruling == Ruling::Escalate;
@@ -443,14 +462,14 @@ impl Plan {
     }
 
     fn ask_about(&self, task: usize, ahead: u32) -> Option<Event> {
-        let about = About::Failure { task: self.name(task)?, error: self.slots.get(task)?.error.clone() };
+        let about = PlanQuestion::Failure { task: self.name(task)?, error: self.slots.get(task)?.error.clone() };
         let question = self.next_question(ahead);
         (!self.questions.is_asked(Some(task))).then_some(Event::PlanAsked(PlanAsked { question, about }))
     }
 
     /// After a restart every active task gets its whole timeout again, because its time does not run while no process
     /// works on it.
-    fn renew(&self, now: &Now<'_>) -> Vec<Event> {
+    fn renew(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         let working = self.queues.active.iter().filter(|task| self.deadline_ms(**task).is_some());
         working
             .filter_map(|task| Some(resumed(self.name(*task)?, now.at_ms.saturating_add(self.timeout_ms(*task)))))
@@ -466,20 +485,26 @@ impl Plan {
     /// When a task times out, if its time runs.
     fn deadline_ms(&self, task: usize) -> Option<i64> {
         match self.slots.get(task)?.state {
-            State::Dispatched { deadline_ms } | State::Running { deadline_ms } => Some(deadline_ms),
+            TaskState::Dispatched { deadline_ms } | TaskState::Running { deadline_ms } => Some(deadline_ms),
             _ => None,
         }
     }
 
     /// An edited plan is asked about again: an approval of the old text does not cover it.
-    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited, now: &Now<'_>) -> Vec<Event> {
-        if self.questions.about(question) != Some(&About::Proposal) || shape(&edited.draft).is_none() {
+    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited, now: &PlanEnv<'_>) -> Vec<Event> {
+        if self.questions.about(question) != Some(&PlanQuestion::Proposal) || shape(&edited.draft).is_none() {
             return Vec::new();
         }
-        let by = By::person(&edited.by);
-        let asked = PlanAsked { question: self.next_question(0), about: About::Proposal };
+        let by = DecidedBy::person(&edited.by);
+        let asked = PlanAsked { question: self.next_question(0), about: PlanQuestion::Proposal };
         vec![
-            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by, turn: now.fresh, carried: None }),
+            Event::PlanAnswered(PlanAnswered {
+                question,
+                say: PlanDecision::Edit(edits),
+                by,
+                turn: now.fresh,
+                carried: None,
+            }),
             Event::PlanEdited(edited),
             Event::PlanAsked(asked),
         ]
@@ -499,7 +524,7 @@ impl Plan {
     }
 }
 
-fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {
+fn result(output: String, findings: Findings, spent: ResourceUse) -> TaskResult {
     let Findings { proof, evidence, artifacts, beside: _ } = findings;
     TaskResult { output, artifacts, proof, evidence, spent, unknown: Vec::new(), cached: None }
 }

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Isolation;
 use crate::limits::TASK_RETRIES_MAX_DEFAULT;
-use crate::team::Isolation;
 
 /// A plan, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Draft {
     pub max_parallel: Option<u32>,
     /// The tasks, in the order they were written.
     #[serde(default)]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<TaskDraft>,
     /// Points at which a person is asked again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
@@ -56,7 +56,7 @@ impl Budget {
 
 /// One task, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
+pub struct TaskDraft {
     /// Its name in this plan.
     #[serde(default)]
     pub id: String,
@@ -109,7 +109,7 @@ fn retries_default() -> u32 {
     TASK_RETRIES_MAX_DEFAULT
 }
 
-impl Default for Task {
+impl Default for TaskDraft {
     fn default() -> Self {
         Self {
             id: String::new(),
@@ -131,7 +131,7 @@ impl Default for Task {
     }
 }
 
-impl Task {
+impl TaskDraft {
     /// Whether it leaves nothing but its owner's answer: no files, no checks, no worktree.
     pub fn leaves_only_words(&self) -> bool {
         let Self { outputs, verify, isolation, .. } = self;
@@ -167,20 +167,20 @@ fn owner() -> String {
 /// The condition behind a `when`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum WhenCondition {
     /// The other task succeeded.
     Ok,
     /// The other task failed for good.
     Failed,
 }
 
-impl Task {
+impl TaskDraft {
     /// The task and the outcome that its `when` names; `Err` with the text if it cannot be read.
-    pub fn condition(&self) -> Result<Option<(&str, Wanted)>, &str> {
+    pub fn condition(&self) -> Result<Option<(&str, WhenCondition)>, &str> {
         let Some(when) = self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) else { return Ok(None) };
         match when.rsplit_once('.') {
-            Some((task, "ok" | "done" | "succeeded" | "success")) => Ok(Some((task.trim(), Wanted::Ok))),
-            Some((task, "failed" | "fail" | "error")) => Ok(Some((task.trim(), Wanted::Failed))),
+            Some((task, "ok" | "done" | "succeeded" | "success")) => Ok(Some((task.trim(), WhenCondition::Ok))),
+            Some((task, "failed" | "fail" | "error")) => Ok(Some((task.trim(), WhenCondition::Failed))),
             _ => Err(when),
         }
     }

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::Flaw;
-use super::{Budget, Draft, Task, Wanted};
-use crate::near::did_you_mean;
+use super::graph::DraftFlaw;
+use super::{Budget, Draft, TaskDraft, WhenCondition};
+use crate::suggest::did_you_mean;
 
 /// One edit of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub enum Edit {
 }
 
 /// Applies one edit. The new draft is not checked.
-pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, Flaw> {
+pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, DraftFlaw> {
     let mut draft = draft.clone();
     match edit {
         Edit::Describe { task, text } => find(&mut draft, task)?.description.clone_from(text),
@@ -82,31 +82,31 @@ pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, Flaw> {
     Ok(draft)
 }
 
-fn find<'a>(draft: &'a mut Draft, id: &str) -> Result<&'a mut Task, Flaw> {
+fn find<'a>(draft: &'a mut Draft, id: &str) -> Result<&'a mut TaskDraft, DraftFlaw> {
     let place = place(draft, id)?;
     draft.tasks.get_mut(place).ok_or_else(|| unknown(id, ""))
 }
 
-fn place(draft: &Draft, id: &str) -> Result<usize, Flaw> {
+fn place(draft: &Draft, id: &str) -> Result<usize, DraftFlaw> {
     let known = || draft.tasks.iter().map(|task| task.id.as_str());
     known().position(|known| known == id).ok_or_else(|| unknown(id, &did_you_mean(id, known())))
 }
 
-fn unknown(id: &str, near: &str) -> Flaw {
-    Flaw { task: id.to_owned(), words: format!("there is no such task{near}") }
+fn unknown(id: &str, near: &str) -> DraftFlaw {
+    DraftFlaw { task: id.to_owned(), words: format!("there is no such task{near}") }
 }
 
-fn remove(draft: &mut Draft, id: &str) -> Result<(), Flaw> {
+fn remove(draft: &mut Draft, id: &str) -> Result<(), DraftFlaw> {
     let place = place(draft, id)?;
     // Without its condition, a task that runs only after a failure would run always.
-    let rescue = draft.tasks.iter().find(|task| waits(task, id, Wanted::Failed));
+    let rescue = draft.tasks.iter().find(|task| waits(task, id, WhenCondition::Failed));
     if let Some(rescue) = rescue {
         let words = format!("task `{}` runs only if this one fails; take that one out first", rescue.id);
-        return Err(Flaw { task: id.to_owned(), words });
+        return Err(DraftFlaw { task: id.to_owned(), words });
     }
     let gone = draft.tasks.remove(place);
     for task in &mut draft.tasks {
-        if waits(task, id, Wanted::Ok) {
+        if waits(task, id, WhenCondition::Ok) {
             task.when = None;
         }
         if task.needs.contains(&gone.id) {
@@ -121,7 +121,7 @@ fn remove(draft: &mut Draft, id: &str) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn waits(task: &Task, id: &str, wanted: Wanted) -> bool {
+fn waits(task: &TaskDraft, id: &str, wanted: WhenCondition) -> bool {
     task.condition() == Ok(Some((id, wanted)))
 }
 
@@ -140,13 +140,19 @@ mod tests {
         list.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn task(id: &str, needs: &[&str]) -> Task {
-        Task { id: id.into(), agent: "leo".into(), description: "x".into(), needs: words(needs), ..Task::default() }
+    fn task(id: &str, needs: &[&str]) -> TaskDraft {
+        TaskDraft {
+            id: id.into(),
+            agent: "leo".into(),
+            description: "x".into(),
+            needs: words(needs),
+            ..TaskDraft::default()
+        }
     }
 
     /// design, data → impl → tests, with a gate before impl.
     fn draft() -> Draft {
-        let tests = Task { when: Some("impl.ok".into()), ..task("tests", &["impl", "design"]) };
+        let tests = TaskDraft { when: Some("impl.ok".into()), ..task("tests", &["impl", "design"]) };
         Draft {
             goal: "g".into(),
             tasks: vec![task("design", &[]), task("data", &[]), task("impl", &["design", "data"]), tests],
@@ -156,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_edit_changes_what_it_names_and_nothing_else() {
+    fn each_edit_changes_only_its_target() {
         let budget = Budget { nano: Some(5), ..Budget::default() };
         type Change = fn(&mut Draft);
         let table: Vec<(&str, Change)> = vec![
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_leaves_the_order_behind() {
+    fn removing_a_task_keeps_the_order_of_the_others() {
         let without = edit(&draft(), &Edit::Remove { task: "impl".into() }).unwrap();
         let tests = task("tests", &["design", "data"]);
         let want =
@@ -199,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_applied_is_refused() {
+    fn an_inapplicable_edit_is_refused() {
         let rescued = || {
             let mut draft = draft();
-            draft.tasks.push(Task { when: Some("impl.failed".into()), ..task("fix", &[]) });
+            draft.tasks.push(TaskDraft { when: Some("impl.failed".into()), ..task("fix", &[]) });
             draft
         };
         let skip = |task: &str| Edit::Skip { task: task.into(), skip: true };

@@ -3,16 +3,16 @@
 //! Like all events they are kept forever: fields are added with defaults and never change their meaning.
 
 mod correction;
-mod tally;
 mod task;
+mod totals;
 
 pub use correction::{Correction, Recheck, TaskCorrected};
-pub use tally::{Outcome, Tally};
 pub use task::{
-    Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
-    TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    Artifact, ArtifactType, CachedAnswer, Cause, Evidence, Proof, ResourceUse, Ruling, SkipReason, TaskAnswered,
+    TaskAsked, TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked,
+    TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
+pub use totals::{CountedOutcome, Totals};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ use crate::rewind::MovedFile;
 /// When a person is asked while a plan is approved and carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Approve {
+pub enum ApprovalMode {
     /// Never: the plan runs as proposed, and actions outside its members' constraints are refused. A plan with risks
     /// waits for a person.
     Never,
@@ -37,10 +37,14 @@ pub enum Approve {
     Risky,
 }
 
-impl Approve {
+impl ApprovalMode {
     /// All variants with the names that users write.
-    pub const NAMES: [(&str, Approve); 4] =
-        [("never", Approve::Never), ("plan", Approve::Plan), ("each", Approve::Each), ("risky", Approve::Risky)];
+    pub const NAMES: [(&str, ApprovalMode); 4] = [
+        ("never", ApprovalMode::Never),
+        ("plan", ApprovalMode::Plan),
+        ("each", ApprovalMode::Each),
+        ("risky", ApprovalMode::Risky),
+    ];
 
     /// Whether plans without risks are approved without a person.
     pub fn is_automatic(self) -> bool {
@@ -66,7 +70,7 @@ pub struct PlanProposed {
     /// Expected cost and duration.
     pub forecast: Forecast,
     /// When a person is asked.
-    pub approve: Approve,
+    pub approve: ApprovalMode,
     /// Tasks that may run at once.
     pub max_parallel: u32,
     /// Its author: an agent's name, or a file.
@@ -76,7 +80,7 @@ pub struct PlanProposed {
     pub revises: Option<PlanId>,
     /// Finished tasks of that plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub carried: Vec<Carried>,
+    pub carried: Vec<CarriedResult>,
     /// Things that a person should check carefully.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
@@ -117,8 +121,8 @@ impl PlanProposed {
     /// The setting that approves the plan without a person, if one does. A risky plan always waits for a person.
     pub fn approving_rule(&self) -> Option<&'static str> {
         match self.approve {
-            Approve::Never if self.risks.is_empty() => Some("`--approve never`"),
-            Approve::Risky if self.risks.is_empty() => Some("`--approve risky`: nothing risky in it"),
+            ApprovalMode::Never if self.risks.is_empty() => Some("`--approve never`"),
+            ApprovalMode::Risky if self.risks.is_empty() => Some("`--approve risky`: nothing risky in it"),
             _ => None,
         }
     }
@@ -126,7 +130,7 @@ impl PlanProposed {
 
 /// A finished task that a revised plan takes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Carried {
+pub struct CarriedResult {
     pub task: String,
     /// The result of the task.
     pub result: TaskResult,
@@ -194,7 +198,7 @@ pub struct RevisionEnded {
 /// What a person is asked about a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum About {
+pub enum PlanQuestion {
     /// Whether the plan may run.
     Proposal,
     /// Whether the plan may continue after its first wave.
@@ -215,13 +219,13 @@ pub enum About {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanAsked {
     pub question: QuestionId,
-    pub about: About,
+    pub about: PlanQuestion,
 }
 
 /// A person's answer about a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Say {
+pub enum PlanDecision {
     /// Start, or continue.
     Approve,
     /// Start, but ask again after the first wave.
@@ -241,16 +245,16 @@ pub enum Say {
 pub struct PlanAnswered {
     pub question: QuestionId,
     /// What they said.
-    pub say: Say,
+    pub say: PlanDecision,
     /// The person or the rule that decided.
-    pub by: crate::policy::By,
+    pub by: crate::policy::DecidedBy,
     /// A turn id newer than all turns known when the person answered: turns that are stopped later can be told by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// If it approves a revision: the results of the replaced plan that the revision takes over. Older entries do not
     /// record it; then those of the proposal count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Vec<Carried>>,
+    pub carried: Option<Vec<CarriedResult>>,
 }
 
 /// The budget has room again, or the user continues a stopped plan: paused tasks continue.
@@ -326,5 +330,5 @@ pub enum PlanEnd {
 pub struct PlanEnded {
     pub end: PlanEnd,
     /// The outcomes of its tasks.
-    pub tally: Tally,
+    pub tally: Totals,
 }

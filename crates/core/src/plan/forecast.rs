@@ -12,9 +12,9 @@ use std::collections::{BinaryHeap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-pub use history::{History, PastTasks, Sample};
+pub use history::{History, PastTasks, TaskSample};
 
-use super::{Draft, Graph, Task, Wanted};
+use super::{Draft, Graph, TaskDraft, WhenCondition};
 use crate::chat::Usage;
 use crate::ledger::Price;
 
@@ -56,7 +56,7 @@ pub struct Rate {
 
 /// Limits of the plan as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct PlanBounds {
     /// How many tasks may run at once, unless the plan itself wants fewer.
     pub max_parallel: usize,
     /// The rest of the session's budget in nano-dollars, if it has one.
@@ -91,7 +91,12 @@ pub struct Forecast {
 }
 
 /// Forecasts a plan. `rates` gives the price of a task's owner, `None` if its model is unknown.
-pub fn forecast(draft: &Draft, graph: &Graph, rates: &dyn Fn(&Task) -> Option<Rate>, bounds: Bounds) -> Forecast {
+pub fn forecast(
+    draft: &Draft,
+    graph: &Graph,
+    rates: &dyn Fn(&TaskDraft) -> Option<Rate>,
+    bounds: PlanBounds,
+) -> Forecast {
     let runs = likely_runs(draft, graph);
     let mut sum = Forecast::default();
     let (mut high, mut task_budgets, mut dearest) = (None, Some(0), Some(0));
@@ -157,8 +162,8 @@ fn likely_runs(draft: &Draft, graph: &Graph) -> Vec<bool> {
         let skip = draft.tasks.get(place).is_none_or(|task| task.skip);
         let met = match graph.condition(place) {
             None => true,
-            Some((_, Wanted::Failed)) => false,
-            Some((other, Wanted::Ok)) => runs.get(other).copied().unwrap_or_default(),
+            Some((_, WhenCondition::Failed)) => false,
+            Some((other, WhenCondition::Ok)) => runs.get(other).copied().unwrap_or_default(),
         };
         if let Some(slot) = runs.get_mut(place) {
             *slot = met && !skip;
@@ -168,7 +173,7 @@ fn likely_runs(draft: &Draft, graph: &Graph) -> Vec<bool> {
 }
 
 /// The forecast of one task.
-struct Guess {
+struct TaskForecast {
     calls: u64,
     tokens: u64,
     likely_nano: Option<u64>,
@@ -177,7 +182,7 @@ struct Guess {
 }
 
 /// The cost of a task that succeeds at its first attempt, and its high cost.
-fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
+fn guess(task: &TaskDraft, needs: usize, rate: Option<Rate>) -> TaskForecast {
     let past = rate.map(|rate| rate.past).unwrap_or_default();
     let most = rate.map_or(CALLS_LIKELY, |rate| u64::from(rate.rounds_max).max(1));
     let calls = past.calls.unwrap_or_else(|| CALLS_LIKELY.min(most));
@@ -191,7 +196,7 @@ fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
     });
     let checks = u64::try_from(task.verify.len()).unwrap_or(u64::MAX).saturating_mul(VERIFY_MS);
     let ms = past.ms.unwrap_or_else(|| calls.saturating_mul(CALL_MS + TOOLS_MS).saturating_add(checks));
-    Guess {
+    TaskForecast {
         calls,
         tokens: within(usage.input_total().saturating_add(usage.output), task.budget.tokens),
         likely_nano: likely.map(|nano| within(nano, budget)),
@@ -202,7 +207,7 @@ fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
 
 /// The tokens of this number of calls. The input of the call before is read from the cache; without a cache, both cost
 /// the same.
-fn usage(task: &Task, needs: usize, calls: u64, rate: Option<Rate>) -> Usage {
+fn usage(task: &TaskDraft, needs: usize, calls: u64, rate: Option<Rate>) -> Usage {
     let output = rate.map_or(ANSWER_TOKENS, |rate| ANSWER_TOKENS.min(u64::from(rate.max_tokens)));
     let window = rate.map_or(u64::MAX, |rate| rate.context_tokens.max(1));
     let brief = u64::try_from(task.description.len() / TOKEN_BYTES).unwrap_or(u64::MAX);
@@ -224,7 +229,7 @@ fn unit(price: Price) -> u64 {
 }
 
 /// The bound of a task's own budget, if it has one.
-fn budget_of(task: &Task, price: Option<Price>) -> Option<u64> {
+fn budget_of(task: &TaskDraft, price: Option<Price>) -> Option<u64> {
     let by_tokens = task.budget.tokens.zip(price).map(|(tokens, price)| tokens.saturating_mul(unit(price)));
     [task.budget.nano, by_tokens].into_iter().flatten().min()
 }

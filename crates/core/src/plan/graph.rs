@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-pub use super::flaw::Flaw;
-use super::flaw::{self, Flaws};
-use super::{Draft, Wanted};
+pub use super::validate::DraftFlaw;
+use super::validate::{self, DraftFlaws};
+use super::{Draft, WhenCondition};
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_NEEDS_MAX};
-use crate::near::did_you_mean;
+use crate::suggest::did_you_mean;
 use crate::text::quote;
 
 /// Names of a cycle that an error lists.
@@ -21,7 +21,7 @@ pub struct Graph {
     index: HashMap<String, usize>,
     needs: Vec<Vec<usize>>,
     dependents: Vec<Vec<usize>>,
-    conditions: Vec<Option<(usize, Wanted)>>,
+    conditions: Vec<Option<(usize, WhenCondition)>>,
     wave_of: Vec<usize>,
     waves: Vec<Vec<usize>>,
     tail: Vec<u32>,
@@ -30,8 +30,8 @@ pub struct Graph {
 
 impl Graph {
     /// Checks a draft. `members` are the names that may own a task. Returns all flaws, up to a limit.
-    pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<Flaw>> {
-        let mut flaws = Flaws::default();
+    pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<DraftFlaw>> {
+        let mut flaws = DraftFlaws::default();
         // A draft that is far too large is refused before anything is built from it.
         for (count, what) in [(draft.tasks.len(), "tasks"), (draft.gates.len(), "gates")] {
             if count > PLAN_TASKS_MAX {
@@ -40,7 +40,7 @@ impl Graph {
             }
         }
         let index = names(draft, &mut flaws);
-        flaw::check(draft, members, &mut flaws);
+        validate::check(draft, members, &mut flaws);
         let (needs, conditions) = edges(draft, &index, &mut flaws);
         let gated = gates(draft, &index, &mut flaws);
         let dependents = turned(&needs);
@@ -53,7 +53,7 @@ impl Graph {
         let (wave_of, waves) = waves(&needs, &order);
         if waves.len() > PLAN_DEPTH_MAX {
             let words = format!("{} tasks wait for each other in a row; at most {PLAN_DEPTH_MAX}", waves.len());
-            return Err(vec![Flaw { task: String::new(), words }]);
+            return Err(vec![DraftFlaw { task: String::new(), words }]);
         }
         let tail = tails(&dependents, &order);
         Ok(Self { index, needs, dependents, conditions, wave_of, waves, tail, gated })
@@ -94,7 +94,7 @@ impl Graph {
     }
 
     /// The task and the outcome that its `when` requires.
-    pub fn condition(&self, task: usize) -> Option<(usize, Wanted)> {
+    pub fn condition(&self, task: usize) -> Option<(usize, WhenCondition)> {
         self.conditions.get(task).copied().flatten()
     }
 
@@ -132,19 +132,19 @@ impl Graph {
     }
 }
 
-fn names(draft: &Draft, flaws: &mut Flaws) -> HashMap<String, usize> {
+fn names(draft: &Draft, flaws: &mut DraftFlaws) -> HashMap<String, usize> {
     let mut index = HashMap::with_capacity(draft.tasks.len());
     for (place, task) in draft.tasks.iter().enumerate() {
-        if flaw::check_id(task, place, flaws) && index.insert(task.id.clone(), place).is_some() {
+        if validate::check_id(task, place, flaws) && index.insert(task.id.clone(), place).is_some() {
             flaws.task(task, || "two tasks have this id; ids must be unique".to_owned());
         }
     }
     index
 }
 
-type Edges = (Vec<Vec<usize>>, Vec<Option<(usize, Wanted)>>);
+type Edges = (Vec<Vec<usize>>, Vec<Option<(usize, WhenCondition)>>);
 
-fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Edges {
+fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut DraftFlaws) -> Edges {
     let mut needs = vec![Vec::new(); draft.tasks.len()];
     let mut conditions = vec![None; draft.tasks.len()];
     let mut edges = 0;
@@ -179,7 +179,7 @@ fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Ed
     (needs, conditions)
 }
 
-fn gates(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Vec<bool> {
+fn gates(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut DraftFlaws) -> Vec<bool> {
     let mut gated = vec![false; draft.tasks.len()];
     for gate in &draft.gates {
         match index.get(&gate.before).and_then(|task| gated.get_mut(*task)) {

@@ -1,17 +1,17 @@
 //! Inputs of a plan, from the loop that drives it. The resulting facts are in `event`.
 
 use super::event::{
-    Artifact, Cached, Carried, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Recheck, Ruling, Say, Spent,
-    TaskFiles,
+    Artifact, CachedAnswer, CarriedResult, EditRefused, Evidence, PlanDecision, PlanEdited, PlanProposed, Proof,
+    Recheck, ResourceUse, Ruling, TaskFiles,
 };
-use super::{Budget, Edit, Task};
+use super::{Budget, Edit, TaskDraft};
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, PlanId, QuestionId, TurnId};
-use crate::policy::By;
+use crate::policy::DecidedBy;
 
 /// What a plan reacts to.
 #[derive(Debug, Clone)]
-pub enum Input {
+pub enum PlanInput {
     /// A plan is proposed.
     Propose(Box<PlanProposed>),
     /// A person edited the plan before approving it; the new draft has been checked.
@@ -29,8 +29,8 @@ pub enum Input {
     Answered {
         question: QuestionId,
         /// The person's answer.
-        say: Say,
-        by: By,
+        say: PlanDecision,
+        by: DecidedBy,
     },
     /// An owner has begun.
     Begun {
@@ -46,7 +46,7 @@ pub enum Input {
         /// How it ended.
         report: Report,
         /// What this attempt used.
-        spent: Spent,
+        spent: ResourceUse,
     },
     /// A task that was just assigned, before its owner was told, is answered from the cache.
     Served {
@@ -57,7 +57,7 @@ pub enum Input {
         /// What the answer alone proves.
         findings: Findings,
         /// The cache entry that it comes from.
-        cached: Cached,
+        cached: CachedAnswer,
     },
     /// The owner of a task that is over was asked again and has answered.
     Corrected {
@@ -173,7 +173,7 @@ pub enum Input {
         /// The proposed replacement.
         revision: PlanId,
         /// The tasks of the replacement.
-        tasks: Vec<Task>,
+        tasks: Vec<TaskDraft>,
     },
     /// A revision of this plan was not approved.
     RevisionEnded {
@@ -202,7 +202,7 @@ pub enum Input {
     /// This process has just folded the log.
     Recovered {
         /// Stops and revisions that arrived meanwhile: they count before any task begins.
-        first: Vec<Input>,
+        first: Vec<PlanInput>,
     },
 }
 
@@ -253,7 +253,7 @@ pub struct NewAnswer {
     /// Whether the checks ran.
     pub checks: Recheck,
     /// What the answer used.
-    pub spent: Spent,
+    pub spent: ResourceUse,
 }
 
 /// Results of a task's checks.
@@ -271,7 +271,7 @@ pub struct Findings {
 
 /// What the driver knows at the moment of a decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Now<'a> {
+pub struct PlanEnv<'a> {
     /// Milliseconds since the epoch.
     pub at_ms: i64,
     /// Globs of the paths that other plans work on.
@@ -279,10 +279,10 @@ pub struct Now<'a> {
     /// A turn id newer than all known ones, for what a person decides now.
     pub fresh: Option<TurnId>,
     /// For a revision: what the plan that it revises has finished so far.
-    pub carried: Option<&'a [Carried]>,
+    pub carried: Option<&'a [CarriedResult]>,
 }
 
-impl Now<'_> {
+impl PlanEnv<'_> {
     /// A moment at which no other plan holds paths.
     pub fn at(at_ms: i64) -> Self {
         Self { at_ms, taken: &[], fresh: None, carried: None }

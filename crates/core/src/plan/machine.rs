@@ -7,15 +7,17 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::apply::shape;
-use super::claims::Claims;
-use super::clock::Clock;
-use super::event::{About, Approve, Artifact, Correction, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
-use super::questions::Questions;
-use super::queues::Queues;
+use super::deadlines::Deadlines;
+use super::event::{
+    ApprovalMode, Artifact, Correction, PlanEnd, PlanProposed, PlanQuestion, ResourceUse, TaskResult, Totals,
+};
+use super::path_locks::PathLocks;
+use super::questions::OpenQuestions;
+use super::queues::TaskQueues;
 use super::revise::Revision;
-use super::slot::{Decision, LeadNote, Slot, State};
-use super::{Budget, Draft, Forecast, Graph, Task};
-use crate::calling::ending::not_done;
+use super::task_state::{Decision, LeadNote, TaskRecord, TaskState};
+use super::{Budget, Draft, Forecast, Graph, TaskDraft};
+use crate::delegation::ending::not_done;
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 
@@ -26,13 +28,13 @@ pub struct Plan {
     pub(super) proposed: Option<Box<PlanProposed>>,
     #[serde(skip)]
     pub(super) graph: Option<Graph>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) queues: Queues,
+    pub(super) slots: Vec<TaskRecord>,
+    pub(super) queues: TaskQueues,
     /// Paths that no other task may work on.
-    pub(super) claims: Claims,
-    pub(super) clock: Clock,
-    pub(super) money: Money,
-    pub(super) questions: Questions,
+    pub(super) claims: PathLocks,
+    pub(super) clock: Deadlines,
+    pub(super) money: GrantedBudget,
+    pub(super) questions: OpenQuestions,
     pub(super) progress: Progress,
     /// The turn id that stands for the time of a person's last answer about the plan.
     pub(super) said: Option<TurnId>,
@@ -40,19 +42,19 @@ pub struct Plan {
     pub(super) paused_by: Option<String>,
     /// A revision of it waits for the user's decision.
     pub(super) revision: Option<Revision>,
-    pub(super) closing: Closing,
+    pub(super) closing: PlanClosing,
 }
 
 /// What people have granted beyond the written budget.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Money {
+pub(super) struct GrantedBudget {
     /// How often a person granted the written amount again.
     pub grants: u64,
     /// What was left of the budget when a task last found it too little.
     pub too_little: Option<Budget>,
 }
 
-impl Money {
+impl GrantedBudget {
     /// If several tasks found too little, the smallest rest counts, so that one of them continues first.
     pub(super) fn found(&mut self, left: Option<Budget>) {
         self.too_little = match (self.too_little, left) {
@@ -72,14 +74,14 @@ pub(super) struct Progress {
     pub unsettled: usize,
     /// Waves that may run.
     pub waves: usize,
-    pub tally: Tally,
+    pub tally: Totals,
     /// Number of results of its tasks, corrections included.
     pub results: u64,
 }
 
 /// How a plan ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Closing {
+pub(super) struct PlanClosing {
     pub stopped: bool,
     /// It was stopped because its time was over, not by a person.
     pub overdue: bool,
@@ -106,7 +108,7 @@ impl<'de> Deserialize<'de> for Plan {
 /// Stages of a task, by the names that users and models see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum TaskStatus {
     /// Proposed, not approved.
     Planned,
     /// Approved, not begun.
@@ -123,7 +125,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     pub fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",
@@ -140,7 +142,7 @@ impl Status {
 
 /// What a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Waits<'p> {
+pub enum WaitReason<'p> {
     /// It does not wait.
     No,
     /// For other tasks.
@@ -171,15 +173,15 @@ pub enum Waits<'p> {
 #[derive(Debug, Clone)]
 pub struct TaskView<'p> {
     /// The task as written in the draft.
-    pub task: &'p Task,
+    pub task: &'p TaskDraft,
     /// Notes that the lead has added since.
     pub notes: &'p [LeadNote],
     /// Its place in the plan.
     pub index: usize,
     /// Its current stage.
-    pub status: Status,
+    pub status: TaskStatus,
     /// What it waits for.
-    pub waits: Waits<'p>,
+    pub waits: WaitReason<'p>,
     /// The member that does it: the owner in the draft, or the one it was reassigned to.
     pub member: &'p str,
     /// The agent that works on it.
@@ -195,14 +197,14 @@ pub struct TaskView<'p> {
     /// The owner's last answer after the task was over.
     pub correction: Option<Correction>,
     /// What it has used, as far as reported.
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// When it was last assigned, and when it ended.
     pub since_ms: (i64, i64),
 }
 
 /// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum PlanEffect {
     /// Run the checks of a task.
     Check {
         /// Its place in the plan.
@@ -221,16 +223,16 @@ impl Plan {
 
     /// The effects that are due. Messages were sent with the events; agents that have a task work without further
     /// effects.
-    pub fn pending(&self) -> Vec<Effect> {
+    pub fn pending(&self) -> Vec<PlanEffect> {
         if self.closing.end.is_some() {
             return Vec::new();
         }
         let checking = self.queues.active.iter().filter_map(|task| {
             let slot = self.slots.get(*task)?;
-            (slot.state == State::Checking && !self.is_held())
-                .then_some(Effect::Check { task: *task, attempt: slot.tries.attempt })
+            (slot.state == TaskState::Checking && !self.is_held())
+                .then_some(PlanEffect::Check { task: *task, attempt: slot.tries.attempt })
         });
-        let next = self.clock.next_ms().map(|until_ms| Effect::Sleep { until_ms });
+        let next = self.clock.next_ms().map(|until_ms| PlanEffect::Sleep { until_ms });
         checking.chain(next).collect()
     }
 
@@ -255,7 +257,7 @@ impl Plan {
     }
 
     /// A task as written in the draft.
-    pub(super) fn written(&self, task: usize) -> Option<&Task> {
+    pub(super) fn written(&self, task: usize) -> Option<&TaskDraft> {
         self.draft()?.tasks.get(task)
     }
 
@@ -270,7 +272,7 @@ impl Plan {
     }
 
     /// When a person is asked.
-    pub fn approve(&self) -> Approve {
+    pub fn approve(&self) -> ApprovalMode {
         self.proposed.as_ref().map(|proposed| proposed.approve).unwrap_or_default()
     }
 
@@ -301,12 +303,12 @@ impl Plan {
     }
 
     /// The open questions to people.
-    pub fn asked(&self) -> impl Iterator<Item = (QuestionId, &About)> {
+    pub fn asked(&self) -> impl Iterator<Item = (QuestionId, &PlanQuestion)> {
         self.questions.open.iter().map(|(question, (_, about))| (*question, about))
     }
 
     /// The number of tasks of each outcome.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> Totals {
         self.progress.tally
     }
 
@@ -364,43 +366,43 @@ impl Plan {
         let (task, _) = self.graph.as_ref()?.condition(index)?;
         let slot = self.slots.get(task)?;
         let is_said = slot.outcome.result.as_ref().is_some_and(|result| not_done(&result.output).is_some());
-        let failed = matches!(slot.state, State::Failed { .. }) && !is_said;
+        let failed = matches!(slot.state, TaskState::Failed { .. }) && !is_said;
         failed.then_some((self.written(task)?.id.as_str(), slot.error.as_str()))
     }
 
-    fn waits<'p>(&'p self, index: usize, slot: &'p Slot) -> Waits<'p> {
+    fn waits<'p>(&'p self, index: usize, slot: &'p TaskRecord) -> WaitReason<'p> {
         match &slot.state {
-            State::Held { outage: true, .. } => Waits::Server,
-            State::Planned | State::Held { .. } => Waits::Approval,
-            State::Approved if slot.open > 0 => {
+            TaskState::Held { outage: true, .. } => WaitReason::Server,
+            TaskState::Planned | TaskState::Held { .. } => WaitReason::Approval,
+            TaskState::Approved if slot.open > 0 => {
                 let needs = self.graph.as_ref().map_or(&[][..], |graph| graph.needs(index));
                 let open =
                     needs.iter().filter(|need| self.slots.get(**need).is_some_and(|slot| !slot.state.is_settled()));
                 let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
-                Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
+                WaitReason::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
             }
-            State::Approved
+            TaskState::Approved
                 if self.queues.gated.contains(&index)
                     || self.questions.is_asked(Some(index))
                     || self.awaits_revision(index) =>
             {
-                Waits::Approval
+                WaitReason::Approval
             }
-            State::Approved | State::Answered { .. } | State::Unchecked => Waits::Place,
-            State::Deferred { after } => {
+            TaskState::Approved | TaskState::Answered { .. } | TaskState::Unchecked => WaitReason::Place,
+            TaskState::Deferred { after } => {
                 let under_way = |task: &&usize| self.slots.get(**task).is_some_and(|slot| slot.state.is_under_way());
                 let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
-                Waits::For(
+                WaitReason::For(
                     after.iter().filter(under_way).filter_map(|task| Some(tasks.get(*task)?.id.as_str())).collect(),
                 )
             }
-            State::Asking { question, .. } => Waits::Answer(question),
-            State::Checking => Waits::Checks,
-            State::Waiting { until_ms } => Waits::Retry { at_ms: *until_ms },
-            State::Failed { settled: false } => Waits::Ruling,
-            State::Paused if self.is_held() => Waits::Stopped,
-            State::Paused => Waits::Budget,
-            _ => Waits::No,
+            TaskState::Asking { question, .. } => WaitReason::Answer(question),
+            TaskState::Checking => WaitReason::Checks,
+            TaskState::Waiting { until_ms } => WaitReason::Retry { at_ms: *until_ms },
+            TaskState::Failed { settled: false } => WaitReason::Ruling,
+            TaskState::Paused if self.is_held() => WaitReason::Stopped,
+            TaskState::Paused => WaitReason::Budget,
+            _ => WaitReason::No,
         }
     }
 

@@ -6,37 +6,37 @@
 
 mod advance;
 mod apply;
-mod claims;
-mod clock;
 mod correct;
+mod deadlines;
 mod decide;
 pub mod draft;
 pub mod edit;
 pub mod event;
-mod flaw;
 pub mod forecast;
 pub mod graph;
 mod input;
-mod look;
 pub mod machine;
+mod path_locks;
+mod propagate;
+mod query;
 mod questions;
 mod queues;
-mod ready;
+mod ready_queue;
 mod revise;
-mod settle;
-mod slot;
-mod state;
+mod status;
+mod task_state;
 #[cfg(test)]
 mod tests;
+mod validate;
 
-pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use draft::{Budget, Draft, Gate, TaskDraft, WhenCondition};
 pub use edit::{Edit, edit};
-pub use forecast::{Bounds, Forecast, History, PastTasks, Rate, Sample, forecast};
-pub use graph::{Flaw, Graph};
-pub use input::{Findings, Input, NewAnswer, Now, Report};
-pub use look::Told;
-pub use machine::{Effect, Plan, Status, TaskView, Waits};
-pub use slot::{Decision, LeadNote};
-pub use state::PlanState;
+pub use forecast::{Forecast, History, PastTasks, PlanBounds, Rate, TaskSample, forecast};
+pub use graph::{DraftFlaw, Graph};
+pub use input::{Findings, NewAnswer, PlanEnv, PlanInput, Report};
+pub use machine::{Plan, PlanEffect, TaskStatus, TaskView, WaitReason};
+pub use query::TaskReply;
+pub use status::PlanState;
+pub use task_state::{Decision, LeadNote};
 
-use crate::policy::pattern::overlap;
+use crate::policy::glob::overlap;

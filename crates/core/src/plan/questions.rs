@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::About;
+use super::event::PlanQuestion;
 use crate::hash::Hash;
 use crate::id::{PlanId, QuestionId};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Questions {
+pub(super) struct OpenQuestions {
     /// Each with the task that it is about; `None` for the whole plan.
-    pub open: BTreeMap<QuestionId, (Option<usize>, About)>,
+    pub open: BTreeMap<QuestionId, (Option<usize>, PlanQuestion)>,
     /// Withdrawn questions that people have not been told about yet.
     pub withdrawn: Vec<QuestionId>,
     /// Questions asked so far.
     pub count: u32,
 }
 
-impl Questions {
-    pub(super) fn about(&self, question: QuestionId) -> Option<&About> {
+impl OpenQuestions {
+    pub(super) fn about(&self, question: QuestionId) -> Option<&PlanQuestion> {
         self.open.get(&question).map(|(_, about)| about)
     }
 
@@ -30,7 +30,7 @@ impl Questions {
 
     /// Withdraws the question about a task, or about the whole plan: its answer would change nothing.
     pub(super) fn close(&mut self, task: Option<usize>) {
-        let is_about = |_: &QuestionId, (about, _): &mut (Option<usize>, About)| *about == task;
+        let is_about = |_: &QuestionId, (about, _): &mut (Option<usize>, PlanQuestion)| *about == task;
         self.withdrawn.extend(self.open.extract_if(.., is_about).map(|(question, _)| question));
     }
 

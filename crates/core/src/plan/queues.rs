@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::ready::{Rank, Ready};
-use super::slot::Doom;
+use super::ready_queue::{Rank, ReadyQueue};
+use super::task_state::SkipCause;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Queues {
+pub(super) struct TaskQueues {
     /// Tasks whose needs are settled and that may run.
-    pub ready: Ready,
+    pub ready: ReadyQueue,
     /// Tasks that need a person's approval to start, which has not been asked for yet; and tasks that have it.
     pub gated: BTreeSet<usize>,
     pub passed: BTreeSet<usize>,
     /// Tasks that will not run, and why: the next step makes events of them.
-    pub doomed: BTreeMap<usize, Doom>,
+    pub doomed: BTreeMap<usize, SkipCause>,
     /// Tasks that hold one of the places that `max_parallel` gives out.
     pub active: BTreeSet<usize>,
     /// Tasks that were cancelled or timed out, and whose owners have not stopped yet. They keep their paths, and the
@@ -34,7 +34,7 @@ pub(super) struct Queues {
     pub paused: BTreeSet<usize>,
 }
 
-impl Queues {
+impl TaskQueues {
     /// Takes a task out of the sets that say what it waits for.
     pub(super) fn leave(&mut self, rank: Rank) {
         let task = rank.1;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::Task;
+use super::TaskDraft;
 use super::event::{PlanEnd, PlanRevised, PlanUnasked, RevisionEnded};
 use super::machine::Plan;
 use crate::event::Event;
@@ -35,9 +35,9 @@ impl Plan {
     }
 
     /// The tasks of a running plan that a revision drops or changes, and that have not begun.
-    pub fn affected<'p>(&'p self, tasks: &'p [Task]) -> impl Iterator<Item = &'p Task> {
+    pub fn affected<'p>(&'p self, tasks: &'p [TaskDraft]) -> impl Iterator<Item = &'p TaskDraft> {
         let written = self.draft().map_or(&[][..], |draft| &draft.tasks);
-        let is_affected = |(task, written): &(usize, &Task)| self.has_not_begun(*task) && !tasks.contains(written);
+        let is_affected = |(task, written): &(usize, &TaskDraft)| self.has_not_begun(*task) && !tasks.contains(written);
         written.iter().enumerate().filter(is_affected).map(|(_, written)| written)
     }
 
@@ -51,7 +51,7 @@ impl Plan {
         self.revision.as_ref().is_some_and(|revision| revision.reworked)
     }
 
-    pub(super) fn revise(&self, revision: PlanId, tasks: &[Task]) -> Vec<Event> {
+    pub(super) fn revise(&self, revision: PlanId, tasks: &[TaskDraft]) -> Vec<Event> {
         if !self.is_approved() {
             let questions: Vec<QuestionId> = self.questions.open.keys().copied().collect();
             return vec![

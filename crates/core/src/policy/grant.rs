@@ -5,14 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::line::join;
-use super::rule::{Anchors, List, Origin, Rule, Scope};
-use super::{Deed, program};
+use super::command_line::join;
+use super::rule::{Anchors, List, Origin, Rule, RuleScope};
+use super::{ActionKind, program};
 
 /// How long an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
+pub enum GrantScope {
     /// For this one call.
     Once,
     /// Until the turn that works on the task is over.
@@ -24,10 +24,14 @@ pub enum Until {
     Repository,
 }
 
-impl Until {
+impl GrantScope {
     /// All variants with the names that users write.
-    pub const NAMES: [(&str, Until); 4] =
-        [("once", Until::Once), ("task", Until::Task), ("session", Until::Session), ("repository", Until::Repository)];
+    pub const NAMES: [(&str, GrantScope); 4] = [
+        ("once", GrantScope::Once),
+        ("task", GrantScope::Task),
+        ("session", GrantScope::Session),
+        ("repository", GrantScope::Repository),
+    ];
 
     /// The duration for people.
     pub fn name(self) -> &'static str {
@@ -43,7 +47,7 @@ impl Until {
 /// The rule that "always allow" adds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Memory {
+pub enum RememberedRule {
     /// Every action of the kind, as questions in old journals were answered.
     #[default]
     Deed,
@@ -53,7 +57,7 @@ pub enum Memory {
     Nothing,
 }
 
-impl Memory {
+impl RememberedRule {
     /// The rules, if there are any.
     pub fn rules(&self) -> &[String] {
         if let Self::Rules(rules) = self { rules } else { &[] }
@@ -65,24 +69,24 @@ impl Memory {
 pub struct Grant {
     /// Every action of this kind: only from old journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deed: Option<Deed>,
+    pub deed: Option<ActionKind>,
     /// The rule that allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// How long it holds.
     #[serde(default)]
-    pub until: Until,
+    pub until: GrantScope,
 }
 
 impl Grant {
     /// Allows every action of a kind, for the session.
-    pub fn deed(deed: Deed) -> Self {
-        Self { deed: Some(deed), rule: None, until: Until::Session }
+    pub fn deed(deed: ActionKind) -> Self {
+        Self { deed: Some(deed), rule: None, until: GrantScope::Session }
     }
 
     /// Allows what a rule covers. Paths in it start at the project's folder.
-    pub fn rule(text: &str, until: Until, root: &str) -> Self {
-        let origin = Origin { scope: Scope::Answer, file: "an answer".to_owned(), line: 0 };
+    pub fn rule(text: &str, until: GrantScope, root: &str) -> Self {
+        let origin = Origin { scope: RuleScope::Answer, file: "an answer".to_owned(), line: 0 };
         let anchors = Anchors { root, base: root, home: "" };
         Self { deed: None, rule: Some(Rule::new(List::Allow, text, origin, &anchors)), until }
     }

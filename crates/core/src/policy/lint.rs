@@ -1,21 +1,21 @@
 //! Finds rules that do not do what they seem to: dead, shadowed or too wide.
 
-use super::program::{self, Effect};
-use super::rule::{List, Rule, Tool};
+use super::program::{self, CommandEffect};
+use super::rule::{List, Rule, RuleTool};
 
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding<'a> {
+pub struct LintFinding<'a> {
     pub rule: &'a Rule,
     /// What kind of fault it is.
-    pub kind: Kind,
+    pub kind: LintKind,
     /// What is wrong, and what to write instead.
     pub words: String,
 }
 
 /// Kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LintKind {
     /// It never applies.
     Dead,
     /// A stricter rule applies first.
@@ -26,7 +26,7 @@ pub enum Kind {
     Twice,
 }
 
-impl Kind {
+impl LintKind {
     /// The name in lists.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,29 +39,29 @@ impl Kind {
 }
 
 /// Checks all rules. Each rule has at most one finding, the gravest.
-pub fn lint(rules: &[Rule]) -> Vec<Finding<'_>> {
+pub fn lint(rules: &[Rule]) -> Vec<LintFinding<'_>> {
     let check = |(index, rule)| {
         let before = rules.get(..index).unwrap_or_default();
         let found = dead(rule).or_else(|| shadowed(rule, rules)).or_else(|| twice(rule, before)).or_else(|| wide(rule));
-        found.map(|(kind, words)| Finding { rule, kind, words })
+        found.map(|(kind, words)| LintFinding { rule, kind, words })
     };
     rules.iter().enumerate().filter_map(check).collect()
 }
 
-fn dead(rule: &Rule) -> Option<(Kind, String)> {
+fn dead(rule: &Rule) -> Option<(LintKind, String)> {
     if let Some(flaw) = rule.flaw() {
-        return Some((Kind::Dead, flaw.to_string()));
+        return Some((LintKind::Dead, flaw.to_string()));
     }
     let words = rule.words().filter(|_| rule.list == List::Allow)?;
     let argv: Vec<String> = words.head().split_whitespace().map(str::to_owned).collect();
     let why = program::look(&argv).effects.into_iter().find_map(|effect| match effect {
-        Effect::Danger(why) => Some(why),
+        CommandEffect::Danger(why) => Some(why),
         _ => None,
     })?;
-    Some((Kind::Dead, format!("it is asked about all the same: {why}")))
+    Some((LintKind::Dead, format!("it is asked about all the same: {why}")))
 }
 
-fn shadowed(rule: &Rule, rules: &[Rule]) -> Option<(Kind, String)> {
+fn shadowed(rule: &Rule, rules: &[Rule]) -> Option<(LintKind, String)> {
     let covers = |other: &&Rule| {
         let is_stricter = other.list < rule.list && other.tool() == rule.tool();
         let by_words = || match (other.words(), rule.words()) {
@@ -71,21 +71,21 @@ fn shadowed(rule: &Rule, rules: &[Rule]) -> Option<(Kind, String)> {
         is_stricter && (other.is_whole() || other.text == rule.text || by_words())
     };
     let other = rules.iter().find(covers)?;
-    Some((Kind::Shadowed, format!("{other} counts first")))
+    Some((LintKind::Shadowed, format!("{other} counts first")))
 }
 
-fn twice(rule: &Rule, before: &[Rule]) -> Option<(Kind, String)> {
+fn twice(rule: &Rule, before: &[Rule]) -> Option<(LintKind, String)> {
     let same = before.iter().find(|other| other.list == rule.list && other.text == rule.text)?;
-    Some((Kind::Twice, format!("it stands in {} already", same.origin)))
+    Some((LintKind::Twice, format!("it stands in {} already", same.origin)))
 }
 
-fn wide(rule: &Rule) -> Option<(Kind, String)> {
+fn wide(rule: &Rule) -> Option<(LintKind, String)> {
     if rule.list != List::Allow {
         return None;
     }
-    let wide = |words: String| Some((Kind::Wide, words));
+    let wide = |words: String| Some((LintKind::Wide, words));
     match (rule.tool(), rule.words()) {
-        (Tool::Bash, None) if rule.is_whole() => {
+        (RuleTool::Bash, None) if rule.is_whole() => {
             wide("every command runs without a question; name the commands".to_owned())
         }
         (_, Some(words)) => {
@@ -100,10 +100,10 @@ fn wide(rule: &Rule) -> Option<(Kind, String)> {
             }
             None
         }
-        (Tool::Read | Tool::Edit, _) => {
+        (RuleTool::Read | RuleTool::Edit, _) => {
             let inside = rule.text.split_once('(').map(|(_, rest)| rest.trim_end_matches(')'))?;
             let everywhere = matches!(inside, "//" | "//**" | "//**/*" | "~" | "~/" | "~/**" | "~/**/*");
-            everywhere.then(|| (Kind::Wide, "it reaches beyond every project; name a folder".to_owned()))
+            everywhere.then(|| (LintKind::Wide, "it reaches beyond every project; name a folder".to_owned()))
         }
         _ => None,
     }

@@ -5,33 +5,35 @@
 //! person, the mode, what a person has granted, and the approved plan. Nothing here asks a person: an `Ask` becomes a
 //! question event elsewhere.
 
+pub mod command_line;
+pub mod glob;
 mod grant;
-mod guard;
 mod judge;
-pub mod line;
 pub mod lint;
-pub mod pattern;
 pub mod program;
+mod protected;
 mod recourse;
 pub mod rule;
-pub(crate) mod sight;
+pub(crate) mod visibility;
 
 use serde::{Deserialize, Serialize};
 
-pub use grant::{Grant, Memory, Until};
-pub use guard::{PROTECTED, Protected, Reach, guarded, kept, obeyed_anywhere, opened, protected, refusal};
-pub use judge::{Basis, Free, Judgement, Rules, judge};
-pub use line::Line;
+pub use command_line::CommandLine;
+pub use grant::{Grant, GrantScope, RememberedRule};
+pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
+pub use protected::{
+    PROTECTED, ProtectedReason, ProtectedRow, guarded, kept, obeyed_anywhere, opened, protected, refusal,
+};
 pub use recourse::Recourse;
 pub use rule::Rule;
-pub use sight::Sight;
+pub use visibility::Visibility;
 
 use crate::hash::Hash;
 
 /// Whether a call may be repeated after a crash (see `recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum Repeatability {
     /// Changes nothing: run it again.
     Pure,
     /// The same call leads to the same state: compare, then finish or redo.
@@ -45,7 +47,7 @@ pub enum Class {
 /// The kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum ActionKind {
     /// Reads something inside the project.
     Read,
     /// Reads something that is also reachable from outside the project (a hard link).
@@ -74,7 +76,7 @@ pub enum Deed {
     Propose,
 }
 
-impl Deed {
+impl ActionKind {
     /// Whether it changes nothing and needs no answer from a person or another agent.
     pub fn only_looks(self) -> bool {
         match self {
@@ -89,7 +91,7 @@ impl Deed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
     /// The kind of deed.
-    pub deed: Deed,
+    pub deed: ActionKind,
     /// Its object: a path relative to the root, the command line, or the host.
     pub target: String,
     /// Shown to the user before approval: a unified diff for edits.
@@ -103,7 +105,7 @@ pub struct Action {
     pub after: Option<Hash>,
     /// The parsed command line. If it is set, it is what is judged, and nothing else is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<Line>,
+    pub line: Option<CommandLine>,
     /// Paths that are links, with their targets: a denial applies to both ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<(String, String)>,
@@ -119,7 +121,7 @@ impl Action {
     /// A read action.
     pub fn read(target: impl Into<String>) -> Self {
         Self {
-            deed: Deed::Read,
+            deed: ActionKind::Read,
             target: target.into(),
             preview: String::new(),
             before: None,
@@ -260,7 +262,7 @@ impl Permissions {
 /// as such.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum DecidedBy {
     /// A person, and the frontend they used.
     Person(String),
     /// A rule, by its text.
@@ -271,7 +273,7 @@ pub enum By {
     Lead(String),
 }
 
-impl By {
+impl DecidedBy {
     /// A person at a frontend.
     pub fn person(who: &crate::message::Principal) -> Self {
         Self::Person(format!("{} at {}", who.user, who.door))
@@ -288,7 +290,7 @@ impl By {
 
 /// The answer to a permission question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct PermissionAnswer {
     /// Yes or no.
     pub allow: bool,
     /// Allow, and remember it as the rule that the question names.
@@ -296,7 +298,7 @@ pub struct Answer {
     pub always: bool,
     /// How long it is remembered.
     #[serde(default)]
-    pub until: Until,
+    pub until: GrantScope,
     /// A comment for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
@@ -307,12 +309,12 @@ pub struct Answer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub put_off: bool,
     /// Whose answer it is.
-    pub by: By,
+    pub by: DecidedBy,
 }
 
 /// The decision about the changes in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum MergeDecision {
     /// They are merged into the project, as far as possible.
     Taken,
     /// They are dropped, and the worktree is removed.
@@ -321,7 +323,7 @@ pub enum Settled {
     Left,
 }
 
-impl Settled {
+impl MergeDecision {
     /// All variants with their names.
     const NAMES: [(Self, &str); 3] = [(Self::Taken, "take"), (Self::Dropped, "drop"), (Self::Left, "leave")];
 
@@ -336,23 +338,31 @@ impl Settled {
     }
 }
 
-impl Answer {
+impl PermissionAnswer {
     /// Allow or refuse this one call, without a comment.
-    pub fn new(allow: bool, by: By) -> Self {
-        Self { allow, always: false, until: Until::default(), comment: String::new(), drop: false, put_off: false, by }
+    pub fn new(allow: bool, by: DecidedBy) -> Self {
+        Self {
+            allow,
+            always: false,
+            until: GrantScope::default(),
+            comment: String::new(),
+            drop: false,
+            put_off: false,
+            by,
+        }
     }
 
     /// The answer about the changes in a worktree.
-    pub fn settling(settled: Settled, by: By) -> Self {
-        Self { drop: settled == Settled::Dropped, ..Self::new(settled == Settled::Taken, by) }
+    pub fn settling(settled: MergeDecision, by: DecidedBy) -> Self {
+        Self { drop: settled == MergeDecision::Dropped, ..Self::new(settled == MergeDecision::Taken, by) }
     }
 
     /// The decision about the changes in a worktree. Only a person drops them.
-    pub fn settled(&self) -> Settled {
+    pub fn settled(&self) -> MergeDecision {
         match (self.allow, self.drop, &self.by) {
-            (true, ..) => Settled::Taken,
-            (false, true, By::Person(_)) => Settled::Dropped,
-            _ => Settled::Left,
+            (true, ..) => MergeDecision::Taken,
+            (false, true, DecidedBy::Person(_)) => MergeDecision::Dropped,
+            _ => MergeDecision::Left,
         }
     }
 }

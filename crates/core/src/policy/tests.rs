@@ -2,17 +2,18 @@
 
 use proptest::prelude::*;
 
-use super::Deed::{
+use super::ActionKind::{
     Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, ReadOwn, Team, Write, WriteOwn,
 };
 use super::Verdict::{Allow, Ask, Deny};
-use super::rule::{Anchors, List, Origin, Scope};
+use super::rule::{Anchors, List, Origin, RuleScope};
 use super::*;
-use crate::team::Constraints;
+use crate::agent::Constraints;
 
 mod recourse;
 
-const DEEDS: [Deed; 11] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say, ReadOwn, WriteOwn];
+const DEEDS: [ActionKind; 11] =
+    [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say, ReadOwn, WriteOwn];
 
 const TOOL: &str = "a_tool";
 
@@ -20,7 +21,7 @@ fn list(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn act(deed: Deed, target: &str) -> Action {
+fn act(deed: ActionKind, target: &str) -> Action {
     Action { deed, ..Action::read(target) }
 }
 
@@ -67,10 +68,10 @@ fn named_hosts_need_no_question() {
 }
 
 #[test]
-fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
-    use super::rule::{Anchors, List, Origin, Scope};
+fn an_agents_own_directory_is_allowed_unless_a_rule_names_it() {
+    use super::rule::{Anchors, List, Origin, RuleScope};
     let rule = |list, text: &str| {
-        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
         Rule::new(list, text, origin, &Anchors { root: "/p", base: "/p", home: "/" })
     };
     // A rule, and what becomes of a look at `@files/a.md`, a change of it, and the same of `@data/a.md`.
@@ -130,7 +131,7 @@ fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
 
 /// A write inside, a write outside, a command: only the files of the task need no question.
 #[test]
-fn a_correction_is_free_within_what_its_task_owned() {
+fn a_correction_is_allowed_within_the_paths_of_its_task() {
     let none = Constraints::default();
     let (owns, nothing) = (list(&["src/**"]), Vec::new());
     let table = [
@@ -149,7 +150,7 @@ fn a_correction_is_free_within_what_its_task_owned() {
 }
 
 #[test]
-fn an_approved_plan_stands_behind_what_its_task_owns() {
+fn an_approved_plan_allows_the_paths_of_its_task() {
     // A write inside, a write outside, a command.
     let table = [
         (Mode::Default, [Allow, Ask, Allow]),
@@ -218,9 +219,9 @@ fn constraints_are_named_and_absolute() {
 }
 
 #[test]
-fn what_lies_in_a_copy_is_judged_as_what_it_is_a_copy_of() {
-    use super::rule::{Anchors, List, Origin, Scope};
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+fn a_file_in_a_worktree_is_judged_like_the_project_file() {
+    use super::rule::{Anchors, List, Origin, RuleScope};
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root: "/p", base: "/p", home: "/" };
     let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
     let permissions = Permissions { root: "/p".into(), rules, copy: "/h/c/".into(), ..Permissions::default() };
@@ -259,8 +260,9 @@ fn a_pattern_that_cannot_be_read_is_taken_strictly() {
 }
 
 fn shell(words: &[&[&str]]) -> Action {
-    let part = |words: &&[&str]| line::Part { argv: list(words), ..line::Part::default() };
-    Action { line: Some(line::Line::Plain(words.iter().map(part).collect())), ..act(Execute, "x") }
+    let part =
+        |words: &&[&str]| command_line::SimpleCommand { argv: list(words), ..command_line::SimpleCommand::default() };
+    Action { line: Some(command_line::CommandLine::Plain(words.iter().map(part).collect())), ..act(Execute, "x") }
 }
 
 #[test]
@@ -288,7 +290,7 @@ fn an_owner_runs_its_own_checks_and_nothing_like_them() {
     let none = Constraints::default();
     let rules = Rules { checks: &checks, ..free(&none, Mode::Default) };
     let judged = judge(&rules, TOOL, &shell(&[&["./smoke.sh", "--quick"]]));
-    assert_eq!(judge::Free::of(&judged.rule), Some(judge::Free::Check), "no question without a plan, too");
+    assert_eq!(judge::AutoAllow::of(&judged.rule), Some(judge::AutoAllow::Check), "no question without a plan, too");
     // A tool of ours may choose some of the tests.
     for (line, want) in
         [("./smoke.sh --quick", Allow), ("./smoke.sh --quick one", Allow), ("./smoke.sh --quicker", Ask)]
@@ -330,7 +332,7 @@ fn a_refusal_names_no_command_that_is_refused_itself() {
         allowed_commands: Some(list(&["cargo build", "cargo test", "cargo fmt"])),
         ..Constraints::default()
     };
-    let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = || Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root: "/p", base: "/p", home: "/h" };
     let deny = |text: &str| Rule::new(List::Deny, text, origin(), &anchors);
     let told = |denied: &[&str], mode: Mode| {
@@ -346,7 +348,7 @@ fn a_refusal_names_no_command_that_is_refused_itself() {
 }
 
 #[test]
-fn edits_in_a_worktree_ask_nobody() {
+fn edits_in_a_worktree_need_no_approval() {
     let none = Constraints::default();
     let copy = Permissions { root: "/p".into(), copy: "/copies/a/tree".into(), ..Permissions::default() };
     let table = [
@@ -409,7 +411,7 @@ fn an_empty_allow_list_allows_nothing() {
 }
 
 #[test]
-fn what_runs_by_itself_or_instructs_always_asks() {
+fn changes_of_protected_files_always_ask() {
     let guarded = vec!["/home/p/var/record.jsonl".to_owned()];
     let permissions = Permissions { root: "/home/p".into(), guarded, ..Permissions::default() };
     let none = Constraints::default();
@@ -417,7 +419,7 @@ fn what_runs_by_itself_or_instructs_always_asks() {
     let rules = |mode| Rules { permissions: &permissions, approved: true, grants: &grants, ..Rules::new(mode, &none) };
     let run = |words: &str| {
         let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        Action { deed: Execute, line: Some(Line::of(&argv)), ..Action::read(words) }
+        Action { deed: Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) }
     };
     let paths =
         [".github/workflows/ci.yml", "AGENTS.md", "docs/CLAUDE.md", ".envrc", ".vscode/tasks.json", "/home/u/.bashrc"];
@@ -477,7 +479,7 @@ fn old_deeds_are_still_read() {
         ("read_own", ReadOwn),
         ("write_own", WriteOwn),
     ] {
-        assert_eq!(serde_json::from_value::<Deed>(text.into()).unwrap(), deed);
+        assert_eq!(serde_json::from_value::<ActionKind>(text.into()).unwrap(), deed);
     }
 }
 
@@ -485,23 +487,23 @@ fn old_deeds_are_still_read() {
 fn old_grants_are_still_read() {
     let old: Grant = serde_json::from_str(r#"{"deed":"write"}"#).unwrap();
     assert_eq!(old, Grant::deed(Write));
-    let new = Grant::rule("Bash(cargo test:*)", Until::Task, "/p");
+    let new = Grant::rule("Bash(cargo test:*)", GrantScope::Task, "/p");
     assert_eq!(serde_json::from_str::<Grant>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
 }
 
 /// A command of plain words.
 fn line(text: &str) -> Action {
     let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-    Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
+    Action { line: Some(CommandLine::of(&argv)), ..act(Execute, text) }
 }
 
 #[test]
 fn a_remembered_rule_allows_again_and_nothing_else() {
     let none = Constraints::default();
     let first = judge(&free(&none, Mode::Default), "run_shell", &line("cargo test -p core"));
-    assert_eq!(first.memory, Memory::Rules(vec!["Bash(cargo test:*)".into()]));
+    assert_eq!(first.memory, RememberedRule::Rules(vec!["Bash(cargo test:*)".into()]));
     assert_eq!(first.hint, "`\"allow\": [\"Bash(cargo test:*)\"]`");
-    let grants = [Grant::rule(&first.memory.rules()[0], Until::Session, "")];
+    let grants = [Grant::rule(&first.memory.rules()[0], GrantScope::Session, "")];
     let rules = Rules { grants: &grants, ..free(&none, Mode::Default) };
     let verdict = |text: &str| judge(&rules, "run_shell", &line(text)).verdict;
     assert_eq!(
@@ -509,7 +511,7 @@ fn a_remembered_rule_allows_again_and_nothing_else() {
         (Allow, Ask, Ask)
     );
     let push = judge(&rules, "run_shell", &line("git push"));
-    assert_eq!((push.verdict, push.memory, push.is_danger), (Ask, Memory::Nothing, true));
+    assert_eq!((push.verdict, push.memory, push.is_danger), (Ask, RememberedRule::Nothing, true));
     assert_eq!(push.rule, "always asked: it publishes commits");
 }
 
@@ -522,28 +524,28 @@ fn a_yes_to_changes_is_none_to_deletions() {
         judge(&rules, "run_shell", &line(text))
     };
     let touch = under(&[], "touch one.txt");
-    assert_eq!(touch.memory, Memory::Rules(vec!["Edit".into()]));
-    let edits = [Grant::rule("Edit", Until::Session, "/r")];
+    assert_eq!(touch.memory, RememberedRule::Rules(vec!["Edit".into()]));
+    let edits = [Grant::rule("Edit", GrantScope::Session, "/r")];
     assert_eq!(under(&edits, "touch two.txt").verdict, Allow);
     let gone = under(&edits, "rm -rf src");
-    assert_eq!((gone.verdict, gone.memory), (Ask, Memory::Rules(vec!["Edit(./src)".into()])));
-    let there = [Grant::rule("Edit(./src)", Until::Session, "/r")];
+    assert_eq!((gone.verdict, gone.memory), (Ask, RememberedRule::Rules(vec!["Edit(./src)".into()])));
+    let there = [Grant::rule("Edit(./src)", GrantScope::Session, "/r")];
     let verdict = |text: &str| under(&there, text).verdict;
     assert_eq!((verdict("rm -rf src"), verdict("rm -rf lib"), verdict("touch src")), (Allow, Ask, Allow));
     // What is moved is gone from where it was.
     for text in ["mv src/keep.txt gone.txt", "mv -t gone src/keep.txt", "mv -f lib/a src/keep.txt gone"] {
         let moved = under(&edits, text);
-        let Memory::Rules(rules) = &moved.memory else { panic!("{moved:?}") };
+        let RememberedRule::Rules(rules) = &moved.memory else { panic!("{moved:?}") };
         assert_eq!((moved.verdict, rules.contains(&"Edit(./src/keep.txt)".into())), (Ask, true), "{text}: {rules:?}");
         assert!(!rules.contains(&"Edit".into()), "{text}: {rules:?}");
     }
     assert_eq!((verdict("mv src gone"), verdict("mv lib src")), (Ask, Ask));
-    let both = [Grant::rule("Edit(./src)", Until::Session, "/r"), Grant::rule("Edit", Until::Session, "/r")];
+    let both = [Grant::rule("Edit(./src)", GrantScope::Session, "/r"), Grant::rule("Edit", GrantScope::Session, "/r")];
     assert_eq!((under(&both, "mv src gone").verdict, under(&both, "mv lib src").verdict), (Allow, Ask));
 }
 
 #[test]
-fn whoever_works_for_a_stricter_one_is_as_strict() {
+fn a_called_agent_is_at_least_as_strict_as_its_caller() {
     let none = Constraints::default();
     let rules = Rules { within: &[Mode::Plan], ..free(&none, Mode::BypassPermissions) };
     assert_eq!(judge(&rules, TOOL, &act(Write, "a")).verdict, Deny);
@@ -560,7 +562,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         "[ -~]{0,12}",
     ];
     (lists, text).prop_map(|(list, text)| {
-        let origin = rule::Origin { scope: rule::Scope::User, file: "f".into(), line: 1 };
+        let origin = rule::Origin { scope: rule::RuleScope::User, file: "f".into(), line: 1 };
         Rule::new(list, &text, origin, &rule::Anchors { root: "/r", base: "/r/a", home: "/h" })
     })
 }
@@ -568,8 +570,8 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 fn any_action() -> impl Strategy<Value = Action> {
     let words = "(git|cargo|rm|ls|cat|sh|find|a)( (push|test|x|-rf|a/b|/etc|\\.\\.|-exec|\\.git)){0,3}";
     let line = prop_oneof![
-        words.prop_map(|text: String| Line::of(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
-        "[ -~]{0,20}".prop_map(|text| Line::Opaque { text, why: "w".into() }),
+        words.prop_map(|text: String| CommandLine::of(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
+        "[ -~]{0,20}".prop_map(|text| CommandLine::Opaque { text, why: "w".into() }),
     ];
     prop_oneof![
         (0..DEEDS.len(), "(@files/|)[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(deed, path)| act(DEEDS[deed], &path)),
@@ -618,7 +620,7 @@ proptest! {
         let judged = |permissions| judge(&Rules { permissions, approved, ..Rules::new(mode, &none) }, TOOL, &action);
         let (before, after) = (judged(&before), judged(&after));
         prop_assert!(after.verdict >= before.verdict);
-        let is_push = matches!(&action.line, Some(Line::Plain(parts)) if parts[0].argv.starts_with(&["git".into(), "push".into()]));
+        let is_push = matches!(&action.line, Some(CommandLine::Plain(parts)) if parts[0].argv.starts_with(&["git".into(), "push".into()]));
         prop_assert!(!is_push || before.verdict > Allow);
     }
 

@@ -6,15 +6,15 @@
 //! call, a variable) is none: a text that is redacted too eagerly is of no use to its reader.
 
 mod code;
-mod known;
 mod stream;
+mod user_keys;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use known::{hide, know};
 pub use stream::Redactor;
+pub use user_keys::{hide, know};
 
 /// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
@@ -138,7 +138,7 @@ const BLOCK: (&str, &str) = ("-----BEGIN ", "-----END ");
 
 /// The text without secrets.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let known = known::hidden(text);
+    let known = user_keys::hidden(text);
     if let Cow::Owned(hidden) = known {
         return Cow::Owned(redact_unknown(&hidden).into_owned());
     }
@@ -216,7 +216,7 @@ fn ends_in(text: &str, names: &[&str]) -> bool {
 
 /// Whether a member's value is a secret by its look, where the name alone does not say so.
 fn looks_secret(name: &str, text: &str) -> bool {
-    let called = Called { vague: true, name, link: ":" };
+    let called = SecretName { vague: true, name, link: ":" };
     let has_scheme = SCHEMES.iter().any(|scheme| {
         text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)) && text.len() > scheme.len()
     });
@@ -422,7 +422,7 @@ fn named(text: &str) -> Vec<(usize, usize)> {
             from += SCHEMES.iter().find(|scheme| starts(from, scheme)).map_or(0, |scheme| scheme.len());
             let secret = value(&mut values, from);
             let link = text.get(end..from).unwrap_or_default();
-            let called = Called { vague: VAGUE.contains(name), name: text.get(at..end).unwrap_or_default(), link };
+            let called = SecretName { vague: VAGUE.contains(name), name: text.get(at..end).unwrap_or_default(), link };
             if linked && called.hides(secret) {
                 found.push((from, from + secret.len()));
             }
@@ -443,14 +443,14 @@ fn value<'t>(runs: &mut Runs<'t>, from: usize) -> &'t str {
 }
 
 /// A name as it stands in a text.
-struct Called<'t> {
+struct SecretName<'t> {
     vague: bool,
     name: &'t str,
     /// The separator before the value.
     link: &'t str,
 }
 
-impl Called<'_> {
+impl SecretName<'_> {
     /// Whether a value under it is a secret.
     fn hides(&self, value: &str) -> bool {
         let value = value.get(..value.floor_char_boundary(JUDGED_MAX)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Secrets in a text that comes in pieces.
 
-use super::known::{begun, hidden as hidden_keys};
 use super::redact;
+use super::user_keys::{begun, hidden as hidden_keys};
 use crate::limits::HELD_TEXT_BYTES_MAX;
 
 /// Letters that are only taken for a secret where the text before them says that one follows.

@@ -27,7 +27,7 @@ fn files_that_are_private_keys_are_known_by_their_first_bytes() {
 }
 
 #[test]
-fn what_looks_like_a_secret_goes() {
+fn secrets_are_redacted() {
     for (text, want) in [
         ("my key is sk-ant-REDACTED, ok?", "my key is [redacted], ok?"),
         ("token ghp_0123456789abcdef0123 and AKIAIOSFODNN7EXAMPLE", "token [redacted] and [redacted]"),
@@ -108,7 +108,7 @@ fn members_are_judged_by_their_names() {
 }
 
 #[test]
-fn what_is_no_secret_stays() {
+fn ordinary_text_is_not_redacted() {
     for text in [
         "tokens: 12",
         "TOKENS: 12",

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::End;
+use crate::event::TurnOutcome;
 use crate::id::SessionId;
-use crate::message::{Envelope, Kind};
-use crate::plan::{TaskView, Waits};
-use crate::policy::{By, Deed};
-use crate::turn::{Effect, Halted, NEED_CLARIFY, Turn, is_stop};
+use crate::message::{Envelope, MessageKind};
+use crate::plan::{TaskView, WaitReason};
+use crate::policy::{ActionKind, DecidedBy};
+use crate::turn::{HaltedTurn, NEED_CLARIFY, Turn, TurnEffect, is_stop};
 
 /// The stages of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum AgentStage {
     /// A plan that is not approved yet names it.
     Created,
     /// It has messages and has not begun.
@@ -25,7 +25,7 @@ pub enum Standing {
     Stopped,
 }
 
-impl Standing {
+impl AgentStage {
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -40,7 +40,7 @@ impl Standing {
 /// Why an agent is idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum IdleReason {
     /// There is nothing left to do.
     Done,
     /// Something must come first.
@@ -51,7 +51,7 @@ pub enum Reason {
     Failed(String),
 }
 
-impl Reason {
+impl IdleReason {
     /// The person at the terminal, as the one who is waited for.
     pub const YOU: &str = "you";
     /// The lead, as the one who assigns work to members.
@@ -104,17 +104,17 @@ impl Reason {
     }
 
     /// Why an agent is idle after a turn with this end.
-    pub fn of(end: &End) -> Self {
+    pub fn of(end: &TurnOutcome) -> Self {
         match end {
-            End::Answered | End::Proposed | End::Truncated => Self::Done,
-            End::Budget => Self::Blocked(Self::BUDGET.to_owned()),
-            End::Interrupted => Self::Failed(Self::STOPPED.to_owned()),
-            End::Failed { detail, .. } | End::Broken { detail } => Self::Failed(detail.clone()),
-            End::Refused => Self::Failed(Self::REFUSED.to_owned()),
-            End::Empty => Self::Failed(Self::EMPTY.to_owned()),
-            End::Unstructured => Self::Failed(Self::UNSTRUCTURED.to_owned()),
-            End::Looping => Self::Failed(Self::LOOPING.to_owned()),
-            End::Rounds => Self::Failed(Self::ROUNDS.to_owned()),
+            TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Truncated => Self::Done,
+            TurnOutcome::Budget => Self::Blocked(Self::BUDGET.to_owned()),
+            TurnOutcome::Interrupted => Self::Failed(Self::STOPPED.to_owned()),
+            TurnOutcome::Failed { detail, .. } | TurnOutcome::Broken { detail } => Self::Failed(detail.clone()),
+            TurnOutcome::Refused => Self::Failed(Self::REFUSED.to_owned()),
+            TurnOutcome::Empty => Self::Failed(Self::EMPTY.to_owned()),
+            TurnOutcome::Unstructured => Self::Failed(Self::UNSTRUCTURED.to_owned()),
+            TurnOutcome::Looping => Self::Failed(Self::LOOPING.to_owned()),
+            TurnOutcome::Rounds => Self::Failed(Self::ROUNDS.to_owned()),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Reason {
 /// What an agent is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Doing {
+pub enum Activity {
     /// Calls a model.
     Calling {
         model: String,
@@ -161,16 +161,16 @@ pub enum Doing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus {
     /// Its current stage.
-    pub standing: Standing,
+    pub standing: AgentStage,
     /// Why it is idle.
-    pub reason: Option<Reason>,
+    pub reason: Option<IdleReason>,
     /// What it does.
-    pub doing: Option<Doing>,
+    pub doing: Option<Activity>,
 }
 
 /// Facts about an agent that its own events do not contain.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct StatusFacts<'a> {
     /// Its unread messages.
     pub mail: &'a [Envelope],
     /// Whether it leads the session.
@@ -182,78 +182,86 @@ pub struct Surroundings<'a> {
     /// Where its work comes from: the lead or the user.
     pub giver: &'a str,
     /// Whether the result of a tool comes as a message of another agent.
-    pub answers_by_mail: fn(&str, Deed) -> bool,
+    pub answers_by_mail: fn(&str, ActionKind) -> bool,
 }
 
 impl AgentStatus {
-    fn new(standing: Standing, reason: Option<Reason>, doing: Option<Doing>) -> Self {
+    fn new(standing: AgentStage, reason: Option<IdleReason>, doing: Option<Activity>) -> Self {
         Self { standing, reason, doing }
     }
 
     /// The state of an agent by its own events.
-    pub fn of_turn(turn: &Turn, about: &Surroundings<'_>) -> Self {
+    pub fn of_turn(turn: &Turn, about: &StatusFacts<'_>) -> Self {
         let waiting = turn.waiting(about.mail, about.is_lead);
         if !turn.is_busy() {
             return Self::at_rest(turn, about, waiting);
         }
         if !about.is_run && about.mail.iter().any(is_stop) {
             // The stop was written while no process ran the session; the turn will not continue.
-            let reason = if waiting > 0 { Reason::unread(waiting) } else { Reason::Failed(Reason::STOPPED.to_owned()) };
-            return Self::new(Standing::Stopped, Some(reason), None);
+            let reason = if waiting > 0 {
+                IdleReason::unread(waiting)
+            } else {
+                IdleReason::Failed(IdleReason::STOPPED.to_owned())
+            };
+            return Self::new(AgentStage::Stopped, Some(reason), None);
         }
         let pending = turn.pending();
         let all: Vec<String> = pending.iter().filter_map(|effect| waits_for(turn, effect, about)).collect();
-        let doing = pending.first().map(|effect| Doing::of(turn, effect));
+        let doing = pending.first().map(|effect| Activity::of(turn, effect));
         if !pending.is_empty() && all.len() == pending.len() {
-            return Self::new(Standing::Ready, Some(Reason::WaitingFor(all.join(", "))), doing);
+            return Self::new(AgentStage::Ready, Some(IdleReason::WaitingFor(all.join(", "))), doing);
         }
-        Self::new(Standing::Busy, None, doing)
+        Self::new(AgentStage::Busy, None, doing)
     }
 
     /// The state of an agent between two turns.
-    fn at_rest(turn: &Turn, about: &Surroundings<'_>, waiting: usize) -> Self {
+    fn at_rest(turn: &Turn, about: &StatusFacts<'_>, waiting: usize) -> Self {
         if turn.would_begin(about.mail, about.is_lead) {
             // Such a message is read at once, unless worktrees must be made first.
-            let is_made = about.is_lead && about.mail.iter().any(|letter| letter.kind == Kind::TeamRequest);
-            let reason = is_made.then(|| Reason::WaitingFor(Reason::COPIES.to_owned()));
-            return Self::new(Standing::Starting, reason, None);
+            let is_made = about.is_lead && about.mail.iter().any(|letter| letter.kind == MessageKind::TeamRequest);
+            let reason = is_made.then(|| IdleReason::WaitingFor(IdleReason::COPIES.to_owned()));
+            return Self::new(AgentStage::Starting, reason, None);
         }
         if waiting > 0 {
-            return Self::new(Standing::Stopped, Some(Reason::unread(waiting)), None);
+            return Self::new(AgentStage::Stopped, Some(IdleReason::unread(waiting)), None);
         }
         if about.takes_no_task {
             let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
-            return Self::new(Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))), None);
+            return Self::new(
+                AgentStage::Stopped,
+                Some(IdleReason::Blocked(format!("{}{name}", IdleReason::CLAIMS))),
+                None,
+            );
         }
         // A teammate that a person stopped continues when it is told to, and is idle until it is written to.
         let is_stopped = turn.mate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person);
-        Self::new(if is_stopped { Standing::Stopped } else { Standing::Ready }, Reason::of_last(turn), None)
+        Self::new(if is_stopped { AgentStage::Stopped } else { AgentStage::Ready }, IdleReason::of_last(turn), None)
     }
 
     /// The state of the owner of a task, where the task tells more than its own events.
     pub fn of_task(view: &TaskView<'_>) -> Option<Self> {
-        let ready = |reason: Reason| Some(Self::new(Standing::Ready, Some(reason), None));
+        let ready = |reason: IdleReason| Some(Self::new(AgentStage::Ready, Some(reason), None));
         match &view.waits {
-            Waits::Checks => Some(Self::new(Standing::Busy, None, Some(Doing::Checked))),
-            Waits::Retry { at_ms } => {
-                let reason = Reason::Failed(view.error.to_owned());
-                Some(Self::new(Standing::Ready, Some(reason), Some(Doing::Retrying { at_ms: *at_ms })))
+            WaitReason::Checks => Some(Self::new(AgentStage::Busy, None, Some(Activity::Checked))),
+            WaitReason::Retry { at_ms } => {
+                let reason = IdleReason::Failed(view.error.to_owned());
+                Some(Self::new(AgentStage::Ready, Some(reason), Some(Activity::Retrying { at_ms: *at_ms })))
             }
-            Waits::Ruling => ready(Reason::Blocked(format!("{}{}", Reason::DECISION, view.error))),
-            Waits::Stopped => {
-                Some(Self::new(Standing::Stopped, Some(Reason::Failed(Reason::STOPPED.to_owned())), None))
+            WaitReason::Ruling => ready(IdleReason::Blocked(format!("{}{}", IdleReason::DECISION, view.error))),
+            WaitReason::Stopped => {
+                Some(Self::new(AgentStage::Stopped, Some(IdleReason::Failed(IdleReason::STOPPED.to_owned())), None))
             }
-            Waits::Budget => ready(Reason::Blocked(Reason::BUDGET.to_owned())),
-            Waits::Answer(_) => ready(Reason::WaitingFor(Reason::LEAD.to_owned())),
-            Waits::Place => ready(Reason::WaitingFor(Reason::PLACE.to_owned())),
-            Waits::Server => ready(Reason::WaitingFor(Reason::SERVER.to_owned())),
-            Waits::No | Waits::For(_) | Waits::Approval => None,
+            WaitReason::Budget => ready(IdleReason::Blocked(IdleReason::BUDGET.to_owned())),
+            WaitReason::Answer(_) => ready(IdleReason::WaitingFor(IdleReason::LEAD.to_owned())),
+            WaitReason::Place => ready(IdleReason::WaitingFor(IdleReason::PLACE.to_owned())),
+            WaitReason::Server => ready(IdleReason::WaitingFor(IdleReason::SERVER.to_owned())),
+            WaitReason::No | WaitReason::For(_) | WaitReason::Approval => None,
         }
     }
 
     /// The state of an agent that was shut down, or that has done all that it was started for.
-    pub fn over(reason: Option<Reason>) -> Self {
-        Self::new(Standing::Stopped, reason, None)
+    pub fn over(reason: Option<IdleReason>) -> Self {
+        Self::new(AgentStage::Stopped, reason, None)
     }
 
     /// The same state in a session that no process runs: its agents are idle until it is opened.
@@ -261,24 +269,28 @@ impl AgentStatus {
     pub fn without_process(self, session: SessionId) -> Self {
         let words = format!("no process runs this session: max-team -r {session}");
         let words = match self.reason {
-            Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) || why.starts_with(Reason::CLAIMS) => {
+            Some(IdleReason::Blocked(why))
+                if why.starts_with(IdleReason::LETTERS) || why.starts_with(IdleReason::CLAIMS) =>
+            {
                 format!("{why}; {words}")
             }
-            Some(Reason::Failed(why)) if why == Reason::STOPPED => format!("{why}; {words}"),
-            Some(Reason::WaitingFor(what)) if what == Reason::COPIES => format!("{}; {words}", Reason::TEAM),
+            Some(IdleReason::Failed(why)) if why == IdleReason::STOPPED => format!("{why}; {words}"),
+            Some(IdleReason::WaitingFor(what)) if what == IdleReason::COPIES => {
+                format!("{}; {words}", IdleReason::TEAM)
+            }
             _ => words,
         };
-        Self::over(Some(Reason::Blocked(words)))
+        Self::over(Some(IdleReason::Blocked(words)))
     }
 }
 
 /// What an effect waits for, if anything.
-fn waits_for(turn: &Turn, effect: &Effect, about: &Surroundings<'_>) -> Option<String> {
+fn waits_for(turn: &Turn, effect: &TurnEffect, about: &StatusFacts<'_>) -> Option<String> {
     match effect {
         // A plan is shown to the agent or person that gave the work.
-        Effect::Ask { action, .. } if action.deed == Deed::Propose => Some(about.giver.to_owned()),
-        Effect::Ask { .. } => Some(Reason::YOU.to_owned()),
-        Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
+        TurnEffect::Ask { action, .. } if action.deed == ActionKind::Propose => Some(about.giver.to_owned()),
+        TurnEffect::Ask { .. } => Some(IdleReason::YOU.to_owned()),
+        TurnEffect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
             NEED_CLARIFY => Some(about.giver.to_owned()),
             tool if (about.answers_by_mail)(tool, action.deed) => Some(action.target.clone()),
             _ => None,
@@ -288,23 +300,25 @@ fn waits_for(turn: &Turn, effect: &Effect, about: &Surroundings<'_>) -> Option<S
 }
 
 /// Whether an agent was stopped by a person, and not by an agent or the clock.
-fn is_by_person(halted: &Halted) -> bool {
-    matches!(halted.who, Some(By::Person(_)))
+fn is_by_person(halted: &HaltedTurn) -> bool {
+    matches!(halted.who, Some(DecidedBy::Person(_)))
 }
 
-impl Doing {
-    fn of(turn: &Turn, effect: &Effect) -> Self {
+impl Activity {
+    fn of(turn: &Turn, effect: &TurnEffect) -> Self {
         match effect {
-            Effect::CallModel(intent) => Self::Calling { model: intent.model.name.clone(), attempt: intent.attempt },
-            Effect::Prepare(_) => Self::Preparing,
-            Effect::RunTool { key, action, .. } => {
+            TurnEffect::CallModel(intent) => {
+                Self::Calling { model: intent.model.name.clone(), attempt: intent.attempt }
+            }
+            TurnEffect::Prepare(_) => Self::Preparing,
+            TurnEffect::RunTool { key, action, .. } => {
                 let tool = turn.call(key).map_or_else(String::new, |call| call.tool.clone());
                 Self::Running { tool, target: action.target.clone() }
             }
-            Effect::Ask { tool, action, .. } => Self::Asking { tool: tool.clone(), target: action.target.clone() },
-            Effect::Sleep { until_ms } => Self::Retrying { at_ms: *until_ms },
-            Effect::Afford => Self::Affording,
-            Effect::CancelAll => Self::Stopping,
+            TurnEffect::Ask { tool, action, .. } => Self::Asking { tool: tool.clone(), target: action.target.clone() },
+            TurnEffect::Sleep { until_ms } => Self::Retrying { at_ms: *until_ms },
+            TurnEffect::Afford => Self::Affording,
+            TurnEffect::CancelAll => Self::Stopping,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::event::{Event, Interrupted};
 use crate::id::{AgentId, EnvelopeId, QuestionId};
-use crate::message::Kind;
-use crate::stop::Hold;
+use crate::interrupt::Hold;
+use crate::message::MessageKind;
 
 /// Which agents work, ask, or were stopped and have begun nothing since, and which teammates are still to begin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ impl SessionStatus {
                 self.agents.retain(|known| known.agent != agent);
                 self.has_begun(&ended.name);
             }
-            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.joining.clear(),
+            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => self.joining.clear(),
             _ => {}
         }
     }
@@ -155,9 +155,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::event::{End, TurnEnded, TurnStarted};
+    use crate::event::{TurnEnded, TurnOutcome, TurnStarted};
     use crate::id::{SessionId, TurnId};
-    use crate::mates::{AgentEnded, LetterRefused};
+    use crate::teammate::{AgentEnded, LetterRefused};
 
     fn agent(number: u128) -> AgentId {
         AgentId::new(Uuid::from_u128(number))
@@ -175,7 +175,7 @@ mod tests {
 
     fn ended() -> Event {
         let turn = TurnId::new(Uuid::from_u128(1));
-        let value = json!({ "turn": turn, "end": End::Answered, "text": "", "charges": [] });
+        let value = json!({ "turn": turn, "end": TurnOutcome::Answered, "text": "", "charges": [] });
         Event::TurnEnded(serde_json::from_value::<TurnEnded>(value).unwrap())
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     /// Events of `bob`, and then: whether he works, the unread messages of his hold, and whether a teammate `bob` is still to begin.
     #[test]
-    fn events_say_who_works_who_was_stopped_and_who_begins() {
+    fn events_give_working_stopped_and_starting_agents() {
         let table: [(&[Event], bool, Option<usize>, bool); 9] = [
             (&[], false, None, true),
             (&[started()], true, None, false),

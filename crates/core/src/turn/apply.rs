@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use super::mates::is_to_colleague;
+use super::teammate::is_to_colleague;
 use super::tools::{joined, misfits};
-use super::{Call, Calling, Current, Identity, Phase, Status, StopRecord, Stopped, Turn, call_key};
+use super::{
+    Identity, PendingModelCall, Phase, RunningTurn, StopRecord, ToolCall, ToolCallStatus, Turn, TurnStop, call_key,
+};
 use crate::chat::{Message, Part, write};
 use crate::event::{
-    AgentStarted, Configured, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
-    ToolIntent,
+    AgentStarted, Configured, Event, Interrupted, LlmEnded, LlmIntent, LlmOutcome, QuestionAsked, ToolDone, ToolIntent,
+    ToolOutcome,
 };
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
-use crate::mates::report::{self, Trigger};
-use crate::policy::{Class, Grant, Memory, Until};
+use crate::policy::{Grant, GrantScope, RememberedRule, Repeatability};
+use crate::teammate::report::{self, TurnTrigger};
 
 impl Turn {
     /// Folds one event of the agent's stream in.
@@ -25,11 +27,11 @@ impl Turn {
             Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
                 self.stop = StopRecord::default();
-                let current = Current::new(started.turn, started.assignment.clone());
-                self.current = Some(Current { quiet: started.quiet, envelope: Some(started.envelope), ..current });
+                let current = RunningTurn::new(started.turn, started.assignment.clone());
+                self.current = Some(RunningTurn { quiet: started.quiet, envelope: Some(started.envelope), ..current });
                 self.team.echoes = if started.quiet { self.team.echoes.saturating_add(1) } else { 0 };
                 self.team.hops = started.hops;
-                self.team.owes |= self.trigger() == Some(Trigger::Lead);
+                self.team.owes |= self.trigger() == Some(TurnTrigger::Lead);
                 self.phase = Phase::Ready;
                 self.conversation.push(Message::user(started.told()), true);
             }
@@ -62,7 +64,7 @@ impl Turn {
             Event::Interrupted(interrupted) => self.stop(interrupted),
             Event::TurnEnded(ended) => {
                 // Permissions for a task end with the turn that works on it.
-                self.grants.retain(|grant| grant.until != Until::Task);
+                self.grants.retain(|grant| grant.until != GrantScope::Task);
                 // A review of a worktree says nothing about how the agent's work ended.
                 if self.reviewing().is_none() {
                     let waits = report::waits(&ended.text);
@@ -98,7 +100,7 @@ impl Turn {
             self.stop.known.iter_mut().for_each(|known| known.add(held));
         }
         if let Some(current) = &mut self.current {
-            current.stopped = Some(Stopped { by: interrupted.by.clone(), who: interrupted.who.clone() });
+            current.stopped = Some(TurnStop { by: interrupted.by.clone(), who: interrupted.who.clone() });
         }
     }
 
@@ -113,7 +115,7 @@ impl Turn {
     fn apply_compaction(&mut self, event: &Event) {
         match event {
             Event::CompactionAsked(asked) => {
-                self.current = Some(Current { compacting: true, ..Current::new(asked.turn, None) });
+                self.current = Some(RunningTurn { compacting: true, ..RunningTurn::new(asked.turn, None) });
                 self.phase = Phase::Ready;
             }
             Event::Compacted(compacted) => {
@@ -150,7 +152,7 @@ impl Turn {
             self.conversation.window = intent.request.window;
         }
         self.ledger.reserve(intent.reserved_nano);
-        self.phase = Phase::Calling(Calling { intent: intent.clone(), failed, parked });
+        self.phase = Phase::Calling(PendingModelCall { intent: intent.clone(), failed, parked });
     }
 
     fn end_call(&mut self, ended: &LlmEnded) {
@@ -160,7 +162,7 @@ impl Turn {
             current.charge(&calling.intent, ended);
         }
         match &ended.outcome {
-            Outcome::Done(answer) => {
+            LlmOutcome::Done(answer) => {
                 if calling.intent.summary.is_some() {
                     return;
                 }
@@ -176,7 +178,7 @@ impl Turn {
                     self.phase = Phase::Working(calls);
                 }
             }
-            Outcome::Failed { retry_at_ms, parked, .. } => {
+            LlmOutcome::Failed { retry_at_ms, parked, .. } => {
                 calling.failed += 1;
                 calling.parked = *parked;
                 self.phase = match retry_at_ms {
@@ -184,7 +186,7 @@ impl Turn {
                     None => Phase::Calling(calling),
                 };
             }
-            Outcome::Cancelled { partial, .. } => {
+            LlmOutcome::Cancelled { partial, .. } => {
                 if calling.intent.summary.is_some() {
                     return;
                 }
@@ -195,24 +197,24 @@ impl Turn {
                     current.text = partial.clone();
                 }
             }
-            Outcome::Lost => self.phase = Phase::Calling(calling),
+            LlmOutcome::Lost => self.phase = Phase::Calling(calling),
         }
     }
 
     fn begin_tool(&mut self, intent: &ToolIntent) {
         let ToolIntent { key, action, class, attended, words, .. } = intent;
         if let Some(current) = &mut self.current {
-            current.work.acted |= *class != Class::Pure || !action.deed.only_looks();
+            current.work.acted |= *class != Repeatability::Pure || !action.deed.only_looks();
         }
         let (action, words) = (action.clone(), words.clone());
-        self.set_status(key, Status::Intended { action, class: *class, attended: *attended, words });
+        self.set_status(key, ToolCallStatus::Intended { action, class: *class, attended: *attended, words });
     }
 
     /// Asks about a call. The comment of an earlier approval stays with it.
     fn ask(&mut self, asked: &QuestionAsked) {
         let QuestionAsked { question, key, action, class, memory, .. } = asked;
         let (action, memory, words) = (action.clone(), memory.clone(), self.words(key));
-        self.set_status(key, Status::Asked { question: *question, action, class: *class, memory, words });
+        self.set_status(key, ToolCallStatus::Asked { question: *question, action, class: *class, memory, words });
     }
 
     /// The comments that came with approvals of a call of the last answer.
@@ -225,9 +227,12 @@ impl Turn {
         self.note_outcome(done);
         let (content, is_error) = (done.content.clone(), done.is_error);
         let words = joined(&self.words(&done.key), &done.words);
-        self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran, words });
+        self.set_status(
+            &done.key,
+            ToolCallStatus::Done { content, is_error, ran: done.ending == ToolOutcome::Ran, words },
+        );
         let Phase::Working(calls) = &self.phase else { return };
-        if !calls.iter().all(Call::is_done) {
+        if !calls.iter().all(ToolCall::is_done) {
             return;
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
@@ -241,8 +246,8 @@ impl Turn {
         if let Some(current) = &mut self.current {
             current.compare(&calls);
         }
-        let said: Vec<Part> = calls.iter().filter_map(Call::said_along).collect();
-        let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).chain(said).collect();
+        let said: Vec<Part> = calls.iter().filter_map(ToolCall::said_along).collect();
+        let mut parts: Vec<Part> = calls.into_iter().map(ToolCall::into_result).chain(said).collect();
         if let Some(current) = &self.current
             && current.repeats.count >= REPEATS_WARNED
         {
@@ -261,12 +266,12 @@ impl Turn {
             return;
         };
         let target = match &call.status {
-            Status::Intended { action, .. } => &action.target,
+            ToolCallStatus::Intended { action, .. } => &action.target,
             _ => &call.tool,
         };
-        let has_worked = done.ending == Ending::Ran && !done.is_error;
+        let has_worked = done.ending == ToolOutcome::Ran && !done.is_error;
         current.work.wrote |= has_worked && is_to_colleague(call);
-        if let Status::Intended { action, .. } = &call.status
+        if let ToolCallStatus::Intended { action, .. } = &call.status
             && has_worked
         {
             current.work.did.add(action);
@@ -275,13 +280,13 @@ impl Turn {
             current.work.did.add_failed();
         }
         match done.ending {
-            Ending::Unknown if !current.work.unknown.contains(target) => current.work.unknown.push(target.clone()),
-            Ending::Ran if !done.is_error => current.work.unknown.retain(|known| known != target),
+            ToolOutcome::Unknown if !current.work.unknown.contains(target) => current.work.unknown.push(target.clone()),
+            ToolOutcome::Ran if !done.is_error => current.work.unknown.retain(|known| known != target),
             _ => {}
         }
     }
 
-    fn set_status(&mut self, key: &str, status: Status) {
+    fn set_status(&mut self, key: &str, status: ToolCallStatus) {
         if let Phase::Working(calls) = &mut self.phase
             && let Some(call) = calls.iter_mut().find(|call| call.key == key)
         {
@@ -290,30 +295,30 @@ impl Turn {
     }
 
     /// The permissions that "always allow" as an answer to a question adds.
-    pub(super) fn granted(&self, asked: QuestionId, until: Until) -> Vec<Grant> {
+    pub(super) fn granted(&self, asked: QuestionId, until: GrantScope) -> Vec<Grant> {
         let Phase::Working(calls) = &self.phase else { return Vec::new() };
         let found = calls.iter().find_map(|call| match &call.status {
-            Status::Asked { question, action, memory, .. } if *question == asked => Some((action.deed, memory)),
+            ToolCallStatus::Asked { question, action, memory, .. } if *question == asked => Some((action.deed, memory)),
             _ => None,
         });
         let root = self.settings.as_ref().map_or("", |settings| &settings.permissions.root);
         match found {
-            _ if until == Until::Once => Vec::new(),
-            Some((deed, Memory::Deed)) => vec![Grant::deed(deed)],
+            _ if until == GrantScope::Once => Vec::new(),
+            Some((deed, RememberedRule::Deed)) => vec![Grant::deed(deed)],
             Some((_, memory)) => memory.rules().iter().map(|rule| Grant::rule(rule, until, root)).collect(),
             None => Vec::new(),
         }
     }
 }
 
-impl Call {
+impl ToolCall {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.status, Status::Done { .. })
+        matches!(self.status, ToolCallStatus::Done { .. })
     }
 
     fn into_result(self) -> Part {
         let (mut content, is_error) = match self.status {
-            Status::Done { content, is_error, .. } => (content, is_error),
+            ToolCallStatus::Done { content, is_error, .. } => (content, is_error),
             _ => (Vec::new(), true),
         };
         if content.is_empty() {
@@ -323,20 +328,20 @@ impl Call {
     }
 }
 
-pub(super) fn calls_of(call: u32, message: &Message) -> Vec<Call> {
+pub(super) fn calls_of(call: u32, message: &Message) -> Vec<ToolCall> {
     let uses = message.tool_uses().enumerate();
-    uses.map(|(index, (id, name, input))| Call {
+    uses.map(|(index, (id, name, input))| ToolCall {
         key: call_key(call, index),
         id: id.to_owned(),
         tool: name.to_owned(),
         input: Arc::clone(input),
-        status: Status::Open,
+        status: ToolCallStatus::Open,
     })
     .collect()
 }
 
 /// Hash of the calls of an answer, without the provider's ids; `None` without calls.
-pub(super) fn fingerprint(calls: &[Call]) -> Option<Hash> {
+pub(super) fn fingerprint(calls: &[ToolCall]) -> Option<Hash> {
     if calls.is_empty() {
         return None;
     }

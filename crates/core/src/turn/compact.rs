@@ -3,16 +3,18 @@
 //! A call for a summary is a model call like any other (reserved, retried, lost and charged in the same way), but its
 //! answer is not a message: it becomes the head of the window. Without a summary the turn continues with a cut window.
 
-use super::decide::{Ahead, ended};
-use super::{Calling, Current, Now, Turn};
+use super::decide::{PendingInput, ended};
+use super::{PendingModelCall, RunningTurn, Turn, TurnEnv};
+use crate::agent::Model;
 use crate::chat::Answer;
-use crate::context::summary::{self, Compacted, CompactionAsked, CompactionFailed, Summary, Uncompacted, Why};
-use crate::context::{self, Weight};
-use crate::event::{End, Event, LlmIntent, RequestRef};
+use crate::context::summary::{
+    self, Compacted, CompactionAsked, CompactionFailed, CompactionReason, Summary, Uncompacted,
+};
+use crate::context::{self, RequestSize};
+use crate::event::{Event, LlmIntent, RequestRef, TurnOutcome};
 use crate::id::TurnId;
-use crate::ledger::Grant;
+use crate::ledger::CallGrant;
 use crate::limits::{SUMMARY_TOKENS_MAX, WINDOW_HIGH_PERCENT};
-use crate::team::Model;
 
 const EMPTY: &str = "the summary was empty";
 const SPENT: &str = "the budget is used up";
@@ -21,7 +23,13 @@ const ASK: &str = "\n\n(That was the conversation. Write the summary now.)";
 
 impl Turn {
     /// The call for a summary that has to come before the next call, if the window is too full.
-    pub(super) fn make_room(&self, current: &Current, weights: &[Weight], room: usize, now: &Now) -> Option<LlmIntent> {
+    pub(super) fn make_room(
+        &self,
+        current: &RunningTurn,
+        weights: &[RequestSize],
+        room: usize,
+        now: &TurnEnv,
+    ) -> Option<LlmIntent> {
         let at = self.settings.as_ref()?.compaction.at_percent;
         if at == 0 || current.unsummarised {
             return None;
@@ -37,16 +45,16 @@ impl Turn {
             return None;
         }
         let before = summary::boundary(&self.conversation.history, weights, self.conversation.window, room)?;
-        self.sum_up(Summary { before, why: Why::Full, keep: String::new() }, 0, now)
+        self.sum_up(Summary { before, why: CompactionReason::Full, keep: String::new() }, 0, now)
     }
 
     /// Like `make_room`, after the provider has reported that the request is too long.
     pub(super) fn make_room_for(
         &self,
-        current: &Current,
-        calling: &Calling,
+        current: &RunningTurn,
+        calling: &PendingModelCall,
         freed_nano: u64,
-        now: &Now,
+        now: &TurnEnv,
     ) -> Option<LlmIntent> {
         let settings = self.settings.as_ref()?;
         let plain = calling.intent.summary.is_none() && !calling.intent.hand_back;
@@ -57,19 +65,19 @@ impl Turn {
         let room = context::weigh(&self.conversation.weights, self.conversation.window) / 2;
         let before =
             summary::boundary(&self.conversation.history, &self.conversation.weights, self.conversation.window, room)?;
-        self.sum_up(Summary { before, why: Why::TooLong, keep: String::new() }, freed_nano, now)
+        self.sum_up(Summary { before, why: CompactionReason::TooLong, keep: String::new() }, freed_nano, now)
     }
 
     /// Compacts the whole conversation at the user's request.
-    pub(super) fn asked_to_compact(&self, turn: TurnId, keep: String, now: &Now) -> Vec<Event> {
+    pub(super) fn asked_to_compact(&self, turn: TurnId, keep: String, now: &TurnEnv) -> Vec<Event> {
         let before = self.conversation.history.len();
         if self.settings.is_none() || before <= self.conversation.window.from {
             return Vec::new();
         }
         let asked = Event::CompactionAsked(CompactionAsked { turn, keep: keep.clone() });
-        let then = match self.sum_up(Summary { before, why: Why::Asked, keep }, 0, now) {
+        let then = match self.sum_up(Summary { before, why: CompactionReason::Asked, keep }, 0, now) {
             Some(intent) => Event::LlmIntent(intent),
-            None => Event::TurnEnded(ended(&Current::new(turn, None), End::Budget, None)),
+            None => Event::TurnEnded(ended(&RunningTurn::new(turn, None), TurnOutcome::Budget, None)),
         };
         vec![asked, then]
     }
@@ -81,16 +89,16 @@ impl Turn {
     }
 
     /// The call for a summary; `None` if the budget does not cover it.
-    pub(super) fn sum_up(&self, about: Summary, freed_nano: u64, now: &Now) -> Option<LlmIntent> {
+    pub(super) fn sum_up(&self, about: Summary, freed_nano: u64, now: &TurnEnv) -> Option<LlmIntent> {
         let model = self.summariser()?;
         let bytes = self.asked_for(&about, &model).len() + now.compact.bytes;
         let input_tokens = self.conversation.tokens(bytes);
         let (max_tokens, reserved_nano) = match self.grant(&model, input_tokens, freed_nano, now.left) {
-            Grant::Call { max_tokens, nano } => (max_tokens, nano),
+            CallGrant::Call { max_tokens, nano } => (max_tokens, nano),
             // The rest of the budget is kept for the call that hands back a result.
-            Grant::HandBack { .. } | Grant::Exhausted => return None,
+            CallGrant::HandBack { .. } | CallGrant::Exhausted => return None,
         };
-        let super::Frame { instructions, tools, settings, .. } = now.compact;
+        let super::PromptRef { instructions, tools, settings, .. } = now.compact;
         Some(LlmIntent {
             call: self.calls_made + 1,
             attempt: 1,
@@ -108,11 +116,11 @@ impl Turn {
     /// Repeats a call for a summary.
     pub(super) fn sum_up_again(
         &self,
-        current: &Current,
-        calling: &Calling,
+        current: &RunningTurn,
+        calling: &PendingModelCall,
         about: &Summary,
         freed_nano: u64,
-        now: &Now,
+        now: &TurnEnv,
     ) -> Vec<Event> {
         let Some(intent) = self.sum_up(about.clone(), freed_nano, now) else {
             return self.not_summed_up(current, about, SPENT.to_owned(), now);
@@ -146,7 +154,13 @@ impl Turn {
     }
 
     /// Events that follow from a summary.
-    pub(super) fn summed_up(&self, current: &Current, about: &Summary, answer: &Answer, now: &Now) -> Vec<Event> {
+    pub(super) fn summed_up(
+        &self,
+        current: &RunningTurn,
+        about: &Summary,
+        answer: &Answer,
+        now: &TurnEnv,
+    ) -> Vec<Event> {
         let text = answer.message.text();
         if text.trim().is_empty() {
             return self.not_summed_up(current, about, EMPTY.to_owned(), now);
@@ -160,7 +174,7 @@ impl Turn {
         events
     }
 
-    fn compacted(&self, about: &Summary, summary: String, now: &Now) -> Compacted {
+    fn compacted(&self, about: &Summary, summary: String, now: &TurnEnv) -> Compacted {
         let shown = self.conversation.history.len().saturating_sub(self.conversation.window.from)
             + usize::from(!self.conversation.compactions.is_empty());
         Compacted {
@@ -175,27 +189,33 @@ impl Turn {
     }
 
     /// There is no summary: the turn continues with a cut window.
-    pub(super) fn not_summed_up(&self, current: &Current, about: &Summary, detail: String, now: &Now) -> Vec<Event> {
+    pub(super) fn not_summed_up(
+        &self,
+        current: &RunningTurn,
+        about: &Summary,
+        detail: String,
+        now: &TurnEnv,
+    ) -> Vec<Event> {
         let mut after = self.clone();
         let failed = Event::CompactionFailed(CompactionFailed { detail });
         after.apply(&failed);
-        if about.why == Why::TooLong {
+        if about.why == CompactionReason::TooLong {
             let half = context::weigh(&after.conversation.weights, after.conversation.window) / 2;
             after.conversation.window = context::shrink(&after.conversation.weights, after.conversation.window, half);
         }
-        let current = Current { unsummarised: true, ..current.clone() };
+        let current = RunningTurn { unsummarised: true, ..current.clone() };
         let mut events = vec![failed];
         events.extend(after.go_on(&current, now));
         events
     }
 
     /// Continues the turn, or ends it if it was only about the compaction.
-    pub(super) fn go_on(&self, current: &Current, now: &Now) -> Vec<Event> {
+    pub(super) fn go_on(&self, current: &RunningTurn, now: &TurnEnv) -> Vec<Event> {
         let over = |end| vec![Event::TurnEnded(ended(current, end, None))];
         match (&current.stopped, current.compacting) {
-            (Some(_), _) => over(End::Interrupted),
-            (None, true) => over(End::Answered),
-            (None, false) => self.next_call(current, Ahead::default(), now),
+            (Some(_), _) => over(TurnOutcome::Interrupted),
+            (None, true) => over(TurnOutcome::Answered),
+            (None, false) => self.next_call(current, PendingInput::default(), now),
         }
     }
 }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::Message;
 use crate::context::summary::Compacted;
-use crate::context::{self, BYTES_PER_KILOTOKEN, Weight, Window};
+use crate::context::{self, BYTES_PER_KILOTOKEN, RequestSize, Window};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Conversation {
     pub(super) history: Vec<Message>,
-    pub(super) weights: Vec<Weight>,
+    pub(super) weights: Vec<RequestSize>,
     pub(super) window: Window,
     /// Compactions of messages that have left the window; the last one counts.
     pub(super) compactions: Vec<Compacted>,
@@ -34,7 +34,7 @@ impl Default for Conversation {
 
 impl Conversation {
     pub(super) fn push(&mut self, message: Message, starts_turn: bool) {
-        self.weights.push(Weight::of(&message, starts_turn));
+        self.weights.push(RequestSize::of(&message, starts_turn));
         self.history.push(message);
     }
 
@@ -57,7 +57,7 @@ impl Conversation {
     }
 
     pub(super) fn head_bytes(&self) -> usize {
-        self.head().map_or(0, |head| Weight::of(&head, false).full)
+        self.head().map_or(0, |head| RequestSize::of(&head, false).full)
     }
 
     /// Estimated tokens of this many bytes.

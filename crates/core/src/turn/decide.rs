@@ -4,16 +4,19 @@
 
 use std::sync::Arc;
 
-use super::review::{is_settling, left_alone, moot};
 use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
-use super::{Call, Calling, Current, Input, Now, Phase, Status, Stopped, Turn};
-use crate::chat::{Part, Streamed};
-use crate::context::Weight;
-use crate::event::{Configured, End, Ending, Event, Interrupted, Outcome, Stopper, ToolDone, TurnEnded, TurnStarted};
+use super::worktree_review::{is_settling, left_alone, moot};
+use super::{PendingModelCall, Phase, RunningTurn, ToolCall, ToolCallStatus, Turn, TurnEnv, TurnInput, TurnStop};
+use crate::agent::{Definition, Settings};
+use crate::chat::{Part, PartialAnswer};
+use crate::context::RequestSize;
+use crate::event::{
+    Configured, Event, Interrupted, InterruptedBy, LlmOutcome, ToolDone, ToolOutcome, TurnEnded, TurnOutcome,
+    TurnStarted,
+};
 use crate::limits::SNAPSHOT_ENTRIES_MIN;
 use crate::machine::Machine;
 use crate::recovery::{self, Reopen};
-use crate::team::{Definition, Settings};
 
 const TOLD_UNKNOWN: &str = "Outcome unknown: the program stopped while this ran. It may or may not have happened; \
                             check before doing it again.";
@@ -22,10 +25,10 @@ impl Machine for Turn {
     const SNAPSHOT_VERSION: u32 = 7;
     const SNAPSHOT_ENTRIES_MIN: u64 = SNAPSHOT_ENTRIES_MIN;
 
-    type Input = Input;
-    type Now<'n> = Now;
+    type Input = TurnInput;
+    type Now<'n> = TurnEnv;
 
-    fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
+    fn decide(&self, input: TurnInput, now: &TurnEnv) -> Vec<Event> {
         self.decide(input, now)
     }
 
@@ -36,7 +39,7 @@ impl Machine for Turn {
 
 impl Turn {
     /// What follows from an input. An input that no longer fits (a late end, a second answer) decides nothing.
-    pub fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
+    pub fn decide(&self, input: TurnInput, now: &TurnEnv) -> Vec<Event> {
         let mut events = self.decide_any(input, now);
         self.tell_unknown(&mut events);
         events
@@ -50,72 +53,72 @@ impl Turn {
         });
         let losing = billed.fold(0, u64::saturating_add);
         if let Some(Event::TurnEnded(ended)) = events.last_mut()
-            && ended.end == End::Budget
+            && ended.end == TurnOutcome::Budget
         {
             ended.unknown_nano = self.ledger.unknown_nano.saturating_add(losing);
         }
     }
 
-    fn decide_any(&self, input: Input, now: &Now) -> Vec<Event> {
+    fn decide_any(&self, input: TurnInput, now: &TurnEnv) -> Vec<Event> {
         match (input, &self.current) {
-            (Input::Configure(settings), _) => self.configure(settings, None),
-            (Input::Redefine(definition, settings), _) => self.configure(settings, Some(definition)),
-            (Input::Begin { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops }, None)
+            (TurnInput::Configure(settings), _) => self.configure(settings, None),
+            (TurnInput::Redefine(definition, settings), _) => self.configure(settings, Some(definition)),
+            (TurnInput::Begin { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops }, None)
                 if self.can_begin() =>
             {
-                let current = Current::new(turn, assignment.clone());
+                let current = RunningTurn::new(turn, assignment.clone());
                 let started = TurnStarted { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops };
-                let ahead = Ahead::of(&started.told(), true);
+                let ahead = PendingInput::of(&started.told(), true);
                 let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));
                 events
             }
-            (Input::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
-            (Input::Uncompact, None) => self.uncompact().into_iter().collect(),
-            (Input::Interrupt { by }, None) if self.team.gone.is_none() => interrupted_again(by),
-            (_, None) | (Input::Begin { .. }, Some(_)) => Vec::new(),
+            (TurnInput::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
+            (TurnInput::Uncompact, None) => self.uncompact().into_iter().collect(),
+            (TurnInput::Interrupt { by }, None) if self.team.gone.is_none() => interrupted_again(by),
+            (_, None) | (TurnInput::Begin { .. }, Some(_)) => Vec::new(),
             (input, Some(current)) => self.decide_busy(current, input, now),
         }
     }
 
-    fn decide_busy(&self, current: &Current, input: Input, now: &Now) -> Vec<Event> {
+    fn decide_busy(&self, current: &RunningTurn, input: TurnInput, now: &TurnEnv) -> Vec<Event> {
         match (input, &self.phase) {
-            (Input::ModelEnded { call, outcome, ms, streamed, prepared }, Phase::Calling(calling))
+            (TurnInput::ModelEnded { call, outcome, ms, streamed, prepared }, Phase::Calling(calling))
                 if calling.is(call) =>
             {
                 let ended = self.call_ended(calling, outcome, streamed, ms);
                 self.model_ended(current, calling, ended, streamed, prepared, now)
             }
-            (Input::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
+            (TurnInput::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }
-            (Input::Woke, Phase::Ready) => self.go_on(current, now),
-            (Input::Prepared(prepared), Phase::Working(calls)) => {
-                self.prepared(current, calls, prepared, Ahead::default(), now)
+            (TurnInput::Woke, Phase::Ready) => self.go_on(current, now),
+            (TurnInput::Prepared(prepared), Phase::Working(calls)) => {
+                self.prepared(current, calls, prepared, PendingInput::default(), now)
             }
-            (Input::ToolEnded { key, content, is_error, ending, fatal, ms }, Phase::Working(calls)) => {
+            (TurnInput::ToolEnded { key, content, is_error, ending, fatal, ms }, Phase::Working(calls)) => {
                 let running =
-                    calls.iter().any(|call| call.key == key && matches!(call.status, Status::Intended { .. }));
+                    calls.iter().any(|call| call.key == key && matches!(call.status, ToolCallStatus::Intended { .. }));
                 if !running {
                     return Vec::new();
                 }
                 let mut done = vec![came_to(key, ending, content, is_error, ms)];
                 if let Some(detail) = fatal {
-                    close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
-                    return finish_with(done, ended(current, End::Broken { detail }, None));
+                    close(calls, &mut done, ToolOutcome::Interrupted, &format!("Not run: {detail}"));
+                    return finish_with(done, ended(current, TurnOutcome::Broken { detail }, None));
                 }
                 if current.stopped.is_some() {
                     // Calls that have not started are not started any more.
                     close_idle(calls, &mut done, current);
                 }
-                self.tools_done(current, calls, done, Ahead::default(), now)
+                self.tools_done(current, calls, done, PendingInput::default(), now)
             }
-            (Input::Acted(acted), Phase::Working(calls)) => {
+            (TurnInput::Acted(acted), Phase::Working(calls)) => {
                 let is_open = |(key, ..): &(String, _, _)| {
-                    calls.iter().any(|call| call.key == *key && matches!(call.status, Status::Intended { .. }))
+                    calls.iter().any(|call| call.key == *key && matches!(call.status, ToolCallStatus::Intended { .. }))
                 };
                 let done = acted.into_iter().filter(is_open);
-                let done = done.map(|(key, content, is_error)| came_to(key, Ending::Ran, content, is_error, 0));
+                let done = done.map(|(key, content, is_error)| came_to(key, ToolOutcome::Ran, content, is_error, 0));
                 let mut done: Vec<ToolDone> = done.collect();
                 if done.is_empty() {
                     return Vec::new();
@@ -123,26 +126,28 @@ impl Turn {
                 if current.stopped.is_some() {
                     close_idle(calls, &mut done, current);
                 }
-                self.tools_done(current, calls, done, Ahead::default(), now)
+                self.tools_done(current, calls, done, PendingInput::default(), now)
             }
-            (Input::Answered { question, answer }, Phase::Working(calls)) => {
+            (TurnInput::Answered { question, answer }, Phase::Working(calls)) => {
                 self.answered(current, calls, question, answer, now)
             }
-            (Input::Unanswered { key, action }, Phase::Working(calls))
+            (TurnInput::Unanswered { key, action }, Phase::Working(calls))
                 if current.stopped.is_none() || current.reviewing.is_some() =>
             {
                 self.unanswered(current, calls, &key, action, now)
             }
-            (Input::Interrupt { by }, _) if current.stopped.is_some() => interrupted_again(by),
-            (Input::Interrupt { by }, phase) => self.interrupt(current, phase, by, now),
-            (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() && !is_settling(calls) => {
+            (TurnInput::Interrupt { by }, _) if current.stopped.is_some() => interrupted_again(by),
+            (TurnInput::Interrupt { by }, phase) => self.interrupt(current, phase, by, now),
+            (TurnInput::Moot { words }, Phase::Working(calls))
+                if current.reviewing.is_some() && !is_settling(calls) =>
+            {
                 moot(current, calls, &words)
             }
-            (Input::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
+            (TurnInput::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
                 left_alone(current, calls, &detail)
             }
-            (Input::Broken { detail }, phase) => broken(self, current, phase, detail),
-            (Input::Recovered, phase) => self.recover(current, phase, now),
+            (TurnInput::Broken { detail }, phase) => broken(self, current, phase, detail),
+            (TurnInput::Recovered, phase) => self.recover(current, phase, now),
             _ => Vec::new(),
         }
     }
@@ -156,24 +161,26 @@ impl Turn {
         vec![Event::Configured(Configured { settings, definition, by: None })]
     }
 
-    fn interrupt(&self, current: &Current, phase: &Phase, by: Stopper, now: &Now) -> Vec<Event> {
-        let Stopper { name, who, ends, held } = by;
-        let stopped = Current { stopped: Some(Stopped { by: name.clone(), who: who.clone() }), ..current.clone() };
+    fn interrupt(&self, current: &RunningTurn, phase: &Phase, by: InterruptedBy, now: &TurnEnv) -> Vec<Event> {
+        let InterruptedBy { name, who, ends, held } = by;
+        let stopped = RunningTurn { stopped: Some(TurnStop { by: name.clone(), who: who.clone() }), ..current.clone() };
         let mut events = vec![Event::Interrupted(Interrupted { by: name, who, ends, held })];
         match phase {
             Phase::Idle | Phase::Calling(_) => {}
-            Phase::Ready | Phase::Waiting(..) => events.push(Event::TurnEnded(ended(&stopped, End::Interrupted, None))),
+            Phase::Ready | Phase::Waiting(..) => {
+                events.push(Event::TurnEnded(ended(&stopped, TurnOutcome::Interrupted, None)))
+            }
             Phase::Working(calls) => {
                 let mut done = Vec::new();
                 close_idle(calls, &mut done, &stopped);
-                events.extend(self.tools_done(&stopped, calls, done, Ahead::default(), now));
+                events.extend(self.tools_done(&stopped, calls, done, PendingInput::default(), now));
             }
         }
         events
     }
 
     /// The process that ran this turn is gone. Finished work is not repeated; unfinished work is reopened.
-    fn recover(&self, current: &Current, phase: &Phase, now: &Now) -> Vec<Event> {
+    fn recover(&self, current: &RunningTurn, phase: &Phase, now: &TurnEnv) -> Vec<Event> {
         let interrupted = current.stopped.is_some();
         match phase {
             // After a restart the call is tried at once, so that the user sees whether the server is back.
@@ -181,15 +188,15 @@ impl Turn {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }
             Phase::Idle | Phase::Waiting(..) => Vec::new(),
-            Phase::Ready if interrupted => vec![Event::TurnEnded(ended(current, End::Interrupted, None))],
+            Phase::Ready if interrupted => vec![Event::TurnEnded(ended(current, TurnOutcome::Interrupted, None))],
             Phase::Ready => self.go_on(current, now),
             Phase::Calling(calling) => {
-                let lost = self.call_ended(calling, Outcome::Lost, Streamed::default(), 0);
+                let lost = self.call_ended(calling, LlmOutcome::Lost, PartialAnswer::default(), 0);
                 let mut charged = current.clone();
                 charged.charge(&calling.intent, &lost);
                 let (current, freed) = (&charged, lost.freed_nano(&calling.intent));
                 let next = if interrupted {
-                    vec![Event::TurnEnded(ended(current, End::Interrupted, None))]
+                    vec![Event::TurnEnded(ended(current, TurnOutcome::Interrupted, None))]
                 } else {
                     self.again(current, calling, calling.intent.request.window, calling.intent.fallback, freed, now)
                 };
@@ -205,25 +212,30 @@ impl Turn {
             }
             Phase::Working(calls) => {
                 let lost = unknown(calls, interrupted);
-                let mut done: Vec<_> = lost.map(|call| told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN)).collect();
+                let mut done: Vec<_> =
+                    lost.map(|call| told(call.key.clone(), ToolOutcome::Unknown, TOLD_UNKNOWN)).collect();
                 if interrupted {
                     close_idle(calls, &mut done, current);
                 }
-                if done.is_empty() { Vec::new() } else { self.tools_done(current, calls, done, Ahead::default(), now) }
+                if done.is_empty() {
+                    Vec::new()
+                } else {
+                    self.tools_done(current, calls, done, PendingInput::default(), now)
+                }
             }
         }
     }
 }
 
 /// The calls whose outcome is unknown after the process that made them is gone.
-pub(super) fn unknown(calls: &[Call], interrupted: bool) -> impl Iterator<Item = &Call> {
+pub(super) fn unknown(calls: &[ToolCall], interrupted: bool) -> impl Iterator<Item = &ToolCall> {
     calls.iter().filter(move |call| {
-        matches!(call.status, Status::Intended { class, .. }
+        matches!(call.status, ToolCallStatus::Intended { class, .. }
             if interrupted || recovery::reopen(class) == Reopen::Unknown)
     })
 }
 
-impl Calling {
+impl PendingModelCall {
     fn is(&self, (call, attempt): (u32, u32)) -> bool {
         self.intent.call == call && self.intent.attempt == attempt
     }
@@ -231,9 +243,9 @@ impl Calling {
 
 /// What events earlier in the same decision add to the history.
 #[derive(Default)]
-pub(super) struct Ahead(pub(super) Vec<Weight>);
+pub(super) struct PendingInput(pub(super) Vec<RequestSize>);
 
-impl Ahead {
+impl PendingInput {
     pub(super) fn of(parts: &[Part], starts_turn: bool) -> Self {
         let mut ahead = Self::default();
         if !parts.is_empty() {
@@ -246,37 +258,38 @@ impl Ahead {
     }
 
     pub(super) fn add(&mut self, parts: &[Part]) {
-        self.0.push(Weight::of_parts(parts));
+        self.0.push(RequestSize::of_parts(parts));
     }
 }
 
 /// There is nothing to stop, or it is stopping already: only the messages on hold may be new.
-fn interrupted_again(by: Stopper) -> Vec<Event> {
-    let Stopper { name, who, ends, held } = by;
+fn interrupted_again(by: InterruptedBy) -> Vec<Event> {
+    let InterruptedBy { name, who, ends, held } = by;
     held.map(|held| Event::Interrupted(Interrupted { by: name, who, ends, held: Some(held) })).into_iter().collect()
 }
 
 /// Ends a turn that cannot continue.
-fn broken(turn: &Turn, current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
-    let end = |detail| if current.stopped.is_some() { End::Interrupted } else { End::Broken { detail } };
+fn broken(turn: &Turn, current: &RunningTurn, phase: &Phase, detail: String) -> Vec<Event> {
+    let end =
+        |detail| if current.stopped.is_some() { TurnOutcome::Interrupted } else { TurnOutcome::Broken { detail } };
     match phase {
         Phase::Idle => Vec::new(),
         Phase::Ready | Phase::Waiting(..) => vec![Event::TurnEnded(ended(current, end(detail), None))],
         Phase::Calling(calling) => {
-            let lost = turn.call_ended(calling, Outcome::Lost, Streamed::default(), 0);
+            let lost = turn.call_ended(calling, LlmOutcome::Lost, PartialAnswer::default(), 0);
             let mut charged = current.clone();
             charged.charge(&calling.intent, &lost);
             vec![Event::LlmEnded(lost), Event::TurnEnded(ended(&charged, end(detail), None))]
         }
         Phase::Working(calls) => {
             let mut done = Vec::new();
-            close(calls, &mut done, Ending::Unknown, &format!("The outcome is unknown: {detail}"));
+            close(calls, &mut done, ToolOutcome::Unknown, &format!("The outcome is unknown: {detail}"));
             finish_with(done, ended(current, end(detail), None))
         }
     }
 }
 
-pub(super) fn ended(current: &Current, end: End, structured: Option<serde_json::Value>) -> TurnEnded {
+pub(super) fn ended(current: &RunningTurn, end: TurnOutcome, structured: Option<serde_json::Value>) -> TurnEnded {
     let (text, charges) = (current.text.clone(), current.charges.clone());
     TurnEnded { turn: current.turn, end, text, structured, charges, short: None, unknown_nano: 0 }
 }

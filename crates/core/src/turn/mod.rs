@@ -4,20 +4,20 @@
 //! and changes nothing; `apply` (in `apply`) folds an event in and decides nothing; `pending` lists the effects that
 //! are due. A fresh process that folds the log gets the same `pending` as the one that died, and continues.
 
+mod actions;
 mod apply;
 mod bill;
 mod call;
 mod compact;
 mod conversation;
 mod decide;
-mod did;
-mod inbox;
-mod mates;
-mod past;
-mod review;
+mod fork;
+mod mail_rules;
+mod teammate;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod worktree_review;
 
 use std::sync::Arc;
 
@@ -25,28 +25,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::chat::{Message, Part, Streamed};
+use crate::agent::{Definition, Settings};
+use crate::chat::{Message, Part, PartialAnswer};
 use crate::context::Window;
-use crate::event::{End, Ending, LlmEnded, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
+use crate::event::{InterruptedBy, LlmEnded, LlmIntent, LlmOutcome, Steered, ToolOutcome, TurnEnded, TurnOutcome};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
-use crate::ledger::{Bill, Charge, Ledger, Left};
-use crate::mates::requests::Requests;
-use crate::mates::{AgentEnded, CommandBegun};
+use crate::interrupt::Hold;
+use crate::ledger::{Bill, Charge, Ledger, RemainingBudget};
 use crate::memory::Recall;
 use crate::message::{Assignment, Envelope};
-use crate::policy::{Action, Answer, By, Class, Deed, Grant, Memory};
-use crate::rewind::Told;
-use crate::stop::Hold;
-use crate::team::{Definition, Settings};
+use crate::policy::{Action, ActionKind, DecidedBy, Grant, PermissionAnswer, RememberedRule, Repeatability};
+use crate::rewind::RewindNote;
+use crate::teammate::requests::Requests;
+use crate::teammate::{AgentEnded, CommandBegun};
 
 use conversation::Conversation;
 
+pub use actions::TurnActions;
 pub use call::json_in;
-pub use did::Did;
-pub use inbox::{ASIDE, Receipt, Stage, is_note, is_stop, waits};
-pub use mates::trigger;
-pub use past::{Forked, Past};
+pub use fork::{Forked, InheritedConversation};
+pub use mail_rules::{ASIDE, MailAction, TurnStage, is_note, is_stop, waits};
+pub use teammate::trigger;
 pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.
@@ -59,7 +59,7 @@ pub struct Turn {
     grants: Vec<Grant>,
     calls_made: u32,
     phase: Phase,
-    current: Option<Current>,
+    current: Option<RunningTurn>,
     last: Option<TurnEnded>,
     stop: StopRecord,
     team: Teamwork,
@@ -69,7 +69,7 @@ pub struct Turn {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct StopRecord {
     /// The stopped turn, until the next one begins.
-    halted: Option<Box<Halted>>,
+    halted: Option<Box<HaltedTurn>>,
     /// The hold of a person's stop, until the next turn begins.
     held: Option<Box<Hold>>,
     /// Like `held`, with a session stop that came while the agent was idle. It comes from a row and is never stored
@@ -110,12 +110,12 @@ struct Identity {
 
 /// A turn that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Halted {
+pub struct HaltedTurn {
     /// Name of the person or component that stopped it.
     pub by: String,
     /// The kind of that person or component, if known.
     #[serde(default)]
-    pub who: Option<By>,
+    pub who: Option<DecidedBy>,
     /// The task it belonged to, if another agent or a plan waited for the result.
     pub assignment: Option<Arc<Assignment>>,
 }
@@ -123,22 +123,22 @@ pub struct Halted {
 /// The limit that stopped a turn whose next call could not be paid.
 const OUT_OF_BUDGET: &str = "budget";
 
-impl Halted {
+impl HaltedTurn {
     /// Whether the next call could not be paid.
     pub fn is_out_of_budget(&self) -> bool {
-        matches!(&self.who, Some(By::Rule(rule)) if rule == OUT_OF_BUDGET)
+        matches!(&self.who, Some(DecidedBy::Rule(rule)) if rule == OUT_OF_BUDGET)
     }
 }
 
 /// The running turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Current {
+struct RunningTurn {
     turn: TurnId,
     counts: TurnCounts,
     repeats: Repeats,
     /// The fallback model has taken over.
     fallback: bool,
-    stopped: Option<Stopped>,
+    stopped: Option<TurnStop>,
     /// The last text of the model.
     text: String,
     /// The task and the recipient of its result, if that is not the user.
@@ -151,7 +151,7 @@ struct Current {
     compacting: bool,
     /// A summary could not be made: this turn asks for no other.
     unsummarised: bool,
-    work: Work,
+    work: TurnWork,
     /// Only teammates' messages began it: no reader waits for its answer.
     quiet: bool,
     /// The user has written meanwhile.
@@ -180,16 +180,16 @@ struct Repeats {
 
 /// The stop of a turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Stopped {
+struct TurnStop {
     by: String,
     /// The kind of person or component that stopped it, if known.
-    who: Option<By>,
+    who: Option<DecidedBy>,
 }
 
 /// What a turn did with its tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Work {
-    did: Did,
+struct TurnWork {
+    did: TurnActions,
     /// It has done more than read.
     acted: bool,
     /// It has written to a teammate.
@@ -198,7 +198,7 @@ struct Work {
     unknown: Vec<String>,
 }
 
-impl Current {
+impl RunningTurn {
     fn new(turn: TurnId, assignment: Option<Arc<Assignment>>) -> Self {
         Self {
             turn,
@@ -212,7 +212,7 @@ impl Current {
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
-            work: Work::default(),
+            work: TurnWork::default(),
             quiet: false,
             is_steered: false,
             reviewing: None,
@@ -220,17 +220,17 @@ impl Current {
     }
 
     /// The work to continue after a stop, or after the budget cut it off.
-    fn halted(self, end: &End) -> Option<Box<Halted>> {
+    fn halted(self, end: &TurnOutcome) -> Option<Box<HaltedTurn>> {
         let (by, who) = match end {
-            End::Interrupted => self.stopped.map(|stopped| (stopped.by, stopped.who))?,
-            End::Budget => (OUT_OF_BUDGET.to_owned(), Some(By::Rule(OUT_OF_BUDGET.to_owned()))),
+            TurnOutcome::Interrupted => self.stopped.map(|stopped| (stopped.by, stopped.who))?,
+            TurnOutcome::Budget => (OUT_OF_BUDGET.to_owned(), Some(DecidedBy::Rule(OUT_OF_BUDGET.to_owned()))),
             _ => return None,
         };
-        Some(Box::new(Halted { by, who, assignment: self.assignment }))
+        Some(Box::new(HaltedTurn { by, who, assignment: self.assignment }))
     }
 }
 
-impl Current {
+impl RunningTurn {
     /// Adds the cost of an ended call.
     fn charge(&mut self, intent: &LlmIntent, ended: &LlmEnded) {
         let Some(Bill { usage, nano, unknown_nano, is_priced }) = ended.bill(intent) else { return };
@@ -257,7 +257,7 @@ impl Current {
     }
 
     /// Takes an answer in.
-    fn hear(&mut self, message: &Message, calls: &[Call]) {
+    fn hear(&mut self, message: &Message, calls: &[ToolCall]) {
         let text = message.text();
         if !text.is_empty() {
             self.text = text;
@@ -277,15 +277,15 @@ enum Phase {
     /// A turn runs and the next call has not been decided.
     Ready,
     /// A model call is in flight.
-    Calling(Calling),
+    Calling(PendingModelCall),
     /// A failed call waits for its retry.
-    Waiting(Calling, i64),
+    Waiting(PendingModelCall, i64),
     /// The tool calls of an answer.
-    Working(Vec<Call>),
+    Working(Vec<ToolCall>),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Calling {
+struct PendingModelCall {
     intent: LlmIntent,
     failed: u32,
     /// Whether its retries are used up and it waits for a model server that cannot be reached.
@@ -300,32 +300,32 @@ pub fn call_key(call: u32, index: usize) -> String {
 
 /// One tool call of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Call {
+pub struct ToolCall {
     /// Unique in the agent's stream: call number and position.
     pub key: String,
     /// The provider's id.
     pub id: String,
     pub tool: String,
     pub input: Arc<Value>,
-    status: Status,
+    status: ToolCallStatus,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Status {
+enum ToolCallStatus {
     Open,
     Asked {
         question: QuestionId,
         action: Action,
-        class: Class,
+        class: Repeatability,
         #[serde(default)]
-        memory: Memory,
+        memory: RememberedRule,
         /// The comment of an earlier approval.
         #[serde(default)]
         words: String,
     },
     Intended {
         action: Action,
-        class: Class,
+        class: Repeatability,
         #[serde(default)]
         attended: bool,
         /// The comment that follows the results.
@@ -343,7 +343,7 @@ enum Status {
 
 /// What the driver knows at the moment of a decision.
 #[derive(Debug, Clone)]
-pub struct Now {
+pub struct TurnEnv {
     /// Milliseconds since the epoch.
     pub at_ms: i64,
     /// A random number, for jitter.
@@ -351,22 +351,22 @@ pub struct Now {
     /// A fresh UUID, from which ids are made.
     pub fresh: Uuid,
     /// What every request carries besides the history.
-    pub frame: Frame,
+    pub frame: PromptRef,
     /// Like `frame`, for a call for a summary.
-    pub compact: Frame,
+    pub compact: PromptRef,
     /// Facts that a compaction keeps without a model; used only when a summary has arrived.
     pub facts: String,
     /// Messages that have arrived since the turn began; they go with the next call.
     pub steer: Option<Steered>,
     /// What the shared budgets have left.
-    pub left: Left,
+    pub left: RemainingBudget,
     /// What they will have left at most once all running calls are settled.
-    pub later: Left,
+    pub later: RemainingBudget,
 }
 
 /// What every request carries besides the history: content addresses and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
+pub struct PromptRef {
     /// Blob: the system text.
     pub instructions: Hash,
     /// Blob: the tools' schemas.
@@ -379,16 +379,16 @@ pub struct Frame {
 
 /// The result of judging a tool call before it runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
+pub struct PreparedCall {
     /// Key of the call.
     pub key: String,
     /// Its effect and whether it may be repeated after a crash; or why it cannot run.
-    pub found: Result<(Action, Class), Obstacle>,
+    pub found: Result<(Action, Repeatability), PrepareError>,
 }
 
 /// Why a call cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum PrepareError {
     /// The model is told, and can correct the call.
     Told(String),
     /// The tool refuses it, even with an approval.
@@ -406,7 +406,7 @@ pub enum Obstacle {
 
 /// What a turn reacts to.
 #[derive(Debug, Clone)]
-pub enum Input {
+pub enum TurnInput {
     /// A message is taken from the mailbox and begins a turn.
     Begin {
         /// The new turn.
@@ -420,7 +420,7 @@ pub enum Input {
         /// What was recalled from memory for it.
         recall: Option<Recall>,
         /// Notes about files that a rewind restored.
-        rewound: Vec<Told>,
+        rewound: Vec<RewindNote>,
         /// Further messages that it answers.
         letters: Vec<EnvelopeId>,
         /// Only teammates' messages begin it: no reader waits for its answer.
@@ -446,19 +446,19 @@ pub enum Input {
         /// Number of the call and of the attempt: a late end of an abandoned attempt changes nothing.
         call: (u32, u32),
         /// The outcome; `retry_at_ms` is decided here, not given.
-        outcome: Outcome,
+        outcome: LlmOutcome,
         /// Milliseconds it took.
         ms: u64,
         /// The part of the answer that had arrived, if the call ended without one.
-        streamed: Streamed,
+        streamed: PartialAnswer,
         /// Its first calls, if judging them took no time: they are then decided in the same commit. For an answer of
         /// JSON without calls: whether it matches the agreed schema.
-        prepared: Vec<Prepared>,
+        prepared: Vec<PreparedCall>,
     },
     /// It is time for the retry.
     Woke,
     /// Calls were judged, in order.
-    Prepared(Vec<Prepared>),
+    Prepared(Vec<PreparedCall>),
     /// Calls that act on the team were carried out together: each with its result for the model, and whether it
     /// failed.
     Acted(Vec<(String, Vec<Part>, bool)>),
@@ -471,7 +471,7 @@ pub enum Input {
         /// Whether it failed.
         is_error: bool,
         /// Whether it ran, was stopped, or has an unknown outcome.
-        ending: Ending,
+        ending: ToolOutcome,
         /// Why the turn cannot continue, if so.
         fatal: Option<String>,
         /// Milliseconds it took.
@@ -481,7 +481,7 @@ pub enum Input {
     Answered {
         question: QuestionId,
         /// The person's answer.
-        answer: Answer,
+        answer: PermissionAnswer,
     },
     /// The called agent has no answer to a question, or its changes in a worktree need a decision: the user is asked,
     /// if possible.
@@ -494,7 +494,7 @@ pub enum Input {
     /// The turn is stopped.
     Interrupt {
         /// The person or component that stops it.
-        by: Stopper,
+        by: InterruptedBy,
     },
     /// The changes of a review are gone or not finished: no question is needed. A decision that a person has already
     /// made is carried out first.
@@ -513,7 +513,7 @@ pub enum Input {
 
 /// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum TurnEffect {
     /// Call the model as the intent says.
     CallModel(LlmIntent),
     /// Judge these calls in order, up to and including the first that is not pure.
@@ -535,7 +535,7 @@ pub enum Effect {
         /// The action in question.
         action: Action,
         /// The rule that "always allow" adds.
-        memory: Memory,
+        memory: RememberedRule,
     },
     /// Wait until a call of another agent has been settled.
     Afford,
@@ -555,19 +555,21 @@ impl Turn {
     }
 
     /// The effects that are due.
-    pub fn pending(&self) -> Vec<Effect> {
+    pub fn pending(&self) -> Vec<TurnEffect> {
         let interrupted = self.current.as_ref().is_some_and(|current| current.stopped.is_some());
         match &self.phase {
             Phase::Idle => Vec::new(),
             Phase::Ready if interrupted => Vec::new(),
-            Phase::Ready => vec![Effect::Afford],
+            Phase::Ready => vec![TurnEffect::Afford],
             // The user's decision about a worktree is carried out even after a stop.
-            Phase::Working(calls) if interrupted && self.reviewing().is_some() && review::is_settling(calls) => {
+            Phase::Working(calls)
+                if interrupted && self.reviewing().is_some() && worktree_review::is_settling(calls) =>
+            {
                 pending_calls(calls)
             }
-            _ if interrupted => vec![Effect::CancelAll],
-            Phase::Calling(calling) => vec![Effect::CallModel(calling.intent.clone())],
-            Phase::Waiting(_, until_ms) => vec![Effect::Sleep { until_ms: *until_ms }],
+            _ if interrupted => vec![TurnEffect::CancelAll],
+            Phase::Calling(calling) => vec![TurnEffect::CallModel(calling.intent.clone())],
+            Phase::Waiting(_, until_ms) => vec![TurnEffect::Sleep { until_ms: *until_ms }],
             Phase::Working(calls) => pending_calls(calls),
         }
     }
@@ -615,7 +617,7 @@ impl Turn {
 
     /// Whether a call of the running turn waits for a person.
     pub fn is_asking(&self) -> bool {
-        matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, Status::Asked { .. })))
+        matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, ToolCallStatus::Asked { .. })))
     }
 
     /// Whether the running turn has changed nothing and asked no one, so that its answer depends only on what it read.
@@ -634,8 +636,8 @@ impl Turn {
     /// The last ended call and its last ended attempt; the highest number if no other attempt follows.
     pub fn settled_call(&self) -> (u32, u32) {
         match &self.phase {
-            Phase::Calling(Calling { intent, .. }) => (intent.call, intent.attempt.saturating_sub(1)),
-            Phase::Waiting(Calling { intent, .. }, _) => (intent.call, intent.attempt),
+            Phase::Calling(PendingModelCall { intent, .. }) => (intent.call, intent.attempt.saturating_sub(1)),
+            Phase::Waiting(PendingModelCall { intent, .. }, _) => (intent.call, intent.attempt),
             _ => (self.calls_made, u32::MAX),
         }
     }
@@ -655,13 +657,13 @@ impl Turn {
     }
 
     /// The last turn, if it was stopped.
-    pub fn halted(&self) -> Option<&Halted> {
+    pub fn halted(&self) -> Option<&HaltedTurn> {
         self.stop.halted.as_deref()
     }
 
     /// Whether it was last stopped: then it begins nothing by itself.
     pub fn is_stopped(&self) -> bool {
-        self.held().is_some() || self.last.as_ref().is_some_and(|last| last.end == End::Interrupted)
+        self.held().is_some() || self.last.as_ref().is_some_and(|last| last.end == TurnOutcome::Interrupted)
     }
 
     /// The hold of a person's stop.
@@ -731,13 +733,13 @@ impl Turn {
     }
 
     /// The tool calls of the current answer that have no result yet.
-    pub fn open_calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let calls = if let Phase::Working(calls) = &self.phase { calls.as_slice() } else { &[] };
-        calls.iter().filter(|call| !matches!(call.status, Status::Done { .. }))
+        calls.iter().filter(|call| !matches!(call.status, ToolCallStatus::Done { .. }))
     }
 
     /// A tool call of the current answer.
-    pub fn call(&self, key: &str) -> Option<&Call> {
+    pub fn call(&self, key: &str) -> Option<&ToolCall> {
         match &self.phase {
             Phase::Working(calls) => calls.iter().find(|call| call.key == key),
             _ => None,
@@ -745,41 +747,41 @@ impl Turn {
     }
 }
 
-fn pending_calls(calls: &[Call]) -> Vec<Effect> {
+fn pending_calls(calls: &[ToolCall]) -> Vec<TurnEffect> {
     let mut effects = Vec::new();
     let mut open = Vec::new();
     let mut asks = false;
     for call in calls {
         // Calls that change something run alone and in order; read-only calls run side by side.
         match &call.status {
-            Status::Done { .. } => {}
+            ToolCallStatus::Done { .. } => {}
             // One question is asked at a time.
-            Status::Open if asks => {}
-            Status::Open => open.push(call.key.clone()),
-            Status::Asked { question, action, memory, .. } => {
+            ToolCallStatus::Open if asks => {}
+            ToolCallStatus::Open => open.push(call.key.clone()),
+            ToolCallStatus::Asked { question, action, memory, .. } => {
                 let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
                 // A question about a worktree does not hold up running calls.
-                let holds = action.deed != Deed::Merge;
-                effects.push(Effect::Ask { question: *question, tool, action, memory });
+                let holds = action.deed != ActionKind::Merge;
+                effects.push(TurnEffect::Ask { question: *question, tool, action, memory });
                 asks = true;
                 if holds {
                     break;
                 }
             }
-            Status::Intended { action, class, attended, .. } => {
-                let is_alone = !effects.iter().any(|effect| matches!(effect, Effect::RunTool { .. }));
-                if *class == Class::Pure || is_alone {
+            ToolCallStatus::Intended { action, class, attended, .. } => {
+                let is_alone = !effects.iter().any(|effect| matches!(effect, TurnEffect::RunTool { .. }));
+                if *class == Repeatability::Pure || is_alone {
                     let (key, action) = (call.key.clone(), action.clone());
-                    effects.push(Effect::RunTool { key, action, attended: *attended });
+                    effects.push(TurnEffect::RunTool { key, action, attended: *attended });
                 }
-                if *class != Class::Pure {
+                if *class != Repeatability::Pure {
                     break;
                 }
             }
         }
     }
     if !open.is_empty() {
-        effects.push(Effect::Prepare(open));
+        effects.push(TurnEffect::Prepare(open));
     }
     effects
 }

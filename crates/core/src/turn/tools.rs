@@ -1,19 +1,22 @@
 //! Tool calls: how they are judged, who approves them, and what follows once all have a result.
 
-use super::decide::{Ahead, ended};
-use super::mates::{answer_team, end_turn};
-use super::review::reviewed;
-use super::{Call, Current, Now, Obstacle, Prepared, Status, Stopped, Turn};
+use super::decide::{PendingInput, ended};
+use super::teammate::{answer_team, end_turn};
+use super::worktree_review::reviewed;
+use super::{PrepareError, PreparedCall, RunningTurn, ToolCall, ToolCallStatus, Turn, TurnEnv, TurnStop};
+use crate::agent::Constraints;
 use crate::chat::{Part, write};
 use crate::event::{
-    Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, TurnEnded,
+    Approval, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, ToolOutcome, TurnEnded,
+    TurnOutcome,
 };
 use crate::hash::Hash;
 use crate::id::QuestionId;
+use crate::interrupt;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX};
-use crate::policy::{self, Action, By, Class, Deed, Mode, Recourse, Rules, Settled, Verdict};
-use crate::stop;
-use crate::team::Constraints;
+use crate::policy::{
+    self, Action, ActionKind, DecidedBy, MergeDecision, Mode, Recourse, Repeatability, Rules, Verdict,
+};
 
 /// The tool that hands over a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
@@ -34,37 +37,37 @@ const TOLD_UNANSWERED: &str = "There is no answer. Decide yourself, and name you
 impl Turn {
     pub(super) fn prepared(
         &self,
-        current: &Current,
-        calls: &[Call],
-        prepared: Vec<Prepared>,
-        ahead: Ahead,
-        now: &Now,
+        current: &RunningTurn,
+        calls: &[ToolCall],
+        prepared: Vec<PreparedCall>,
+        ahead: PendingInput,
+        now: &TurnEnv,
     ) -> Vec<Event> {
         let (mut done, mut events) = (Vec::new(), Vec::new());
-        for Prepared { key, found } in prepared {
+        for PreparedCall { key, found } in prepared {
             let Some((index, call)) = calls.iter().enumerate().find(|(_, call)| call.key == key) else { continue };
-            if !matches!(call.status, Status::Open) {
+            if !matches!(call.status, ToolCallStatus::Open) {
                 continue;
             }
             if index >= CALLS_PER_ANSWER_MAX {
                 let why = format!("Not run: at most {CALLS_PER_ANSWER_MAX} tool calls are run per answer.");
-                done.push(told(key, Ending::Invalid, &why));
+                done.push(told(key, ToolOutcome::Invalid, &why));
                 continue;
             }
             match found {
-                Err(Obstacle::Told(why)) => done.push(told(key, Ending::Invalid, &why)),
-                Err(Obstacle::Refused { target, rule, words }) => {
-                    done.push(refused(call, target, By::Rule(rule), Recourse::Nothing, &words));
+                Err(PrepareError::Told(why)) => done.push(told(key, ToolOutcome::Invalid, &why)),
+                Err(PrepareError::Refused { target, rule, words }) => {
+                    done.push(refused(call, target, DecidedBy::Rule(rule), Recourse::Nothing, &words));
                 }
-                Err(Obstacle::Fatal(detail)) => {
-                    close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
-                    return finish_with(done, ended(current, End::Broken { detail }, None));
+                Err(PrepareError::Fatal(detail)) => {
+                    close(calls, &mut done, ToolOutcome::Interrupted, &format!("Not run: {detail}"));
+                    return finish_with(done, ended(current, TurnOutcome::Broken { detail }, None));
                 }
                 Ok((action, class)) => match self.judge(call, action, class, now) {
-                    Judged::Refused(refusal) => done.push(refusal),
-                    Judged::Intend(event) => events.push(event),
+                    ToolJudgement::Refused(refusal) => done.push(refusal),
+                    ToolJudgement::Intend(event) => events.push(event),
                     // One question at a time: later calls are judged after it is answered.
-                    Judged::Ask(event) => {
+                    ToolJudgement::Ask(event) => {
                         events.push(event);
                         break;
                     }
@@ -75,7 +78,7 @@ impl Turn {
         events
     }
 
-    fn judge(&self, call: &Call, action: Action, class: Class, now: &Now) -> Judged {
+    fn judge(&self, call: &ToolCall, action: Action, class: Repeatability, now: &TurnEnv) -> ToolJudgement {
         let (settings, free) = (self.settings.as_ref(), Constraints::default());
         let rules = Rules {
             grants: &self.grants,
@@ -87,14 +90,20 @@ impl Turn {
                 let bases = judgement.all_bases().to_vec();
                 let mut intent = intent(call, action, class, Approval::Rule(judgement.rule), false);
                 (intent.rules, intent.bases) = (judgement.rules, bases);
-                Judged::Intend(Event::ToolIntent(intent))
+                ToolJudgement::Intend(Event::ToolIntent(intent))
             }
             Verdict::Deny => {
                 let why =
                     format!("Not allowed ({}); the user was not asked. Do not try to get around this.", judgement.rule);
-                Judged::Refused(refused(call, action.target, By::Rule(judgement.rule), judgement.recourse, &why))
+                ToolJudgement::Refused(refused(
+                    call,
+                    action.target,
+                    DecidedBy::Rule(judgement.rule),
+                    judgement.recourse,
+                    &why,
+                ))
             }
-            Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
+            Verdict::Ask => ToolJudgement::Ask(Event::QuestionAsked(QuestionAsked {
                 question: QuestionId::new(now.fresh),
                 key: call.key.clone(),
                 tool: call.tool.clone(),
@@ -109,14 +118,14 @@ impl Turn {
 
     pub(super) fn answered(
         &self,
-        current: &Current,
-        calls: &[Call],
+        current: &RunningTurn,
+        calls: &[ToolCall],
         question: QuestionId,
-        answer: policy::Answer,
-        now: &Now,
+        answer: policy::PermissionAnswer,
+        now: &TurnEnv,
     ) -> Vec<Event> {
         let asked = calls.iter().find_map(|call| match &call.status {
-            Status::Asked { question: asked, action, class, words, .. } if *asked == question => {
+            ToolCallStatus::Asked { question: asked, action, class, words, .. } if *asked == question => {
                 Some((call, action, *class, words))
             }
             _ => None,
@@ -125,16 +134,16 @@ impl Turn {
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
         let (inside, behind) = match action.deed {
             // A review has no model answer, so the comment becomes part of the result.
-            Deed::Merge if current.reviewing.is_some() => (they_say("\n\n", &answer), String::new()),
-            Deed::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
+            ActionKind::Merge if current.reviewing.is_some() => (they_say("\n\n", &answer), String::new()),
+            ActionKind::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
             _ => Default::default(),
         };
         if let Some(told) = told_by(action, &answer) {
             let done = ToolDone { words: behind, ..ran(call, told + &inside) };
-            let next = self.tools_done(current, calls, vec![done], Ahead::default(), now);
+            let next = self.tools_done(current, calls, vec![done], PendingInput::default(), now);
             return [said].into_iter().chain(next).collect();
         }
-        if action.deed == Deed::Merge {
+        if action.deed == ActionKind::Merge {
             let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
             let mut action = Action { parameters, ..action.clone() };
             action.said.push_str(&inside);
@@ -142,7 +151,7 @@ impl Turn {
             return vec![said, Event::ToolIntent(ToolIntent { words: joined(earlier, &behind), ..intent })];
         }
         if answer.allow {
-            let attended = matches!(answer.by, By::Person(_));
+            let attended = matches!(answer.by, DecidedBy::Person(_));
             let intent = intent(call, action.clone(), class, Approval::Question(question), attended);
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
@@ -150,7 +159,7 @@ impl Turn {
         let (target, by) = (action.target.clone(), answer.by.clone());
         let refusal = refused(call, target, by, Recourse::Person, &refusal_words(&answer));
         let mut events = vec![said];
-        events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
+        events.extend(self.tools_done(current, calls, vec![refusal], PendingInput::default(), now));
         events
     }
 
@@ -158,40 +167,40 @@ impl Turn {
     /// never asks, the model is told so.
     pub(super) fn unanswered(
         &self,
-        current: &Current,
-        calls: &[Call],
+        current: &RunningTurn,
+        calls: &[ToolCall],
         key: &str,
         action: Action,
-        now: &Now,
+        now: &TurnEnv,
     ) -> Vec<Event> {
         let asked = calls.iter().find_map(|call| match &call.status {
-            Status::Intended { class, .. } if call.key == key => Some((call, *class)),
+            ToolCallStatus::Intended { class, .. } if call.key == key => Some((call, *class)),
             _ => None,
         });
         let Some((call, class)) = asked else { return Vec::new() };
         let (class, unsaid) = match action.deed {
-            Deed::Merge => (Class::Idempotent, left(&action, NOBODY_ASKED)),
+            ActionKind::Merge => (Repeatability::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
         };
         if current.stopped.is_none()
-            && let Judged::Ask(event) = self.judge(call, action, class, now)
+            && let ToolJudgement::Ask(event) = self.judge(call, action, class, now)
         {
             return vec![event];
         }
-        self.tools_done(current, calls, vec![ran(call, unsaid)], Ahead::default(), now)
+        self.tools_done(current, calls, vec![ran(call, unsaid)], PendingInput::default(), now)
     }
 
     /// The results, and what follows once every call has one. `ahead` is what earlier events of the same decision add
     /// to the history.
     pub(super) fn tools_done(
         &self,
-        current: &Current,
-        calls: &[Call],
+        current: &RunningTurn,
+        calls: &[ToolCall],
         done: Vec<ToolDone>,
-        mut ahead: Ahead,
-        now: &Now,
+        mut ahead: PendingInput,
+        now: &TurnEnv,
     ) -> Vec<Event> {
-        let is_done = |call: &Call| call.is_done() || done.iter().any(|done| done.key == call.key);
+        let is_done = |call: &ToolCall| call.is_done() || done.iter().any(|done| done.key == call.key);
         if !calls.iter().all(is_done) {
             return done.into_iter().map(Event::ToolDone).collect();
         }
@@ -200,26 +209,26 @@ impl Turn {
         }
         let structured = calls.iter().find(|call| call.tool == STRUCTURED_OUTPUT && ran_well(call, &done));
         let over = if current.stopped.is_some() {
-            Some(ended(current, End::Interrupted, None))
+            Some(ended(current, TurnOutcome::Interrupted, None))
         } else if let Some(call) = structured {
-            Some(ended(current, End::Answered, Some((*call.input).clone())))
+            Some(ended(current, TurnOutcome::Answered, Some((*call.input).clone())))
         } else if calls.iter().any(|call| call.tool == SUBMIT_PLAN && ran_well(call, &done)) {
-            Some(ended(current, End::Proposed, None))
+            Some(ended(current, TurnOutcome::Proposed, None))
         } else if current.quiet
             && !current.is_steered
             && answer_team(calls)
             && calls.iter().all(|call| ran_well(call, &done))
         {
             // The team asked, and this call was the answer: further text would have no reader.
-            Some(ended(current, End::Answered, None))
+            Some(ended(current, TurnOutcome::Answered, None))
         } else if let Some(question) = asked_back(current, calls, &done) {
-            Some(TurnEnded { text: question, ..ended(current, End::Answered, None) })
+            Some(TurnEnded { text: question, ..ended(current, TurnOutcome::Answered, None) })
         } else if end_turn(self.mate().is_some(), calls) && calls.iter().all(|call| ran_well(call, &done)) {
-            Some(ended(current, End::Answered, None))
+            Some(ended(current, TurnOutcome::Answered, None))
         } else if current.is_looping() {
-            Some(ended(current, End::Looping, None))
+            Some(ended(current, TurnOutcome::Looping, None))
         } else if self.is_under_contract() && misfits(calls, &done) && current.counts.misfits >= CORRECTIONS_MAX {
-            Some(ended(current, End::Unstructured, None))
+            Some(ended(current, TurnOutcome::Unstructured, None))
         } else {
             None
         };
@@ -227,13 +236,13 @@ impl Turn {
             return finish_with(done, over);
         }
         let earlier = calls.iter().filter_map(|call| match &call.status {
-            Status::Done { content, .. } => Some(content),
+            ToolCallStatus::Done { content, .. } => Some(content),
             _ => None,
         });
         let contents = earlier.chain(done.iter().map(|done| &done.content)).cloned();
         let results = contents.map(|content| Part::ToolResult { id: String::new(), content, is_error: false });
         let said = done.iter().filter(|done| !done.words.is_empty()).map(|done| Part::text(&done.words));
-        let told: Vec<Part> = results.chain(calls.iter().filter_map(Call::said_along)).chain(said).collect();
+        let told: Vec<Part> = results.chain(calls.iter().filter_map(ToolCall::said_along)).chain(said).collect();
         ahead.add(&told);
         let next = self.next_call(current, ahead, now);
         done.into_iter().map(Event::ToolDone).chain(next).collect()
@@ -249,7 +258,7 @@ impl Turn {
 
 /// The question that ends a turn outside of plans: the agent that gave the task gets it as the answer and continues
 /// from there.
-fn asked_back(current: &Current, calls: &[Call], done: &[ToolDone]) -> Option<String> {
+fn asked_back(current: &RunningTurn, calls: &[ToolCall], done: &[ToolDone]) -> Option<String> {
     let call = calls.iter().find(|call| call.tool == NEED_CLARIFY && ran_well(call, done))?;
     let question = call.input.get("question").and_then(serde_json::Value::as_str)?;
     let is_planned = current.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_some());
@@ -259,13 +268,13 @@ fn asked_back(current: &Current, calls: &[Call], done: &[ToolDone]) -> Option<St
 }
 
 /// The result of a call that consists of the answer alone: nothing is run.
-fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
+fn told_by(action: &Action, answer: &policy::PermissionAnswer) -> Option<String> {
     match (action.deed, answer.allow, &answer.by) {
-        (Deed::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
-        (Deed::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
-        (Deed::Ask, false, By::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
-        (Deed::Merge, _, By::Nobody(_)) => Some(left(action, NOBODY_ASKED)),
-        (Deed::Merge, ..) if answer.settled() == Settled::Left => Some(left(action, PUT_OFF)),
+        (ActionKind::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
+        (ActionKind::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
+        (ActionKind::Ask, false, DecidedBy::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
+        (ActionKind::Merge, _, DecidedBy::Nobody(_)) => Some(left(action, NOBODY_ASKED)),
+        (ActionKind::Merge, ..) if answer.settled() == MergeDecision::Left => Some(left(action, PUT_OFF)),
         _ => None,
     }
 }
@@ -280,22 +289,22 @@ pub(super) fn left(action: &Action, why: &str) -> String {
 }
 
 /// The result of a call.
-pub(super) fn came_to(key: String, ending: Ending, content: Vec<Part>, is_error: bool, ms: u64) -> ToolDone {
+pub(super) fn came_to(key: String, ending: ToolOutcome, content: Vec<Part>, is_error: bool, ms: u64) -> ToolDone {
     ToolDone { key, ending, content, is_error, ms, refused: None, words: String::new() }
 }
 
 /// The result of a successful call, with this text.
-pub(super) fn ran(call: &Call, words: String) -> ToolDone {
-    came_to(call.key.clone(), Ending::Ran, vec![Part::text(words)], false, 0)
+pub(super) fn ran(call: &ToolCall, words: String) -> ToolDone {
+    came_to(call.key.clone(), ToolOutcome::Ran, vec![Part::text(words)], false, 0)
 }
 
-enum Judged {
+enum ToolJudgement {
     Intend(Event),
     Ask(Event),
     Refused(ToolDone),
 }
 
-fn intent(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> ToolIntent {
+fn intent(call: &ToolCall, action: Action, class: Repeatability, approval: Approval, attended: bool) -> ToolIntent {
     let mut input = Vec::new();
     write(&mut input, &call.input);
     let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(input));
@@ -304,12 +313,12 @@ fn intent(call: &Call, action: Action, class: Class, approval: Approval, attende
 }
 
 /// The result of a call that was not allowed, with what it would have done and who or what refused it.
-fn refused(call: &Call, target: String, by: By, recourse: Recourse, words: &str) -> ToolDone {
+fn refused(call: &ToolCall, target: String, by: DecidedBy, recourse: Recourse, words: &str) -> ToolDone {
     let refusal = Refusal { tool: call.tool.clone(), target, by, recourse };
-    ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), Ending::Refused, words) }
+    ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), ToolOutcome::Refused, words) }
 }
 
-pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {
+pub(super) fn told(key: String, ending: ToolOutcome, words: &str) -> ToolDone {
     came_to(key, ending, vec![Part::text(words)], true, 0)
 }
 
@@ -318,7 +327,7 @@ pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {
 }
 
 /// Gives every call without a result one, so that no tool use stays open.
-pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, words: &str) {
+pub(super) fn close(calls: &[ToolCall], done: &mut Vec<ToolDone>, ending: ToolOutcome, words: &str) {
     for call in calls {
         if !call.is_done() && !done.iter().any(|done| done.key == call.key) {
             done.push(told(call.key.clone(), ending, words));
@@ -327,60 +336,64 @@ pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, wo
 }
 
 /// Like `close`, but only for calls that do not run; running ones end when they are cancelled.
-pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>, current: &Current) {
+pub(super) fn close_idle(calls: &[ToolCall], done: &mut Vec<ToolDone>, current: &RunningTurn) {
     let words = told_interrupted(current);
     for call in calls {
-        if matches!(call.status, Status::Open | Status::Asked { .. }) && !done.iter().any(|done| done.key == call.key) {
+        if matches!(call.status, ToolCallStatus::Open | ToolCallStatus::Asked { .. })
+            && !done.iter().any(|done| done.key == call.key)
+        {
             done.push(match &call.status {
                 // The called agent has answered; only the decision about its changes is open.
-                Status::Asked { action, .. } if action.deed == Deed::Merge => ran(call, left(action, PUT_OFF)),
-                _ => told(call.key.clone(), Ending::Interrupted, &words),
+                ToolCallStatus::Asked { action, .. } if action.deed == ActionKind::Merge => {
+                    ran(call, left(action, PUT_OFF))
+                }
+                _ => told(call.key.clone(), ToolOutcome::Interrupted, &words),
             });
         }
     }
 }
 
 /// The result of a call whose turn was stopped.
-pub(super) fn told_interrupted(current: &Current) -> String {
+pub(super) fn told_interrupted(current: &RunningTurn) -> String {
     match &current.stopped {
-        None | Some(Stopped { who: Some(By::Person(_)) | None, .. }) => {
+        None | Some(TurnStop { who: Some(DecidedBy::Person(_)) | None, .. }) => {
             "Not finished: the user interrupted the turn.".to_owned()
         }
-        Some(Stopped { by, who }) => {
-            format!("Not finished. {} stopped the turn.", stop::stopper_words(by, who.as_ref()))
+        Some(TurnStop { by, who }) => {
+            format!("Not finished. {} stopped the turn.", interrupt::stopper_words(by, who.as_ref()))
         }
     }
 }
 
 /// Whether an answer contains a structured output that does not match its schema.
-pub(super) fn misfits(calls: &[Call], done: &[ToolDone]) -> bool {
-    let is_misfit = |call: &Call| match &call.status {
-        Status::Done { is_error, ran, .. } => *is_error && !ran,
-        _ => done.iter().any(|done| done.key == call.key && done.ending == Ending::Invalid),
+pub(super) fn misfits(calls: &[ToolCall], done: &[ToolDone]) -> bool {
+    let is_misfit = |call: &ToolCall| match &call.status {
+        ToolCallStatus::Done { is_error, ran, .. } => *is_error && !ran,
+        _ => done.iter().any(|done| done.key == call.key && done.ending == ToolOutcome::Invalid),
     };
     calls.iter().any(|call| call.tool == STRUCTURED_OUTPUT && is_misfit(call))
 }
 
-fn ran_well(call: &Call, done: &[ToolDone]) -> bool {
+fn ran_well(call: &ToolCall, done: &[ToolDone]) -> bool {
     match &call.status {
-        Status::Done { is_error, ran, .. } => *ran && !is_error,
-        _ => done.iter().any(|done| done.key == call.key && done.ending == Ending::Ran && !done.is_error),
+        ToolCallStatus::Done { is_error, ran, .. } => *ran && !is_error,
+        _ => done.iter().any(|done| done.key == call.key && done.ending == ToolOutcome::Ran && !done.is_error),
     }
 }
 
 /// The comment of an answer, if there is one.
-fn they_say(before: &str, answer: &policy::Answer) -> String {
+fn they_say(before: &str, answer: &policy::PermissionAnswer) -> String {
     if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
 }
 
 /// The comment that came with an approval or with a decision about changes. It names the call and follows the results,
 /// however the call ended.
-fn along(calls: &[Call], call: &Call, answer: &policy::Answer, did: &str) -> String {
+fn along(calls: &[ToolCall], call: &ToolCall, answer: &policy::PermissionAnswer, did: &str) -> String {
     let who = match &answer.by {
         _ if answer.comment.is_empty() => return String::new(),
-        By::Person(_) => "The user",
-        By::Lead(lead) => &format!("`{lead}`"),
-        By::Rule(_) | By::Nobody(_) => return String::new(),
+        DecidedBy::Person(_) => "The user",
+        DecidedBy::Lead(lead) => &format!("`{lead}`"),
+        DecidedBy::Rule(_) | DecidedBy::Nobody(_) => return String::new(),
     };
     let place = calls.iter().position(|other| other.key == call.key).unwrap_or(0) + 1;
     let which = if calls.len() > 1 { format!(" (call {place} of {})", calls.len()) } else { String::new() };
@@ -393,7 +406,7 @@ pub(super) fn joined(earlier: &str, later: &str) -> String {
     said.collect::<Vec<_>>().join("\n\n")
 }
 
-impl Call {
+impl ToolCall {
     /// The comment that came with the approval of a call. It is a part of its own after the results: the output of a
     /// tool is always inside its result, so no tool can forge it.
     pub(super) fn said_along(&self) -> Option<Part> {
@@ -403,24 +416,28 @@ impl Call {
 
     pub(super) fn words(&self) -> &str {
         match &self.status {
-            Status::Asked { words, .. } | Status::Intended { words, .. } | Status::Done { words, .. } => words,
-            Status::Open => "",
+            ToolCallStatus::Asked { words, .. }
+            | ToolCallStatus::Intended { words, .. }
+            | ToolCallStatus::Done { words, .. } => words,
+            ToolCallStatus::Open => "",
         }
     }
 }
 
 /// Says "the user" only if a person was asked.
-fn refusal_words(answer: &policy::Answer) -> String {
+fn refusal_words(answer: &policy::PermissionAnswer) -> String {
     match &answer.by {
-        By::Person(_) if answer.put_off => {
+        DecidedBy::Person(_) if answer.put_off => {
             let words = &answer.comment;
             format!(
                 "Not run: the user has not decided about this call, and wrote: {words}\nIf you still need it, call again."
             )
         }
-        By::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
-        By::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
-        By::Rule(rule) => format!("Not allowed ({rule}); the user was not asked."),
-        By::Nobody(why) => format!("Not run: this needs the user's yes, and the user could not be asked ({why})."),
+        DecidedBy::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
+        DecidedBy::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
+        DecidedBy::Rule(rule) => format!("Not allowed ({rule}); the user was not asked."),
+        DecidedBy::Nobody(why) => {
+            format!("Not run: this needs the user's yes, and the user could not be asked ({why}).")
+        }
     }
 }

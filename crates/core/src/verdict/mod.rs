@@ -1,5 +1,5 @@
 //! The outcome of a run without a chat, or of one turn of it: exit code, `subtype`, `terminal_reason` and error agree,
-//! because all are made of one [`Verdict`]. Frontends gather [`Facts`] and print.
+//! because all are made of one [`RunVerdict`]. Frontends gather [`RunFacts`] and print.
 
 mod recall;
 
@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::event::End;
+use crate::event::TurnOutcome;
 use crate::id::PlanId;
 use crate::plan::Plan;
-use crate::plan::event::{About, PlanEnd};
+use crate::plan::event::{PlanEnd, PlanQuestion};
 use crate::recovery::Failure;
 
-pub use recall::{Denied, Refusals, counts, is_outlived};
+pub use recall::{DeniedCall, RefusedCalls, counts, is_outlived};
 
 /// `terminal_reason` of a run that a person, a signal or a limit stopped.
 const STOPPED: &str = "stopped";
@@ -49,22 +49,26 @@ pub enum Exit {
 
 impl Exit {
     /// The code for how a turn ended.
-    pub fn of(end: &End) -> Self {
+    pub fn of(end: &TurnOutcome) -> Self {
         match end {
-            End::Answered | End::Proposed => Self::Ok,
-            End::Budget => Self::Budget,
-            End::Rounds | End::Looping | End::Truncated | End::Unstructured => Self::Limit,
-            End::Interrupted => Self::Interrupted,
-            End::Failed { failure: Failure::Auth, .. } => Self::NoKey,
-            End::Failed { failure: Failure::Setup, .. } => Self::Config,
-            End::Refused | End::Empty | End::Failed { .. } | End::Broken { .. } => Self::Failed,
+            TurnOutcome::Answered | TurnOutcome::Proposed => Self::Ok,
+            TurnOutcome::Budget => Self::Budget,
+            TurnOutcome::Rounds | TurnOutcome::Looping | TurnOutcome::Truncated | TurnOutcome::Unstructured => {
+                Self::Limit
+            }
+            TurnOutcome::Interrupted => Self::Interrupted,
+            TurnOutcome::Failed { failure: Failure::Auth, .. } => Self::NoKey,
+            TurnOutcome::Failed { failure: Failure::Setup, .. } => Self::Config,
+            TurnOutcome::Refused | TurnOutcome::Empty | TurnOutcome::Failed { .. } | TurnOutcome::Broken { .. } => {
+                Self::Failed
+            }
         }
     }
 }
 
 /// The outcome of a run or a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RunVerdict {
     /// The exit code.
     pub exit: Exit,
     /// The `terminal_reason` of the result: a word for scripts.
@@ -77,9 +81,9 @@ pub struct Verdict {
 
 /// The facts that decide the outcome of a turn, or of a run without a further answer of the lead.
 #[derive(Debug, Default)]
-pub struct Facts<'a> {
+pub struct RunFacts<'a> {
     /// How the lead's turn ended, and why that is an error, in words.
-    pub ended: Option<(&'a End, Option<String>)>,
+    pub ended: Option<(&'a TurnOutcome, Option<String>)>,
     /// The limit that stopped the run, with its text, if a limit of its own did.
     pub stopped: Option<(Exit, Option<String>)>,
     /// Whether an agent waits for the user's answer.
@@ -91,12 +95,12 @@ pub struct Facts<'a> {
     /// The plans that count, with whether each was stopped before the lead's last answer.
     pub plans: Vec<(PlanId, &'a Plan, bool)>,
     /// How the agents besides the lead came out.
-    pub others: Others,
+    pub others: OtherAgents,
 }
 
 /// What went wrong with agents besides the lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Others {
+pub struct OtherAgents {
     /// One was stopped by a person, and the lead has not answered since.
     pub is_stopped: bool,
     /// The next call of one is more than the budget allows.
@@ -107,7 +111,7 @@ pub struct Others {
     pub has_failed: bool,
 }
 
-impl Verdict {
+impl RunVerdict {
     fn new(exit: Exit, reason: &'static str, error: &'static str) -> Self {
         Self { exit, reason: reason.into(), error: Some(error.into()), plan: None }
     }
@@ -117,7 +121,7 @@ impl Verdict {
     }
 
     /// The verdict about a run.
-    pub fn of(facts: &Facts<'_>) -> Self {
+    pub fn of(facts: &RunFacts<'_>) -> Self {
         let of_turn =
             || facts.ended.as_ref().map_or_else(|| Self::ok("done"), |(end, why)| Self::of_turn(end, why.clone()));
         let stopped = facts.stopped.as_ref();
@@ -158,7 +162,7 @@ impl Verdict {
     }
 
     /// How a turn of the lead's ended, and why that is an error, in words.
-    pub fn of_turn(end: &End, why: Option<String>) -> Self {
+    pub fn of_turn(end: &TurnOutcome, why: Option<String>) -> Self {
         match Exit::of(end) {
             Exit::Ok => Self::ok(end_name(end)),
             Exit::Interrupted => Self::of_stop(Exit::Interrupted, None),
@@ -190,7 +194,7 @@ impl Verdict {
 
     /// How a plan stands that is left where it is.
     pub fn of_plan(plan: &Plan) -> Self {
-        let is_asked = |about: &About| plan.asked().any(|(_, asked)| asked == about);
+        let is_asked = |about: &PlanQuestion| plan.asked().any(|(_, asked)| asked == about);
         match plan.ended() {
             Some(PlanEnd::Done | PlanEnd::Replaced) => Self::ok("done"),
             Some(PlanEnd::Partial) => Self::new(Exit::Partial, "partial", "the plan is partly done"),
@@ -200,7 +204,9 @@ impl Verdict {
             }
             Some(PlanEnd::Stopped) => Self::new(Exit::Limit, STOPPED, "the plan was stopped: its time was over"),
             Some(PlanEnd::Rejected) => Self::new(Exit::Denied, "rejected", "the plan was rejected"),
-            None if is_asked(&About::Budget) => Self::new(Exit::Budget, "budget", "the plan waits for a larger budget"),
+            None if is_asked(&PlanQuestion::Budget) => {
+                Self::new(Exit::Budget, "budget", "the plan waits for a larger budget")
+            }
             None if plan.is_parked() => Self::new(
                 Exit::Failed,
                 "parked",
@@ -214,28 +220,28 @@ impl Verdict {
     }
 }
 
-impl Verdict {
+impl RunVerdict {
     /// The outcome of a run whose user leaves: a plan that runs is paused, and goes on when the session is next opened.
     pub fn of_leaving(plan: &Plan) -> Self {
         if plan.is_moving() { Self::of_stop(Exit::Interrupted, None) } else { Self::of_plan(plan) }
     }
 }
 
-impl Others {
+impl OtherAgents {
     /// The outcome, if what there was went well but for these.
-    fn verdict(self, known: &Verdict) -> Option<Verdict> {
+    fn verdict(self, known: &RunVerdict) -> Option<RunVerdict> {
         if known.exit != Exit::Ok {
             None
         } else if self.is_stopped {
-            Some(Verdict { plan: known.plan, ..Verdict::of_stop(Exit::Interrupted, None) })
+            Some(RunVerdict { plan: known.plan, ..RunVerdict::of_stop(Exit::Interrupted, None) })
         } else if self.is_unpaid {
             let words = "a teammate's next call is more than the budget allows";
-            Some(Verdict::new(Exit::Budget, "budget", words))
+            Some(RunVerdict::new(Exit::Budget, "budget", words))
         } else if self.is_unjoined {
-            Some(Verdict::new(Exit::Partial, "partial", "a member of the team could not begin"))
+            Some(RunVerdict::new(Exit::Partial, "partial", "a member of the team could not begin"))
         } else if self.has_failed {
             // Where the lead says nothing, the teammate that was asked for something is all that there was.
-            Some(Verdict::new(Exit::Failed, "failed", "a teammate could not do what it was asked for"))
+            Some(RunVerdict::new(Exit::Failed, "failed", "a teammate could not do what it was asked for"))
         } else {
             None
         }
@@ -243,7 +249,7 @@ impl Others {
 }
 
 /// The name of an end, as the journal writes it.
-pub fn end_name(end: &End) -> String {
+pub fn end_name(end: &TurnOutcome) -> String {
     match serde_json::to_value(end) {
         Ok(Value::String(name)) => name,
         Ok(Value::Object(fields)) => fields.keys().next().cloned().unwrap_or_default(),
@@ -258,26 +264,26 @@ mod tests {
     /// Every end of a turn, with its exit code, subtype and reason.
     #[test]
     fn each_end_of_a_turn_has_one_code_and_one_subtype() {
-        let failed = |failure| End::Failed { failure, detail: "x".into() };
+        let failed = |failure| TurnOutcome::Failed { failure, detail: "x".into() };
         let error = "error_during_execution";
         let table = [
-            (End::Answered, 0, "success", "answered"),
-            (End::Proposed, 0, "success", "proposed"),
-            (End::Truncated, 7, error, "truncated"),
-            (End::Refused, 1, error, "refused"),
-            (End::Empty, 1, error, "empty"),
-            (End::Unstructured, 7, "error_max_structured_output_retries", "unstructured"),
-            (End::Looping, 7, error, "looping"),
-            (End::Rounds, 7, "error_max_turns", "rounds"),
-            (End::Budget, 6, "error_max_budget_usd", "budget"),
-            (End::Interrupted, 130, error, "stopped"),
+            (TurnOutcome::Answered, 0, "success", "answered"),
+            (TurnOutcome::Proposed, 0, "success", "proposed"),
+            (TurnOutcome::Truncated, 7, error, "truncated"),
+            (TurnOutcome::Refused, 1, error, "refused"),
+            (TurnOutcome::Empty, 1, error, "empty"),
+            (TurnOutcome::Unstructured, 7, "error_max_structured_output_retries", "unstructured"),
+            (TurnOutcome::Looping, 7, error, "looping"),
+            (TurnOutcome::Rounds, 7, "error_max_turns", "rounds"),
+            (TurnOutcome::Budget, 6, "error_max_budget_usd", "budget"),
+            (TurnOutcome::Interrupted, 130, error, "stopped"),
             (failed(Failure::Auth), 4, error, "failed"),
             (failed(Failure::Setup), 3, error, "failed"),
             (failed(Failure::Network), 1, error, "failed"),
-            (End::Broken { detail: "x".into() }, 1, error, "broken"),
+            (TurnOutcome::Broken { detail: "x".into() }, 1, error, "broken"),
         ];
         for (end, code, subtype, reason) in table {
-            let verdict = Verdict::of_turn(&end, Some("why".into()));
+            let verdict = RunVerdict::of_turn(&end, Some("why".into()));
             assert_eq!((verdict.exit as u8, verdict.subtype(), &*verdict.reason), (code, subtype, reason), "{end:?}");
             assert_eq!(verdict.error.is_some(), code != 0, "{end:?}");
         }
@@ -301,7 +307,7 @@ mod tests {
             (Exit::Terminated, 143, error, "stopped"),
         ];
         for (exit, code, subtype, reason) in table {
-            let verdict = Verdict::of_error(exit, "why".to_owned());
+            let verdict = RunVerdict::of_error(exit, "why".to_owned());
             assert_eq!((verdict.exit as u8, verdict.subtype(), &*verdict.reason), (code, subtype, reason), "{exit:?}");
             assert_eq!(verdict.error.as_deref(), Some("why"));
         }
@@ -309,34 +315,43 @@ mod tests {
 
     #[test]
     fn a_question_a_limit_and_other_agents_turn_a_success_into_something_else() {
-        let answered = || Some((&End::Answered, None));
-        let others = |others: Others| Facts { ended: answered(), others, ..Facts::default() };
+        let answered = || Some((&TurnOutcome::Answered, None));
+        let others = |others: OtherAgents| RunFacts { ended: answered(), others, ..RunFacts::default() };
         let table = [
-            (Facts { ended: answered(), ..Facts::default() }, 0, "answered"),
-            (Facts::default(), 0, "done"),
-            (Facts { ended: answered(), is_asked: true, ..Facts::default() }, 5, "needs_approval"),
-            (Facts { is_asked: true, ..Facts::default() }, 5, "needs_approval"),
+            (RunFacts { ended: answered(), ..RunFacts::default() }, 0, "answered"),
+            (RunFacts::default(), 0, "done"),
+            (RunFacts { ended: answered(), is_asked: true, ..RunFacts::default() }, 5, "needs_approval"),
+            (RunFacts { is_asked: true, ..RunFacts::default() }, 5, "needs_approval"),
             (
-                Facts { ended: answered(), stopped: Some((Exit::Limit, None)), is_asked: true, ..Facts::default() },
+                RunFacts {
+                    ended: answered(),
+                    stopped: Some((Exit::Limit, None)),
+                    is_asked: true,
+                    ..RunFacts::default()
+                },
                 7,
                 "stopped",
             ),
             (
-                Facts { ended: Some((&End::Interrupted, None)), out_of_time: Some("late"), ..Facts::default() },
+                RunFacts {
+                    ended: Some((&TurnOutcome::Interrupted, None)),
+                    out_of_time: Some("late"),
+                    ..RunFacts::default()
+                },
                 7,
                 "stopped",
             ),
-            (Facts { ended: answered(), out_of_time: Some("late"), ..Facts::default() }, 0, "answered"),
-            (others(Others { is_stopped: true, is_unpaid: true, ..Others::default() }), 130, "stopped"),
-            (others(Others { is_unpaid: true, is_unjoined: true, ..Others::default() }), 6, "budget"),
-            (others(Others { is_unjoined: true, has_failed: true, ..Others::default() }), 8, "partial"),
-            (others(Others { has_failed: true, ..Others::default() }), 1, "failed"),
+            (RunFacts { ended: answered(), out_of_time: Some("late"), ..RunFacts::default() }, 0, "answered"),
+            (others(OtherAgents { is_stopped: true, is_unpaid: true, ..OtherAgents::default() }), 130, "stopped"),
+            (others(OtherAgents { is_unpaid: true, is_unjoined: true, ..OtherAgents::default() }), 6, "budget"),
+            (others(OtherAgents { is_unjoined: true, has_failed: true, ..OtherAgents::default() }), 8, "partial"),
+            (others(OtherAgents { has_failed: true, ..OtherAgents::default() }), 1, "failed"),
         ];
         for (facts, code, reason) in table {
-            let verdict = Verdict::of(&facts);
+            let verdict = RunVerdict::of(&facts);
             assert_eq!((verdict.exit as u8, &*verdict.reason), (code, reason), "{facts:?}");
         }
-        let stopped = Facts { stopped: Some((Exit::Limit, Some("its time is over".into()))), ..Facts::default() };
-        assert_eq!(Verdict::of(&stopped).error.as_deref(), Some("its time is over"));
+        let stopped = RunFacts { stopped: Some((Exit::Limit, Some("its time is over".into()))), ..RunFacts::default() };
+        assert_eq!(RunVerdict::of(&stopped).error.as_deref(), Some("its time is over"));
     }
 }

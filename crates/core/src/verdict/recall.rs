@@ -2,60 +2,60 @@
 
 use std::collections::HashMap;
 
-use crate::event::{End, Ending, Event, QuestionAsked, Refusal, ToolDone};
+use crate::event::{Event, QuestionAsked, Refusal, ToolDone, ToolOutcome, TurnOutcome};
 use crate::id::QuestionId;
 use crate::plan::event::PlanEnd;
-use crate::policy::{By, Deed, Recourse};
+use crate::policy::{ActionKind, DecidedBy, Recourse};
 
 use super::Exit;
 
 /// Whether a plan that ended so was stopped before the lead's last answer, so that its end is not the answer's. The turn that
 /// proposed the plan is not an answer to its end.
-pub fn is_outlived(plan: PlanEnd, last: Option<&End>) -> bool {
-    let is_answered = last.is_some_and(|end| *end != End::Proposed && Exit::of(end) == Exit::Ok);
+pub fn is_outlived(plan: PlanEnd, last: Option<&TurnOutcome>) -> bool {
+    let is_answered = last.is_some_and(|end| *end != TurnOutcome::Proposed && Exit::of(end) == Exit::Ok);
     is_answered && plan == PlanEnd::Stopped
 }
 
 /// The refused calls of one agent.
 #[derive(Debug, Default)]
-pub struct Refusals {
+pub struct RefusedCalls {
     asked: HashMap<QuestionId, QuestionAsked>,
     /// Calls that needed an approval that a headless run cannot get.
     pub unasked: Vec<QuestionAsked>,
     /// Refused calls: all of the lead, and those of other agents that only a person could have allowed.
-    pub denied: Vec<Denied>,
+    pub denied: Vec<DeniedCall>,
 }
 
 /// One refused call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Denied {
+pub enum DeniedCall {
     /// Of the lead.
     Lead(Box<ToolDone>),
     /// Of another agent.
     Other(Refusal),
 }
 
-impl Refusals {
+impl RefusedCalls {
     /// Takes the next event of the agent in.
     pub fn hear(&mut self, is_lead: bool, event: Event) {
         match event {
-            Event::ToolDone(done) if is_lead && done.ending == Ending::Refused => {
-                self.denied.push(Denied::Lead(Box::new(done)));
+            Event::ToolDone(done) if is_lead && done.ending == ToolOutcome::Refused => {
+                self.denied.push(DeniedCall::Lead(Box::new(done)));
             }
             Event::ToolDone(ToolDone { refused: Some(refusal), .. }) if !is_lead && counts(&refusal) => {
-                self.denied.push(Denied::Other(*refusal));
+                self.denied.push(DeniedCall::Other(*refusal));
             }
             Event::QuestionAsked(question) => drop(self.asked.insert(question.question, question)),
-            Event::QuestionAnswered(answered) if matches!(answered.answer.by, By::Nobody(_)) => {
+            Event::QuestionAnswered(answered) if matches!(answered.answer.by, DecidedBy::Nobody(_)) => {
                 let Some(question) = self.asked.remove(&answered.question) else { return };
                 // A merge waits in its worktree, and a proposal is its lead's to answer: neither was refused.
-                if matches!(question.action.deed, Deed::Merge | Deed::Propose) {
+                if matches!(question.action.deed, ActionKind::Merge | ActionKind::Propose) {
                     return;
                 }
                 if !is_lead {
                     let (tool, target) = (question.tool.clone(), question.action.target.clone());
                     let (by, recourse) = (answered.answer.by, question.recourse);
-                    self.denied.push(Denied::Other(Refusal { tool, target, by, recourse }));
+                    self.denied.push(DeniedCall::Other(Refusal { tool, target, by, recourse }));
                 }
                 self.unasked.push(question);
             }
@@ -79,7 +79,7 @@ mod tests {
     fn a_refusal_is_listed_for_its_recourse_and_not_for_its_words() {
         for recourse in [Recourse::RuleOrMode, Recourse::Mode, Recourse::Rule, Recourse::Person, Recourse::Nothing] {
             for words in ["only the user changes `a`: x", "the rule `Edit`"] {
-                let by = By::Rule(words.to_owned());
+                let by = DecidedBy::Rule(words.to_owned());
                 let refusal = Refusal { tool: "write_file".to_owned(), target: "a".to_owned(), by, recourse };
                 assert_eq!(counts(&refusal), recourse == Recourse::Nothing, "{words}: {recourse:?}");
             }

@@ -94,7 +94,7 @@ async fn a_restored_journal_goes_on_and_the_old_one_is_kept() {
 }
 
 #[tokio::test]
-async fn a_restoration_names_who_is_in_the_way_and_never_takes_a_broken_copy() {
+async fn a_restore_names_the_blocking_worker_and_refuses_a_broken_backup() {
     let (dir, journal) = written(&["1", "2"]).await;
     let (backup, kept) = (dir.path().join("copy.db"), dir.path().join("kept.db"));
     journal.backup(&backup).unwrap();

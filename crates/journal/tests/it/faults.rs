@@ -114,7 +114,7 @@ fn garbage_is_corrupt() {
 }
 
 #[test]
-fn another_programs_database_is_left_alone() {
+fn a_foreign_database_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let other = Connection::open(dir.path().join("journal.db")).unwrap();
     other.execute_batch("CREATE TABLE theirs (x)").unwrap();
@@ -267,7 +267,7 @@ async fn a_truncated_database_is_read_as_far_as_it_goes() {
 
 /// Pages in the middle that nobody can read hide what is in them and nothing else: the rest is checked as ever.
 #[tokio::test]
-async fn what_lies_behind_a_damaged_page_is_checked_too() {
+async fn entries_behind_a_damaged_page_are_checked() {
     let (dir, journal) = on_disk();
     for number in 0..400 {
         journal

@@ -61,7 +61,7 @@ async fn live_long(dir: &Path) {
 }
 
 #[tokio::test]
-async fn a_small_step_costs_a_kilobyte_whatever_came_before() {
+async fn a_small_step_costs_a_kilobyte_at_any_length_of_the_log() {
     for (name, step, entries) in [("small", small as fn(u64, String) -> Commit, 1), ("busy", busy, 3)] {
         let (dir, journal) = on_disk();
         journal.close().await.unwrap();

@@ -1,7 +1,7 @@
 //! Small things that the tests are made of.
 
 use max_team_core::id::EnvelopeId;
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_journal::{Append, Commit, Entry, Expect, Journal, Options, WorkerInfo};
 use serde_json::json;
 use tempfile::TempDir;
@@ -39,7 +39,14 @@ pub(crate) fn letter_id(number: u64) -> EnvelopeId {
 }
 
 pub(crate) fn letter(number: u64, to: &str) -> Envelope {
-    Envelope::new(letter_id(number), "agent/max", to, Kind::UserInput, json!({ "text": format!("letter {number}") }), 5)
+    Envelope::new(
+        letter_id(number),
+        "agent/max",
+        to,
+        MessageKind::UserInput,
+        json!({ "text": format!("letter {number}") }),
+        5,
+    )
 }
 
 pub(crate) fn worker(number: u64) -> WorkerInfo {

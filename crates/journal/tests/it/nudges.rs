@@ -31,7 +31,7 @@ async fn long_paths_are_no_obstacle() {
 }
 
 #[tokio::test]
-async fn what_dead_watchers_leave_is_removed() {
+async fn sockets_of_dead_watchers_are_removed() {
     let (dir, journal) = on_disk();
     let workers = dir.path().join("workers");
     fs::create_dir_all(&workers).unwrap();

@@ -54,7 +54,7 @@ async fn a_worker_that_rests_owns_nothing() {
 
 /// A writer does not look again at what it has just written. What others write in between it must see all the same.
 #[tokio::test]
-async fn what_others_wrote_in_between_counts() {
+async fn commits_of_other_processes_in_between_count() {
     let (_dir, one) = on_disk();
     let two = one.reopen().unwrap();
     for round in 0..4 {

@@ -10,7 +10,7 @@ fn project(entry: &Entry) -> Vec<Projection> {
 }
 
 #[test]
-fn what_is_taken_out_is_whole_by_itself() {
+fn a_replica_is_complete_by_itself() {
     let (_dir, journal) = on_disk();
     for stream in ["other", "mine", "other", "mine"] {
         journal.commit_blocking(fact(stream, stream)).unwrap();

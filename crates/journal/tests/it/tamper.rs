@@ -71,7 +71,7 @@ async fn every_edited_column_is_found() {
 }
 
 #[tokio::test]
-async fn what_is_gone_or_moved_is_found() {
+async fn missing_and_moved_entries_are_found() {
     for (what, sql, expected) in [
         ("an entry in the middle", "DELETE FROM entry WHERE seq = 3", &[Missing, SealBroken][..]),
         ("the tail of a stream", "DELETE FROM entry WHERE stream = 1 AND seq > 3", &[Missing, SealBroken]),

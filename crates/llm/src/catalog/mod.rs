@@ -9,8 +9,8 @@ mod row;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
+use max_team_core::agent::Model;
 use max_team_core::ledger::Price;
-use max_team_core::team::Model;
 use serde_json::Value;
 use thiserror::Error;
 

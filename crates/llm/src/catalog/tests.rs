@@ -70,7 +70,7 @@ fn names_resolve() {
 }
 
 #[test]
-fn what_is_unknown_comes_with_a_suggestion() {
+fn an_unknown_name_comes_with_a_suggestion() {
     let listed = "For a model that is not listed write `provider/name`";
     let table = [
         (

@@ -6,7 +6,7 @@
 mod anthropic;
 mod openai_chat;
 
-use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
+use max_team_core::chat::{Answer, ChatRole, Message, NativeBlocks, Part, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -58,7 +58,7 @@ pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
     match wire.dialect {
         Dialect::Anthropic => anthropic::encode::body(wire, head, call, shown),
         Dialect::OpenaiChat => openai_chat::encode::body(wire, head, call, shown),
@@ -152,7 +152,7 @@ pub(crate) struct Draft {
     parts: Vec<Part>,
     /// The provider's own blocks as JSON; none if there is nothing worth sending back.
     native: Option<String>,
-    stop: Stop,
+    stop: StopReason,
     usage: Usage,
     id: Option<String>,
     model: Option<String>,
@@ -160,7 +160,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     fn answer(mut self, wire: &Wire, request_id: Option<String>) -> Answer {
-        let native = self.native.and_then(|blocks| RawValue::from_string(blocks).ok()).map(|blocks| Native {
+        let native = self.native.and_then(|blocks| RawValue::from_string(blocks).ok()).map(|blocks| NativeBlocks {
             dialect: wire.dialect.name().to_owned(),
             model: wire.key(),
             blocks,
@@ -170,7 +170,7 @@ impl Draft {
             self.parts.push(Part::Thinking { text: String::new() });
         }
         Answer {
-            message: Message { role: Role::Assistant, parts: self.parts, native }.with_own_ids(),
+            message: Message { role: ChatRole::Assistant, parts: self.parts, native }.with_own_ids(),
             stop: self.stop,
             usage: self.usage,
             request_id: request_id.or(self.id),

@@ -96,7 +96,7 @@ fn words_inside_a_stream_are_judged() {
 }
 
 #[test]
-fn the_user_learns_what_happened_and_what_to_do() {
+fn a_failure_names_its_cause_and_a_remedy() {
     let table = [
         (
             404,

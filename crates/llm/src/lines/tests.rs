@@ -232,7 +232,7 @@ async fn a_socks_proxy_is_told_the_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lies_too_long_is_closed() {
+async fn idle_connections_are_closed_after_their_time() {
     let place = Arc::new(Place::default());
     let mut ends = Vec::new();
     for _ in 0..2 {
@@ -251,7 +251,7 @@ async fn what_lies_too_long_is_closed() {
 }
 
 #[tokio::test]
-async fn nobody_works_on_when_the_lines_are_gone() {
+async fn dropping_the_pool_ends_its_tasks() {
     let lines = Lines::new(None);
     let place = lines.place("https://models.test");
     let (here, _there) = tokio::io::duplex(64);
@@ -267,7 +267,7 @@ async fn nobody_works_on_when_the_lines_are_gone() {
 }
 
 #[tokio::test]
-async fn what_the_other_side_says_of_its_patience_is_kept_to() {
+async fn the_servers_keep_alive_timeout_is_respected() {
     let (at, _told) = listen(|mut stream| {
         head(&mut stream);
         stream.read_exact(&mut [0; 2]).unwrap();
@@ -315,7 +315,7 @@ async fn silent(lines: &Lines, place: &Arc<Place>) -> (Line, tokio::io::DuplexSt
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_long_to_hear_how_many_seats_there_are() {
+async fn a_request_waits_only_briefly_for_the_stream_limit() {
     let lines = Lines::by(&[]);
     let place = lines.place("https://models.test");
     let (_line, _there) = silent(&lines, &place).await;

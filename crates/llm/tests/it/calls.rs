@@ -1,6 +1,6 @@
 //! Calls that work.
 
-use max_team_core::chat::{Message, Part, Stop, Streamed, Usage};
+use max_team_core::chat::{Message, Part, PartialAnswer, StopReason, Usage};
 use max_team_llm::{Delta, Dialect, Options};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn the_same_answer_comes_in_every_form() {
                 call("t2", "list_dir", json!({})),
             ];
             assert_eq!(answer.message.parts, parts);
-            assert_eq!(answer.stop, Stop::ToolUse);
+            assert_eq!(answer.stop, StopReason::ToolUse);
             assert_eq!(answer.usage, Usage { input: 100, output: 20, cache_read: 7, cache_write: 0 });
             assert_eq!(answer.request_id.as_deref(), Some("req_x"));
             assert_eq!(answer.model, model(dialect).name);
@@ -56,7 +56,7 @@ async fn the_same_answer_comes_in_every_form() {
 }
 
 #[tokio::test]
-async fn requests_carry_what_the_provider_wants() {
+async fn requests_carry_the_providers_headers_and_fields() {
     for dialect in DIALECTS {
         let server = ModelServer::start([Reply::text("Hi")]);
         let router = router(dialect, &format!("{}/v1/", server.url()), options());
@@ -104,7 +104,7 @@ async fn native_blocks_go_back_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn cancelling_returns_at_once_with_what_there_is() {
+async fn cancelling_returns_the_partial_answer_at_once() {
     for dialect in DIALECTS {
         let gate = Gate::new();
         // The role or the start of the message, then one delta at least; the rest never comes.
@@ -126,7 +126,7 @@ async fn cancelling_returns_at_once_with_what_there_is() {
             .await;
         let input = if dialect == Dialect::Anthropic { 100 } else { 0 };
         let usage = Usage { input, output: u64::from(input > 0), ..Usage::default() };
-        let streamed = Streamed { is_sent: true, usage, bytes: "one two ".len() };
+        let streamed = PartialAnswer { is_sent: true, usage, bytes: "one two ".len() };
         assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: "one two ".into(), streamed }));
     }
 }
@@ -144,13 +144,13 @@ async fn cancelling_before_the_first_byte_works_too() {
         cancel.cancel();
     };
     let (ended, ()) = tokio::join!(call, stop);
-    let streamed = Streamed { is_sent: true, ..Streamed::default() };
+    let streamed = PartialAnswer { is_sent: true, ..PartialAnswer::default() };
     assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), streamed }));
     // Nothing is sent where no server listens.
     let nowhere = crate::router(Dialect::Anthropic, "http://127.0.0.1:1", options());
     let cancel = CancellationToken::new();
     cancel.cancel();
     let ended = nowhere.call(&request, &cancel, |_| {}).await;
-    let streamed = Streamed::default();
+    let streamed = PartialAnswer::default();
     assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), streamed }));
 }

@@ -98,7 +98,7 @@ async fn a_kept_connection_that_was_closed_is_replaced_without_a_word() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_read_is_not_sent_again() {
+async fn a_request_that_may_have_been_read_is_not_resent() {
     let json = || response("application/json", ANSWER);
     let (url, told) = serve(vec![vec![json(), None], vec![json()]]);
     let router = router(Dialect::Anthropic, &url, options());
@@ -131,7 +131,7 @@ async fn connections_are_kept_after_streams() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_apart() {
+async fn responses_without_an_answer_are_distinguished() {
     let table = [
         (response("text/html", "<html>log in</html>"), Failure::InvalidRequest, "a web page came instead"),
         (response("application/json", "{}"), Failure::Malformed, "cannot be read"),

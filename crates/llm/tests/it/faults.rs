@@ -171,7 +171,7 @@ async fn redirects_are_refused_with_the_key_in_hand() {
 }
 
 #[tokio::test]
-async fn what_is_not_set_up_is_said_before_anything_is_sent() {
+async fn a_missing_setup_is_reported_before_any_request() {
     let catalog = Arc::new(Catalog::builtin().clone());
     let none = Router::http(catalog.clone(), [], options());
     let detail = "`anthropic` is not set up; choose another model, or configure the provider".to_owned();

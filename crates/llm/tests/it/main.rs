@@ -10,9 +10,9 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::agent::Model;
 use max_team_core::chat::{Answer, Message, Part};
 use max_team_core::context::Window;
-use max_team_core::team::Model;
 use max_team_llm::{Call, CallError, Catalog, Delta, Dialect, Endpoint, Options, Request, Router, Transcript};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;

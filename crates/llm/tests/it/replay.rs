@@ -1,6 +1,6 @@
 //! Models that answer from a recording, through the same seam as real ones.
 
-use max_team_core::chat::{Message, Part, Stop, Streamed, Usage};
+use max_team_core::chat::{Message, Part, PartialAnswer, StopReason, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
 use max_team_llm::{BadRecording, Call, CallError, Delta, Dialect, Replay, Request, Router, Transcript};
@@ -38,7 +38,7 @@ async fn answers_come_by_number() {
     let call =
         Part::ToolUse { id: "call_1_1".into(), name: "read_file".into(), input: json!({"path": "README.md"}).into() };
     assert_eq!(first.message, Message::assistant(vec![Part::Thinking { text: "A look first.".into() }, call]));
-    assert_eq!(first.stop, Stop::ToolUse);
+    assert_eq!(first.stop, StopReason::ToolUse);
     assert_eq!(first.usage, Usage { input: 1_200, output: 40, ..Usage::default() });
     assert_eq!(first.model, "claude-sonnet-4-6");
     // An answer claims no more than the call allows.
@@ -55,7 +55,7 @@ async fn answers_come_by_number() {
 
     // A process that was killed asks for the second answer first.
     let second = router.call(&request(&router, 2), &nobody, |_| {}).await.unwrap();
-    assert_eq!((second.message.text().as_str(), second.stop), ("It is a readme.", Stop::EndTurn));
+    assert_eq!((second.message.text().as_str(), second.stop), ("It is a readme.", StopReason::EndTurn));
 
     let ended = router.call(&request(&router, 3), &nobody, |_| {}).await;
     assert_eq!(failed(ended), (Failure::Overloaded { retry_after_ms: None }, "as recorded".into()));
@@ -69,7 +69,7 @@ async fn beyond_a_recording_words_can_be_given() {
     let (router, nobody) = (Router::replay(replay), CancellationToken::new());
     for (number, words) in [(1, "one"), (2, "It is over."), (9, "It is over.")] {
         let answer = router.call(&request(&router, number), &nobody, |_| {}).await.unwrap();
-        assert_eq!((answer.message.text().as_str(), answer.stop), (words, Stop::EndTurn));
+        assert_eq!((answer.message.text().as_str(), answer.stop), (words, StopReason::EndTurn));
     }
 }
 
@@ -84,12 +84,12 @@ async fn a_shown_answer_can_be_cancelled() {
             }
         })
         .await;
-    let streamed = Streamed { is_sent: true, bytes: "one two ".len(), ..Streamed::default() };
+    let streamed = PartialAnswer { is_sent: true, bytes: "one two ".len(), ..PartialAnswer::default() };
     assert_eq!(ended, Err(CallError::Cancelled { partial: "one two ".into(), streamed }));
 }
 
 #[test]
-fn bad_recordings_say_what_is_wrong() {
+fn bad_recordings_are_explained() {
     let problem = |text| Replay::read(text).map(|_| ()).unwrap_err();
     let answer = |number, problem| BadRecording::Answer { number, problem };
     assert_eq!(problem("answers: [{text: a}, {}]"), answer(2, "it has neither `text`, nor `parts`, nor `fails`"));
@@ -109,7 +109,7 @@ async fn an_answer_that_counts_on_words_is_given_only_if_they_are_there() {
         transcript.push(&Message::user(vec![Part::text(said)]));
         let call = Call { number: 1, max_tokens: 1, tools_off: false, window: Window::default(), upto: 1 };
         let answer = router.call(&transcript.request(&call), &CancellationToken::new(), |_| {}).await.unwrap();
-        assert_eq!((answer.message.text().as_str(), answer.stop), (want, Stop::EndTurn), "{said}");
+        assert_eq!((answer.message.text().as_str(), answer.stop), (want, StopReason::EndTurn), "{said}");
     }
 }
 

@@ -129,7 +129,7 @@ fn answer(stream: &mut Tls, id: u32) -> Option<()> {
 }
 
 #[tokio::test]
-async fn what_was_refused_unread_is_sent_once_more() {
+async fn a_request_refused_unread_is_resent_once() {
     let reset = |id| frame(3, 0, id, &7_u32.to_be_bytes());
     let leave = |_| frame(7, 0, 0, &[0; 8]);
     for refusal in [reset as fn(u32) -> Vec<u8>, leave] {
@@ -163,7 +163,7 @@ async fn a_crowd_shares_one_connection() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_seat_asks_over_another_connection() {
+async fn a_request_without_a_free_stream_uses_another_connection() {
     let together = Barrier::new(3);
     let (tell, told) = mpsc::channel();
     let url = on_each(&[b"h2"], move |mut stream, number| {
@@ -242,7 +242,7 @@ async fn one_after_another(
 }
 
 #[tokio::test]
-async fn nobody_asks_again_over_a_connection_that_has_gone_silent() {
+async fn a_silent_connection_is_not_used_again() {
     type Silence = fn(&mut Tls) -> Option<()>;
     // It says nothing at all; no more after an answer; or no more in the middle of one.
     let silences: [(&[&str], Silence); 3] = [
@@ -270,7 +270,7 @@ async fn nobody_asks_again_over_a_connection_that_has_gone_silent() {
 }
 
 #[tokio::test]
-async fn a_connection_that_brings_something_is_kept_by_those_who_waited_in_vain() {
+async fn an_active_connection_survives_a_timed_out_request() {
     let came = one_after_another(2, |stream, _| {
         greet(stream)?;
         request(stream)?;

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
-use max_team_core::policy::Until;
+use max_team_core::policy::GrantScope;
 use max_team_workspace::words::CostBy;
 
 #[derive(Debug, Clone, Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Yes {
     pub(crate) always: bool,
     /// … for how long: task, session, repository
     #[arg(long = "for", value_name = "HOW LONG", requires = "always", value_parser = until)]
-    pub(crate) until: Option<Until>,
+    pub(crate) until: Option<GrantScope>,
     /// A failed task: try it again
     #[arg(long, group = "ruling")]
     pub(crate) retry: bool,
@@ -197,8 +197,8 @@ pub(super) fn since(text: &str) -> Result<i64, String> {
     Ok(i64::from(number) * minutes * 60_000)
 }
 
-fn until(text: &str) -> Result<Until, String> {
-    let found = Until::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
+fn until(text: &str) -> Result<GrantScope, String> {
+    let found = GrantScope::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
     found.ok_or_else(|| "it is one of task, session, repository".to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! `tasks`: its flags.
 
 use clap::{Args, Subcommand};
-use max_team_core::tasks::Status;
+use max_team_core::task_list::ListTaskStatus;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Tasks {
@@ -47,7 +47,7 @@ pub(crate) struct Update {
     pub(crate) id: String,
     /// The new state: pending, in_progress (you do it), completed, deleted
     #[arg(long, value_parser = status)]
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<ListTaskStatus>,
     /// The new owner; an empty name: none
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
@@ -75,8 +75,8 @@ pub(crate) struct Of {
     pub(crate) session: Option<String>,
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    let names = Status::ALL.map(Status::name);
-    let found = Status::ALL.into_iter().find(|status| status.name() == text);
+fn status(text: &str) -> Result<ListTaskStatus, String> {
+    let names = ListTaskStatus::ALL.map(ListTaskStatus::name);
+    let found = ListTaskStatus::ALL.into_iter().find(|status| status.name() == text);
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use max_team_core::near::nearest;
+use max_team_core::agent::{Isolation, NotesScope, TeamRole as Position};
 use max_team_core::policy::Mode;
-use max_team_core::team::{Isolation, Memory, Place as Position};
+use max_team_core::suggest::nearest;
 use max_team_tools::Store;
 use serde_json::Value;
 
@@ -142,7 +142,8 @@ fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
         own.cache.as_ref().map(|cache| (lang.cache_word(), lang.cached_by(cache.ttl_s, &cache.keys.join(", ")))),
     );
     rows.extend(data.map(|path| (lang.data_word(), path)));
-    let kept = |memory| Memory::NAMES.iter().find(|(_, known)| *known == memory).map(|(name, _)| (*name).to_owned());
+    let kept =
+        |memory| NotesScope::NAMES.iter().find(|(_, known)| *known == memory).map(|(name, _)| (*name).to_owned());
     rows.extend(own.work.memory.and_then(kept).map(|name| (lang.memory_word(), name)));
     rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.clone())));
     text.push_str(&columns(&rows));

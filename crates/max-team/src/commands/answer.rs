@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use max_team_core::id::EnvelopeId;
-use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
+use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
+use max_team_core::policy::{ActionKind, DecidedBy, GrantScope, MergeDecision, PermissionAnswer, RememberedRule};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{AnsweredRow, LogFollower, Matter, Pending, PersonReply, Post, RuntimeError, new_id, query};
 
@@ -47,9 +47,13 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
 }
 
 /// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
-fn kept<'p>(desk: &Desk, pending: &'p Pending, until: Option<Until>) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
+fn kept<'p>(
+    desk: &Desk,
+    pending: &'p Pending,
+    until: Option<GrantScope>,
+) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
     let rules = match (&pending.row.matter, until) {
-        (Matter::Tool { memory, .. }, Some(Until::Repository)) => memory.rules(),
+        (Matter::Tool { memory, .. }, Some(GrantScope::Repository)) => memory.rules(),
         _ => &[],
     };
     if rules.is_empty() {
@@ -93,23 +97,27 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<PersonReply, Stop> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
-        Matter::Plan(About::Failure { task, .. }) => {
+        Matter::Plan(PlanQuestion::Failure { task, .. }) => {
             let id = short(&pending.row.question);
             let choose = || Stop::said(Exit::Usage, |lang| lang.failure_choices(&id, task));
             let ruling = ruling.filter(|_| !options.first_wave && !options.always);
-            Ok(PersonReply::Plan(Say::Rule(ruling.ok_or_else(choose)?)))
+            Ok(PersonReply::Plan(PlanDecision::Rule(ruling.ok_or_else(choose)?)))
         }
         _ if ruling.is_some() => usage(Lang::only_for_failures),
         Matter::Plan(_) if options.always => usage(Lang::always_not_for_plans),
         Matter::Plan(_) if options.message.is_some() => usage(Lang::plan_takes_no_words),
-        Matter::Plan(About::Proposal | About::Rest) if options.first_wave => Ok(PersonReply::Plan(Say::FirstWave)),
+        Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest) if options.first_wave => {
+            Ok(PersonReply::Plan(PlanDecision::FirstWave))
+        }
         _ if options.first_wave => usage(Lang::first_wave_too_late),
-        Matter::Plan(_) => Ok(PersonReply::Plan(Say::Approve)),
-        Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => usage(Lang::answer_with_words),
-        Matter::Tool { memory: Memory::Nothing, .. } if options.always => usage(Lang::asked_every_time),
+        Matter::Plan(_) => Ok(PersonReply::Plan(PlanDecision::Approve)),
+        Matter::Tool { action, .. } if action.deed == ActionKind::Ask && message.is_empty() => {
+            usage(Lang::answer_with_words)
+        }
+        Matter::Tool { memory: RememberedRule::Nothing, .. } if options.always => usage(Lang::asked_every_time),
         Matter::Tool { .. } => {
             let until = options.until.unwrap_or_default();
-            Ok(PersonReply::Agent(Answer { always: options.always, until, ..answer(true, message) }))
+            Ok(PersonReply::Agent(PermissionAnswer { always: options.always, until, ..answer(true, message) }))
         }
     }
 }
@@ -129,20 +137,20 @@ fn ruling(options: &args::Yes, note: &str) -> Option<Ruling> {
 fn no(pending: &Pending, options: &args::No) -> Result<PersonReply, Stop> {
     let why = options.message.clone();
     match &pending.row.matter {
-        Matter::Plan(About::Proposal) if options.changes => Ok(PersonReply::Plan(Say::Changes(why))),
+        Matter::Plan(PlanQuestion::Proposal) if options.changes => Ok(PersonReply::Plan(PlanDecision::Changes(why))),
         _ if options.changes => usage(Lang::changes_too_late),
-        Matter::Plan(_) => Ok(PersonReply::Plan(Say::Reject(why))),
-        Matter::Tool { action, .. } if action.deed == Deed::Merge => Ok(PersonReply::Agent(Answer {
+        Matter::Plan(_) => Ok(PersonReply::Plan(PlanDecision::Reject(why))),
+        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => Ok(PersonReply::Agent(PermissionAnswer {
             comment: why,
-            ..Answer::settling(Settled::Dropped, By::Person(String::new()))
+            ..PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Person(String::new()))
         })),
         Matter::Tool { .. } => Ok(PersonReply::Agent(answer(false, why))),
     }
 }
 
 /// The post writes down who, and where.
-fn answer(allow: bool, comment: String) -> Answer {
-    Answer { comment, ..Answer::new(allow, By::Person(String::new())) }
+fn answer(allow: bool, comment: String) -> PermissionAnswer {
+    PermissionAnswer { comment, ..PermissionAnswer::new(allow, DecidedBy::Person(String::new())) }
 }
 
 /// A task of an unknown member would wait for ever.
@@ -231,7 +239,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> a
 
 fn is_ours(desk: &Desk, reply: &PersonReply, row: &AnsweredRow) -> bool {
     let me = format!("{} at {}", desk.by.user, desk.by.door);
-    row.said == reply.word() && row.by == By::Person(me)
+    row.said == reply.word() && row.by == DecidedBy::Person(me)
 }
 
 /// Questions of the same session that a yes for longer may answer, too.
@@ -248,7 +256,7 @@ fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Re
 async fn tell_of_rule(
     desk: &Desk,
     pending: &Pending,
-    answer: &Answer,
+    answer: &PermissionAnswer,
     others: &[Pending],
     watch: &mut LogFollower,
 ) -> anyhow::Result<()> {
@@ -283,7 +291,7 @@ fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
 
 /// Prints the new rules and the agents they apply to: the one that asked, and `others`. Returns whether there are
 /// rules.
-fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer, others: Vec<String>) -> anyhow::Result<bool> {
+fn say_rule(desk: &Desk, pending: &Pending, answer: &PermissionAnswer, others: Vec<String>) -> anyhow::Result<bool> {
     let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(false) };
     if !answer.always || memory.rules().is_empty() {
         return Ok(false);

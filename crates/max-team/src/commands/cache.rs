@@ -1,6 +1,6 @@
 //! `cache`: answers of experts that are kept to be used again, looked at and cleared from any terminal.
 
-use max_team_core::calling::cache::Entry;
+use max_team_core::delegation::cache::CacheEntry;
 use max_team_runtime::query;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ struct Shelf {
 
 impl Shelf {
     /// The cached answers of one expert, or of all, each with its expert.
-    fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, Entry)>, Stop> {
+    fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, CacheEntry)>, Stop> {
         let experts = match expert {
             Some(expert) => vec![expert.to_owned()],
             None => self.desk.read(query::CachedExperts {})?,
@@ -50,7 +50,7 @@ impl Shelf {
         if kept.is_empty() {
             return super::print(&format!("{}\n", lang.nothing_cached()));
         }
-        let row = |(expert, entry): &(String, Entry)| {
+        let row = |(expert, entry): &(String, CacheEntry)| {
             let raw = entry.raw.to_string();
             vec![expert.clone(), entry.key.clone(), local(entry.created_at_ms), self.left(entry), raw]
         };
@@ -88,7 +88,7 @@ impl Shelf {
     }
 
     /// How long an answer may still be used.
-    fn left(&self, entry: &Entry) -> String {
+    fn left(&self, entry: &CacheEntry) -> String {
         let lang = self.desk.lang;
         match entry.age_ms(self.now_ms) {
             None => lang.expired().to_owned(),
@@ -96,7 +96,7 @@ impl Shelf {
         }
     }
 
-    fn page(&self, entry: &Entry) -> String {
+    fn page(&self, entry: &CacheEntry) -> String {
         let lang = self.desk.lang;
         let data = entry.data.as_ref().map_or_else(|| lang.only_words().to_owned(), Value::to_string);
         let lines = [
@@ -109,9 +109,9 @@ impl Shelf {
         format!("{}\n{lines}", entry.key)
     }
 
-    fn print_json(&self, kept: &[(String, Entry)]) -> Result<(), Stop> {
-        let as_json = |(expert, entry): &(String, Entry)| {
-            let Entry { key, raw, data, text, created_at_ms, ttl_s } = entry;
+    fn print_json(&self, kept: &[(String, CacheEntry)]) -> Result<(), Stop> {
+        let as_json = |(expert, entry): &(String, CacheEntry)| {
+            let CacheEntry { key, raw, data, text, created_at_ms, ttl_s } = entry;
             json!({ "expert": expert, "key": key, "raw": raw, "data": data, "text": text,
                 "created_at_ms": created_at_ms, "ttl_s": ttl_s, "fresh": entry.age_ms(self.now_ms).is_some() })
         };

@@ -8,7 +8,7 @@ mod online;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use max_team_core::team::Member;
+use max_team_core::agent::Member;
 use max_team_core::time::rfc3339;
 use max_team_journal::{Journal, JournalError};
 use max_team_runtime::skills::Catalogue;

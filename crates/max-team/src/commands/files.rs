@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use max_team_core::folder::Folder;
+use max_team_core::agent_dirs::AgentDir;
 use max_team_runtime::query;
 use max_team_tools::{Held, Kept, Store, ToolError};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Shelf {
         if own.path().exists() {
             return Ok(own);
         }
-        let mut like = self.all(Folder::Data)?;
+        let mut like = self.all(AgentDir::Data)?;
         like.retain(|store| store.whose() == agent);
         match like.as_slice() {
             [only] => Ok(only.clone()),
@@ -64,7 +64,7 @@ impl Shelf {
         }
     }
 
-    fn all(&self, folder: Folder) -> Result<Vec<Store>, Stop> {
+    fn all(&self, folder: AgentDir) -> Result<Vec<Store>, Stop> {
         let failed = |error: std::io::Error| Stop::new(Exit::Failed, error.to_string());
         Store::all(&self.home, folder, &self.root).map_err(failed)
     }
@@ -73,7 +73,7 @@ impl Shelf {
         let is_one = whose.session.is_some() || whose.agent.is_some();
         let stores = match is_one {
             true => vec![self.chosen(whose)?],
-            false => self.all(Folder::Files)?.into_iter().chain(self.all(Folder::Data)?).collect(),
+            false => self.all(AgentDir::Files)?.into_iter().chain(self.all(AgentDir::Data)?).collect(),
         };
         let mut found = Vec::new();
         for store in stores {
@@ -107,7 +107,7 @@ impl Shelf {
     }
 
     fn show(&self, path: &str, whose: &Whose, json: bool) -> Result<(), Stop> {
-        let is_data = Folder::split(path).is_some_and(|(folder, _)| folder == Folder::Data);
+        let is_data = AgentDir::split(path).is_some_and(|(folder, _)| folder == AgentDir::Data);
         if is_data && whose.agent.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.whose_data().to_owned()));
         }

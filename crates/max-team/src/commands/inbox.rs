@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use max_team_core::plan::event::About;
+use max_team_core::plan::event::PlanQuestion;
 use max_team_core::plan::{Plan, draft};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Matter, Pending, query};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
 fn context(pending: &Pending, desk: &Desk) -> anyhow::Result<Vec<String>> {
     let lang = desk.lang;
     // The goal of a proposed plan stands above its tasks.
-    let is_proposal = matches!(pending.row.matter, Matter::Plan(About::Proposal | About::Rest));
+    let is_proposal = matches!(pending.row.matter, Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest));
     let purpose = if is_proposal { None } else { purpose(pending, desk)? };
     let rows = [
         (lang.project_folder(), folder(pending, desk)?),
@@ -154,7 +154,7 @@ fn context(pending: &Pending, desk: &Desk) -> anyhow::Result<Vec<String>> {
 /// The rule that asks a person before the call. A finished worktree and an agent's own question have none.
 fn rule(pending: &Pending) -> Option<&str> {
     match &pending.row.matter {
-        Matter::Tool { action, rule, .. } if !matches!(action.deed, Deed::Merge | Deed::Ask) => {
+        Matter::Tool { action, rule, .. } if !matches!(action.deed, ActionKind::Merge | ActionKind::Ask) => {
             Some(rule.as_str()).filter(|rule| !rule.is_empty())
         }
         _ => None,
@@ -176,7 +176,7 @@ pub(super) fn is_no(said: &str) -> bool {
 pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
     match &pending.row.matter {
         Matter::Plan(about) => lang.about_plan(about),
-        Matter::Tool { action, .. } if action.deed == Deed::Merge => {
+        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => {
             let (added, removed) = changed(action).unwrap_or_default();
             format!("{} (+{added} -{removed})", lang.has_changes())
         }
@@ -187,7 +187,7 @@ pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
 /// What exactly is asked.
 fn asked(pending: &Pending) -> String {
     match &pending.row.matter {
-        Matter::Tool { action, .. } if action.deed == Deed::Ask => action.preview.clone(),
+        Matter::Tool { action, .. } if action.deed == ActionKind::Ask => action.preview.clone(),
         Matter::Tool { action, .. } => match changed(action) {
             Some((added, removed)) => format!("{} (+{added} -{removed} lines)", pending.words()),
             None => pending.words(),
@@ -211,13 +211,16 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
             removed += usize::from(line.starts_with('-'));
         }
     }
-    (any && matches!(action.deed, Deed::Write | Deed::WriteOwn | Deed::Merge)).then_some((added, removed))
+    (any && matches!(action.deed, ActionKind::Write | ActionKind::WriteOwn | ActionKind::Merge))
+        .then_some((added, removed))
 }
 
 /// The plan behind a question about the whole of it.
 fn proposed(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<Plan>> {
     match (&pending.row.matter, pending.plan) {
-        (Matter::Plan(About::Proposal | About::Rest), Some(plan)) => Ok(Some(*desk.read(query::Plan { plan })?)),
+        (Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest), Some(plan)) => {
+            Ok(Some(*desk.read(query::Plan { plan })?))
+        }
         _ => Ok(None),
     }
 }
@@ -276,31 +279,31 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     let yes = format!("max-team approve {id}");
     let no = format!("max-team deny {id} -m {}", lang.why_word());
     match &pending.row.matter {
-        Matter::Tool { action, .. } if action.deed == Deed::Ask => vec![format!("{yes} -m ANSWER"), no],
-        Matter::Tool { action, .. } if action.deed == Deed::Merge => vec![
+        Matter::Tool { action, .. } if action.deed == ActionKind::Ask => vec![format!("{yes} -m ANSWER"), no],
+        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => vec![
             yes,
             no,
             format!("max-team inbox {id}"),
             format!("max-team worktrees accept {} FILES", short(&action.target)),
         ],
         Matter::Tool { .. } => vec![yes, no, format!("max-team inbox {id}")],
-        Matter::Plan(About::Proposal) => vec![
+        Matter::Plan(PlanQuestion::Proposal) => vec![
             format!("{yes} [--first-wave]"),
             no,
             format!("max-team deny {id} --changes -m WHAT"),
             format!("max-team inbox {id}"),
         ],
-        Matter::Plan(About::Failure { .. }) => vec![
+        Matter::Plan(PlanQuestion::Failure { .. }) => vec![
             format!("{yes} --retry [--by MEMBER] [--with MODEL] [-m NOTE]"),
             format!("{yes} --skip | --fixed | --give-up"),
         ],
-        Matter::Plan(About::Rest | About::Start { .. } | About::Budget) => vec![yes, no],
+        Matter::Plan(PlanQuestion::Rest | PlanQuestion::Start { .. } | PlanQuestion::Budget) => vec![yes, no],
     }
 }
 
 fn row(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
     let plan = proposed(pending, desk)?;
-    let task = |task: &draft::Task| {
+    let task = |task: &draft::TaskDraft| {
         json!({
             "id": task.id,
             "agent": task.agent,
@@ -329,8 +332,8 @@ fn row(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
             "why": rule,
             "remember": memory.rules(),
             "kind": match action.deed {
-                Deed::Ask => "question",
-                Deed::Merge => "merge",
+                ActionKind::Ask => "question",
+                ActionKind::Merge => "merge",
                 _ => "permission",
             },
             "tool": tool,

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
-use max_team_core::memory::{Board, Fact, File, Key, KeyError, Refusal, Scope, Source, Writer};
+use max_team_core::memory::{Board, BoardScope, Fact, Key, KeyError, MemoryFile, Source, WriteRefusal, Writer};
 use max_team_runtime::{Hit, RuntimeError, Told, project_scope, query};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(place: &Place, command: &args::Memory) -> anyhow::Result<Exit>
 /// The journal, and which project's memory is meant.
 struct Shelf {
     desk: Desk,
-    project: Scope,
+    project: BoardScope,
 }
 
 impl Shelf {
@@ -57,22 +57,22 @@ impl Shelf {
     }
 
     /// The boards that are meant, the project's first.
-    fn scopes(&self, only: Option<args::Board>) -> Vec<Scope> {
+    fn scopes(&self, only: Option<args::Board>) -> Vec<BoardScope> {
         match only {
-            None => vec![self.project.clone(), Scope::User],
-            Some(args::Board::User) => vec![Scope::User],
+            None => vec![self.project.clone(), BoardScope::User],
+            Some(args::Board::User) => vec![BoardScope::User],
             Some(args::Board::Project) => vec![self.project.clone()],
         }
     }
 
     /// The one board that is meant for a key.
-    fn scope(&self, only: Option<args::Board>, key: &Key) -> Scope {
+    fn scope(&self, only: Option<args::Board>, key: &Key) -> BoardScope {
         let is_users = only.map_or_else(|| key.section().is_users(), |board| board == args::Board::User);
-        if is_users { Scope::User } else { self.project.clone() }
+        if is_users { BoardScope::User } else { self.project.clone() }
     }
 
     /// Facts under a key, with their boards.
-    fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(Scope, Fact)>, Stop> {
+    fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(BoardScope, Fact)>, Stop> {
         let mut found = Vec::new();
         for scope in self.scopes(only) {
             let board = self.desk.read(query::Memory { scope: scope.clone() })?;
@@ -148,7 +148,7 @@ impl Shelf {
             let forgotten = waited(async { Ok(self.desk.team.memories().forget(&scope, &self.user(), &key).await) })?;
             let forgotten = match forgotten {
                 // Neither is there anything under it, nor anything left of what once was.
-                Err(RuntimeError::Memory(Refusal::Nothing(_))) => continue,
+                Err(RuntimeError::Memory(WriteRefusal::Nothing(_))) => continue,
                 forgotten => forgotten.map_err(stop)?,
             };
             is_any = true;
@@ -165,7 +165,7 @@ impl Shelf {
         if is_any { Ok(()) } else { Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str()))) }
     }
 
-    fn say(&self, verb: &str, scope: &Scope, keys: &[Key]) -> Result<(), Stop> {
+    fn say(&self, verb: &str, scope: &BoardScope, keys: &[Key]) -> Result<(), Stop> {
         let text: String = keys.iter().map(|key| format!("{verb} ({}): {key}\n", scope.kind())).collect();
         super::print(&text)
     }
@@ -217,9 +217,9 @@ impl Shelf {
     }
 
     fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), Stop> {
-        let scope = self.scopes(Some(scope)).pop().unwrap_or(Scope::User);
+        let scope = self.scopes(Some(scope)).pop().unwrap_or(BoardScope::User);
         let board: Board = self.desk.read(query::Memory { scope: scope.clone() })?;
-        if scope == Scope::User {
+        if scope == BoardScope::User {
             let others = self.desk.read(query::Memory { scope: self.project.clone() })?.len();
             // Beside the output, which may be JSON.
             if others > 0 {
@@ -227,10 +227,10 @@ impl Shelf {
             }
         }
         let Some(folder) = folder else {
-            let text = File::Json.write(&board);
+            let text = MemoryFile::Json.write(&board);
             return super::print(if text.is_empty() { "{}\n" } else { &text });
         };
-        let files = File::WRITTEN.map(|(file, name)| (folder.join(name), file.write(&board)));
+        let files = MemoryFile::WRITTEN.map(|(file, name)| (folder.join(name), file.write(&board)));
         let files: Vec<(PathBuf, String)> = files.into_iter().filter(|(_, text)| !text.is_empty()).collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| !force && path.exists()) {
             let path = path.display().to_string();
@@ -281,7 +281,8 @@ impl Shelf {
 fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, Stop> {
     let shown = path.display().to_string();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let file = File::named(&name).ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
+    let file =
+        MemoryFile::named(&name).ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
     let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
     let text = named::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
     file.read(&text).map_err(bad)
@@ -295,12 +296,12 @@ fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, Stop> {
     wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))
 }
 
-fn row(scope: &Scope, fact: &Fact) -> Vec<String> {
+fn row(scope: &BoardScope, fact: &Fact) -> Vec<String> {
     let value = clip(&fact.words(), VALUE_MAX);
     vec![fact.key.to_string(), scope.kind().to_owned(), fact.by.name().to_owned(), local(fact.at_ms), value]
 }
 
-fn as_json(scope: &Scope, fact: &Fact) -> Value {
+fn as_json(scope: &BoardScope, fact: &Fact) -> Value {
     let Fact { key, value, by, source, at_ms } = fact;
     json!({ "scope": scope, "key": key, "value": value, "by": by.name(), "at_ms": at_ms, "source": source })
 }
@@ -309,7 +310,7 @@ fn lines(items: Vec<Value>) -> String {
     format!("{:#}\n", Value::from(items))
 }
 
-fn page(lang: Lang, scope: &Scope, fact: &Fact) -> String {
+fn page(lang: Lang, scope: &BoardScope, fact: &Fact) -> String {
     let mut text = format!("{}\n", fact.key);
     let mut line = |name: &str, value: String| text.push_str(&format!("    {name}: {value}\n"));
     line(lang.value_word(), fact.words());

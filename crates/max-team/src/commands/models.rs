@@ -1,7 +1,7 @@
 //! `models`: the catalogue with the user's own rows, prices, and whether the key of each model is set.
 
+use max_team_core::agent::Model;
 use max_team_core::ledger::NANO;
-use max_team_core::team::Model;
 use max_team_llm::{Catalog, Provider};
 use serde_json::{Value, json};
 

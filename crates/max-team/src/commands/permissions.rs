@@ -1,10 +1,12 @@
 //! `permissions`: what agents may do, and why.
 
-use max_team_core::folder::Folder;
-use max_team_core::near::candidates;
+use max_team_core::agent::Constraints;
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{Action, Deed, Judgement, Mode, PROTECTED, Protected, Reach, Rule, Rules, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::policy::{
+    Action, ActionKind, Judgement, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict, judge,
+};
+use max_team_core::suggest::candidates;
 use max_team_tools::shell;
 use serde_json::{Value, json};
 
@@ -52,7 +54,7 @@ fn why(
         None => shell::action(&options.what, root),
         Some(tool) => {
             let deed = deed(tool, &options.what)?;
-            let host = host(&options.what).filter(|_| deed == Deed::Fetch);
+            let host = host(&options.what).filter(|_| deed == ActionKind::Fetch);
             Action { deed, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
         }
     };
@@ -92,15 +94,15 @@ fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, 
     found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
 }
 
-fn deed(tool: &str, what: &str) -> Result<Deed, Stop> {
-    let is_own = Folder::split(what).is_some();
+fn deed(tool: &str, what: &str) -> Result<ActionKind, Stop> {
+    let is_own = AgentDir::split(what).is_some();
     match tool {
-        "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(Deed::ReadOwn),
-        "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(Deed::WriteOwn),
-        "Read" | "read_file" | "list_dir" | "search_code" => Ok(Deed::Read),
-        "Edit" | "Write" | "write_file" | "edit_file" => Ok(Deed::Write),
-        "WebFetch" | "http_get" | "geocode" => Ok(Deed::Fetch),
-        "Agent" | "dispatch_task" => Ok(Deed::Team),
+        "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(ActionKind::ReadOwn),
+        "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(ActionKind::WriteOwn),
+        "Read" | "read_file" | "list_dir" | "search_code" => Ok(ActionKind::Read),
+        "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
+        "WebFetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
+        "Agent" | "dispatch_task" => Ok(ActionKind::Team),
         _ => Err(Stop::new(
             Exit::Usage,
             format!("`{tool}` cannot be asked about; try read_file, write_file, http_get or dispatch_task"),
@@ -178,16 +180,18 @@ fn list(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
 fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
     let audit = audit.display().to_string();
     if as_json {
-        let row = |row: &Protected| json!({ "pattern": row.pattern, "reach": row.reach.name(), "by": row.by, "refused": row.is_held });
+        let row = |row: &ProtectedRow| json!({ "pattern": row.pattern, "reach": row.reach.name(), "by": row.by, "refused": row.is_held });
         let mut rows: Vec<Value> = PROTECTED.iter().map(row).collect();
-        rows.push(json!({ "pattern": audit, "reach": Reach::Records.name(), "by": "max-team", "refused": true }));
+        rows.push(
+            json!({ "pattern": audit, "reach": ProtectedReason::Records.name(), "by": "max-team", "refused": true }),
+        );
         super::print(&format!("{}\n", Value::from(rows)))?;
         return Ok(Exit::Ok);
     }
     let mut page = format!("{}\n", lang.protected_head());
-    for reach in Reach::ALL {
+    for reach in ProtectedReason::ALL {
         page.push_str(&format!("\n{}\n", lang.reach(reach)));
-        let own = (reach == Reach::Records).then_some((audit.as_str(), "max-team", true));
+        let own = (reach == ProtectedReason::Records).then_some((audit.as_str(), "max-team", true));
         let rows = PROTECTED.iter().filter(|row| row.reach == reach).map(|row| (row.pattern, row.by, row.is_held));
         for (pattern, by, is_held) in rows.chain(own) {
             let note = if is_held { lang.never_by_tools() } else { "" };

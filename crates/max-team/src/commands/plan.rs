@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::plan::event::Approve;
+use max_team_core::plan::event::ApprovalMode;
 use max_team_runtime::{Basis, preview};
 
 use crate::args::{Format, Talk, TeamFlags};
@@ -44,7 +44,7 @@ pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow:
         return Err(Stop::said(Exit::Usage, |lang| lang.already_there(&shown)).into());
     }
     // The plan is only proposed, so it must not be approved automatically.
-    let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
+    let team = TeamFlags { approve: Some(ApprovalMode::Plan), ..flags };
     let flags = Talk { team, record, ..Talk::default() };
     let workspace = Workspace::read(place, &flags.selection(), flags::overrides(&flags))?;
     talk::work(place, &flags, workspace, Task::Plan { goal, output }, Format::Text)

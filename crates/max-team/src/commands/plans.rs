@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
-use max_team_core::plan::event::About;
-use max_team_core::plan::{Plan, PlanState, Status, TaskView};
+use max_team_core::plan::event::PlanQuestion;
+use max_team_core::plan::{Plan, PlanState, TaskStatus, TaskView};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{PlanLine, query};
 use serde_json::{Value, json};
@@ -83,10 +83,10 @@ fn stands(desk: &Desk, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
     }
     let (plan, state) = desk.read(query::PlanWithState { plan: line.row.plan })?;
     let asked = plan.asked().next().map(|(_, about)| match about {
-        About::Proposal => lang.for_approval(),
-        About::Rest | About::Start { .. } => lang.for_start(),
-        About::Failure { .. } => lang.for_ruling(),
-        About::Budget => lang.for_budget(),
+        PlanQuestion::Proposal => lang.for_approval(),
+        PlanQuestion::Rest | PlanQuestion::Start { .. } => lang.for_start(),
+        PlanQuestion::Failure { .. } => lang.for_ruling(),
+        PlanQuestion::Budget => lang.for_budget(),
     });
     let detail = match state {
         PlanState::Stopped if desk.read(query::IsPlanHeld { plan: line.row.plan })? => lang.plan_held(),
@@ -179,7 +179,8 @@ fn whole(desk: &Desk, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Resu
 }
 
 fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
-    let over = matches!(view.status, Status::Done | Status::Failed | Status::Skipped | Status::Cancelled);
+    let over =
+        matches!(view.status, TaskStatus::Done | TaskStatus::Failed | TaskStatus::Skipped | TaskStatus::Cancelled);
     let upstream: Vec<_> = plan.upstream(view.index).into_iter().flat_map(|(_, artifacts)| artifacts).collect();
     let mut value = json!({
         "id": view.task.id,
@@ -196,7 +197,7 @@ fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
     });
     let result = (view.result.is_some() || !view.error.is_empty() && over).then(|| {
         let mut result = json!({
-            "success": view.status == Status::Done,
+            "success": view.status == TaskStatus::Done,
             "output": view.result.map_or_else(|| plan.output(view.index), |result| &result.output),
         });
         if let (Some(found), Value::Object(result)) = (view.result, &mut result) {
@@ -210,7 +211,8 @@ fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
                 result.insert("cached".to_owned(), json!(cached));
             }
         }
-        if let (false, Value::Object(result)) = (view.error.is_empty() || view.status == Status::Done, &mut result) {
+        if let (false, Value::Object(result)) = (view.error.is_empty() || view.status == TaskStatus::Done, &mut result)
+        {
             result.insert("error".to_owned(), json!(view.error));
         }
         result

@@ -1,6 +1,6 @@
 //! `ps`: the agents of all sessions, what each does, and why an idle one does nothing.
 
-use max_team_core::status::Doing;
+use max_team_core::status::Activity;
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Person, query};
 use max_team_tools::Shelf;
@@ -91,16 +91,16 @@ pub(super) fn cost(person: &Person) -> String {
     }
 }
 
-fn doing(doing: &Doing, now_ms: i64, lang: Lang) -> String {
+fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
     match doing {
-        Doing::Calling { model, attempt } => lang.calling(model, *attempt),
-        Doing::Running { tool, target } => lang.running(&format!("{tool} {target}")),
-        Doing::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
-        Doing::Retrying { at_ms } => lang.again_in(&sheet::duration(since(now_ms, *at_ms))),
-        Doing::Affording => lang.affording().to_owned(),
-        Doing::Preparing => lang.getting_ready().to_owned(),
-        Doing::Checked => lang.being_checked().to_owned(),
-        Doing::Stopping => lang.stopping().to_owned(),
+        Activity::Calling { model, attempt } => lang.calling(model, *attempt),
+        Activity::Running { tool, target } => lang.running(&format!("{tool} {target}")),
+        Activity::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
+        Activity::Retrying { at_ms } => lang.again_in(&sheet::duration(since(now_ms, *at_ms))),
+        Activity::Affording => lang.affording().to_owned(),
+        Activity::Preparing => lang.getting_ready().to_owned(),
+        Activity::Checked => lang.being_checked().to_owned(),
+        Activity::Stopping => lang.stopping().to_owned(),
     }
 }
 

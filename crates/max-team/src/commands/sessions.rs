@@ -3,7 +3,7 @@
 mod forget;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
+use max_team_core::event::{Event, LlmOutcome, Steered, TurnStarted};
 use max_team_runtime::{SessionRow, query};
 use max_team_workspace::figures::local;
 use serde_json::json;
@@ -78,12 +78,12 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
         }
         Event::Steered(Steered { input, .. }) => said(&at, input, lang),
         Event::LlmEnded(ended) => match &ended.outcome {
-            Outcome::Done(_) if ended.summary => return None,
-            Outcome::Done(answer) if !answer.message.text().is_empty() => {
+            LlmOutcome::Done(_) if ended.summary => return None,
+            LlmOutcome::Done(answer) if !answer.message.text().is_empty() => {
                 format!("{at}  {}\n{}\n\n", answer.model, indent(&answer.message.text()))
             }
-            Outcome::Failed { detail, .. } => format!("{at}  {}\n\n", lang.model_failed(detail)),
-            Outcome::Lost => format!("{at}  {}\n\n", lang.call_lost()),
+            LlmOutcome::Failed { detail, .. } => format!("{at}  {}\n\n", lang.model_failed(detail)),
+            LlmOutcome::Lost => format!("{at}  {}\n\n", lang.call_lost()),
             _ => return None,
         },
         Event::Compacted(compacted) => {

@@ -2,8 +2,8 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
-use max_team_core::mates::CommandBegun;
-use max_team_core::plan::Status;
+use max_team_core::plan::TaskStatus;
+use max_team_core::teammate::CommandBegun;
 use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{AgentRow, Found, LogEntry, LogFollower, new_id, query};
 
@@ -148,7 +148,7 @@ fn check_task(desk: &Desk, target: &Target, name: &str) -> anyhow::Result<()> {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
         return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, &names.join(", "))).into());
     };
-    if matches!(view.status, Status::Done | Status::Skipped | Status::Cancelled) {
+    if matches!(view.status, TaskStatus::Done | TaskStatus::Skipped | TaskStatus::Cancelled) {
         return Err(Stop::said(Exit::Failed, |lang| lang.task_over(name, view.status)).into());
     }
     Ok(())
@@ -171,7 +171,7 @@ async fn told(
         }
         Ok(task
             .filter(|task| entry.is_some_and(|entry| is_given_up(entry, task)))
-            .map(|task| format!("{task}: {}", desk.lang.task_status(Status::Cancelled))))
+            .map(|task| format!("{task}: {}", desk.lang.task_status(TaskStatus::Cancelled))))
     });
     match heard.await? {
         Some(words) => {

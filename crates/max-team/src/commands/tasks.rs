@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_core::near::nearest;
-use max_team_core::tasks::{Input, ItemMoved, Move, New, Status, Update};
+use max_team_core::suggest::nearest;
+use max_team_core::task_list::{ItemMoved, ListRequest, ListTaskStatus, NewTask, StatusChange, TaskUpdate};
 use max_team_runtime::{Enrolled, RuntimeError, TaskLine, query};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
         args::Tasks::List { of, json } => counter.list(&of, json)?,
         args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
         args::Tasks::Add { subject, description, of } => {
-            counter.write(&of, &Input::Create(New { subject, description, ..New::default() }))?;
+            counter.write(&of, &ListRequest::Create(NewTask { subject, description, ..NewTask::default() }))?;
             let stopped = counter.desk.read(query::StoppedClaimers { session: counter.session(&of)? })?;
             if !stopped.is_empty() {
                 talk(&counter.desk.lang.nobody_takes(&stopped));
@@ -33,8 +33,9 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
         args::Tasks::Update(update) => {
             let args::Update { id, status, owner, subject, description, blocked_by, blocks, of } = update;
             counter.check_owner(place, &of, owner.as_deref())?;
-            let update = Update { id, status, owner, subject, description, blocked_by, blocks, ..Update::default() };
-            counter.write(&of, &Input::Update(Box::new(update)))?;
+            let update =
+                TaskUpdate { id, status, owner, subject, description, blocked_by, blocks, ..TaskUpdate::default() };
+            counter.write(&of, &ListRequest::Update(Box::new(update)))?;
         }
     }
     Ok(Exit::Ok)
@@ -85,7 +86,7 @@ impl Counter {
             return super::print(&format!("{}\n", lang.no_tasks()));
         }
         let row = |line: &TaskLine| {
-            let waits = if line.status == Status::Pending { line.blocked_by.join(", ") } else { String::new() };
+            let waits = if line.status == ListTaskStatus::Pending { line.blocked_by.join(", ") } else { String::new() };
             let status = lang.list_status(line.status).to_owned();
             vec![line.id.clone(), status, line.owner.clone(), waits, line.subject.clone()]
         };
@@ -112,7 +113,7 @@ impl Counter {
         super::print(&clean(&format!("#{} {}\n{facts}{description}", line.id, line.subject)))
     }
 
-    fn write(&self, of: &Of, input: &Input) -> Result<(), Stop> {
+    fn write(&self, of: &Of, input: &ListRequest) -> Result<(), Stop> {
         let session = self.session(of)?;
         let work = async { Ok(self.desk.team.task_lists().write(session, &self.desk.by, input).await) };
         let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
@@ -120,7 +121,7 @@ impl Counter {
         // Ending a task claims it first; that claim is not printed.
         let is_ended =
             |id| events.iter().any(|event| matches!(event, Event::ItemMoved(moved) if moved.id == id && is_end(moved)));
-        let is_passed = |event: &&Event| matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed && is_ended(moved.id));
+        let is_passed = |event: &&Event| matches!(event, Event::ItemMoved(moved) if moved.what == StatusChange::Claimed && is_ended(moved.id));
         let words: Vec<String> =
             events.iter().filter(|event| !is_passed(event)).filter_map(|event| told(event, lang)).collect();
         let words = if words.is_empty() { lang.so_already().to_owned() } else { words.join("\n") };
@@ -129,7 +130,7 @@ impl Counter {
 }
 
 fn is_end(moved: &ItemMoved) -> bool {
-    moved.what == Move::Completed
+    moved.what == StatusChange::Completed
 }
 
 fn told(event: &Event, lang: max_team_workspace::words::Lang) -> Option<String> {

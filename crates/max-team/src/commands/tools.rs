@@ -1,6 +1,6 @@
 //! `tools list` and `tools show`: what agents can do, as they are told it.
 
-use max_team_core::policy::Class;
+use max_team_core::policy::Repeatability;
 use max_team_runtime::with_team;
 use max_team_tools::{Registry, Spec};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn run(command: &args::Tools) -> Result<(), Stop> {
         args::Tools::Show { name, json } => {
             let tool = tools.get(name).ok_or_else(|| {
                 let names = tools.specs().map(|spec| spec.name.as_str());
-                let like = max_team_core::near::did_you_mean(name, names);
+                let like = max_team_core::suggest::did_you_mean(name, names);
                 Stop::new(Exit::Usage, format!("there is no tool `{name}`{like}; `max-team tools list` shows them"))
             })?;
             super::print(&if *json { format!("{:#}\n", as_json(tool.spec())) } else { page(tool.spec()) })
@@ -36,12 +36,12 @@ fn as_json(spec: &Spec) -> Value {
 }
 
 /// What a crash in the middle of a call means, in a word.
-fn class(class: Class) -> &'static str {
+fn class(class: Repeatability) -> &'static str {
     match class {
-        Class::Pure => "pure",
-        Class::Idempotent => "idempotent",
-        Class::Keyed => "keyed",
-        Class::Opaque => "opaque",
+        Repeatability::Pure => "pure",
+        Repeatability::Idempotent => "idempotent",
+        Repeatability::Keyed => "keyed",
+        Repeatability::Opaque => "opaque",
     }
 }
 

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use max_team_core::message::Principal;
-use max_team_core::policy::Sight;
-use max_team_core::rewind::Change;
+use max_team_core::policy::Visibility;
+use max_team_core::rewind::FileChange;
 use max_team_runtime::rewind::note_accepted;
 use max_team_runtime::storage::{Journal, JournalError, Options};
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
@@ -56,7 +56,7 @@ fn failed(error: CopyError) -> Stop {
 
 impl Desk {
     fn review(&self, copy: &Copy) -> Result<Review, Stop> {
-        copy.review(&Sight::default(), &self.cancel).map_err(failed)
+        copy.review(&Visibility::default(), &self.cancel).map_err(failed)
     }
 
     /// The worktree with this id; without an id, the only one.
@@ -171,7 +171,7 @@ impl Desk {
     fn accept(&self, id: &str, files: &[String]) -> anyhow::Result<Exit> {
         let mut copy = self.find_free(id)?;
         let files = (!files.is_empty()).then_some(files);
-        let accept = Accept { files, whole: false, shown: None, sight: &Sight::default() };
+        let accept = Accept { files, whole: false, shown: None, sight: &Visibility::default() };
         let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
         // Without a journal there is no session to write it down in; one that cannot be opened is no reason to take it unwritten.
         let journal = match Journal::find(&self.home, Options::default()) {
@@ -179,7 +179,7 @@ impl Desk {
             Err(JournalError::Absent { .. }) => None,
             Err(error) => return Err(setup::stop(&error).into()),
         };
-        let mut note = |changes: &[Change]| match &journal {
+        let mut note = |changes: &[FileChange]| match &journal {
             Some(journal) => {
                 note_accepted(journal, (&name, &project), &self.by, changes).map_err(|error| error.to_string())
             }
@@ -205,7 +205,7 @@ impl Desk {
             copy.remove().map_err(failed)?;
             talk(self.lang.copy_dropped());
         } else {
-            let decided = copy.reject(files, &Sight::default(), &self.cancel).map_err(failed)?;
+            let decided = copy.reject(files, &Visibility::default(), &self.cancel).map_err(failed)?;
             self.settle(copy, &decided)?;
         }
         if !taken.is_empty() {

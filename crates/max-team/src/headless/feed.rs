@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::interrupt::is_stop;
 use max_team_core::limits::STDIN_BYTES_MAX;
-use max_team_core::stop::is_stop;
 use max_team_runtime::{Command, Notice, Order, RuntimeError, new_id};
 use serde_json::Value;
 use tokio::sync::mpsc;

@@ -1,8 +1,8 @@
 //! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
 
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{QuestionId, SessionId};
-use max_team_core::verdict::{Facts, Verdict};
+use max_team_core::verdict::{RunFacts, RunVerdict};
 use max_team_runtime::query;
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
@@ -161,10 +161,12 @@ impl Headless {
     pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut Tally) {
         let Event::TurnEnded(ended) = event else { return };
         // A plan says itself that it waits for money.
-        if ended.end == End::Budget && !from.lead && from.task.is_none() {
+        if ended.end == TurnOutcome::Budget && !from.lead && from.task.is_none() {
             tally.teammates.unpaid.extend(from.agent);
         }
-        if ended.end == End::Interrupted || !from.agent.is_some_and(|agent| tally.teammates.for_user.remove(&agent)) {
+        if ended.end == TurnOutcome::Interrupted
+            || !from.agent.is_some_and(|agent| tally.teammates.for_user.remove(&agent))
+        {
             return;
         }
         tally.teammates.written = Some(tally.teammates.written.unwrap_or(true) && Exit::of(&ended.end) == Exit::Ok);
@@ -232,7 +234,7 @@ impl Headless {
     }
 
     /// The result of a run in which the lead has said nothing.
-    fn tell_silence(&self, session: SessionId, verdict: &Verdict, tally: &Tally) -> anyhow::Result<()> {
+    fn tell_silence(&self, session: SessionId, verdict: &RunVerdict, tally: &Tally) -> anyhow::Result<()> {
         let question = tally.questions.waiting.first().map(|waiting| waiting.question);
         self.print_result(session, verdict, (None, question), tally)?;
         self.tell_of_questions(session, tally);
@@ -243,7 +245,7 @@ impl Headless {
     fn print_result(
         &self,
         session: SessionId,
-        verdict: &Verdict,
+        verdict: &RunVerdict,
         (ended, question): (Option<&TurnEnded>, Option<QuestionId>),
         tally: &Tally,
     ) -> anyhow::Result<()> {
@@ -300,13 +302,13 @@ impl Headless {
                 }
                 None => crate::commands::print(&text)?,
             }
-            return Ok(Some(Verdict::of(&Facts { others: tally.others(), ..Facts::default() }).exit));
+            return Ok(Some(RunVerdict::of(&RunFacts { others: tally.others(), ..RunFacts::default() }).exit));
         }
         if asked.is_none() {
             return Ok(None);
         }
         let session = opened.session;
-        let verdict = Verdict { plan: Some(*plan), ..self.verdict_of_waiting(&state, stopped) };
+        let verdict = RunVerdict { plan: Some(*plan), ..self.verdict_of_waiting(&state, stopped) };
         if self.format == Format::Text {
             // What was asked for comes first.
             if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.turn.ended, tally.turn.repeats) {

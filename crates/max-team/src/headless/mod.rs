@@ -18,12 +18,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{Ending, Event, Interrupted, Outcome, Refusal, ToolDone, TurnEnded};
+use max_team_core::event::{Event, Interrupted, LlmOutcome, Refusal, ToolDone, ToolOutcome, TurnEnded};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
-use max_team_core::message::{Kind, Principal};
+use max_team_core::message::{MessageKind, Principal};
 use max_team_core::plan::Draft;
-use max_team_core::policy::{By, Deed};
+use max_team_core::policy::{ActionKind, DecidedBy};
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::query;
@@ -46,7 +46,7 @@ use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
 use ear::{Ear, Heard};
-pub(crate) use max_team_core::verdict::{Verdict, end_name};
+pub(crate) use max_team_core::verdict::{RunVerdict, end_name};
 pub(crate) use out::Out;
 use questions::Words;
 use tally::Tally;
@@ -177,7 +177,7 @@ impl Headless {
     /// A failure in an open session: said to people, and to programs with the session's id.
     fn fail(&self, session: SessionId, error: &anyhow::Error) -> anyhow::Result<Exit> {
         talk(&crate::told(error, self.lang));
-        let verdict = Verdict::of_error(crate::exit_of(error), error.to_string());
+        let verdict = RunVerdict::of_error(crate::exit_of(error), error.to_string());
         if self.format != Format::Text {
             let result = stream_json::RunResult { session: Some(session), ..stream_json::RunResult::early(&verdict) };
             self.print_line(&result.json())?;
@@ -578,7 +578,7 @@ impl Headless {
             Event::Interrupted(Interrupted { held: Some(held), .. }) if tally.agents.counts(held) => {
                 tally.holds(from, held);
             }
-            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => {
                 tally.teammates.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
@@ -589,7 +589,7 @@ impl Headless {
                 self.question(session, at_ms, from, asked, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome, tally),
-            Event::ToolIntent(intent) if intent.action.deed == Deed::Execute => {
+            Event::ToolIntent(intent) if intent.action.deed == ActionKind::Execute => {
                 tally.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
             }
             Event::ToolDone(done) => {
@@ -621,7 +621,7 @@ impl Headless {
                 tally.turn.api_ms += ended.ms;
                 self.end_pieces(session, tally)?;
             }
-            Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(done),
+            Event::ToolDone(done) if done.ending == ToolOutcome::Refused => tally.refused(done),
             Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}
         }
@@ -663,7 +663,7 @@ impl Headless {
     fn tell_of_command(&self, from: &Origin, done: &ToolDone, tally: &mut Tally) {
         let Some(command) = tally.commands.remove(&(from.agent, done.key.clone())) else { return };
         let is_told = self.is_watched() || (from.lead && self.format == Format::Text);
-        if !is_told || !done.is_error || done.ending != Ending::Ran {
+        if !is_told || !done.is_error || done.ending != ToolOutcome::Ran {
             return;
         }
         let result = Message::user(done.content.clone()).text();
@@ -673,11 +673,11 @@ impl Headless {
     }
 
     /// Reports a retried call; a member's only to a user who watches.
-    fn tell_of_retry(&self, from: &Origin, outcome: &Outcome, tally: &mut Tally) {
-        if let Outcome::Failed { detail, parked: true, .. } = outcome {
+    fn tell_of_retry(&self, from: &Origin, outcome: &LlmOutcome, tally: &mut Tally) {
+        if let LlmOutcome::Failed { detail, parked: true, .. } = outcome {
             tally.outage = Some(detail.clone());
         }
-        if let Outcome::Failed { detail, retry_at_ms: Some(_), .. } = outcome
+        if let LlmOutcome::Failed { detail, retry_at_ms: Some(_), .. } = outcome
             && (self.is_watched() || (from.lead && self.format == Format::Text))
         {
             talk(&self.lang.retrying(&from.name, detail));
@@ -686,7 +686,7 @@ impl Headless {
 
     /// A call that a rule or the mode refuses is named, with the reason: the model's answer may not mention it.
     fn tell_of_refusal(&self, from: &Origin, refusal: &Refusal, tally: &mut Tally) {
-        let By::Rule(rule) = &refusal.by else { return };
+        let DecidedBy::Rule(rule) = &refusal.by else { return };
         tally.refused_calls.refusals_told += 1;
         if tally.refused_calls.refusals_told <= REFUSALS_TOLD_MAX {
             talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule, refusal.recourse));

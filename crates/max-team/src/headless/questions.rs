@@ -6,9 +6,9 @@
 
 use max_team_core::event::{QuestionAsked, Refusal};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
-use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed};
-use max_team_core::unattended::{Question, on_question, on_reopening};
+use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
+use max_team_core::policy::{ActionKind, DecidedBy, PermissionAnswer};
+use max_team_core::unattended::{UnattendedQuestion, on_question, on_reopening};
 use max_team_runtime::query;
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
@@ -38,9 +38,11 @@ impl Headless {
         let brings_words = !words.is_empty() || matches!(self.task, Task::Listen(_));
         for asked in &opened.asked {
             match on_reopening(asked.action.deed, brings_words) {
-                Question::Waits => tally.questions.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent))),
-                Question::Refused => self.refuse(session, asked, None, tally).await?,
-                Question::Left => {}
+                UnattendedQuestion::Waits => {
+                    tally.questions.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent)))
+                }
+                UnattendedQuestion::Refused => self.refuse(session, asked, None, tally).await?,
+                UnattendedQuestion::Left => {}
             }
         }
         if words.is_empty() { Ok(Words::Unheard) } else { self.answer_waiting(session, words, tally).await }
@@ -55,7 +57,7 @@ impl Headless {
     ) -> anyhow::Result<Words> {
         let mut heard = Words::Unheard;
         for Waiting { question, deed, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
-            let answer = Answer::in_words(deed, words.to_owned(), By::person(&self.by));
+            let answer = PermissionAnswer::in_words(deed, words.to_owned(), DecidedBy::person(&self.by));
             let is_put_off = answer.put_off;
             tally.questions.sent.insert(question, None);
             if !self.heard(Command::Answer { session, question, answer }).await? {
@@ -69,8 +71,8 @@ impl Headless {
     }
 
     /// Whether questions of a kind are for the user here. The plan of a teammate is its lead's to answer, except in a demo.
-    pub(super) fn answers_here(&self, deed: Deed) -> bool {
-        deed != Deed::Propose || matches!(self.consent, Consent::Everything { .. })
+    pub(super) fn answers_here(&self, deed: ActionKind) -> bool {
+        deed != ActionKind::Propose || matches!(self.consent, Consent::Everything { .. })
     }
 
     /// An agent asks.
@@ -86,43 +88,47 @@ impl Headless {
         let asked = asked_by(from, at_ms, asked);
         if let Consent::Everything { refuses, .. } = self.consent {
             // A yes is no answer to a question in words.
-            let by = if refuses { By::Person(STDIN.to_owned()) } else { By::Rule(YES.to_owned()) };
-            let answer = Answer::new(!refuses && asked.action.deed != Deed::Ask, by);
+            let by = if refuses { DecidedBy::Person(STDIN.to_owned()) } else { DecidedBy::Rule(YES.to_owned()) };
+            let answer = PermissionAnswer::new(!refuses && asked.action.deed != ActionKind::Ask, by);
             tally.questions.sent.insert(asked.question, None);
             return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
         }
         match on_question(asked.action.deed, matches!(self.task, Task::Listen(_))) {
-            Question::Waits => {
+            UnattendedQuestion::Waits => {
                 let waiting = Waiting::new(&asked, from.lead);
                 let id = short(&asked.question);
-                talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == Deed::Ask));
+                talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == ActionKind::Ask));
                 tally.questions.waiting.push(waiting);
                 Ok(())
             }
-            Question::Refused => self.refuse(session, &asked, key, tally).await,
-            Question::Left => Ok(()),
+            UnattendedQuestion::Refused => self.refuse(session, &asked, key, tally).await,
+            UnattendedQuestion::Left => Ok(()),
         }
     }
 
     /// The user's answer to a question about a plan, if it was given before the run.
-    pub(super) fn say_beforehand(&self, plan: PlanId, about: &About, tally: &Tally) -> Option<Say> {
+    pub(super) fn say_beforehand(&self, plan: PlanId, about: &PlanQuestion, tally: &Tally) -> Option<PlanDecision> {
         let is_first = tally.plans.known.first().is_some_and(|(first, ..)| *first == plan);
         match (self.consent, about) {
             // The plan goes into a file, so no person needs to approve it here.
-            _ if matches!(self.task, Task::Plan { .. }) => Some(Say::Reject(String::new())),
-            (Consent::Plans, About::Proposal) => Some(Say::Approve),
+            _ if matches!(self.task, Task::Plan { .. }) => Some(PlanDecision::Reject(String::new())),
+            (Consent::Plans, PlanQuestion::Proposal) => Some(PlanDecision::Approve),
             (Consent::Nothing | Consent::Plans, _) => None,
-            (Consent::Everything { refuses: true, .. }, _) | (_, About::Budget) => Some(Say::Reject(String::new())),
-            (Consent::Everything { objection: Some(words), .. }, About::Proposal) if is_first => {
-                Some(Say::Changes(words.to_owned()))
+            (Consent::Everything { refuses: true, .. }, _) | (_, PlanQuestion::Budget) => {
+                Some(PlanDecision::Reject(String::new()))
             }
-            (_, About::Proposal | About::Rest | About::Start { .. }) => Some(Say::Approve),
-            (_, About::Failure { .. }) => Some(Say::Rule(Ruling::GiveUp)),
+            (Consent::Everything { objection: Some(words), .. }, PlanQuestion::Proposal) if is_first => {
+                Some(PlanDecision::Changes(words.to_owned()))
+            }
+            (_, PlanQuestion::Proposal | PlanQuestion::Rest | PlanQuestion::Start { .. }) => {
+                Some(PlanDecision::Approve)
+            }
+            (_, PlanQuestion::Failure { .. }) => Some(PlanDecision::Rule(Ruling::GiveUp)),
         }
     }
 
     /// Prints a plan of a demo, with the answer that it gets.
-    pub(super) async fn show_demo_plan(&self, plan: PlanId, say: &Say) -> anyhow::Result<()> {
+    pub(super) async fn show_demo_plan(&self, plan: PlanId, say: &PlanDecision) -> anyhow::Result<()> {
         let Consent::Everything { refuses, .. } = self.consent else { return Ok(()) };
         let state = self.handle.ask(query::Plan { plan }).await?;
         let command = format!("max-team plans show {plan} --full");
@@ -147,17 +153,17 @@ impl Headless {
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
-        let merges = asked.action.deed == Deed::Merge;
+        let merges = asked.action.deed == ActionKind::Merge;
         if !merges {
             tally.refused_calls.unasked.push((called(&asked.tool, &asked.action.target), asked.recourse));
         }
         tally.questions.sent.insert(asked.question, None);
         if key.is_none() && !merges {
             let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
-            let (by, recourse) = (By::Nobody("headless".to_owned()), asked.recourse);
+            let (by, recourse) = (DecidedBy::Nobody("headless".to_owned()), asked.recourse);
             tally.refused_calls.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
         }
-        let answer = Answer::unattended(asked.action.deed, asked.recourse);
+        let answer = PermissionAnswer::unattended(asked.action.deed, asked.recourse);
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.questions.sent.remove(&asked.question);
@@ -196,7 +202,7 @@ pub(super) enum Words {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) question: QuestionId,
-    deed: Deed,
+    deed: ActionKind,
     /// The call that it is about, for people.
     what: String,
     is_leads: bool,

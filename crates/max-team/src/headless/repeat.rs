@@ -2,7 +2,7 @@
 //!
 //! The outcome follows from the journal: the last turn, and the refusals and plans since the user last spoke.
 
-use max_team_core::verdict::{Denied, Refusals, is_outlived};
+use max_team_core::verdict::{DeniedCall, RefusedCalls, is_outlived};
 use max_team_runtime::Opened;
 use max_team_runtime::query;
 
@@ -47,7 +47,7 @@ impl Headless {
     async fn recall_refusals(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
         for row in self.handle.ask(query::Agents { session: opened.session }).await? {
             let is_lead = row.agent == opened.agent;
-            let mut refusals = Refusals::default();
+            let mut refusals = RefusedCalls::default();
             let events = self.handle.ask(query::AgentEvents { agent: row.agent }).await?;
             for (_, event) in events.into_iter().filter(|(at_ms, _)| *at_ms >= since_ms) {
                 if is_lead {
@@ -57,8 +57,8 @@ impl Headless {
                 // A call of the lead's is known by its id only until its turn is over.
                 for denied in refusals.denied.drain(..) {
                     match denied {
-                        Denied::Lead(done) => tally.refused(&done),
-                        Denied::Other(refusal) => {
+                        DeniedCall::Lead(done) => tally.refused(&done),
+                        DeniedCall::Other(refusal) => {
                             tally.refused_calls.denials.push(denial(&refusal.tool, None, Some(&refusal)))
                         }
                     }

@@ -7,13 +7,13 @@ use max_team_core::chat::Part;
 use max_team_core::cost::SessionCost;
 use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::interrupt::Hold;
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::policy::Recourse;
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
 use max_team_core::status::SessionStatus;
-use max_team_core::stop::Hold;
-use max_team_core::verdict::{Others, counts};
+use max_team_core::verdict::{OtherAgents, counts};
 use max_team_runtime::{Opened, Origin, StreamReader, now_ms};
 use serde_json::{Value, json};
 
@@ -130,8 +130,8 @@ pub(super) struct TeammateTally {
 
 impl Tally {
     /// What went wrong with agents besides the lead.
-    pub(super) fn others(&self) -> Others {
-        Others {
+    pub(super) fn others(&self) -> OtherAgents {
+        OtherAgents {
             is_stopped: self.agents.stopped().any(|(agent, _)| !self.teammates.answered.contains(&agent)),
             is_unpaid: !self.teammates.unpaid.is_empty(),
             is_unjoined: self.teammates.unjoined,
@@ -364,7 +364,7 @@ pub(super) fn denial(tool: &str, id: Option<&str>, refusal: Option<&Refusal>) ->
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::plan::event::{About, PlanAsked, PlanUnasked};
+    use max_team_core::plan::event::{PlanAsked, PlanQuestion, PlanUnasked};
     use uuid::Uuid;
 
     use super::*;
@@ -374,7 +374,7 @@ mod tests {
         let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
         let plan = PlanId::new(Uuid::from_u128(2));
         let [open, other] = [3, 4].map(|number| QuestionId::new(Uuid::from_u128(number)));
-        tally.plan(plan, &Event::PlanAsked(PlanAsked { question: open, about: About::Rest }));
+        tally.plan(plan, &Event::PlanAsked(PlanAsked { question: open, about: PlanQuestion::Rest }));
         tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other], replaced_by: None }));
         assert_eq!(tally.plans.known, [(plan, Some(open), None)]);
         tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other, open], replaced_by: None }));

@@ -3,7 +3,7 @@
 use max_team_core::event::TurnEnded;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Plan;
-use max_team_core::verdict::{Facts, Verdict};
+use max_team_core::verdict::{RunFacts, RunVerdict};
 use max_team_runtime::query;
 
 use super::tally::Tally;
@@ -18,12 +18,12 @@ impl Headless {
         tally: &Tally,
         ended: Option<&TurnEnded>,
         stopped: Option<Exit>,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<RunVerdict> {
         let mut plans: Vec<(PlanId, Plan)> = Vec::new();
         for plan in self.plans_that_count(tally, ended.is_some()) {
             plans.push((plan, *self.handle.ask(query::Plan { plan }).await?));
         }
-        Ok(Verdict::of(&Facts {
+        Ok(RunVerdict::of(&RunFacts {
             ended: ended.map(|ended| (&ended.end, Lang::En.ended_because(&ended.end))),
             stopped: stopped.map(|exit| (exit, self.late(Some(exit), Lang::En))),
             is_asked: !tally.questions.waiting.is_empty(),
@@ -35,9 +35,9 @@ impl Headless {
     }
 
     /// The outcome of a run whose plan waits for a person.
-    pub(super) fn verdict_of_waiting(&self, plan: &Plan, stopped: Option<Exit>) -> Verdict {
-        let of_stop = |exit| Verdict::of_stop(exit, self.late(Some(exit), Lang::En));
-        stopped.map_or_else(|| Verdict::of_plan(plan), of_stop)
+    pub(super) fn verdict_of_waiting(&self, plan: &Plan, stopped: Option<Exit>) -> RunVerdict {
+        let of_stop = |exit| RunVerdict::of_stop(exit, self.late(Some(exit), Lang::En));
+        stopped.map_or_else(|| RunVerdict::of_plan(plan), of_stop)
     }
 
     /// Where one answer is waited for, the plan that is spoken of counts for it. A run that listens has many: a plan counts for the

@@ -85,11 +85,11 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::agent::Model;
     use max_team_core::context::Window;
-    use max_team_core::event::{End, LlmIntent, RequestRef, TurnEnded};
+    use max_team_core::event::{LlmIntent, RequestRef, TurnEnded, TurnOutcome};
     use max_team_core::hash::Hash;
     use max_team_core::id::TurnId;
-    use max_team_core::team::Model;
     use uuid::Uuid;
 
     use super::*;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn ended() -> Event {
-        let (turn, end, text) = (TurnId::new(Uuid::from_u128(3)), End::Answered, String::new());
+        let (turn, end, text) = (TurnId::new(Uuid::from_u128(3)), TurnOutcome::Answered, String::new());
         let charges = Vec::new();
         Event::TurnEnded(TurnEnded { turn, end, text, structured: None, charges, short: None, unknown_nano: 0 })
     }

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::event::Choice;
-use max_team_core::policy::Sight;
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::event::LaunchFlags;
+use max_team_core::policy::Visibility;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
 use max_team_runtime::rewind::Rewind;
 use max_team_runtime::{Open, TeamReader, Which, new_id, query};
@@ -105,7 +105,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
 
 /// The flags with those that chose the team of the run, where today's flags choose none.
 fn as_chosen(tape: &Tape, talk: Talk) -> Talk {
-    let Choice { agents, coordinator, .. } = tape.choice();
+    let LaunchFlags { agents, coordinator, .. } = tape.choice();
     let agents = talk.team.agents.clone().or(agents.map(PathBuf::from));
     Talk { coordinator: talk.coordinator || coordinator, team: TeamFlags { agents, ..talk.team }, ..talk }
 }
@@ -113,7 +113,7 @@ fn as_chosen(tape: &Tape, talk: Talk) -> Talk {
 /// A worktree of the project to go on in, with its permission files even if git ignores them.
 fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
     let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
-    let sight = Sight::under(&Constraints::default(), &rules);
+    let sight = Visibility::under(&Constraints::default(), &rules);
     let named = permissions::FILES.map(str::to_owned);
     let (id, by) = (format!("fork_{}", new_id().simple()), format!("fork of {}", tape.session));
     let at_ms = jiff::Timestamp::now().as_millisecond();

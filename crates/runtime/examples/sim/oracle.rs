@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use futures_util::FutureExt as _;
-use max_team_core::event::{Approval, Ending, Event, Outcome, ToolIntent};
+use max_team_core::event::{Approval, Event, LlmOutcome, ToolIntent, ToolOutcome};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, WorkerId};
-use max_team_core::message::Kind;
-use max_team_core::plan::Status;
+use max_team_core::message::MessageKind;
+use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::{PlanEnd, Proof};
-use max_team_core::tasks::{Move, Tasks};
+use max_team_core::task_list::{StatusChange, TaskList};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::query;
@@ -46,7 +46,7 @@ pub(crate) struct Outcomes {
     words: BTreeSet<String>,
     /// What colleagues wrote to each other, and how often.
     letters: BTreeMap<String, usize>,
-    list: Vec<(String, max_team_core::tasks::Status)>,
+    list: Vec<(String, max_team_core::task_list::ListTaskStatus)>,
     said: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ type Ended = (Option<PlanEnd>, Vec<Task>);
 #[derive(Debug, PartialEq)]
 struct Task {
     id: String,
-    status: Status,
+    status: TaskStatus,
     attempt: u32,
     result: Option<(String, Proof)>,
 }
@@ -89,7 +89,7 @@ pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<Call>, String> {
                 let given = started.assignment.filter(|given| given.plan.is_some() || given.depth > 0);
                 speakers.insert(stream, given.map_or(name.clone(), |given| format!("{name}/{}", given.task)));
             }
-            Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {
+            Event::LlmEnded(ended) if matches!(ended.outcome, LlmOutcome::Done(_)) => {
                 let speaker = speakers.get(&stream).ok_or(format!("`{stream}` has an answer and no turn"))?;
                 if !answers.insert((speaker.clone(), ended.call)) {
                     return Err(format!("call {} of `{speaker}` was answered twice", ended.call));
@@ -239,8 +239,8 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
                 let all = steered.envelopes.iter().chain(&steered.letters);
                 all.for_each(|id| *read.entry(*id).or_default() += 1);
             }
-            Event::Mailed(letter) if matches!(letter.kind, Kind::TaskResult | Kind::Text) => {
-                let what = if letter.kind == Kind::Text { "letter was written" } else { "result was told" };
+            Event::Mailed(letter) if matches!(letter.kind, MessageKind::TaskResult | MessageKind::Text) => {
+                let what = if letter.kind == MessageKind::Text { "letter was written" } else { "result was told" };
                 let line = (what, format!("{} {} {}", letter.from, letter.to, letter.body));
                 *results.entry(line).or_default() += 1;
             }
@@ -259,7 +259,7 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
 /// What was paid was paid once, or it is known that nobody knows.
 fn paid(world: &World<'_>, events: &[(String, Event)]) -> Result<(), String> {
     let unknown =
-        events.iter().any(|(_, event)| matches!(event, Event::ToolDone(done) if done.ending == Ending::Unknown));
+        events.iter().any(|(_, event)| matches!(event, Event::ToolDone(done) if done.ending == ToolOutcome::Unknown));
     let wanted: BTreeSet<String> = world
         .story
         .recording
@@ -276,12 +276,12 @@ fn paid(world: &World<'_>, events: &[(String, Event)]) -> Result<(), String> {
 }
 
 /// Nobody ever claims what somebody holds, and nobody holds anything at rest.
-fn lists(events: &[(String, Event)]) -> Result<BTreeMap<&str, Tasks>, String> {
-    let mut lists: BTreeMap<&str, Tasks> = BTreeMap::new();
+fn lists(events: &[(String, Event)]) -> Result<BTreeMap<&str, TaskList>, String> {
+    let mut lists: BTreeMap<&str, TaskList> = BTreeMap::new();
     for (stream, event) in events.iter().filter(|(stream, _)| stream.starts_with("tasks/")) {
         let tasks = lists.entry(stream).or_default();
         if let Event::ItemMoved(moved) = event
-            && moved.what == Move::Claimed
+            && moved.what == StatusChange::Claimed
         {
             let was =
                 tasks.find(&moved.id.to_string()).ok().map(|item| (item.state.holder.clone(), item.state.epoch + 1));
@@ -319,7 +319,7 @@ pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes,
         match event {
             Event::Replied(replied) => drop(words.insert(replied.text.clone())),
             Event::Said(spoken) => said.push(spoken.text.clone()),
-            Event::Mailed(letter) if letter.kind == Kind::Text => {
+            Event::Mailed(letter) if letter.kind == MessageKind::Text => {
                 let line = format!("{} to {}: {}", name(&letter.from), name(&letter.to), letter.body["text"]);
                 *letters.entry(line).or_default() += 1;
             }

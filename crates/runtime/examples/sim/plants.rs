@@ -5,7 +5,7 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, QuestionId};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_journal::{Bent, Commit, Strength, TimerOp};
 use max_team_runtime::new_id;
 
@@ -69,13 +69,13 @@ pub(crate) const PLANTS: [Plant; 17] = [
         name: "mail delivered twice",
         story: "mail",
         caught_as: "letter was written twice",
-        bend: |commit| letters_twice(commit, Kind::Text),
+        bend: |commit| letters_twice(commit, MessageKind::Text),
     },
     Plant {
         name: "result told twice",
         story: "calls",
         caught_as: "told twice",
-        bend: |commit| letters_twice(commit, Kind::TaskResult),
+        bend: |commit| letters_twice(commit, MessageKind::TaskResult),
     },
     Plant {
         name: "missing epoch check",
@@ -130,13 +130,14 @@ fn rows_apart(mut commit: Commit) -> Bent {
 
 /// A letter among colleagues is never written.
 fn letter_lost(mut commit: Commit) -> Bent {
-    let ids: Vec<EnvelopeId> = commit.sends.iter().filter(|letter| letter.kind == Kind::Text).map(|l| l.id).collect();
-    commit.sends.retain(|letter| letter.kind != Kind::Text);
+    let ids: Vec<EnvelopeId> =
+        commit.sends.iter().filter(|letter| letter.kind == MessageKind::Text).map(|l| l.id).collect();
+    commit.sends.retain(|letter| letter.kind != MessageKind::Text);
     commit.acks.retain(|id| !ids.contains(id));
     stored(commit)
 }
 
-fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
+fn letters_twice(mut commit: Commit, kind: MessageKind) -> Bent {
     let again: Vec<_> = commit.sends.iter().filter(|letter| letter.kind == kind).cloned().collect();
     commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(new_id()), ..letter }));
     stored(commit)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
-use max_team_core::plan::event::Say;
-use max_team_core::policy::{Answer, By};
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use max_team_core::turn::is_note;
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
 use max_team_llm::Replay;
@@ -88,10 +88,12 @@ impl World<'_> {
             }
             let question = row.question;
             let command = match &row.matter {
-                Matter::Plan(_) => Command::Decide { question, say: Say::Approve },
-                Matter::Tool { .. } => {
-                    Command::Answer { session, question, answer: Answer::new(true, By::Person("sim".into())) }
-                }
+                Matter::Plan(_) => Command::Decide { question, say: PlanDecision::Approve },
+                Matter::Tool { .. } => Command::Answer {
+                    session,
+                    question,
+                    answer: PermissionAnswer::new(true, DecidedBy::Person("sim".into())),
+                },
             };
             self.give(team, question.to_string(), command).await?;
         }

@@ -3,13 +3,13 @@
 //! What each says follows from the number of its call, so a story goes on wherever it was cut off. Where it depends on
 //! the moment how often somebody is told something, they have the same words for each time.
 
-use max_team_core::plan::event::Approve;
+use max_team_core::plan::event::ApprovalMode;
 
 /// A story, and how the user takes part in it.
 #[derive(Debug)]
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    pub(crate) approve: Approve,
+    pub(crate) approve: ApprovalMode,
     /// What the user says: the first to begin with, the others while that is worked on.
     pub(crate) said: &'static [&'static str],
     /// Whether somebody works in a copy of the project, which is then under version control.
@@ -20,7 +20,7 @@ pub(crate) struct Story {
 pub(crate) const STORIES: [Story; 8] = [
     Story {
         name: "plan",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -40,7 +40,7 @@ members:
     },
     Story {
         name: "calls",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -60,7 +60,7 @@ members:
     },
     Story {
         name: "mail",
-        approve: Approve::Never,
+        approve: ApprovalMode::Never,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -84,7 +84,7 @@ members:
     },
     Story {
         name: "list",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -118,7 +118,7 @@ members:
     },
     Story {
         name: "approvals",
-        approve: Approve::Each,
+        approve: ApprovalMode::Each,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -136,7 +136,7 @@ members:
     },
     Story {
         name: "background",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["do it"],
         copied: false,
         recording: r#"
@@ -155,7 +155,7 @@ members:
     },
     Story {
         name: "words",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["first", "second", "third"],
         copied: false,
         recording: r#"
@@ -171,7 +171,7 @@ members:
     },
     Story {
         name: "copy",
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         said: &["do it"],
         copied: true,
         recording: r#"

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use max_team_core::calling::hands::{AGENT, CHECK_INBOX, GENERAL, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK};
+use max_team_core::agent::{CachePolicy, Constraints, Definition, Isolation, Model, Settings, TeamRole};
+use max_team_core::delegation::tool_filter::{
+    AGENT, CHECK_INBOX, GENERAL, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
+};
 use max_team_core::id::WorkerId;
 use max_team_core::message::{Principal, Role};
-use max_team_core::plan::event::Approve;
-use max_team_core::policy::{Action, Class, Deed};
-use max_team_core::tasks;
-use max_team_core::team::{Cache, Constraints, Definition, Isolation, Model, Place, Settings};
+use max_team_core::plan::event::ApprovalMode;
+use max_team_core::policy::{Action, ActionKind, Repeatability};
+use max_team_core::task_list;
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
@@ -46,7 +48,7 @@ impl Tool for Pay {
     }
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
-        Ok(Action { deed: Deed::Execute, ..Action::read(format!("pay {}", args["what"])) })
+        Ok(Action { deed: ActionKind::Execute, ..Action::read(format!("pay {}", args["what"])) })
     }
 
     fn call(&self, _: &Cx, args: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
@@ -61,7 +63,7 @@ fn tools(ledger: &Ledger) -> Registry {
         name: "pay".into(),
         description: "Pays.".into(),
         schema: json!({ "type": "object", "properties": { "what": { "type": "string" } }, "required": ["what"] }),
-        class: Class::Opaque,
+        class: Repeatability::Opaque,
         null_is_absent: true,
     };
     tools.put(Pay(spec, ledger.clone()));
@@ -106,7 +108,7 @@ fn mate(name: &str, tools: &[&str]) -> Mate {
         thinking_tokens: 0,
         price: None,
     };
-    let tools = tools.iter().copied().chain(tasks::TOOLS).map(str::to_owned).collect();
+    let tools = tools.iter().copied().chain(task_list::TOOLS).map(str::to_owned).collect();
     let definition = Definition {
         name: name.into(),
         role: "member".into(),
@@ -117,19 +119,19 @@ fn mate(name: &str, tools: &[&str]) -> Mate {
     Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..Settings::new(model) } }
 }
 
-pub(crate) fn open(which: Which, approve: Approve) -> Open {
+pub(crate) fn open(which: Which, approve: ApprovalMode) -> Open {
     const CHANGES: [&str; 4] = ["read_file", "write_file", "edit_file", "pay"];
     let lead = ["submit_plan", DISPATCH_TASK, TASK, AGENT, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED];
     let mut lead = mate("max", &lead);
-    Arc::make_mut(&mut lead.definition).place = Place::Lead;
+    Arc::make_mut(&mut lead.definition).place = TeamRole::Lead;
     let mut explore = mate("explore", &["read_file"]);
     Arc::make_mut(&mut explore.definition).builtin = true;
     explore.settings = explore.settings.under(&Constraints { read_only: true, ..Constraints::default() });
     let mut general = mate(GENERAL, &CHANGES);
     Arc::make_mut(&mut general.definition).builtin = true;
     let mut tides = mate("tides", &CHANGES);
-    Arc::make_mut(&mut tides.definition).place = Place::Expert;
-    Arc::make_mut(&mut tides.definition).cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
+    Arc::make_mut(&mut tides.definition).place = TeamRole::Expert;
+    Arc::make_mut(&mut tides.definition).cache = Some(CachePolicy { ttl_s: 3_600, keys: vec!["port".into()] });
     let mut eve = mate("eve", &CHANGES);
     Arc::make_mut(&mut eve.definition).isolation = Isolation::Worktree;
     let team = Team {

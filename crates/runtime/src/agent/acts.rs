@@ -4,12 +4,12 @@
 //! repeated after a crash without harm. Nothing here runs anything that was not approved.
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Ending, Event};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::near::candidates;
-use max_team_core::policy::{Action, Deed, Verdict};
-use max_team_core::tasks::Status;
-use max_team_core::turn::Input;
+use max_team_core::event::{Event, ToolOutcome};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::policy::{Action, ActionKind, Verdict};
+use max_team_core::suggest::candidates;
+use max_team_core::task_list::ListTaskStatus;
+use max_team_core::turn::TurnInput;
 use max_team_journal::JournalError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -106,7 +106,14 @@ impl Agent {
     pub(super) async fn end_act(&mut self, key: &str, done: Done) -> Result<(), RuntimeError> {
         self.running.end_call(key);
         let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
-        let ended = Input::ToolEnded { key, content, is_error: done.is_error, ending: Ending::Ran, fatal: None, ms: 0 };
+        let ended = TurnInput::ToolEnded {
+            key,
+            content,
+            is_error: done.is_error,
+            ending: ToolOutcome::Ran,
+            fatal: None,
+            ms: 0,
+        };
         let mut events = done.events;
         events.extend(self.decide(ended));
         self.commit(events, done.extra).await
@@ -220,7 +227,7 @@ impl Agent {
         };
         let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
         if let Some(item) = id.parse().ok().and_then(|number| listed.get(number)) {
-            if item.state.status != Status::Pending {
+            if item.state.status != ListTaskStatus::Pending {
                 return Ok(Err(format!("task {} of the shared list is `{}`", item.id, item.state.status.name())));
             }
             let told = [item.text.subject.as_str(), item.text.description.as_str()];
@@ -244,7 +251,7 @@ impl Agent {
 
     /// Whether the rules let this agent give a task to the member without a question.
     fn may_dispatch(&self, member: &str) -> bool {
-        let action = Action { deed: Deed::Team, ..Action::read(member) };
+        let action = Action { deed: ActionKind::Team, ..Action::read(member) };
         self.gate().judge(DISPATCH_TASK, &action).verdict == Verdict::Allow
     }
 
@@ -258,7 +265,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]),
             &self.turn.stream,
             &assignment.reply_to,
-            Kind::NeedClarify,
+            MessageKind::NeedClarify,
             json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.turn.origin.name }),
             now_ms(),
         );

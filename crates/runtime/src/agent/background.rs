@@ -4,15 +4,15 @@
 //! agents that stay to read it may start them.
 
 use max_team_core::body::{Body, Stop};
-use max_team_core::calling::answer::{Told, quoted};
-use max_team_core::calling::ending::not_done;
-use max_team_core::event::End;
+use max_team_core::delegation::answer::{ExpertReply, quoted};
+use max_team_core::delegation::ending::not_done;
+use max_team_core::event::TurnOutcome;
 use max_team_core::id::AgentId;
 use max_team_core::limits::{BACKGROUND_TASKS_MAX, TOOL_RESULT_BYTES_MAX};
-use max_team_core::mates::Life;
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::near::candidates;
-use max_team_core::policy::By;
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::policy::DecidedBy;
+use max_team_core::suggest::candidates;
+use max_team_core::teammate::Lifetime;
 
 use super::acts::Done;
 use super::calls::clip;
@@ -49,7 +49,7 @@ impl Agent {
         }
         self.floor.bind(&self.turn.stream, self.frame.settings());
         let handle = rows::handle(&mate.definition.name, id);
-        let assignment = Assignment { life: Life::Background, ..assignment };
+        let assignment = Assignment { life: Lifetime::Background, ..assignment };
         let letter = self.assigning(id, &assignment, text, b"dispatch");
         let words = format!(
             "It runs in the background as task `{handle}`. Its answer wakes you: go on with other work, or end your turn."
@@ -65,7 +65,7 @@ impl Agent {
         let is_ours = |row: &AgentRow| {
             row.assignment
                 .as_ref()
-                .is_some_and(|given| given.life == Life::Background && given.reply_to == self.turn.stream)
+                .is_some_and(|given| given.life == Lifetime::Background && given.reply_to == self.turn.stream)
         };
         let mut ours = Vec::new();
         for (key, row) in all.into_iter().rev().filter(|(_, row)| is_ours(row)) {
@@ -123,7 +123,7 @@ impl Agent {
     fn came_to(&self, row: &AgentRow) -> Result<Option<String>, RuntimeError> {
         let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
         let Some(last) = turn.last() else { return Ok(None) };
-        let mut said = quoted(&Told::read(&last.text).text);
+        let mut said = quoted(&ExpertReply::read(&last.text).text);
         clip(&mut said, TOOL_RESULT_BYTES_MAX / 2);
         Ok(Some(match outcome(last) {
             (true, _) if said.trim().is_empty() => "It answered nothing.".to_owned(),
@@ -141,7 +141,7 @@ impl Agent {
             (true, _) if turn.is_busy() => "running",
             (true, _) | (false, None) => "pending",
             (false, Some(_)) if turn.last().is_some_and(|last| outcome(last).0) => "completed",
-            (false, Some(End::Interrupted)) => "cancelled",
+            (false, Some(TurnOutcome::Interrupted)) => "cancelled",
             (false, Some(_)) => "failed",
         };
         let calls = turn.charges().iter().map(|charge| charge.calls).sum::<u64>();
@@ -159,10 +159,10 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
             &self.turn.stream,
             to,
-            Kind::Shutdown,
+            MessageKind::Shutdown,
             Body::Stop(Stop {
                 by: &self.turn.origin.name,
-                who: Some(By::Lead(self.turn.origin.name.to_string())),
+                who: Some(DecidedBy::Lead(self.turn.origin.name.to_string())),
                 ..Stop::default()
             }),
             now_ms(),

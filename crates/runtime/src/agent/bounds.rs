@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Model, Settings};
 use max_team_core::event::Event;
 use max_team_core::message::Address;
-use max_team_core::policy::By;
-use max_team_core::team::{Definition, Model, Settings};
-use max_team_core::turn::Input;
+use max_team_core::policy::DecidedBy;
+use max_team_core::turn::TurnInput;
 
 use super::{Agent, Extra, Frame};
 use crate::error::RuntimeError;
@@ -40,19 +40,19 @@ pub(crate) struct Redefined {
 
 impl Agent {
     /// Works under other settings from now on, where it works already.
-    pub(super) async fn reconfigure(&mut self, settings: Settings, by: By) -> Result<(), RuntimeError> {
+    pub(super) async fn reconfigure(&mut self, settings: Settings, by: DecidedBy) -> Result<(), RuntimeError> {
         let known = &self.frame.settings().permissions;
         let permissions = worktree::still(known, &settings.permissions);
         self.configure(Settings { permissions, ..settings }, Some(by)).await
     }
 
     /// Works under other settings from now on, because a person or the lead wants that (`by`), or because its session has changed.
-    pub(super) async fn configure(&mut self, settings: Settings, by: Option<By>) -> Result<(), RuntimeError> {
+    pub(super) async fn configure(&mut self, settings: Settings, by: Option<DecidedBy>) -> Result<(), RuntimeError> {
         self.bounds.followed = None;
         let settings = Arc::new(settings);
         self.frame.configure(&settings);
         self.floor.rebind(&self.turn.stream, &settings);
-        let events = wanted_by(self.decide(Input::Configure(settings)), by);
+        let events = wanted_by(self.decide(TurnInput::Configure(settings)), by);
         self.commit(events, Extra::default()).await
     }
 
@@ -70,7 +70,7 @@ impl Agent {
         self.frame.reveal_from(self.turn.history());
         self.floor.rebind(&self.turn.stream, &settings);
         self.turn.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.turn.origin).clone() });
-        let events = self.decide(Input::Redefine(definition, settings));
+        let events = self.decide(TurnInput::Redefine(definition, settings));
         self.commit(events, Extra::default()).await
     }
 
@@ -98,7 +98,7 @@ impl Agent {
 }
 
 /// Adds to a change of settings who asked for it.
-pub(super) fn wanted_by(mut events: Vec<Event>, by: Option<By>) -> Vec<Event> {
+pub(super) fn wanted_by(mut events: Vec<Event>, by: Option<DecidedBy>) -> Vec<Event> {
     for event in &mut events {
         if let Event::Configured(configured) = event {
             configured.by.clone_from(&by);

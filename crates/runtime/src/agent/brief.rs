@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use max_team_core::event::Event;
-use max_team_core::policy::{Action, Class};
-use max_team_core::turn::{Effect, Input};
+use max_team_core::policy::{Action, Repeatability};
+use max_team_core::turn::{TurnEffect, TurnInput};
 
 use super::flight::tool_ended;
 use super::{Agent, millis};
@@ -22,7 +22,7 @@ impl Agent {
         }
         self.turn.look_ahead(events, now_ms());
         for effect in self.turn.pending() {
-            let Effect::RunTool { key, action, attended } = effect else { continue };
+            let TurnEffect::RunTool { key, action, attended } = effect else { continue };
             let Some(input) = self.over_at_once(key, &action, attended) else { continue };
             self.turn.look_ahead(events, now_ms());
             events.extend(self.decide(input));
@@ -33,7 +33,7 @@ impl Agent {
         }
     }
 
-    fn over_at_once(&mut self, key: String, action: &Action, attended: bool) -> Option<Input> {
+    fn over_at_once(&mut self, key: String, action: &Action, attended: bool) -> Option<TurnInput> {
         let started = Instant::now();
         let cx = self.tool_context(&key, attended);
         let call = self.turn.call(&key)?;
@@ -47,7 +47,7 @@ impl Agent {
 /// Whether all effects of a decision are read-only.
 fn only_looks(events: &[Event]) -> bool {
     let mut intents = events.iter().filter_map(|event| match event {
-        Event::ToolIntent(intent) => Some(intent.class == Class::Pure),
+        Event::ToolIntent(intent) => Some(intent.class == Repeatability::Pure),
         _ => None,
     });
     intents.next().is_some_and(|is_pure| is_pure && intents.all(|is_pure| is_pure))

@@ -4,12 +4,12 @@
 //! commit that ends its turn. The model is told only that an answer is from the cache, and how old it is; it never
 //! sees the cache itself.
 
-use max_team_core::calling::answer::{Told, quoted};
-use max_team_core::calling::cache::{self, Age, Asked, CacheKept, Found};
-use max_team_core::calling::ending::not_done;
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::agent::Settings;
+use max_team_core::delegation::answer::{ExpertReply, quoted};
+use max_team_core::delegation::cache::{self, AnswerAge, CacheKept, CacheKey, CacheLookup};
+use max_team_core::delegation::ending::not_done;
+use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::message::Assignment;
-use max_team_core::team::Settings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ pub(super) enum Looked {
     /// An equal call runs; this one is decided again when that has ended.
     Awaited,
     /// The call must be made, with this text; the key under which its answer is kept, if it is.
-    Make(String, Option<(Asked, Claim)>),
+    Make(String, Option<(CacheKey, Claim)>),
 }
 
 impl Agent {
@@ -41,7 +41,7 @@ impl Agent {
         // Answers about a worktree, or under a caller's limits, need not hold elsewhere.
         let Settings { permissions, constraints, .. } = &mate.settings;
         let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
-        let Some(asked) = Asked::of(&mate.definition, &place, &args) else {
+        let Some(asked) = CacheKey::of(&mate.definition, &place, &args) else {
             return Ok(Looked::Make(call.text.clone(), None));
         };
         // Claimed before the search: an answer that came in between would be missed.
@@ -54,18 +54,18 @@ impl Agent {
         };
         let (name, now_ms) = (&mate.definition.name, now_ms());
         let entries = Caches::new(&self.floor.shared.journal).entries(name)?;
-        let found = if call.fresh { Found::Nothing } else { asked.find(&entries, &args, now_ms) };
+        let found = if call.fresh { CacheLookup::Nothing } else { asked.find(&entries, &args, now_ms) };
         Ok(match found {
-            Found::Answer(entry) => {
-                let age = Age::of(entry.age_ms(now_ms).unwrap_or_default());
+            CacheLookup::Answer(entry) => {
+                let age = AnswerAge::of(entry.age_ms(now_ms).unwrap_or_default());
                 let source = format!("[From the cache of `{name}`, {age}; `fresh: true` asks anew.]");
                 Looked::Answered(Done::said(format!("{}\n\n{source}", quoted(&entry.text))))
             }
-            Found::Data(entry) => {
-                let asked = Asked { handed_at_ms: Some(entry.created_at_ms), ..asked };
+            CacheLookup::Data(entry) => {
+                let asked = CacheKey { handed_at_ms: Some(entry.created_at_ms), ..asked };
                 Looked::Make(cache::message(&args, entry.data.as_ref()), Some((asked, claim)))
             }
-            Found::Nothing => Looked::Make(call.text.clone(), Some((asked, claim))),
+            CacheLookup::Nothing => Looked::Make(call.text.clone(), Some((asked, claim))),
         })
     }
 
@@ -89,7 +89,7 @@ impl Agent {
         ended: &TurnEnded,
         at_ms: i64,
     ) -> Result<Option<(String, Event)>, RuntimeError> {
-        let is_answer = ended.end == End::Answered && not_done(&ended.text).is_none();
+        let is_answer = ended.end == TurnOutcome::Answered && not_done(&ended.text).is_none();
         let Some(asked) = given.cache.as_ref().filter(|_| is_answer) else { return Ok(None) };
         let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
         let expert = &self.turn.origin.name;
@@ -101,14 +101,14 @@ impl Agent {
 
     /// What was asked, and the part of the answer to keep. Nothing is kept of a task whose owner has changed something
     /// or asked a question: then the text is not the whole result, or depends on more than the task.
-    fn said(&self, asked: &Asked, answer: &str) -> Option<(Value, Told)> {
+    fn said(&self, asked: &CacheKey, answer: &str) -> Option<(Value, ExpertReply)> {
         match &asked.step {
             Some(step) if self.turn.only_looked() => {
-                Some((step.clone(), Told { text: answer.to_owned(), ..Told::default() }))
+                Some((step.clone(), ExpertReply { text: answer.to_owned(), ..ExpertReply::default() }))
             }
             Some(_) => None,
             // It was started with this call.
-            None => Some((cache::arguments(&self.turn.history().first()?.text())?, Told::read(answer))),
+            None => Some((cache::arguments(&self.turn.history().first()?.text())?, ExpertReply::read(answer))),
         }
     }
 }

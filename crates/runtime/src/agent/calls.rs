@@ -8,21 +8,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::agent::{Isolation, Settings};
 use max_team_core::body::{Body, Stop, Task, Work};
-use max_team_core::calling::answer::{Told, quoted};
-use max_team_core::calling::ending::not_done;
-use max_team_core::calling::hands::{AGENT, Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Ending, Event, Stopper};
+use max_team_core::delegation::answer::{ExpertReply, quoted};
+use max_team_core::delegation::ending::not_done;
+use max_team_core::delegation::tool_filter::{AGENT, Caller, SEND_MESSAGE, SPAWNING};
+use max_team_core::event::{Event, InterruptedBy, ToolOutcome, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
-use max_team_core::mates::Life;
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::{By, Deed};
-use max_team_core::team::{Isolation, Settings};
-use max_team_core::turn::{Effect, Input, Turn};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::policy::{ActionKind, DecidedBy};
+use max_team_core::teammate::Lifetime;
+use max_team_core::turn::{Turn, TurnEffect, TurnInput};
 use max_team_journal::Commit;
 use tokio_util::sync::CancellationToken;
 
@@ -52,8 +52,13 @@ pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 /// The author of a stop by the time limit.
 pub const TIME_OVER: &str = "its time is over";
 
-pub(super) fn time_over() -> Stopper {
-    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())), ends: false, held: None }
+pub(super) fn time_over() -> InterruptedBy {
+    InterruptedBy {
+        name: TIME_OVER.to_owned(),
+        who: Some(DecidedBy::Rule(TIME_OVER.to_owned())),
+        ends: false,
+        held: None,
+    }
 }
 
 impl Agent {
@@ -125,7 +130,7 @@ impl Agent {
             depth,
             cache: cache.map(Box::new),
             skill: call.skill.clone(),
-            life: Life::Call,
+            life: Lifetime::Call,
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
         let mate = self.apart(child, mate, call.isolation);
@@ -177,9 +182,9 @@ impl Agent {
             let made = worker.prepare(&floor.shared, &cancel).await;
             let flight = Flight::Tool(key.clone());
             let input = made.err().filter(|_| !floor.is_closing()).map(|words| {
-                let ending = if cancel.is_cancelled() { Ending::Interrupted } else { Ending::Ran };
+                let ending = if cancel.is_cancelled() { ToolOutcome::Interrupted } else { ToolOutcome::Ran };
                 let content = vec![Part::text(words)];
-                Input::ToolEnded { key, content, is_error: true, ending, fatal: None, ms: 0 }
+                TurnInput::ToolEnded { key, content, is_error: true, ending, fatal: None, ms: 0 }
             });
             Landed { flight, input }
         }));
@@ -313,7 +318,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), assignment.task.as_bytes(), what]),
             &self.turn.stream,
             session::agent_stream(child),
-            Kind::TaskAssign,
+            MessageKind::TaskAssign,
             Body::Task(Task { text, assignment: Some(Cow::Borrowed(assignment)), ..Task::default() }),
             now_ms(),
         )
@@ -369,7 +374,7 @@ impl Agent {
         let title = team_tools::title(text);
         let given = Arc::unwrap_or_clone(given);
         let (task, attempt) = (key.to_owned(), given.attempt + 1);
-        let assignment = Assignment { task, attempt, title, cache: None, life: Life::Call, ..given };
+        let assignment = Assignment { task, attempt, title, cache: None, life: Lifetime::Call, ..given };
         let letter = self.assigning(child, &assignment, text, MESSAGE);
         self.commit(Vec::new(), Extra::send(letter)).await?;
         self.wait_for(key, child, self.timeout_of(&turn, &name));
@@ -420,7 +425,7 @@ impl Agent {
     pub(super) fn told(&self, key: &str, letter: &Envelope) -> (String, bool) {
         let Work { by, is_error, structured, output, end, error, did, checked, .. } = letter.result().work;
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
-        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool, Deed::Team)) {
+        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool, ActionKind::Team)) {
             return (quoted(letter.text()), is_error);
         }
         if let Some(value) = structured {
@@ -428,9 +433,9 @@ impl Agent {
             clip(&mut words, TOOL_RESULT_BYTES_MAX);
             return (words, is_error);
         }
-        let mut told = Told::read(output);
+        let mut told = ExpertReply::read(output);
         told.text = quoted(&told.text);
-        let is_silent = end == Some(End::Empty);
+        let is_silent = end == Some(TurnOutcome::Empty);
         let mut words = match (is_error && !is_silent, told.text.is_empty(), told.result.is_some()) {
             (false, true, true) => format!("`{by}` found something and said nothing about it."),
             (false, true, false) => format!("`{by}` answered nothing."),
@@ -493,7 +498,7 @@ impl Agent {
     /// The calls for which an agent works, or is about to.
     fn calls_at_work(&self) -> impl Iterator<Item = String> {
         let calls = self.turn.pending().into_iter().filter_map(|effect| match effect {
-            Effect::RunTool { key, action, .. } => Some((key, action.deed)),
+            TurnEffect::RunTool { key, action, .. } => Some((key, action.deed)),
             _ => None,
         });
         let is_call = |key: &str, deed| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool, deed));
@@ -501,7 +506,7 @@ impl Agent {
     }
 
     /// The messages that stop the agents working for a stopped turn, for the commit that records the stop.
-    pub(super) fn stopping(&self, by: &str, who: Option<&By>) -> Vec<Envelope> {
+    pub(super) fn stopping(&self, by: &str, who: Option<&DecidedBy>) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
             // If the row cannot be read, no agent is stopped: it might be another one.
             Some(_) => self.gone_on_with(key).ok().flatten(),
@@ -513,7 +518,7 @@ impl Agent {
                 derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"stop"]),
                 &self.turn.stream,
                 session::agent_stream(worker(&key)?),
-                Kind::Shutdown,
+                MessageKind::Shutdown,
                 Body::Stop(Stop { by, who: who.cloned(), ..Stop::default() }),
                 now_ms(),
             ))
@@ -557,16 +562,22 @@ impl Agent {
             }
             let content = vec![Part::text("Stopped before there was an answer.")];
             let flight = Flight::Tool(key.clone());
-            let input =
-                Input::ToolEnded { key, content, is_error: true, ending: Ending::Interrupted, fatal: None, ms: 0 };
+            let input = TurnInput::ToolEnded {
+                key,
+                content,
+                is_error: true,
+                ending: ToolOutcome::Interrupted,
+                fatal: None,
+                ms: 0,
+            };
             Landed { flight, input: Some(input) }
         })
     }
 }
 
-fn failed(key: String, words: &str) -> Input {
+fn failed(key: String, words: &str) -> TurnInput {
     let content = vec![Part::text(words)];
-    Input::ToolEnded { key, content, is_error: true, ending: Ending::Ran, fatal: None, ms: 0 }
+    TurnInput::ToolEnded { key, content, is_error: true, ending: ToolOutcome::Ran, fatal: None, ms: 0 }
 }
 
 /// Keeps the beginning of a text that is too long for a conversation.

@@ -6,10 +6,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use max_team_core::event::{Event, Stopper};
-use max_team_core::mates::{CommandBegun, CommandOver};
+use max_team_core::event::{Event, InterruptedBy};
 use max_team_core::rewind::FilesChanged;
-use max_team_core::turn::{Input, Turn};
+use max_team_core::teammate::{CommandBegun, CommandOver};
+use max_team_core::turn::{Turn, TurnInput};
 use max_team_tools::shell::{Background, Known};
 use tokio::sync::Notify;
 
@@ -116,12 +116,12 @@ impl Agent {
 
     /// Stops the turn, if one runs, and the agents that it called. A person's stop and the agent's end stop its background
     /// commands, too.
-    pub(super) async fn interrupt(&mut self, by: Stopper, extra: Extra) -> Result<(), RuntimeError> {
+    pub(super) async fn interrupt(&mut self, by: InterruptedBy, extra: Extra) -> Result<(), RuntimeError> {
         self.follow().await?;
         let stops_commands = by.held.is_some() || by.ends;
         let mut events = if stops_commands { self.commands.stopped(&self.turn) } else { Vec::new() };
         events.extend(self.turned_down(by.held.as_ref())?);
-        events.extend(self.decide(Input::Interrupt { by }));
+        events.extend(self.decide(TurnInput::Interrupt { by }));
         self.commit(events, extra).await?;
         if stops_commands {
             self.commands.background.stop_all();

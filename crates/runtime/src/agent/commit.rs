@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, Replied, TurnEnded};
+use max_team_core::event::{Event, Replied, TurnEnded, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::Class;
-use max_team_core::tasks::Why;
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::policy::Repeatability;
+use max_team_core::task_list::ReleaseReason;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
 use super::mail::answering;
@@ -89,7 +89,7 @@ impl Agent {
         let reviewed = ended && self.turn.reviewing().is_some();
         if ended && !self.keeps_tasks() {
             // Before its answer: an agent that reads the answer may claim the tasks that it held.
-            self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.turn.origin)).await?;
+            self.floor.give_back(&self.doer(), ReleaseReason::Ended, false, Arc::clone(&self.turn.origin)).await?;
         }
         let (mut events, images) = self.imaged(events).await;
         let at_ms = now_ms();
@@ -178,7 +178,7 @@ impl Agent {
                 }
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // The call acts outside this process, and afterwards it could not be found out whether it ran.
-                Event::ToolIntent(intent) if matches!(intent.class, Class::Keyed | Class::Opaque) => {
+                Event::ToolIntent(intent) if matches!(intent.class, Repeatability::Keyed | Repeatability::Opaque) => {
                     commit.strength = Strength::Full;
                 }
                 _ => {}
@@ -212,7 +212,7 @@ impl Agent {
         // The answer is shown to the user, so it must survive a power cut.
         commit.strength = Strength::Full;
         commit.outbox.extend(self.floor.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
-        let whole = over.end == End::Answered;
+        let whole = over.end == TurnOutcome::Answered;
         Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))
     }
 
@@ -247,5 +247,6 @@ impl Agent {
 
 /// Whether people read a message as soon as it is sent: a power cut must not undo what they have read.
 fn is_read_at_once(letter: &Envelope) -> bool {
-    letter.to.starts_with("user/") && matches!(letter.kind, Kind::Text | Kind::Undelivered | Kind::ShutdownRejected)
+    letter.to.starts_with("user/")
+        && matches!(letter.kind, MessageKind::Text | MessageKind::Undelivered | MessageKind::ShutdownRejected)
 }

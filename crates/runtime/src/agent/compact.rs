@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::context::Window;
-use max_team_core::context::files::{Touched, touched};
+use max_team_core::context::files::{TouchedFile, touched};
 use max_team_core::context::summary::Summary;
 use max_team_core::event::LlmIntent;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
-use max_team_core::turn::Input;
+use max_team_core::turn::TurnInput;
 use max_team_llm::{Call, Head, Request, Transcript};
 
 use super::{Agent, Extra};
@@ -46,14 +46,14 @@ impl Agent {
             return Ok(false);
         }
         self.running.begin_turn();
-        self.step(Input::Compact { turn: self.floor.fresh_turn(), keep }, Extra::default()).await?;
+        self.step(TurnInput::Compact { turn: self.floor.fresh_turn(), keep }, Extra::default()).await?;
         Ok(self.turn.is_busy())
     }
 
     /// Takes the last compaction back; whether there was one.
     pub(super) async fn uncompact(&mut self) -> Result<bool, RuntimeError> {
         let head = self.turn.head;
-        self.step(Input::Uncompact, Extra::default()).await?;
+        self.step(TurnInput::Uncompact, Extra::default()).await?;
         Ok(self.turn.head > head)
     }
 
@@ -127,6 +127,6 @@ impl Agent {
     }
 
     fn files_told(&self) -> Vec<String> {
-        touched(self.turn.history()).iter().rev().take(FILES_MAX).map(Touched::told).collect()
+        touched(self.turn.history()).iter().rev().take(FILES_MAX).map(TouchedFile::told).collect()
     }
 }

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use max_team_core::agent::Settings;
 use max_team_core::policy::{Grant, Rules, judge};
-use max_team_core::team::Settings;
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Gate, Store};
 

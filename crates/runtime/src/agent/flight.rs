@@ -7,14 +7,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use max_team_core::chat::{Answer, Message, Part, Streamed};
-use max_team_core::event::{Ending, LlmIntent, Outcome};
+use max_team_core::agent::Model;
+use max_team_core::chat::{Answer, Message, Part, PartialAnswer};
+use max_team_core::event::{LlmIntent, LlmOutcome, ToolOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
-use max_team_core::policy::{Action, Class, Deed, Settled};
+use max_team_core::policy::{Action, ActionKind, MergeDecision, Repeatability};
 use max_team_core::rewind::FilesChanged;
-use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, STRUCTURED_OUTPUT, call_key, json_in};
+use max_team_core::turn::{
+    PrepareError, PreparedCall, SETTLE, STRUCTURED_OUTPUT, TurnEffect, TurnInput, call_key, json_in,
+};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Handler, Output, Progress, Registry, ToolError, run_remote};
@@ -42,7 +44,7 @@ pub(super) enum Flight {
 /// A completed effect.
 pub(super) struct Landed {
     pub flight: Flight,
-    pub input: Option<Input>,
+    pub input: Option<TurnInput>,
 }
 
 pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Landed> + Send>>;
@@ -65,14 +67,14 @@ impl Agent {
         }
         for effect in self.turn.pending() {
             let flight = match &effect {
-                Effect::CallModel(intent) => Flight::Model { call: intent.call, attempt: intent.attempt },
-                Effect::Prepare(keys) => Flight::Prepare(keys.clone()),
-                Effect::RunTool { key, .. } => Flight::Tool(key.clone()),
-                Effect::Sleep { until_ms } => Flight::Sleep(*until_ms),
-                Effect::Afford => Flight::Afford,
+                TurnEffect::CallModel(intent) => Flight::Model { call: intent.call, attempt: intent.attempt },
+                TurnEffect::Prepare(keys) => Flight::Prepare(keys.clone()),
+                TurnEffect::RunTool { key, .. } => Flight::Tool(key.clone()),
+                TurnEffect::Sleep { until_ms } => Flight::Sleep(*until_ms),
+                TurnEffect::Afford => Flight::Afford,
                 // A question was published with its event; the answer comes by mail.
-                Effect::Ask { .. } => continue,
-                Effect::CancelAll => {
+                TurnEffect::Ask { .. } => continue,
+                TurnEffect::CancelAll => {
                     self.running.cancel.cancel();
                     continue;
                 }
@@ -81,18 +83,24 @@ impl Agent {
                 continue;
             }
             let future = match effect {
-                Effect::RunTool { key, action, .. } if matches!(action.deed, Deed::Team | Deed::Propose) => {
+                TurnEffect::RunTool { key, action, .. }
+                    if matches!(action.deed, ActionKind::Team | ActionKind::Propose) =>
+                {
                     acts.push(key);
                     continue;
                 }
-                Effect::CallModel(intent) => self.call_model(flight, intent),
-                Effect::Prepare(keys) => self.prepare(flight, &keys),
-                Effect::RunTool { key, action, .. } if self.is_unseen(&action) => self.look_over(flight, key, action),
-                Effect::RunTool { key, action, .. } if action.deed == Deed::Merge => self.settle(flight, key, action),
-                Effect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
-                Effect::Sleep { until_ms } => self.sleep(flight, until_ms),
-                Effect::Afford => self.afford(flight),
-                Effect::Ask { .. } | Effect::CancelAll => continue,
+                TurnEffect::CallModel(intent) => self.call_model(flight, intent),
+                TurnEffect::Prepare(keys) => self.prepare(flight, &keys),
+                TurnEffect::RunTool { key, action, .. } if self.is_unseen(&action) => {
+                    self.look_over(flight, key, action)
+                }
+                TurnEffect::RunTool { key, action, .. } if action.deed == ActionKind::Merge => {
+                    self.settle(flight, key, action)
+                }
+                TurnEffect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
+                TurnEffect::Sleep { until_ms } => self.sleep(flight, until_ms),
+                TurnEffect::Afford => self.afford(flight),
+                TurnEffect::Ask { .. } | TurnEffect::CancelAll => continue,
             };
             self.running.flights.push(future);
         }
@@ -122,7 +130,7 @@ impl Agent {
             let shared = Arc::clone(&floor.shared);
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
-                let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
+                let settled = named.and_then(|(_, name)| MergeDecision::named(name)).unwrap_or(MergeDecision::Left);
                 let (journal, session, fence) = (&shared.journal, floor.session, Some(floor.fence.clone()));
                 let merger = Merger { journal, session, fence, actor, gone: Some(gone), key: merged };
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
@@ -131,7 +139,7 @@ impl Agent {
             // If the async runtime itself ends, the next process does it.
             let input = done.await.ok().map(|words| {
                 let (content, ms) = (vec![Part::text(words)], millis(started));
-                Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms }
+                TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms }
             });
             Landed { flight, input }
         })
@@ -160,19 +168,19 @@ impl Agent {
                 }
             };
             let (outcome, streamed) = match shared.router.call(&request, &cancel, show).await {
-                Ok(answer) => (Outcome::Done(mended(&registry, answer)), Streamed::default()),
+                Ok(answer) => (LlmOutcome::Done(mended(&registry, answer)), PartialAnswer::default()),
                 Err(CallError::Cancelled { partial, streamed }) => {
-                    (Outcome::Cancelled { partial, usage: streamed.usage }, streamed)
+                    (LlmOutcome::Cancelled { partial, usage: streamed.usage }, streamed)
                 }
                 Err(CallError::Failed { failure, detail, streamed, .. }) => {
-                    (Outcome::Failed { failure, detail, retry_at_ms: None, parked: false }, streamed)
+                    (LlmOutcome::Failed { failure, detail, retry_at_ms: None, parked: false }, streamed)
                 }
             };
             sayer.finish(&shared.pieces);
             drop(calling);
             let ms = millis(started);
             let prepared = match &outcome {
-                Outcome::Done(answer) if !is_summary => {
+                LlmOutcome::Done(answer) if !is_summary => {
                     let mut prepared = look_at_once(&registry, &cx, intent.call, &answer.message);
                     prepared.extend(look_at_words(&registry, intent.call, &answer.message));
                     prepared
@@ -180,7 +188,7 @@ impl Agent {
                 _ => Vec::new(),
             };
             let call = (intent.call, intent.attempt);
-            Landed { flight, input: Some(Input::ModelEnded { call, outcome, ms, streamed, prepared }) }
+            Landed { flight, input: Some(TurnInput::ModelEnded { call, outcome, ms, streamed, prepared }) }
         })
     }
 
@@ -235,10 +243,10 @@ impl Agent {
                 let words = format!("the tool crashed while it looked at its input: {crash}");
                 keys.into_iter()
                     .take(1)
-                    .map(|key| Prepared { key, found: Err(Obstacle::Told(words.clone())) })
+                    .map(|key| PreparedCall { key, found: Err(PrepareError::Told(words.clone())) })
                     .collect()
             });
-            Landed { flight, input: Some(Input::Prepared(prepared)) }
+            Landed { flight, input: Some(TurnInput::Prepared(prepared)) }
         })
     }
 
@@ -300,7 +308,7 @@ impl Agent {
         let (cancel, seen, mut settled) = (self.running.cancel.clone(), self.money.settled, self.money.purse.settled());
         Box::pin(async move {
             tokio::select! {
-                _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(Input::Woke) },
+                _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(TurnInput::Woke) },
                 () = cancel.cancelled() => Landed { flight, input: None },
             }
         })
@@ -311,7 +319,7 @@ impl Agent {
         Box::pin(async move {
             let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(wait)) => Landed { flight, input: Some(Input::Woke) },
+                () = tokio::time::sleep(Duration::from_millis(wait)) => Landed { flight, input: Some(TurnInput::Woke) },
                 () = cancel.cancelled() => Landed { flight, input: None },
             }
         })
@@ -323,47 +331,47 @@ impl Agent {
 ///
 /// All calls that one answer may run are considered, because teammates of one answer start together: the first may
 /// write to the last.
-fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<Prepared> {
-    let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Class::Pure);
+fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<PreparedCall> {
+    let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Repeatability::Pure);
     let first = message.tool_uses().enumerate().take(CALLS_PER_ANSWER_MAX);
     let pure = first.take_while(|(_, (_, name, _))| is_pure(name));
     pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
 }
 
 /// Whether a text answer is JSON that matches the agreed schema. Models answer so although there is a tool for it.
-pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -> Option<Prepared> {
+pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -> Option<PreparedCall> {
     registry.get(STRUCTURED_OUTPUT).filter(|_| message.tool_uses().next().is_none())?;
     let value = json_in(&message.text())?;
     let found = match registry.validate(STRUCTURED_OUTPUT, &value) {
-        Ok(()) => Ok((Action { deed: Deed::Answer, ..Action::read("answer") }, Class::Pure)),
+        Ok(()) => Ok((Action { deed: ActionKind::Answer, ..Action::read("answer") }, Repeatability::Pure)),
         Err(error) => Err(obstacle(error)),
     };
-    Some(Prepared { key: call_key(call, 0), found })
+    Some(PreparedCall { key: call_key(call, 0), found })
 }
 
-fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {
+fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> PreparedCall {
     let found = match registry.prepare(cx, tool, input) {
         Ok(prepared) => Ok((prepared.action, prepared.class)),
         Err(error) => Err(obstacle(error)),
     };
-    Prepared { key, found }
+    PreparedCall { key, found }
 }
 
-fn obstacle(error: ToolError) -> Obstacle {
+fn obstacle(error: ToolError) -> PrepareError {
     match error {
-        ToolError::Correctable(words) | ToolError::Unknown(words) => Obstacle::Told(words),
-        ToolError::Refused { target, rule, words } => Obstacle::Refused { target, rule, words },
-        ToolError::Fatal(words) => Obstacle::Fatal(words),
+        ToolError::Correctable(words) | ToolError::Unknown(words) => PrepareError::Told(words),
+        ToolError::Refused { target, rule, words } => PrepareError::Refused { target, rule, words },
+        ToolError::Fatal(words) => PrepareError::Fatal(words),
     }
 }
 
 /// Prepares calls in order, up to and including the first that changes something: what a later one will find depends
 /// on it.
-fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json::Value>)>) -> Vec<Prepared> {
+fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json::Value>)>) -> Vec<PreparedCall> {
     let mut looked = Vec::new();
     for (key, tool, input) in calls {
         let one = look_at(registry, cx, key, &tool, &input);
-        let changes = matches!(one.found, Ok((_, class)) if class != Class::Pure);
+        let changes = matches!(one.found, Ok((_, class)) if class != Repeatability::Pure);
         looked.push(one);
         if changes {
             break;
@@ -446,12 +454,12 @@ fn is_said(delta: &Delta) -> bool {
 }
 
 /// How a call ended, for the machine.
-pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupted: bool, ms: u64) -> Input {
+pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupted: bool, ms: u64) -> TurnInput {
     let failed = |words: &str| Output { content: vec![Part::text(words)], is_error: true };
     let ending = match &ran {
-        Err(ToolError::Unknown(_)) => Ending::Unknown,
-        _ if interrupted => Ending::Interrupted,
-        _ => Ending::Ran,
+        Err(ToolError::Unknown(_)) => ToolOutcome::Unknown,
+        _ if interrupted => ToolOutcome::Interrupted,
+        _ => ToolOutcome::Ran,
     };
     let (Output { content, is_error }, fatal) = match ran {
         Ok(output) => (output, None),
@@ -460,7 +468,7 @@ pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupte
         }
         Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
     };
-    Input::ToolEnded { key, content, is_error, ending, fatal, ms }
+    TurnInput::ToolEnded { key, content, is_error, ending, fatal, ms }
 }
 
 /// The answer with corrected calls, where the correction is certain.

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use max_team_core::agent::{Definition, Settings, TeamRole};
 use max_team_core::context::instructions::Instructions;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
-use max_team_core::policy::Sight;
-use max_team_core::team::{Definition, Place, Settings};
+use max_team_core::policy::Visibility;
 use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
 use max_team_tools::command::{Network, Walls};
@@ -104,12 +104,12 @@ impl Frame {
         let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
         let hand = own().any(|tool| tool == SKILL).then(|| {
             // A lead has no tools for files; the agents that it calls have them.
-            let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
+            let hands = if definition.place == TeamRole::Lead { &shared.tools } else { &registry };
             let names = hands.specs().map(|spec| spec.name.clone());
             let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
             let (library, shell) =
                 (Arc::clone(&shared.skills), registry.get("run_shell").and_then(Handler::local).cloned());
-            let reads = definition.place != Place::Lead;
+            let reads = definition.place != TeamRole::Lead;
             Arc::new(Hand { library, tools, reads, shell, wish: Mutex::default() })
         });
         if let Some(hand) = &hand {
@@ -121,7 +121,7 @@ impl Frame {
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
         }
         offer(&mut registry, &callees);
-        if definition.place != Place::Lead {
+        if definition.place != TeamRole::Lead {
             registry.describe_as(&LIST_ONLY);
         }
         tool_search::hide(&mut registry, &definition);
@@ -168,8 +168,8 @@ impl Frame {
 
     /// Adds the list of files to a lead's system text, unless it can list them itself.
     pub(crate) fn outlining(mut self) -> Self {
-        if self.definition.place == Place::Lead && self.registry.get("list_dir").is_none() {
-            let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
+        if self.definition.place == TeamRole::Lead && self.registry.get("list_dir").is_none() {
+            let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
             self.outline = Arc::from(max_team_tools::outline(&self.beneath, &sight));
         }
         self
@@ -332,9 +332,9 @@ impl Frame {
     }
 
     /// The blobs' addresses, for an intent.
-    pub(crate) fn address(&self) -> turn::Frame {
+    pub(crate) fn address(&self) -> turn::PromptRef {
         let [instructions, tools, settings] = &self.blobs;
-        turn::Frame {
+        turn::PromptRef {
             instructions: instructions.hash,
             tools: tools.hash,
             settings: settings.hash,
@@ -343,9 +343,9 @@ impl Frame {
     }
 
     /// Like `address`, for a call that makes a summary.
-    pub(crate) fn compact_address(&self) -> turn::Frame {
+    pub(crate) fn compact_address(&self) -> turn::PromptRef {
         let ([instructions, tools], [.., settings]) = (&self.compact, &self.blobs);
-        turn::Frame {
+        turn::PromptRef {
             instructions: instructions.hash,
             tools: tools.hash,
             settings: settings.hash,
@@ -400,7 +400,7 @@ impl Frame {
 
     /// The context of an agent's tools.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
-        let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
+        let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
         let sight = Arc::new(sight.without(&shared.closed));
         let network = match self.settings.constraints.allowed_hosts.as_slice() {
             [] => Network::None,

@@ -4,11 +4,11 @@
 //! process holds them, too. They stay in the mailbox and are read with the message that begins the next turn.
 
 use max_team_core::body::{Body, Stop};
-use max_team_core::event::Stopper;
+use max_team_core::event::InterruptedBy;
 use max_team_core::id::{EnvelopeId, TurnId};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::By;
-use max_team_core::stop::{self, Hold};
+use max_team_core::interrupt::{self, Hold};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::policy::DecidedBy;
 use max_team_core::turn::is_stop;
 
 use super::mail::{derived, stopper};
@@ -36,7 +36,7 @@ impl PersonStop<'_> {
     /// The message that stops an agent, or a plan.
     pub(crate) fn message(&self, id: EnvelopeId, to: String) -> Envelope {
         let stop = Stop { by: self.by, stopped: true, since: self.since, ..Stop::default() };
-        Envelope::new(id, self.from, to, Kind::Shutdown, Body::Stop(stop), self.at_ms)
+        Envelope::new(id, self.from, to, MessageKind::Shutdown, Body::Stop(stop), self.at_ms)
     }
 }
 
@@ -63,8 +63,8 @@ impl Agent {
         self.floor.know_turn(hold.since);
         let by = stopper(last);
         // A stop by a limit or by another agent is followed by other work: it puts nothing on hold.
-        let is_person = matches!(by.who, Some(By::Person(_))) && !by.ends;
-        let by = Stopper { held: is_person.then_some(hold), ..by };
+        let is_person = matches!(by.who, Some(DecidedBy::Person(_))) && !by.ends;
+        let by = InterruptedBy { held: is_person.then_some(hold), ..by };
         let sends = if self.turn.origin.lead { self.pass_on(last)? } else { Vec::new() };
         let acks = stops.iter().map(|stop| stop.id).collect();
         self.interrupt(by, Extra { sends, ..Extra::acks(acks) }).await
@@ -94,7 +94,7 @@ impl Agent {
         let is_later = |at: usize, from: &str| letters.iter().skip(at + 1).any(|later| later.from == from);
         let (mut told, mut mates) = (Vec::new(), Vec::new());
         for (at, letter) in letters.iter().enumerate() {
-            if stop::is_bare_report(letter) {
+            if interrupt::is_bare_report(letter) {
                 told.push(letter.id);
                 // Its later messages show how it went on.
                 mates.extend((!is_later(at, &letter.from)).then(|| letter.mate().unwrap_or_default().to_owned()));
@@ -102,8 +102,8 @@ impl Agent {
         }
         mates.sort_unstable();
         mates.dedup();
-        let own = self.turn.halted().map(|halted| stop::stopper_words(&halted.by, halted.who.as_ref()));
+        let own = self.turn.halted().map(|halted| interrupt::stopper_words(&halted.by, halted.who.as_ref()));
         let goes_on = letters.iter().any(|letter| is_go_on(letter.text()));
-        (told, stop::note(own.as_deref(), &mates, goes_on))
+        (told, interrupt::note(own.as_deref(), &mates, goes_on))
     }
 }

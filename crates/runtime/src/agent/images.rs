@@ -9,8 +9,8 @@ use std::sync::Arc;
 use max_team_core::event::{Event, ToolIntent};
 use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
-use max_team_core::policy::{Action, Deed};
-use max_team_core::rewind::{Change, FilesChanged, Left, MovedFile, State, Why, is_opaque};
+use max_team_core::policy::{Action, ActionKind};
+use max_team_core::rewind::{FileChange, FileState, FilesChanged, MovedFile, SkippedChange, SkippedReason, is_opaque};
 use max_team_tools::rewind::{Caller, EndMark, Image, Watch};
 use max_team_tools::{Cx, Registry, Root};
 
@@ -53,7 +53,8 @@ pub(crate) fn runs_on(action: &Action) -> bool {
 /// The intent to change a file, if it is one.
 fn changing(event: &Event) -> Option<&ToolIntent> {
     let Event::ToolIntent(intent) = event else { return None };
-    let changes = matches!(intent.action.deed, Deed::Write | Deed::WriteOwn) && intent.action.after.is_some();
+    let changes =
+        matches!(intent.action.deed, ActionKind::Write | ActionKind::WriteOwn) && intent.action.after.is_some();
     changes.then_some(intent)
 }
 
@@ -62,17 +63,18 @@ fn changing(event: &Event) -> Option<&ToolIntent> {
 fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
     let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
     let (hash, program, private, mode) = match state {
-        State::Gone => (None, false, false, None),
-        State::File { hash, program, private, mode } => (Some(hash), program, private, mode),
-        State::Link { .. } | State::Large | State::Bulky { .. } | State::Other => return None,
+        FileState::Gone => (None, false, false, None),
+        FileState::File { hash, program, private, mode } => (Some(hash), program, private, mode),
+        FileState::Link { .. } | FileState::Large | FileState::Bulky { .. } | FileState::Other => return None,
     };
     if hash != action.before {
         return None;
     }
-    let after = State::File { hash: action.after?, program, private, mode };
+    let after = FileState::File { hash: action.after?, program, private, mode };
     let is_large = bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > REWIND_FILE_BYTES_MAX);
-    let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
-    let changes = vec![Change { path, before: state, after }];
+    let left =
+        if is_large { vec![SkippedChange { path: path.clone(), why: SkippedReason::Large }] } else { Vec::new() };
+    let changes = vec![FileChange { path, before: state, after }];
     let changed = FilesChanged { changes, left, ..FilesChanged::new(key.clone(), &root) };
     Some((changed, bytes.filter(|_| !is_large)))
 }

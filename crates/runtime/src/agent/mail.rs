@@ -6,18 +6,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use max_team_core::agent::Settings;
 use max_team_core::body::{Body, TaskResult};
 use max_team_core::chat::Part;
-use max_team_core::event::{Ending, Event, Outcome, QuestionAnswered, QuestionAsked, Stopper};
+use max_team_core::event::{Event, InterruptedBy, LlmOutcome, QuestionAnswered, QuestionAsked, ToolOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::limits::{ECHOES_MAX, HOPS_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
-use max_team_core::mates::{parting, report};
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::{Action, By, Deed};
-use max_team_core::rewind::Told;
-use max_team_core::team::Settings;
-use max_team_core::turn::{Effect, Input, Receipt, is_note};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::policy::{Action, ActionKind, DecidedBy};
+use max_team_core::rewind::RewindNote;
+use max_team_core::teammate::{report, shutdown};
+use max_team_core::turn::{MailAction, TurnEffect, TurnInput, is_note};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn result_id(stream: &str, turn: TurnId) -> EnvelopeId {
 
 /// The result of a turn as the answer to the message that began the turn.
 pub(crate) fn answering(letter: Envelope, asked: Option<EnvelopeId>) -> Envelope {
-    if letter.kind == Kind::TaskResult { letter.answering(asked) } else { letter }
+    if letter.kind == MessageKind::TaskResult { letter.answering(asked) } else { letter }
 }
 
 impl Agent {
@@ -60,19 +60,19 @@ impl Agent {
         let (mut open, mut ends, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for letter in mail {
             match self.turn.receive(&letter, self.turn.origin.lead) {
-                receipt @ (Receipt::Begin | Receipt::Join | Receipt::Note) => open.push((receipt, letter)),
-                Receipt::Respond => {
+                receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => open.push((receipt, letter)),
+                MailAction::Respond => {
                     // A refusal counts at once, and is shown to the model when there is a turn for it.
                     let is_news = self.take_response(&letter).await?;
-                    open.extend((is_news && !self.turn.is_busy()).then_some((Receipt::Join, letter)));
+                    open.extend((is_news && !self.turn.is_busy()).then_some((MailAction::Join, letter)));
                 }
-                Receipt::End => {
-                    if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
+                MailAction::End => {
+                    if self.turn.is_busy() && letter.kind == MessageKind::ShutdownRequest {
                         self.put_aside(&letter);
                     }
                     ends.push(letter);
                 }
-                Receipt::Record => read.push(letter.id),
+                MailAction::Record => read.push(letter.id),
                 receipt => self.carry_out(receipt, &letter).await?,
             }
         }
@@ -81,7 +81,7 @@ impl Agent {
             return Ok(());
         }
         // If a message has ended the turn, all are read anew, in order. An agent that is told to end begins nothing.
-        let is_ending = ends.iter().any(|letter| letter.kind == Kind::Shutdown);
+        let is_ending = ends.iter().any(|letter| letter.kind == MessageKind::Shutdown);
         if !was_busy && !is_ending {
             let first = self.turn.begins_with(open, self.turn.origin.lead, || self.floor.awaits_team());
             self.begin_with(first).await?;
@@ -107,23 +107,23 @@ impl Agent {
     }
 
     /// Does what a message asks for that needs no turn of its own.
-    async fn carry_out(&mut self, receipt: Receipt, letter: &Envelope) -> Result<(), RuntimeError> {
+    async fn carry_out(&mut self, receipt: MailAction, letter: &Envelope) -> Result<(), RuntimeError> {
         match receipt {
-            Receipt::Tell if letter.kind == Kind::UserInput => self.steer(letter).await,
-            Receipt::Tell => self.offer(letter),
-            Receipt::EndReview => self.ask_later().await?,
-            Receipt::Result => self.take_result(letter).await?,
-            Receipt::Answer => self.take_answer(letter).await?,
-            Receipt::AskUser => self.ask_user(letter).await?,
-            Receipt::SetMode => self.take_mode(letter).await?,
-            Receipt::Grant => self.take_grants(letter).await?,
-            Receipt::Recruit => self.recruit(letter).await?,
-            Receipt::Stop => {
+            MailAction::Tell if letter.kind == MessageKind::UserInput => self.steer(letter).await,
+            MailAction::Tell => self.offer(letter),
+            MailAction::EndReview => self.ask_later().await?,
+            MailAction::Result => self.take_result(letter).await?,
+            MailAction::Answer => self.take_answer(letter).await?,
+            MailAction::AskUser => self.ask_user(letter).await?,
+            MailAction::SetMode => self.take_mode(letter).await?,
+            MailAction::Grant => self.take_grants(letter).await?,
+            MailAction::Recruit => self.recruit(letter).await?,
+            MailAction::Stop => {
                 let by = stopper(letter);
-                self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
+                self.step(TurnInput::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
             }
-            Receipt::Return => self.send_back(letter).await?,
-            Receipt::Refuse(why) => self.refuse(letter, why).await?,
+            MailAction::Return => self.send_back(letter).await?,
+            MailAction::Refuse(why) => self.refuse(letter, why).await?,
             // `Wait` stays in the mailbox; `take_mail` has dealt with the others.
             _ => {}
         }
@@ -174,7 +174,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), &self.turn.head.to_be_bytes(), b"echoes"]),
             &self.turn.stream,
             &engaged.reply_to,
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             Body::Result(Box::new(TaskResult {
                 mate: Some(&mate.name),
                 from: &mate.name,
@@ -193,7 +193,7 @@ impl Agent {
     }
 
     /// The input that begins a turn.
-    pub(super) fn beginning(&mut self, letters: &[Envelope]) -> Input {
+    pub(super) fn beginning(&mut self, letters: &[Envelope]) -> TurnInput {
         self.running.begin_turn();
         self.frame.refresh(&self.floor.shared);
         if self.frame.follow_sources(&self.floor.shared) {
@@ -201,24 +201,25 @@ impl Agent {
         }
         self.frame.may_call(self.floor.callees(self.frame.definition()));
         // A rewind is not part of the conversation, and the idle teammates are told of when the turn begins.
-        let rewound = letters.iter().filter(|letter| letter.kind == Kind::FilesRewound);
-        let rewound = rewound.filter_map(|letter| Told::deserialize(&letter.body).ok()).collect();
-        let is_spoken = |letter: &&Envelope| letter.kind != Kind::FilesRewound && !report::is_idle(letter);
+        let rewound = letters.iter().filter(|letter| letter.kind == MessageKind::FilesRewound);
+        let rewound = rewound.filter_map(|letter| RewindNote::deserialize(&letter.body).ok()).collect();
+        let is_spoken = |letter: &&Envelope| letter.kind != MessageKind::FilesRewound && !report::is_idle(letter);
         let spoken: Vec<&Envelope> = letters.iter().filter(is_spoken).collect();
         let (stopped, note) = self.stop_note(&spoken);
         let told = spoken.iter().filter(|letter| !stopped.contains(&letter.id)).map(|letter| self.told_as(letter));
         let words: Vec<String> = told.collect();
         let first = letters.first();
         // Only messages of the user can ask for skills.
-        let asks = first.filter(|first| self.turn.origin.lead && first.kind == Kind::UserInput);
-        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let asks = first.filter(|first| self.turn.origin.lead && first.kind == MessageKind::UserInput);
+        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
         let said: Vec<String> = said.map(|letter| letter.text().to_owned()).collect();
         let skills = asks.map(|_| self.skills_for(&said));
         let mut words = words.join("\n\n");
         // Messages of the team are no search text for the memory.
-        let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
+        let asked = first.is_some_and(|first| first.kind == MessageKind::UserInput);
         let recall = self.recall(if asked { &words } else { "" });
-        let given = first.filter(|first| first.kind == Kind::TaskAssign).and_then(|first| first.task().assignment);
+        let given =
+            first.filter(|first| first.kind == MessageKind::TaskAssign).and_then(|first| first.task().assignment);
         let given = given.map(Cow::into_owned);
         let (assignment, quiet) = match given {
             Some(given) => (Some(given), false),
@@ -231,7 +232,7 @@ impl Agent {
         }
         let mut input: Vec<Part> = Some(words).filter(|words| !words.is_empty()).map(Part::text).into_iter().collect();
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
-        Input::Begin {
+        TurnInput::Begin {
             turn: self.floor.fresh_turn(),
             envelope: first.map_or_else(|| EnvelopeId::new(new_id()), |first| first.id),
             input,
@@ -246,9 +247,9 @@ impl Agent {
 
     /// Like `beginning`, for work that came by no message and whose result is awaited; `title` describes it in a few
     /// words.
-    pub(super) fn beginning_about(&mut self, words: String, title: &str) -> Input {
+    pub(super) fn beginning_about(&mut self, words: String, title: &str) -> TurnInput {
         let mut begin = self.beginning(&[]);
-        if let Input::Begin { input, quiet, assignment, .. } = &mut begin {
+        if let TurnInput::Begin { input, quiet, assignment, .. } = &mut begin {
             (*input, *quiet) = (vec![Part::text(words)], false);
             if let Some(given) = assignment {
                 Arc::make_mut(given).title = team_tools::title(title);
@@ -260,12 +261,13 @@ impl Agent {
     /// The assignment of a teammate's turn about its mail, and whether its result is not awaited. For a lead, only the
     /// user awaits it.
     fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
-        let is_asked = || letters.iter().any(|letter| letter.kind == Kind::UserInput);
+        let is_asked = || letters.iter().any(|letter| letter.kind == MessageKind::UserInput);
         let Some(engaged) = self.turn.engaged() else {
             return (self.spoken_to(letters).or_else(|| self.told_late(letters)), self.turn.origin.lead && !is_asked());
         };
         let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
-        let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
+        let user =
+            letters.iter().find(|letter| letter.kind == MessageKind::UserInput).map(|letter| letter.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
         let reply_to = user.filter(|_| !has_written(&engaged.reply_to)).unwrap_or_else(|| engaged.reply_to.clone());
         let title = title_of(letters).unwrap_or_else(|| engaged.title.clone());
@@ -275,7 +277,8 @@ impl Agent {
 
     /// A user continues with an agent that another agent had called: the answer goes to the user.
     fn spoken_to(&self, letters: &[Envelope]) -> Option<Assignment> {
-        let letter = letters.iter().find(|letter| letter.kind == Kind::UserInput).filter(|_| !self.turn.origin.lead)?;
+        let letter =
+            letters.iter().find(|letter| letter.kind == MessageKind::UserInput).filter(|_| !self.turn.origin.lead)?;
         let given = self.floor.row_of(self.turn.origin.agent?)?.assignment?;
         let (reply_to, title) = (letter.from.clone(), team_tools::title(letter.text()));
         // A member of a plan goes on with its task, outside of the plan's approval.
@@ -325,7 +328,7 @@ impl Agent {
         let files = self.files_mentioned(letters).await;
         let mut begin = self.beginning(letters);
         let news = self.plan_news(&begin)?.or(self.silent_teammates(letters)?);
-        if let Input::Begin { input, .. } = &mut begin {
+        if let TurnInput::Begin { input, .. } = &mut begin {
             input.extend(files.into_iter().chain(news));
         }
         self.leave_plan(&begin).await?;
@@ -384,27 +387,27 @@ impl Agent {
         if let Some(changed) = changed {
             if is_asked {
                 let action = changed.question(words);
-                return self.step(Input::Unanswered { key, action }, ack).await;
+                return self.step(TurnInput::Unanswered { key, action }, ack).await;
             }
             words = format!("{words}\n\n{}", changed.news);
         }
         let content = vec![Part::text(words)];
-        let ended = Input::ToolEnded { key, content, is_error, ending: Ending::Ran, fatal: None, ms };
+        let ended = TurnInput::ToolEnded { key, content, is_error, ending: ToolOutcome::Ran, fatal: None, ms };
         self.step(ended, ack).await
     }
 
     /// The agent that has answered with this message. Not the agent that the call would start: `send_message`
     /// continues one that another call started.
     pub(super) fn whose(&self, letter: &Envelope) -> Option<AgentId> {
-        letter.from.strip_prefix("agent/").filter(|_| letter.kind == Kind::TaskResult)?.parse().ok()
+        letter.from.strip_prefix("agent/").filter(|_| letter.kind == MessageKind::TaskResult)?.parse().ok()
     }
 
     /// The team could not answer a question of this agent: the user is asked instead.
     async fn ask_user(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let key = letter.reply_to.and_then(|asked| self.asked_with(asked)).unwrap_or_default();
         let question = self.turn.call(&key).map(|call| text_at(&call.input, "question")).unwrap_or_default();
-        let action = Action { deed: Deed::Ask, preview: question.clone(), ..Action::read(question) };
-        self.step(Input::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
+        let action = Action { deed: ActionKind::Ask, preview: question.clone(), ..Action::read(question) };
+        self.step(TurnInput::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
     }
 
     /// The message that tells a plan that this turn waits (for a person, or for a model server that cannot be reached), or
@@ -416,20 +419,20 @@ impl Agent {
         let (kind, about, what, more) = match event {
             Event::QuestionAsked(asked) if is_mate => return Some(self.bubbled(assignment, asked, at_ms)),
             Event::QuestionAsked(QuestionAsked { question, .. }) => {
-                (Kind::PermissionRequest, question.to_string(), "asks", json!({ "question": question }))
+                (MessageKind::PermissionRequest, question.to_string(), "asks", json!({ "question": question }))
             }
             // Only for a plan, which waits for it; a lead is not told that a teammate goes on.
             Event::QuestionAnswered(QuestionAnswered { question, .. }) if !is_mate => {
-                (Kind::PermissionResponse, question.to_string(), "goes on", json!({ "question": question }))
+                (MessageKind::PermissionResponse, question.to_string(), "goes on", json!({ "question": question }))
             }
             Event::LlmEnded(ended) if !is_mate => {
                 let about = format!("call {}", ended.call);
                 match (&ended.outcome, self.turn.is_parked()) {
-                    (Outcome::Failed { parked: true, .. }, true) => return None,
-                    (Outcome::Failed { parked: true, detail, .. }, false) => {
-                        (Kind::PermissionRequest, about, "parks", json!({ "outage": detail }))
+                    (LlmOutcome::Failed { parked: true, .. }, true) => return None,
+                    (LlmOutcome::Failed { parked: true, detail, .. }, false) => {
+                        (MessageKind::PermissionRequest, about, "parks", json!({ "outage": detail }))
                     }
-                    (_, true) => (Kind::PermissionResponse, about, "goes on", json!({})),
+                    (_, true) => (MessageKind::PermissionResponse, about, "goes on", json!({})),
                     (_, false) => return None,
                 }
             }
@@ -451,12 +454,12 @@ impl Agent {
     /// person.
     fn bubbled(&self, given: &Assignment, asked: &QuestionAsked, at_ms: i64) -> Envelope {
         let kind = match asked.action.deed {
-            Deed::Propose => Kind::PlanApprovalRequest,
-            Deed::Fetch => Kind::SandboxPermissionRequest,
-            _ => Kind::PermissionRequest,
+            ActionKind::Propose => MessageKind::PlanApprovalRequest,
+            ActionKind::Fetch => MessageKind::SandboxPermissionRequest,
+            _ => MessageKind::PermissionRequest,
         };
         let mut body = json!({ "from": &*self.turn.origin.name, "tool": asked.tool, "target": asked.action.target });
-        if kind == Kind::PlanApprovalRequest {
+        if kind == MessageKind::PlanApprovalRequest {
             add(&mut body, "question", &asked.question);
             add(&mut body, "text", &asked.action.preview);
         }
@@ -473,7 +476,7 @@ impl Agent {
     /// The call that asked with this message.
     fn asked_with(&self, letter: EnvelopeId) -> Option<String> {
         self.turn.pending().into_iter().find_map(|effect| match effect {
-            Effect::RunTool { key, .. } => {
+            TurnEffect::RunTool { key, .. } => {
                 (derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]) == letter).then_some(key)
             }
             _ => None,
@@ -518,11 +521,11 @@ pub(crate) fn derived(fields: &[&[u8]]) -> EnvelopeId {
 }
 
 /// Who stops something by a message. A message from a person counts as that person's; others name the stopper.
-pub(super) fn stopper(letter: &Envelope) -> Stopper {
+pub(super) fn stopper(letter: &Envelope) -> InterruptedBy {
     let name = letter.by().to_owned();
     let said = letter.stop().who;
-    let who = if letter.from.starts_with("user/") { Some(By::Person(name.clone())) } else { said };
-    Stopper { name, who, ends: parting::is_end(letter), held: None }
+    let who = if letter.from.starts_with("user/") { Some(DecidedBy::Person(name.clone())) } else { said };
+    InterruptedBy { name, who, ends: shutdown::is_end(letter), held: None }
 }
 
 pub(crate) fn text_at(body: &Value, key: &str) -> String {

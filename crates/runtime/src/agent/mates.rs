@@ -5,20 +5,20 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::SPAWN_TEAMMATE;
+use max_team_core::agent::{Definition, Isolation, Settings};
 use max_team_core::chat::Part;
+use max_team_core::delegation::tool_filter::SPAWN_TEAMMATE;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
-use max_team_core::mates::name::{self, Means};
-use max_team_core::mates::requests::Requested;
-use max_team_core::mates::word::Word;
-use max_team_core::mates::{Life, Teammate, next_color};
-use max_team_core::message::{Address, Assignment, Envelope, Kind};
-use max_team_core::near::candidates;
-use max_team_core::policy::{Answer, By, Mode};
-use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::{Input, Receipt};
+use max_team_core::message::{Address, Assignment, Envelope, MessageKind};
+use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer};
+use max_team_core::suggest::candidates;
+use max_team_core::teammate::name::{self, Addressee};
+use max_team_core::teammate::protocol::ProtocolMessage;
+use max_team_core::teammate::requests::Requested;
+use max_team_core::teammate::{Lifetime, Teammate, next_color};
+use max_team_core::turn::{MailAction, TurnInput};
 use serde_json::{Value, json};
 
 use super::acts::Done;
@@ -133,7 +133,7 @@ impl Agent {
             return Ok(());
         }
         let known: Vec<(String, MateRow)> = guests.iter().filter_map(row_of).collect();
-        let events = self.decide(Input::Acted(acted));
+        let events = self.decide(TurnInput::Acted(acted));
         self.commit(events, Extra { guests, ..Extra::default() }).await?;
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
@@ -195,7 +195,7 @@ impl Agent {
             attempt: 1,
             title: team_tools::title(&spawn.prompt),
             depth,
-            life: Life::Teammate(Box::new(who)),
+            life: Lifetime::Teammate(Box::new(who)),
             ..Assignment::default()
         };
         let letter = self.assigning(id, &assignment, &text, b"spawn");
@@ -249,7 +249,7 @@ impl Agent {
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
         match (&message.word, readers) {
-            (Word::Text { text }, None) => {
+            (ProtocolMessage::Text { text }, None) => {
                 let to = message.to.join(", ");
                 self.go_on_with(key, &to, text).await
             }
@@ -257,10 +257,12 @@ impl Agent {
                 let words = self.nobody(&message.to.join(", "))?;
                 Ok(Some(Done::wrong(words)))
             }
-            (word @ Word::TaskAssignment { .. }, Some(readers)) if self.turn.origin.lead => match readers.as_slice() {
-                [one] => self.assign(key, one, word).await.map(|()| None),
-                _ => Ok(Some(Done::wrong("a task is one teammate's: name one"))),
-            },
+            (word @ ProtocolMessage::TaskAssignment { .. }, Some(readers)) if self.turn.origin.lead => {
+                match readers.as_slice() {
+                    [one] => self.assign(key, one, word).await.map(|()| None),
+                    _ => Ok(Some(Done::wrong("a task is one teammate's: name one"))),
+                }
+            }
             (word, Some(readers)) => self.write_to(key, word, &readers).map(Some),
         }
     }
@@ -271,15 +273,15 @@ impl Agent {
         let lead = self.floor.lead_name();
         for to in &message.to {
             match name::means(to, &lead) {
-                Means::Everybody => {
+                Addressee::Everybody => {
                     readers.extend(self.floor.teammates()?);
                     readers.push((lead.clone(), self.floor.lead));
                 }
-                Means::Lead if self.turn.origin.lead => {
+                Addressee::Lead if self.turn.origin.lead => {
                     return Ok(Err("you are the lead: write to another agent".to_owned()));
                 }
-                Means::Lead => readers.push((lead.clone(), self.floor.lead)),
-                Means::Somebody(name) => match self.floor.teammate(name)? {
+                Addressee::Lead => readers.push((lead.clone(), self.floor.lead)),
+                Addressee::Somebody(name) => match self.floor.teammate(name)? {
                     Some(MateRow { gone: Some(gone), .. }) => {
                         let why = if gone.reason.is_empty() { String::new() } else { format!(": {}", gone.reason) };
                         let words = format!("`{name}` is no more (by {}{why}); nothing was sent", gone.by);
@@ -309,16 +311,16 @@ impl Agent {
     }
 
     /// Sends a message to present agents. The messages and the call's result go into one commit.
-    fn write_to(&self, key: &str, word: &Word, readers: &[(String, AgentId)]) -> Result<Done, RuntimeError> {
+    fn write_to(&self, key: &str, word: &ProtocolMessage, readers: &[(String, AgentId)]) -> Result<Done, RuntimeError> {
         if let Some(why) = word.misfit(self.turn.origin.lead) {
             return Ok(Done::wrong(why));
         }
         let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // An answer is one message to the agent that asked; the names that the model gives do not matter.
-        let is_answer = matches!(word, Word::ShutdownResponse { .. });
+        let is_answer = matches!(word, ProtocolMessage::ShutdownResponse { .. });
         for (name, agent) in readers.iter().take(if is_answer { 1 } else { readers.len() }) {
             let to = session::agent_stream(*agent);
-            if *agent == self.floor.lead && !is_answer && !matches!(word, Word::Text { .. }) {
+            if *agent == self.floor.lead && !is_answer && !matches!(word, ProtocolMessage::Text { .. }) {
                 continue;
             }
             let (body, answered) = match self.body(word, &to)? {
@@ -343,7 +345,7 @@ impl Agent {
                 now_ms(),
             )
             .answering(reply_to);
-            if let Word::ShutdownRequest { deadline_s, .. } = word {
+            if let ProtocolMessage::ShutdownRequest { deadline_s, .. } = word {
                 let wait = deadline_s.unwrap_or(SHUTDOWN_S_DEFAULT).min(SHUTDOWN_S_MAX);
                 let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
                 events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
@@ -351,9 +353,9 @@ impl Agent {
             told.push(if is_users { "the user".to_owned() } else { format!("`{name}`") });
             match word {
                 // An approval is answered by its end.
-                Word::ShutdownResponse { approve: true, .. } => continue,
+                ProtocolMessage::ShutdownResponse { approve: true, .. } => continue,
                 // It goes on: the request is answered and does not wait for the end of its turn any more.
-                Word::ShutdownResponse { .. } => acks.extend(reply_to),
+                ProtocolMessage::ShutdownResponse { .. } => acks.extend(reply_to),
                 _ => {}
             }
             sends.push(letter);
@@ -366,7 +368,7 @@ impl Agent {
     }
 
     /// The body of a message, and the message that it answers, with its sender.
-    fn body(&self, word: &Word, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
+    fn body(&self, word: &ProtocolMessage, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
         let mate = self.turn.mate();
         let mut body = json!({ "text": word.text(), "from": &*self.turn.origin.name });
         if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
@@ -374,30 +376,30 @@ impl Agent {
         }
         let mut reply_to = None;
         match word {
-            Word::Text { .. } => {}
-            Word::ShutdownRequest { .. } => {
-                if self.turn.requests().is_asked(Kind::ShutdownRequest, to) {
+            ProtocolMessage::Text { .. } => {}
+            ProtocolMessage::ShutdownRequest { .. } => {
+                if self.turn.requests().is_asked(MessageKind::ShutdownRequest, to) {
                     return Ok(Err("it was asked already and has not answered yet: wait".to_owned()));
                 }
             }
-            Word::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
+            ProtocolMessage::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
                 Some(request) => reply_to = Some((request.id, request.from)),
                 None => return Ok(Err(format!("you have no shutdown request `{request_id}`"))),
             },
-            Word::PlanApprovalResponse { request_id, approve, feedback } => {
+            ProtocolMessage::PlanApprovalResponse { request_id, approve, feedback } => {
                 let row: Option<InboxRow> = rows::row(&self.floor.shared.journal, rows::INBOX, to)?;
                 let asked = row.filter(|row| row.question.to_string() == *request_id);
                 let Some(asked) = asked else {
                     return Ok(Err(format!("it waits for no answer to `{request_id}`; nothing was sent")));
                 };
-                let by = By::Lead(self.turn.origin.name.to_string());
-                let answer = Answer { comment: feedback.clone(), ..Answer::new(*approve, by) };
+                let by = DecidedBy::Lead(self.turn.origin.name.to_string());
+                let answer = PermissionAnswer { comment: feedback.clone(), ..PermissionAnswer::new(*approve, by) };
                 add(&mut body, "question", &asked.question);
                 add(&mut body, "answer", &answer);
             }
-            Word::ModeSetRequest { mode } => add(&mut body, "mode", &mode),
+            ProtocolMessage::ModeSetRequest { mode } => add(&mut body, "mode", &mode),
             // Sent with a change of the list.
-            Word::TaskAssignment { .. } => {}
+            ProtocolMessage::TaskAssignment { .. } => {}
         }
         Ok(Ok((body, reply_to)))
     }
@@ -411,9 +413,9 @@ impl Agent {
         self.floor.ring(&self.turn.stream);
         let mut bytes = 0_usize;
         for letter in mail {
-            let is_end = letter.kind == Kind::ShutdownRequest;
-            let is_told = self.turn.receive(&letter, self.turn.origin.lead) == Receipt::Tell;
-            if !is_end && (!is_told || letter.kind == Kind::UserInput) {
+            let is_end = letter.kind == MessageKind::ShutdownRequest;
+            let is_told = self.turn.receive(&letter, self.turn.origin.lead) == MailAction::Tell;
+            if !is_end && (!is_told || letter.kind == MessageKind::UserInput) {
                 continue;
             }
             let words = self.told_as(&letter);
@@ -452,17 +454,17 @@ pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
 }
 
 /// The consequence of a message, for its sender.
-fn afterwards(word: &Word, readers: &[String]) -> String {
+fn afterwards(word: &ProtocolMessage, readers: &[String]) -> String {
     let words = match word {
-        Word::Text { .. } | Word::TaskAssignment { .. } => " Answers come by themselves.",
-        Word::ShutdownRequest { .. } => {
+        ProtocolMessage::Text { .. } | ProtocolMessage::TaskAssignment { .. } => " Answers come by themselves.",
+        ProtocolMessage::ShutdownRequest { .. } => {
             let ends = |name: &String| format!(" {name} ends as soon as it has no work.");
             return readers.iter().map(ends).collect::<String>() + " If it refuses, its reason is sent to you.";
         }
-        Word::ShutdownResponse { approve: true, .. } => " You end with this turn.",
-        Word::ShutdownResponse { approve: false, .. } => " You go on.",
-        Word::PlanApprovalResponse { .. } => " It goes on accordingly.",
-        Word::ModeSetRequest { .. } => " It is never freer than this session is.",
+        ProtocolMessage::ShutdownResponse { approve: true, .. } => " You end with this turn.",
+        ProtocolMessage::ShutdownResponse { approve: false, .. } => " You go on.",
+        ProtocolMessage::PlanApprovalResponse { .. } => " It goes on accordingly.",
+        ProtocolMessage::ModeSetRequest { .. } => " It is never freer than this session is.",
     };
     words.to_owned()
 }
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_shutdown_request_names_each_teammate_that_will_end() {
-        let word = Word::ShutdownRequest { reason: "done".to_owned(), deadline_s: None };
+        let word = ProtocolMessage::ShutdownRequest { reason: "done".to_owned(), deadline_s: None };
         for (readers, want) in [
             (vec!["`ann`"], " `ann` ends as soon as it has no work. If it"),
             (

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::Settings;
 use max_team_core::chat::Part;
 use max_team_core::id::AgentId;
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::near::candidates;
-use max_team_core::plan::{Plan, Status};
-use max_team_core::team::Settings;
-use max_team_core::turn::{Call, Input};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::plan::{Plan, TaskStatus};
+use max_team_core::suggest::candidates;
+use max_team_core::turn::{ToolCall, TurnInput};
 use serde_json::json;
 
 use super::acts::Done;
@@ -48,8 +48,8 @@ impl Agent {
         };
         let Some(address::TaskAddress { row, task, status }) = found else { return Ok(None) };
         Ok(match (status, row.assignment.clone()) {
-            (Some(Status::Dispatched | Status::Running), _) => Some(Member::Working(row)),
-            (Some(Status::Failed), _) => Some(Member::Failed(task)),
+            (Some(TaskStatus::Dispatched | TaskStatus::Running), _) => Some(Member::Working(row)),
+            (Some(TaskStatus::Failed), _) => Some(Member::Failed(task)),
             (_, Some(given)) => {
                 let (reply_to, corrects) = (self.turn.stream.clone(), given.plan);
                 let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
@@ -87,7 +87,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"mail"]),
             &self.turn.stream,
             session::agent_stream(member.agent),
-            Kind::Text,
+            MessageKind::Text,
             json!({ "text": text, "from": &*self.turn.origin.name }),
             now_ms(),
         );
@@ -101,10 +101,11 @@ impl Agent {
 
     /// The assignment for a message that came after a member's task: the answer goes to the lead.
     pub(super) fn told_late(&self, letters: &[Envelope]) -> Option<Assignment> {
-        let letter = letters.iter().find(|letter| letter.kind == Kind::Text).filter(|_| !self.turn.origin.lead)?;
+        let letter =
+            letters.iter().find(|letter| letter.kind == MessageKind::Text).filter(|_| !self.turn.origin.lead)?;
         let given = self.floor.row_of(self.turn.origin.agent?)?.assignment?;
         let title = team_tools::title(letter.text());
-        let (reply_to, life) = (letter.from.clone(), max_team_core::mates::Life::Background);
+        let (reply_to, life) = (letter.from.clone(), max_team_core::teammate::Lifetime::Background);
         let is_leads = letter.from == session::agent_stream(self.floor.lead);
         let (attempt, corrects) = (given.attempt + 1, given.plan.or(given.corrects).filter(|_| is_leads));
         Some(Assignment {
@@ -121,8 +122,8 @@ impl Agent {
 
     /// The approval of a plan covers its tasks only: other work of a member asks as usual. For a correction that the
     /// lead asks for it keeps the files and checks of its task.
-    pub(super) async fn leave_plan(&mut self, begin: &Input) -> Result<(), RuntimeError> {
-        let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
+    pub(super) async fn leave_plan(&mut self, begin: &TurnInput) -> Result<(), RuntimeError> {
+        let TurnInput::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
         let is_left = |settings: &&Arc<Settings>| (settings.approved || settings.corrects) && given.plan.is_none();
         let Some(known) = self.turn.settings().filter(is_left) else { return Ok(()) };
         let mut settings =
@@ -145,13 +146,13 @@ impl Agent {
             return Ok(false);
         };
         let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
-        Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(Status::Done))
+        Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(TaskStatus::Done))
     }
 
     /// What a member whose task is over is told beside a message: newer results of the tasks before its own, and the tasks that
     /// are at work now.
-    pub(super) fn plan_news(&self, begin: &Input) -> Result<Option<Part>, RuntimeError> {
-        let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(None) };
+    pub(super) fn plan_news(&self, begin: &TurnInput) -> Result<Option<Part>, RuntimeError> {
+        let TurnInput::Begin { assignment: Some(given), .. } = begin else { return Ok(None) };
         let (Some(id), Some(agent)) = (given.corrects, self.turn.origin.agent) else { return Ok(None) };
         let plan = Census::new(&self.floor.shared.journal).plan(id)?;
         let Some(view) = plan.tasks().find(|view| view.agent == Some(agent)) else { return Ok(None) };
@@ -184,7 +185,7 @@ impl Agent {
 }
 
 /// The only address of a call of `send_message`.
-fn addressee(call: &Call) -> Option<String> {
+fn addressee(call: &ToolCall) -> Option<String> {
     match Act::read(&call.tool, (*call.input).clone()) {
         Ok(Act::Message(message)) => message.to.into_iter().next(),
         _ => None,
@@ -192,6 +193,6 @@ fn addressee(call: &Call) -> Option<String> {
 }
 
 /// The status of an agent's task.
-fn state(plan: &Plan, agent: AgentId) -> Option<Status> {
+fn state(plan: &Plan, agent: AgentId) -> Option<TaskStatus> {
     plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.status)
 }

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use max_team_core::body::{Body, Task};
 use max_team_core::event::Event;
 use max_team_core::limits::{MEMORY_RECALLED_MAX, MEMORY_WRITE_TRIES_MAX};
-use max_team_core::memory::{Board, MemoryHanded, Recall, Scope, Source, Writer, proof, vouches};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::memory::{Board, BoardScope, MemoryHanded, Recall, Source, Writer, proof, vouches};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
 use serde_json::{Value, json};
 
 use super::Agent;
@@ -55,13 +55,13 @@ impl Agent {
         self.end_act(key, Done::wrong("others write to this board all the time; try again later")).await
     }
 
-    fn project(&self) -> Scope {
+    fn project(&self) -> BoardScope {
         memory::project_scope(&self.floor.root)
     }
 
     fn look_up(&self, read: &memory::Read) -> Result<Done, RuntimeError> {
         let memories = Memories::new(&self.floor.shared.journal);
-        let scopes = [self.project(), Scope::User];
+        let scopes = [self.project(), BoardScope::User];
         let words = match (&read.key, &read.query) {
             (Some(key), _) => {
                 let mut board = Board::default();
@@ -99,7 +99,7 @@ impl Agent {
         let memories = Memories::new(&self.floor.shared.journal);
         let who = Writer::of(self.frame.definition(), self.turn.origin.lead);
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
-        let scope = if is_users { Scope::User } else { self.project() };
+        let scope = if is_users { BoardScope::User } else { self.project() };
         let session = self.floor.session;
         let vouched = vouches(&write.key, &write.value, &write.quote, &memories.said(session)?);
         // A quote that the user did not say is no source.
@@ -168,7 +168,7 @@ impl Agent {
             derived(&[stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
             &self.turn.stream,
             session::agent_stream(agent),
-            Kind::TaskAssign,
+            MessageKind::TaskAssign,
             Body::Task(Task { text: &text, assignment: Some(Cow::Borrowed(&assignment)), ..Task::default() }),
             now_ms(),
         );

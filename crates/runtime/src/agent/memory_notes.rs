@@ -2,10 +2,10 @@
 
 use max_team_core::body::Work;
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::limits::{MEMORY_ERRORS_MAX, MEMORY_NOTE_CHARS_MAX};
-use max_team_core::memory::{Key, Scope, Section, Source, Writer};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::memory::{BoardScope, Key, Section, Source, Writer};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::time::rfc3339;
 use serde_json::{Value, json};
 
@@ -76,13 +76,13 @@ impl Agent {
     /// Stores the failure of a called agent under `agent_errors`. A stop by a person is no failure.
     pub(super) async fn note_error(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let Work { by, error, is_error, end, timed_out, .. } = letter.result().work;
-        let is_stopped = end == Some(End::Interrupted) && !timed_out;
-        if letter.kind != Kind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
+        let is_stopped = end == Some(TurnOutcome::Interrupted) && !timed_out;
+        if letter.kind != MessageKind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
             return Ok(());
         }
         let Ok(key) = Key::of(Section::AgentErrors).member(by) else { return Ok(()) };
         let memories = Memories::new(&self.floor.shared.journal);
-        let mut errors = match memories.fact(&Scope::User, &key)?.map(|fact| fact.value) {
+        let mut errors = match memories.fact(&BoardScope::User, &key)?.map(|fact| fact.value) {
             Some(Value::Array(errors)) => errors,
             Some(other) => vec![other],
             None => Vec::new(),
@@ -91,7 +91,7 @@ impl Agent {
         let old = errors.len().saturating_sub(MEMORY_ERRORS_MAX);
         errors.drain(..old);
         let source = Source { session: Some(self.floor.session), turn: self.turn.current(), ..Source::default() };
-        noted(memories.set(&Scope::User, &Writer::Program, &key, &errors.into(), &source).await)
+        noted(memories.set(&BoardScope::User, &Writer::Program, &key, &errors.into(), &source).await)
     }
 }
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use max_team_core::agent::Settings;
 use max_team_core::chat::Part;
 use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_GRACE_MS_MAX, MENTION_MS_MAX};
-use max_team_core::mates::name::{Means, means};
 use max_team_core::mention::{self, Mention};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Rules, Sight, judge};
-use max_team_core::team::Settings;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::policy::{Rules, Visibility, judge};
+use max_team_core::teammate::name::{Addressee, means};
 use max_team_tools::{Cx, Gate, Root, mentioned};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use crate::shared::Shared;
 impl Agent {
     /// The files that the user's messages mention, as parts behind the text.
     pub(super) async fn files_mentioned(&mut self, letters: &[Envelope]) -> Vec<Part> {
-        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
         let said = said.map(|letter| letter.text().to_owned()).collect::<Vec<_>>().join("\n\n");
         let mentions = self.paths_mentioned(&said);
         if mentions.is_empty() {
@@ -48,9 +48,9 @@ impl Agent {
         let there = rows::mates_there(&self.floor.shared.journal, self.floor.session).unwrap_or_default();
         let lead = self.floor.lead_name();
         let is_mate = |name: &str| match means(name, &lead) {
-            Means::Lead => true,
-            Means::Everybody => !there.is_empty(),
-            Means::Somebody(name) => there.iter().any(|(mate, _)| mate == name),
+            Addressee::Lead => true,
+            Addressee::Everybody => !there.is_empty(),
+            Addressee::Somebody(name) => there.iter().any(|(mate, _)| mate == name),
         };
         mentions.retain(|mention| !mention.spellings.iter().any(|spelling| is_mate(spelling)));
         mentions
@@ -66,7 +66,7 @@ impl Agent {
             return cx;
         }
         let settings = without(self.frame.settings(), hidden);
-        let sight = Sight::under(&settings.constraints, &settings.permissions).without(&self.floor.shared.closed);
+        let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&self.floor.shared.closed);
         let grants = self.turn.grants().to_vec();
         let gate = Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
         Cx { sight: sight.into(), gate, ..cx }
@@ -97,7 +97,7 @@ fn unread(path: &str) -> Part {
 pub(crate) fn paths(shared: &Shared, root: &Path, settings: &Settings, team: Option<&Team>) -> Vec<String> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let settings = without(settings, team.map(hidden_from_all).unwrap_or_default());
-    let sight = Sight::under(&settings.constraints, &settings.permissions).without(&shared.closed);
+    let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&shared.closed);
     max_team_tools::paths(&Cx { sight: sight.into(), ..Cx::new(root.into()) }, COMPLETION_PATHS_MAX)
 }
 

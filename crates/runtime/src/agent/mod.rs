@@ -50,14 +50,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, StreamExt};
-use max_team_core::chat::{Streamed, Usage};
-use max_team_core::event::{Ending, Event, Outcome, Stopper};
+use max_team_core::agent::Settings;
+use max_team_core::chat::{PartialAnswer, Usage};
+use max_team_core::event::{Event, InterruptedBy, LlmOutcome, ToolOutcome};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::MATES_SEATED_MAX;
 use max_team_core::message::{Address, Envelope};
-use max_team_core::policy::{By, Deed};
-use max_team_core::team::Settings;
-use max_team_core::turn::{Effect, Input, Now, Stage, Turn};
+use max_team_core::policy::{ActionKind, DecidedBy};
+use max_team_core::turn::{Turn, TurnEffect, TurnEnv, TurnInput, TurnStage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::census::Census;
@@ -104,7 +104,7 @@ const PARK_WAIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) enum Control {
     /// Stop the turn and the agents that it called.
-    Interrupt(Stopper),
+    Interrupt(InterruptedBy),
     /// The owner of a task has begun with it.
     Begun {
         task: String,
@@ -115,7 +115,7 @@ pub(crate) enum Control {
     Configure {
         settings: Box<Settings>,
         /// Who asked for it.
-        by: By,
+        by: DecidedBy,
     },
     /// Use this definition from the next turn on.
     Redefine(Box<Redefined>),
@@ -269,7 +269,7 @@ impl Agent {
         if self.restart.resumed {
             let mut mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
             self.stop_first(&mut mail).await?;
-            self.step(Input::Recovered, Extra::default()).await?;
+            self.step(TurnInput::Recovered, Extra::default()).await?;
             self.restart.tries_first = self.turn.is_parked();
             self.ask_no_more().await?;
         }
@@ -380,27 +380,27 @@ impl Agent {
     }
 
     /// Whether waiting messages may fit now: a turn is over, and its effects with it, or a question was answered.
-    fn after(&mut self, before: Stage) -> bool {
+    fn after(&mut self, before: TurnStage) -> bool {
         let now = self.turn.stage();
-        let is_over = before != Stage::Idle && now == Stage::Idle;
+        let is_over = before != TurnStage::Idle && now == TurnStage::Idle;
         if is_over {
             self.running.end_turn();
             self.steer_no_more();
         }
-        is_over || (before == Stage::Asking && now != Stage::Asking)
+        is_over || (before == TurnStage::Asking && now != TurnStage::Asking)
     }
 
     /// Ends a stopped turn of which this process has started no effect: no effect will complete that would end it.
     async fn end_stopped(&mut self) -> Result<bool, RuntimeError> {
-        if !self.running.flights.is_empty() || !matches!(self.turn.pending().as_slice(), [Effect::CancelAll]) {
+        if !self.running.flights.is_empty() || !matches!(self.turn.pending().as_slice(), [TurnEffect::CancelAll]) {
             return Ok(false);
         }
         let unmade = self.turn.calling().map(|intent| {
-            let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
-            let (call, streamed) = ((intent.call, intent.attempt), Streamed::default());
-            Input::ModelEnded { call, outcome, ms: 0, streamed, prepared: Vec::new() }
+            let outcome = LlmOutcome::Cancelled { partial: String::new(), usage: Usage::default() };
+            let (call, streamed) = ((intent.call, intent.attempt), PartialAnswer::default());
+            TurnInput::ModelEnded { call, outcome, ms: 0, streamed, prepared: Vec::new() }
         });
-        self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
+        self.step(unmade.unwrap_or(TurnInput::Recovered), Extra::default()).await?;
         Ok(!self.turn.is_busy())
     }
 
@@ -424,11 +424,11 @@ impl Agent {
             // first attempt after the program's start.
             return if self.turn.is_parked() && !self.restart.tries_first { Activity::Waiting } else { Activity::Busy };
         }
-        let waits = |effect: &Effect| match effect {
-            Effect::Ask { .. } => true,
-            Effect::RunTool { action, .. } if action.deed == Deed::Merge => false,
+        let waits = |effect: &TurnEffect| match effect {
+            TurnEffect::Ask { .. } => true,
+            TurnEffect::RunTool { action, .. } if action.deed == ActionKind::Merge => false,
             // Another agent works on it, and reports its own activity.
-            Effect::RunTool { key, action, .. } => {
+            TurnEffect::RunTool { key, action, .. } => {
                 self.waits_for_mail(key, action) && !self.running.preparing.contains(key)
             }
             _ => false,
@@ -437,11 +437,11 @@ impl Agent {
         if !pending.is_empty() && pending.iter().all(waits) { Activity::Waiting } else { Activity::Busy }
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> TurnEnv {
         let fresh = new_id();
         let [.., a, b, c, d] = *fresh.as_bytes();
         let summary = self.turn.calling().and_then(|intent| intent.summary.as_ref());
-        Now {
+        TurnEnv {
             at_ms: now_ms(),
             jitter: u32::from_le_bytes([a, b, c, d]),
             fresh,
@@ -461,7 +461,7 @@ impl Agent {
     }
 
     /// One decision, one commit.
-    async fn step(&mut self, input: Input, extra: Extra) -> Result<(), RuntimeError> {
+    async fn step(&mut self, input: TurnInput, extra: Extra) -> Result<(), RuntimeError> {
         self.follow().await?;
         let events = self.decide(input);
         self.commit(events, extra).await
@@ -495,8 +495,8 @@ impl Agent {
     /// stay open and go on in the next process.
     async fn park(&mut self, landed: Landed) {
         let finished = match &landed.input {
-            Some(Input::ToolEnded { ending, .. }) => *ending != Ending::Interrupted,
-            Some(Input::ModelEnded { outcome, .. }) => matches!(outcome, Outcome::Done(_)),
+            Some(TurnInput::ToolEnded { ending, .. }) => *ending != ToolOutcome::Interrupted,
+            Some(TurnInput::ModelEnded { outcome, .. }) => matches!(outcome, LlmOutcome::Done(_)),
             _ => false,
         };
         if let Some(input) = landed.input.filter(|_| finished) {

@@ -2,9 +2,9 @@
 
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{Event, TurnEnded};
-use max_team_core::ledger::Left;
-use max_team_core::plan::event::Spent;
-use max_team_core::turn::{Input, Turn};
+use max_team_core::ledger::RemainingBudget;
+use max_team_core::plan::event::ResourceUse;
+use max_team_core::turn::{Turn, TurnInput};
 
 use super::{Agent, millis};
 use crate::purse::{self, Open, Purse};
@@ -15,9 +15,9 @@ pub(super) struct Money {
     /// Nano-dollars and tokens that the call in flight has reserved.
     held: (u64, u64),
     /// What was left then.
-    pub(super) left: Left,
+    pub(super) left: RemainingBudget,
     /// What will be left once all calls in flight have settled.
-    pub(super) later: Left,
+    pub(super) later: RemainingBudget,
     /// How many calls of all agents had settled.
     pub(super) settled: u64,
 }
@@ -25,7 +25,7 @@ pub(super) struct Money {
 impl Money {
     pub(super) fn new(purse: Purse, turn: &Turn) -> Self {
         let held = (turn.ledger().reserved_nano, 0);
-        Self { purse, held, left: Left::default(), later: Left::default(), settled: 0 }
+        Self { purse, held, left: RemainingBudget::default(), later: RemainingBudget::default(), settled: 0 }
     }
 
     /// Settles calls that have ended, and reserves for those that begin.
@@ -63,10 +63,10 @@ impl Drop for Money {
 
 impl Agent {
     /// One decision. Its reservation is made before another agent reads the budget.
-    pub(super) fn decide(&mut self, input: Input) -> Vec<Event> {
+    pub(super) fn decide(&mut self, input: TurnInput) -> Vec<Event> {
         self.reveal_for(&input);
         if !self.money.purse.is_bounded() {
-            (self.money.left, self.money.later) = (Left::default(), Left::default());
+            (self.money.left, self.money.later) = (RemainingBudget::default(), RemainingBudget::default());
             return self.turn.decide(input, &self.now());
         }
         let purse = self.money.purse.clone();
@@ -80,8 +80,8 @@ impl Agent {
     }
 
     /// The money and tokens of a turn's end, with those of the agents that it has called, for the agent that waits for it.
-    pub(super) fn spent(&self, ended: &TurnEnded) -> Spent {
-        let mut spent = Spent { ms: millis(self.running.began), ..Default::default() };
+    pub(super) fn spent(&self, ended: &TurnEnded) -> ResourceUse {
+        let mut spent = ResourceUse { ms: millis(self.running.began), ..Default::default() };
         // If the journal cannot be read now, each agent's own ledger still has it.
         let called = self.spent_by_called().unwrap_or_default();
         for charge in ended.charges.iter().chain(&called) {

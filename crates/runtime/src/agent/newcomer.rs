@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::event::{AgentStarted, Event};
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::Commit;
 use tokio::sync::mpsc;

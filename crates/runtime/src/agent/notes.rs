@@ -7,8 +7,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use max_team_core::agent::{Definition, NotesScope};
 use max_team_core::limits::{NOTES_BYTES_MAX, NOTES_LINES_MAX};
-use max_team_core::team::{Definition, Memory};
 use max_team_core::text::quote;
 
 use crate::prompt;
@@ -25,11 +25,11 @@ pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Opt
     let memory = definition.work.memory?;
     let name = &definition.name;
     let folders: Vec<PathBuf> = match memory {
-        Memory::User => shared.homes.iter().map(|home| home.join("agent-memory")).collect(),
-        Memory::Project => PROJECT.iter().map(|folder| root.join(folder).join("agent-memory")).collect(),
-        Memory::Local => PROJECT.iter().map(|folder| root.join(folder).join("agent-memory-local")).collect(),
+        NotesScope::User => shared.homes.iter().map(|home| home.join("agent-memory")).collect(),
+        NotesScope::Project => PROJECT.iter().map(|folder| root.join(folder).join("agent-memory")).collect(),
+        NotesScope::Local => PROJECT.iter().map(|folder| root.join(folder).join("agent-memory-local")).collect(),
     };
-    let within = (memory != Memory::User).then_some(root);
+    let within = (memory != NotesScope::User).then_some(root);
     let (file, text) = folders.iter().find_map(|folder| {
         let file = folder.join(name).join(FILE);
         Some((file.clone(), beginning(&file, within)?))

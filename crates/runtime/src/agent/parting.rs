@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use max_team_core::event::Event;
-use max_team_core::mates::parting::{self, Parting};
-use max_team_core::mates::{AgentEnded, Teammate};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::tasks::Why;
-use max_team_core::turn::Input;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::task_list::ReleaseReason;
+use max_team_core::teammate::shutdown::{self, Shutdown};
+use max_team_core::teammate::{AgentEnded, Teammate};
+use max_team_core::turn::TurnInput;
 use serde_json::json;
 
 use super::mail::{derived, stopper};
@@ -27,8 +27,8 @@ const NO_MORE: &str = "it is no more";
 /// Those of these messages that report a failed message or request of a person: subscribers are told of them, too.
 pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {
     let is_told = |letter: &&Envelope| match letter.kind {
-        Kind::Undelivered => letter.to.starts_with("user/"),
-        kind => kind == Kind::ShutdownRejected,
+        MessageKind::Undelivered => letter.to.starts_with("user/"),
+        kind => kind == MessageKind::ShutdownRejected,
     };
     letters.iter().filter(is_told).cloned().map(Event::Mailed).collect()
 }
@@ -39,31 +39,31 @@ impl Agent {
         let lead = session::agent_stream(self.floor.lead);
         let mate = self.turn.mate().cloned();
         for letter in &ends {
-            if let Some(why) = parting::misfit(letter, mate.is_some(), &lead) {
+            if let Some(why) = shutdown::misfit(letter, mate.is_some(), &lead) {
                 self.refuse(letter, why).await?;
             }
         }
-        ends.retain(|letter| parting::misfit(letter, mate.is_some(), &lead).is_none());
-        let Some((letter, mate)) = parting::foremost(&ends).zip(mate) else { return Ok(()) };
-        match parting::when(letter, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
-            Parting::Now => self.end(letter, mate).await,
-            Parting::Later => Ok(()),
-            Parting::Stopping => {
+        ends.retain(|letter| shutdown::misfit(letter, mate.is_some(), &lead).is_none());
+        let Some((letter, mate)) = shutdown::foremost(&ends).zip(mate) else { return Ok(()) };
+        match shutdown::when(letter, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
+            Shutdown::Now => self.end(letter, mate).await,
+            Shutdown::Later => Ok(()),
+            Shutdown::Stopping => {
                 let by = stopper(letter);
-                self.step(Input::Interrupt { by }, Extra::default()).await
+                self.step(TurnInput::Interrupt { by }, Extra::default()).await
             }
         }
     }
 
     /// Ends the teammate.
     async fn end(&mut self, letter: &Envelope, mate: Teammate) -> Result<(), RuntimeError> {
-        let forced = letter.kind == Kind::Shutdown;
+        let forced = letter.kind == MessageKind::Shutdown;
         let by = letter.asker().to_owned();
         let reason = letter.text().to_owned();
         let ended = AgentEnded { session: self.floor.session, name: mate.name.clone(), by, reason, forced };
         let mut extra = Extra { sends: self.farewells(letter, &ended), ..Extra::default() };
         for waiting in self.floor.shared.journal.pending_mail(&self.turn.stream)? {
-            if !parting::is_end(&waiting) {
+            if !shutdown::is_end(&waiting) {
                 extra.sends.extend(self.returned(&waiting));
             }
             extra.acks.push(waiting.id);
@@ -78,7 +78,7 @@ impl Agent {
             gone: Some(ended.clone()),
         });
         // Before its end is published: an agent that is told of it may claim the tasks that it held.
-        self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.turn.origin)).await?;
+        self.floor.give_back(&self.doer(), ReleaseReason::Ended, true, Arc::clone(&self.turn.origin)).await?;
         let review = self.review_of_ended(&ended);
         // Its background commands end with it.
         let commands = self.commands.ended(&self.turn).map(Event::CommandOver);
@@ -91,7 +91,7 @@ impl Agent {
     fn farewells(&self, letter: &Envelope, ended: &AgentEnded) -> Vec<Envelope> {
         let lead = session::agent_stream(self.floor.lead);
         let mut sends = Vec::new();
-        let written = |to: &str, kind: Kind, text: String, reply_to| {
+        let written = |to: &str, kind: MessageKind, text: String, reply_to| {
             Envelope::new(
                 derived(&[self.turn.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
                 &self.turn.stream,
@@ -102,21 +102,21 @@ impl Agent {
             )
             .answering(reply_to)
         };
-        if letter.kind == Kind::ShutdownRequest {
+        if letter.kind == MessageKind::ShutdownRequest {
             let text = format!("`{}` has finished and is no more.", ended.name);
-            sends.push(written(&letter.from, Kind::ShutdownApproved, text, Some(letter.id)));
+            sends.push(written(&letter.from, MessageKind::ShutdownApproved, text, Some(letter.id)));
         }
         if ended.forced || letter.from != lead {
             let why = if ended.reason.is_empty() { String::new() } else { format!(": {}", ended.reason) };
             let text = format!("`{}` was ended by {}{why}.", ended.name, ended.by);
-            sends.push(written(&lead, Kind::TeammateTerminated, text, None));
+            sends.push(written(&lead, MessageKind::TeammateTerminated, text, None));
         }
         sends
     }
 
     /// An unread message goes back to its sender, and the lead is told.
     pub(super) fn returned(&self, letter: &Envelope) -> Vec<Envelope> {
-        if !parting::comes_back(letter.kind) {
+        if !shutdown::comes_back(letter.kind) {
             return Vec::new();
         }
         let name = self.turn.origin.name.to_string();
@@ -131,7 +131,7 @@ impl Agent {
                 derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
                 &self.turn.stream,
                 to,
-                Kind::Undelivered,
+                MessageKind::Undelivered,
                 json!({
                     "text": format!("A message to `{name}` was not delivered, because {NO_MORE}: {said}"),
                     "from": &name, "letter": letter.id, "sender": letter.from, "why": NO_MORE, "said": &said,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::{Plan, TaskView};
 use serde_json::json;
 
@@ -87,7 +87,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"update"]),
             &self.turn.stream,
             plan_stream(plan),
-            Kind::TaskUpdate,
+            MessageKind::TaskUpdate,
             json!({ "task": update.task_id, "says": said, "by": &*self.turn.origin.name, "note": update.note }),
             now_ms(),
         );

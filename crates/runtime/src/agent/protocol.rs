@@ -6,16 +6,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::body::{Body, Stop};
 use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
-use max_team_core::mates::letter::{About, wrapped};
-use max_team_core::mates::requests::Responded;
-use max_team_core::mates::{Granted, LetterRefused};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Answer, By, Mode, Rules, Verdict, judge};
-use max_team_core::team::{Definition, Settings};
-use max_team_core::turn::{Effect, Input};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer, Rules, Verdict, judge};
+use max_team_core::teammate::render::{MessageAttributes, wrapped};
+use max_team_core::teammate::requests::Responded;
+use max_team_core::teammate::{Granted, LetterRefused};
+use max_team_core::turn::{TurnEffect, TurnInput};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -38,13 +38,14 @@ impl Agent {
     pub(super) fn told_as(&self, letter: &Envelope) -> String {
         let text = letter.text();
         let from = letter.author();
-        if letter.kind == Kind::UserInput && !self.turn.origin.lead && !is_go_on(text) {
+        if letter.kind == MessageKind::UserInput && !self.turn.origin.lead && !is_go_on(text) {
             return of_user(text);
         }
-        if letter.kind == Kind::ShutdownRequest {
+        if letter.kind == MessageKind::ShutdownRequest {
             let from = if from.is_empty() { "user" } else { from };
             let request = letter.id.to_string();
-            let about = About { from, kind: Some(letter.kind), request: &request, ..About::default() };
+            let about =
+                MessageAttributes { from, kind: Some(letter.kind), request: &request, ..MessageAttributes::default() };
             let words = format!(
                 "You are asked to come to an end. {text}\nFinish what you are at: you end with this turn. If you cannot, say so to \
                  `lead` with `shutdown_response`."
@@ -53,24 +54,24 @@ impl Agent {
         }
         let is_mail = matches!(
             letter.kind,
-            Kind::Text
-                | Kind::TaskResult
-                | Kind::TaskAssign
-                | Kind::PlanApprovalRequest
-                | Kind::ShutdownRejected
-                | Kind::TeammateTerminated
-                | Kind::Undelivered
+            MessageKind::Text
+                | MessageKind::TaskResult
+                | MessageKind::TaskAssign
+                | MessageKind::PlanApprovalRequest
+                | MessageKind::ShutdownRejected
+                | MessageKind::TeammateTerminated
+                | MessageKind::Undelivered
         );
         if from.is_empty() || !is_mail {
             return text.to_owned();
         }
         let (color, question) = (letter.words().color, text_at(&letter.body, "question"));
         let request = match letter.kind {
-            Kind::PlanApprovalRequest => question,
+            MessageKind::PlanApprovalRequest => question,
             _ => String::new(),
         };
         let is_leads = !self.turn.origin.lead && letter.from == session::agent_stream(self.floor.lead);
-        let about = About { from, color, kind: Some(letter.kind), request: &request, is_leads };
+        let about = MessageAttributes { from, color, kind: Some(letter.kind), request: &request, is_leads };
         match is_leads && self.turn.mate().is_none() {
             // Only a teammate's prompt says what the mark means.
             true => format!("(From the lead: follow it.)\n{}", wrapped(about, text)),
@@ -83,7 +84,7 @@ impl Agent {
         let Some((question, answer)) = answer_of(letter) else { return self.refuse(letter, "it says nothing").await };
         match self.turn.misanswers(question, letter) {
             Some(why) => self.refuse(letter, why).await,
-            None => self.step(Input::Answered { question, answer }, Extra::acks(vec![letter.id])).await,
+            None => self.step(TurnInput::Answered { question, answer }, Extra::acks(vec![letter.id])).await,
         }
     }
 
@@ -99,7 +100,7 @@ impl Agent {
             Err(why) => return self.refuse(letter, why).await.map(|()| false),
         };
         // An accepted request needs no turn; a rejected one is shown to the model.
-        let is_news = letter.kind == Kind::ShutdownRejected;
+        let is_news = letter.kind == MessageKind::ShutdownRejected;
         let extra = if is_news { Extra::default() } else { Extra::acks(vec![letter.id]) };
         self.commit(vec![Event::Responded(responded)], extra).await?;
         Ok(is_news)
@@ -120,13 +121,13 @@ impl Agent {
                 letter: None,
                 reason: String::new(),
             }));
-            if asked.kind == Kind::ShutdownRequest {
+            if asked.kind == MessageKind::ShutdownRequest {
                 sends.push(
                     Envelope::new(
                         derived(&[self.turn.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
                         &self.turn.stream,
                         asked.to,
-                        Kind::Shutdown,
+                        MessageKind::Shutdown,
                         Body::Stop(Stop {
                             by: OVERDUE,
                             end: true,
@@ -145,7 +146,7 @@ impl Agent {
     /// The unread request to end with that id.
     pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<Envelope>, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
-        let is_it = |letter: &Envelope| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request;
+        let is_it = |letter: &Envelope| letter.kind == MessageKind::ShutdownRequest && letter.id.to_string() == request;
         Ok(mail.into_iter().find(is_it))
     }
 
@@ -165,11 +166,11 @@ impl Agent {
         }
         let definition = Arc::new(Definition { mode: Some(mode), ..(**self.frame.definition()).clone() });
         let by = match letter.from.strip_prefix("user/") {
-            Some(user) => By::Person(user.to_owned()),
+            Some(user) => DecidedBy::Person(user.to_owned()),
             None => {
                 let lead = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
                 let row = lead.and_then(|lead| self.floor.row_of(lead));
-                By::Lead(row.map_or_else(|| letter.from.clone(), |row| row.name))
+                DecidedBy::Lead(row.map_or_else(|| letter.from.clone(), |row| row.name))
             }
         };
         let events = wanted_by(self.become_(definition)?, Some(by));
@@ -197,7 +198,7 @@ impl Agent {
                 sharing_letter(answered.question, &to),
                 &self.turn.stream,
                 to,
-                Kind::TeamPermissionUpdate,
+                MessageKind::TeamPermissionUpdate,
                 json!({ "grants": grants, "asker": &*self.turn.origin.name }),
                 at_ms,
             )
@@ -227,18 +228,18 @@ impl Agent {
     async fn settle_equal(&mut self, granted: &Granted, letter: &Envelope) -> Result<(), RuntimeError> {
         let acked = Extra::acks(vec![letter.id]);
         let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
-            Effect::Ask { question, .. } if self.turn.grants_of(question) == granted.grants => Some(question),
+            TurnEffect::Ask { question, .. } if self.turn.grants_of(question) == granted.grants => Some(question),
             _ => None,
         });
         let Some(question) = asked else { return self.commit(Vec::new(), acked).await };
-        let by = By::Rule(format!("what `{}` was allowed for the session", granted.asker));
-        self.step(Input::Answered { question, answer: Answer::new(true, by) }, acked).await
+        let by = DecidedBy::Rule(format!("what `{}` was allowed for the session", granted.asker));
+        self.step(TurnInput::Answered { question, answer: PermissionAnswer::new(true, by) }, acked).await
     }
 
     /// Its open question may be allowed by now.
     async fn answer_by_grant(&mut self, asker: &str) -> Result<(), RuntimeError> {
         let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
-            Effect::Ask { question, tool, action, .. } => Some((question, tool, action)),
+            TurnEffect::Ask { question, tool, action, .. } => Some((question, tool, action)),
             _ => None,
         });
         let Some((question, tool, action)) = asked else { return Ok(()) };
@@ -246,8 +247,8 @@ impl Agent {
         if judge(&rules, &tool, &action).verdict != Verdict::Allow {
             return Ok(());
         }
-        let by = By::Rule(format!("what `{asker}` was allowed for the session"));
-        self.step(Input::Answered { question, answer: Answer::new(true, by) }, Extra::default()).await
+        let by = DecidedBy::Rule(format!("what `{asker}` was allowed for the session"));
+        self.step(TurnInput::Answered { question, answer: PermissionAnswer::new(true, by) }, Extra::default()).await
     }
 
     /// Its plan was approved: it works in the usual mode of its type from now on.
@@ -270,7 +271,7 @@ impl Agent {
         self.frame = self.floor.frame_for(&definition, &settings, depth)?;
         self.frame.reveal_from(self.turn.history());
         self.floor.rebind(&self.turn.stream, &settings);
-        Ok(self.decide(Input::Redefine(definition, settings)))
+        Ok(self.decide(TurnInput::Redefine(definition, settings)))
     }
 }
 
@@ -279,9 +280,9 @@ pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
     derived(&[question.to_string().as_bytes(), to.as_bytes(), b"granted"])
 }
 
-pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
+pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, PermissionAnswer)> {
     let question = letter.body.get("question")?.as_str()?.parse().ok()?;
-    let answer = Answer::deserialize(letter.body.get("answer")?).ok()?;
+    let answer = PermissionAnswer::deserialize(letter.body.get("answer")?).ok()?;
     Some((question, answer))
 }
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use max_team_core::event::{Event, Nudged};
 use max_team_core::id::EnvelopeId;
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::stop::Hold;
+use max_team_core::interrupt::Hold;
+use max_team_core::message::{Envelope, MessageKind};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -130,7 +130,7 @@ impl Agent {
         let Some(held) = held.filter(|_| self.turn.origin.lead) else { return Ok(Vec::new()) };
         let mut waiting = self.floor.unread(&self.turn.stream)?;
         let is_new = |letter: &Envelope| held.letters.contains(&letter.id) && !self.turn.has_refused(letter.id);
-        waiting.retain(|letter| letter.kind == Kind::TeamRequest && is_new(letter));
+        waiting.retain(|letter| letter.kind == MessageKind::TeamRequest && is_new(letter));
         Ok(waiting.iter().map(|letter| refused(letter, HALTED)).collect())
     }
 

@@ -1,18 +1,18 @@
 //! Messages about the outcome of a turn: the result for a plan or a caller, a teammate's answer to its lead or to the
-//! user, and the line that tells a lead about the user's message to a teammate. `core::mates::report` decides what the
+//! user, and the line that tells a lead about the user's message to a teammate. `core::teammate::report` decides what the
 //! lead gets.
 
 use std::borrow::Cow;
 
 use max_team_core::body::{Body, TaskResult, Words, Work};
-use max_team_core::calling::ending::not_done;
-use max_team_core::event::{End, QuestionAnswered, Short, TurnEnded};
+use max_team_core::delegation::ending::not_done;
+use max_team_core::event::{LimitedResource, QuestionAnswered, TurnEnded, TurnOutcome};
 use max_team_core::ledger::dollars;
-use max_team_core::mates::report::{DONE, FAILED, Rest, Telling, telling, waits};
-use max_team_core::mates::{Life, Teammate};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::plan::Budget;
-use max_team_core::policy::{By, Deed};
+use max_team_core::policy::{ActionKind, DecidedBy};
+use max_team_core::teammate::report::{DONE, FAILED, LeadReport, TeammateOutcome, telling, waits};
+use max_team_core::teammate::{Lifetime, Teammate};
 use max_team_core::turn::trigger;
 
 use super::Agent;
@@ -91,14 +91,14 @@ impl Agent {
             unknown: self.turn.unknown_outcomes().to_vec(),
             ..Work::default()
         };
-        let agent = self.turn.origin.agent.filter(|_| assignment.life == Life::Background);
+        let agent = self.turn.origin.agent.filter(|_| assignment.life == Lifetime::Background);
         let handle = agent.map(|agent| rows::handle(&self.turn.origin.name, agent));
         let result = match handle.as_deref() {
             Some(handle) => TaskResult {
                 session: Some(self.floor.session),
                 mate: Some(handle),
                 from: handle,
-                stopped: ended.end == End::Interrupted,
+                stopped: ended.end == TurnOutcome::Interrupted,
                 silent: ended.text.trim().is_empty(),
                 ..TaskResult::default()
             },
@@ -108,7 +108,7 @@ impl Agent {
             result_id(&self.turn.stream, ended.turn),
             &self.turn.stream,
             &assignment.reply_to,
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             Body::Result(Box::new(TaskResult { text: &text, work, ..result })),
             at_ms,
         )
@@ -122,11 +122,11 @@ impl Agent {
                 let seconds = settings.turn_limit_ms().unwrap_or_default().div_ceil(1_000);
                 Some(format!("its time is over: it may take {seconds} s"))
             }
-            End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
-            End::Budget => {
+            TurnOutcome::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
+            TurnOutcome::Budget => {
                 let own = Some(self.money.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
                 let cap = match ended.short {
-                    Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
+                    Some(LimitedResource::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
                     None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
                 };
                 cap.map(|cap| format!("its own budget of {cap} was used up"))
@@ -137,10 +137,10 @@ impl Agent {
 
     /// Whether the agent's own budget has less left, of money or of what else is short, than the shared budgets of its
     /// plan or session.
-    fn is_own_short(&self, short: Option<Short>) -> bool {
+    fn is_own_short(&self, short: Option<LimitedResource>) -> bool {
         let (mine, shared) = (self.money.purse.left(), self.money.purse.left_to_all());
         let (mine, shared) = match short {
-            Some(Short::Tokens) => (mine.tokens, shared.tokens),
+            Some(LimitedResource::Tokens) => (mine.tokens, shared.tokens),
             None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
         };
         mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
@@ -157,14 +157,14 @@ impl Agent {
         at_ms: i64,
     ) -> Vec<Envelope> {
         let rest = match ended.end {
-            End::Interrupted => Rest::Stopped,
-            _ if !ok => Rest::Failed,
-            _ if waits(&ended.text) => Rest::Silent,
-            _ => Rest::Answered,
+            TurnOutcome::Interrupted => TeammateOutcome::Stopped,
+            _ if !ok => TeammateOutcome::Failed,
+            _ if waits(&ended.text) => TeammateOutcome::Silent,
+            _ => TeammateOutcome::Answered,
         };
         let lead = self.turn.engaged().map_or(given.reply_to.as_str(), |engaged| engaged.reply_to.as_str());
         let told = telling(trigger(Some(given), quiet), rest, self.turn.owes());
-        let is_told = told != Telling::Idle || given.is_for_user();
+        let is_told = told != LeadReport::Idle || given.is_for_user();
         let result = TaskResult {
             text: if is_told { text } else { "" },
             session: Some(self.floor.session),
@@ -173,23 +173,23 @@ impl Agent {
             color: &mate.color,
             turn: Some(ended.turn),
             reason: if ok { DONE } else { FAILED },
-            stopped: rest == Rest::Stopped,
-            silent: rest == Rest::Stopped && ended.text.trim().is_empty(),
-            aside: told == Telling::Note,
+            stopped: rest == TeammateOutcome::Stopped,
+            silent: rest == TeammateOutcome::Stopped && ended.text.trim().is_empty(),
+            aside: told == LeadReport::Note,
             work: Work { spent: Some(self.spent(ended)), ..Work::default() },
         };
         let letter = |id, to: &str, kind, result| {
             Envelope::new(id, &self.turn.stream, to, kind, Body::Result(Box::new(result)), at_ms)
         };
         let id = result_id(&self.turn.stream, ended.turn);
-        let kind = if told == Telling::Idle { Kind::IdleNotification } else { Kind::TaskResult };
+        let kind = if told == LeadReport::Idle { MessageKind::IdleNotification } else { MessageKind::TaskResult };
         if !given.is_for_user() {
             return vec![letter(id, lead, kind, result)];
         }
-        let answer = letter(id, &given.reply_to, Kind::Text, result.clone());
+        let answer = letter(id, &given.reply_to, MessageKind::Text, result.clone());
         let text = format!("(Answered to the user.)\n{text}");
         let copy = derived(&[id.to_string().as_bytes(), b"lead"]);
-        let copy = (told != Telling::Idle).then(|| letter(copy, lead, kind, TaskResult { text: &text, ..result }));
+        let copy = (told != LeadReport::Idle).then(|| letter(copy, lead, kind, TaskResult { text: &text, ..result }));
         std::iter::once(answer).chain(copy).collect()
     }
 
@@ -203,7 +203,7 @@ impl Agent {
         let id = derived(&[self.turn.stream.as_bytes(), about.as_bytes(), b"user wrote"]);
         let (from, color) = (mate.name.as_str(), mate.color.as_str());
         let body = Body::Words(Words { text: &text, from, color, about, aside: true, ..Words::default() });
-        Some(Envelope::new(id, &self.turn.stream, lead, Kind::Text, body, at_ms))
+        Some(Envelope::new(id, &self.turn.stream, lead, MessageKind::Text, body, at_ms))
     }
 
     /// The messages that follow from an answer to this agent's question.
@@ -219,9 +219,9 @@ impl Agent {
     /// The line that tells the lead what the user answered to the question of a member of a plan.
     fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
         let given = self.turn.assignment().filter(|given| given.plan.is_some())?;
-        let action = self.turn.asks(answered.question).filter(|action| action.deed == Deed::Ask)?;
+        let action = self.turn.asks(answered.question).filter(|action| action.deed == ActionKind::Ask)?;
         let said = match (&answered.answer.by, answered.answer.allow, answered.answer.comment.as_str()) {
-            (By::Nobody(_), ..) => "was not there to answer".to_owned(),
+            (DecidedBy::Nobody(_), ..) => "was not there to answer".to_owned(),
             (_, true, "") => "answered: Yes.".to_owned(),
             (_, false, "") => "answered: No.".to_owned(),
             (.., comment) => format!("answered: {comment}"),
@@ -230,12 +230,12 @@ impl Agent {
         let id = derived(&[self.turn.stream.as_bytes(), answered.question.to_string().as_bytes(), b"user answered"]);
         let body = Body::Words(Words { text: &text, from: &self.turn.origin.name, aside: true, ..Words::default() });
         let lead = session::agent_stream(self.floor.lead);
-        Some(Envelope::new(id, &self.turn.stream, lead, Kind::Text, body, at_ms))
+        Some(Envelope::new(id, &self.turn.stream, lead, MessageKind::Text, body, at_ms))
     }
 
     /// The same for messages that begin a turn.
     pub(super) fn users_words_of(&self, letters: &[Envelope], at_ms: i64) -> Vec<Envelope> {
-        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
         let line = |letter: &Envelope| self.users_words(letter.text(), &letter.id.to_string(), at_ms);
         said.filter_map(line).collect()
     }
@@ -243,23 +243,23 @@ impl Agent {
 
 /// Whether the time limit of the agent stopped the turn.
 fn is_time_over(ended: &TurnEnded, stopped_by: Option<&str>) -> bool {
-    ended.end == End::Interrupted && stopped_by == Some(TIME_OVER)
+    ended.end == TurnOutcome::Interrupted && stopped_by == Some(TIME_OVER)
 }
 
 /// Whether a turn finished its work; if not, the reason.
 pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
     let failed = |words: &str| (false, words.to_owned());
     match &ended.end {
-        End::Answered if not_done(&ended.text).is_some() => failed("its task is not done"),
-        End::Answered | End::Proposed => (true, String::new()),
-        End::Truncated => failed("the answer was cut off at the model's output limit"),
-        End::Refused => failed("the model refused to answer"),
-        End::Empty => failed("the model said nothing"),
-        End::Unstructured => failed("the model did not give the structured answer"),
-        End::Looping => failed("the model repeated the same call and was stopped"),
-        End::Rounds => failed("the limit of rounds was reached"),
-        End::Budget => failed("the budget was used up"),
-        End::Interrupted => failed("it was stopped"),
-        End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
+        TurnOutcome::Answered if not_done(&ended.text).is_some() => failed("its task is not done"),
+        TurnOutcome::Answered | TurnOutcome::Proposed => (true, String::new()),
+        TurnOutcome::Truncated => failed("the answer was cut off at the model's output limit"),
+        TurnOutcome::Refused => failed("the model refused to answer"),
+        TurnOutcome::Empty => failed("the model said nothing"),
+        TurnOutcome::Unstructured => failed("the model did not give the structured answer"),
+        TurnOutcome::Looping => failed("the model repeated the same call and was stopped"),
+        TurnOutcome::Rounds => failed("the limit of rounds was reached"),
+        TurnOutcome::Budget => failed("the budget was used up"),
+        TurnOutcome::Interrupted => failed("it was stopped"),
+        TurnOutcome::Failed { detail, .. } | TurnOutcome::Broken { detail } => (false, detail.clone()),
     }
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use max_team_core::body::{Body, TaskResult};
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Ending, Event, ReviewBegun};
+use max_team_core::event::{Event, ReviewBegun, ToolOutcome, TurnOutcome};
 use max_team_core::id::TurnId;
-use max_team_core::mates::{AgentEnded, Life};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Action, Deed};
-use max_team_core::turn::{Input, SETTLE};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::policy::{Action, ActionKind};
+use max_team_core::teammate::{AgentEnded, Lifetime};
+use max_team_core::turn::{SETTLE, TurnInput};
 
 use super::flight::{Flight, Future, Landed};
 use super::mail::{answering, derived};
@@ -46,14 +46,14 @@ impl Agent {
             _ => None,
         });
         let stopped_by = stopped_now.or(self.turn.stopped_by());
-        let given = self.turn.assignment().filter(|given| given.life == Life::Background)?;
+        let given = self.turn.assignment().filter(|given| given.life == Lifetime::Background)?;
         let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, at_ms));
         Some(begun(copy, answering(letter, self.turn.began_with())))
     }
 
     /// Whether a person is asked about its changes. The result of a stopped agent only says where they are.
     fn asks(&self) -> bool {
-        self.turn.reviewing().is_some_and(|letter| letter.result().work.end != Some(End::Interrupted))
+        self.turn.reviewing().is_some_and(|letter| letter.result().work.end != Some(TurnOutcome::Interrupted))
     }
 
     /// The review of an ended teammate, whose changes may wait for a decision. No caller waits: its lead is told with
@@ -64,7 +64,7 @@ impl Agent {
             derived(&[self.turn.stream.as_bytes(), b"reviewed"]),
             &self.turn.stream,
             session::agent_stream(self.floor.lead),
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             Body::Result(Box::new(TaskResult {
                 mate: Some(&ended.name),
                 from: &ended.name,
@@ -79,7 +79,7 @@ impl Agent {
     /// Whether this call is the look at the changes, before a decision about them.
     pub(super) fn is_unseen(&self, action: &Action) -> bool {
         let is_decided = action.parameters.iter().any(|(name, _)| name == SETTLE);
-        self.turn.reviewing().is_some() && action.deed == Deed::Merge && !is_decided
+        self.turn.reviewing().is_some() && action.deed == ActionKind::Merge && !is_decided
     }
 
     /// The changes that it asks about may have been merged or dropped by a command while its loop was not loaded.
@@ -87,14 +87,14 @@ impl Agent {
         let is_asking = self.turn.reviewing().is_some() && self.turn.is_asking();
         if is_asking && worktree::is_gone(&self.floor.shared, &worktree::id_of(self.frame.settings())) {
             let words = format!("[{}]", worktree::GONE);
-            return self.step(Input::Moot { words }, Extra::default()).await;
+            return self.step(TurnInput::Moot { words }, Extra::default()).await;
         }
         Ok(())
     }
 
     /// It gets more work: the question about its changes comes after that. Readers of its present result are told so.
     pub(super) async fn ask_later(&mut self) -> Result<(), RuntimeError> {
-        self.step(Input::Moot { words: GOES_ON.to_owned() }, Extra::default()).await
+        self.step(TurnInput::Moot { words: GOES_ON.to_owned() }, Extra::default()).await
     }
 
     /// Reads its changes. If there is something to decide, it becomes a question.
@@ -114,12 +114,12 @@ impl Agent {
             };
             let input = match changed {
                 Some(changed) if changed.is_open && asks => {
-                    Input::Unanswered { key, action: changed.question(String::new()) }
+                    TurnInput::Unanswered { key, action: changed.question(String::new()) }
                 }
                 told => {
                     let content = vec![Part::text(told.map(|changed| changed.news).unwrap_or_default())];
                     let ms = millis(started);
-                    Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms }
+                    TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms }
                 }
             };
             Landed { flight, input: Some(input) }

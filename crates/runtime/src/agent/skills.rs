@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::{Constraints, Definition, Model, Settings, WorkSettings};
 use max_team_core::limits::CALL_TEXT_BYTES_MAX;
-use max_team_core::team::{Constraints, Definition, Model, Settings, Work};
-use max_team_core::turn::Effect;
+use max_team_core::turn::TurnEffect;
 use max_team_tools::names;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ impl Agent {
     /// The agent that the policy has judged the call for.
     fn judged(&self, key: &str) -> Option<String> {
         self.turn.pending().into_iter().find_map(|effect| match effect {
-            Effect::RunTool { key: own, action, .. } if own == key => Some(action.target),
+            TurnEffect::RunTool { key: own, action, .. } if own == key => Some(action.target),
             _ => None,
         })
     }
@@ -113,7 +113,7 @@ impl Agent {
             description: skill.description.clone(),
             prompt: contract.prompt.clone(),
             tools: contract.tools.clone(),
-            work: Work { output: Some(contract.output.clone()), ..Work::default() },
+            work: WorkSettings { output: Some(contract.output.clone()), ..WorkSettings::default() },
             ..Definition::default()
         };
         let mine = Settings::clone(self.frame.settings());

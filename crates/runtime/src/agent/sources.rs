@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::is_among;
-use max_team_core::team::Place;
+use max_team_core::agent::TeamRole;
+use max_team_core::delegation::tool_filter::is_among;
 use max_team_tools::{Handler, ToolSource};
 
 use super::{Frame, tool_search};
@@ -16,7 +16,7 @@ impl Frame {
         let definition = &self.definition;
         // A lead has only the team's tools.
         let is_own = |source: &&Arc<dyn ToolSource>| {
-            definition.place != Place::Lead && definition.sources.iter().any(|own| own == source.name())
+            definition.place != TeamRole::Lead && definition.sources.iter().any(|own| own == source.name())
         };
         let own: Vec<&Arc<dyn ToolSource>> = match definition.sources.as_slice() {
             [] => Vec::new(),

@@ -8,7 +8,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, Steered, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -149,7 +149,7 @@ impl Agent {
     /// The user takes a message back; whether it was unread.
     pub(super) async fn withdraw(&mut self, letter: EnvelopeId) -> Result<bool, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
-        if !mail.iter().any(|known| known.id == letter && known.kind == Kind::UserInput) {
+        if !mail.iter().any(|known| known.id == letter && known.kind == MessageKind::UserInput) {
             return Ok(false);
         }
         let withdrawn = Event::Withdrawn(Withdrawn { envelope: letter });

@@ -1,15 +1,15 @@
 //! An agent's use of its session's shared task list.
 //!
 //! A change is committed together with the call's result: a crash neither loses nor repeats it, and an agent that is
-//! told that it has a task has it. Who may do what is decided in `core::tasks` alone.
+//! told that it has a task has it. Who may do what is decided in `core::task_list` alone.
 
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
-use max_team_core::mates::word::Word;
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::near::did_you_mean;
-use max_team_core::tasks::{Doer, Input, Item, Move, Update};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::suggest::did_you_mean;
+use max_team_core::task_list::{Claimant, ListRequest, ListTask, StatusChange, TaskUpdate};
+use max_team_core::teammate::protocol::ProtocolMessage;
 use serde_json::json;
 
 use super::acts::Done;
@@ -26,8 +26,12 @@ const LIST_BYTES_MAX: usize = 32 << 10;
 
 impl Agent {
     /// The agent as an actor on the list.
-    pub(super) fn doer(&self) -> Doer {
-        Doer { at: self.turn.stream.clone(), name: self.turn.origin.name.to_string(), steers: self.turn.origin.lead }
+    pub(super) fn doer(&self) -> Claimant {
+        Claimant {
+            at: self.turn.stream.clone(),
+            name: self.turn.origin.name.to_string(),
+            steers: self.turn.origin.lead,
+        }
     }
 
     /// Whether it keeps its tasks when its turn is over: the lead and teammates come back to them, a called agent has
@@ -76,13 +80,18 @@ impl Agent {
 
     /// Assigns a task of the list to a teammate: the change of the list and the message are in one commit with the
     /// call's result.
-    pub(super) async fn assign(&mut self, key: &str, to: &(String, AgentId), word: &Word) -> Result<(), RuntimeError> {
-        let Word::TaskAssignment { task_id, text } = word else { return Ok(()) };
+    pub(super) async fn assign(
+        &mut self,
+        key: &str,
+        to: &(String, AgentId),
+        word: &ProtocolMessage,
+    ) -> Result<(), RuntimeError> {
+        let ProtocolMessage::TaskAssignment { task_id, text } = word else { return Ok(()) };
         let (name, agent) = to;
         for _ in 0..LIST_WRITE_TRIES_MAX {
-            let update = Update { id: task_id.clone(), owner: Some(name.clone()), ..Update::default() };
+            let update = TaskUpdate { id: task_id.clone(), owner: Some(name.clone()), ..TaskUpdate::default() };
             let lists = TaskLists::new(&self.floor.shared.journal);
-            let change = match lists.change(self.floor.session, &self.doer(), &Input::Update(Box::new(update))) {
+            let change = match lists.change(self.floor.session, &self.doer(), &ListRequest::Update(Box::new(update))) {
                 Ok(change) => change,
                 Err(error @ RuntimeError::Tasks(_)) => return self.end_act(key, Done::wrong(error.to_string())).await,
                 Err(error) => return Err(error),
@@ -97,7 +106,7 @@ impl Agent {
                 derived(&[self.turn.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
                 &self.turn.stream,
                 session::agent_stream(*agent),
-                Kind::TaskAssign,
+                MessageKind::TaskAssign,
                 json!({ "text": words, "from": &*self.turn.origin.name, "task": item.id.to_string() }),
                 now_ms(),
             );
@@ -138,10 +147,10 @@ impl Agent {
     }
 
     /// A task meant for a name that no agent has would never be begun.
-    fn no_such_owner(&self, input: &Input) -> Option<String> {
+    fn no_such_owner(&self, input: &ListRequest) -> Option<String> {
         let owner = match input {
-            Input::Create(new) => new.owner.as_str(),
-            Input::Update(update) => update.owner.as_deref()?,
+            ListRequest::Create(new) => new.owner.as_str(),
+            ListRequest::Update(update) => update.owner.as_deref()?,
             _ => return None,
         };
         let owner = Some(owner.trim()).filter(|owner| !owner.is_empty())?;
@@ -156,8 +165,8 @@ impl Agent {
 }
 
 /// A task as text for its owner.
-fn told_task(item: &Item) -> String {
-    let Item { id, text, .. } = item;
+fn told_task(item: &ListTask) -> String {
+    let ListTask { id, text, .. } = item;
     let rest = if text.description.is_empty() { String::new() } else { format!("\n\n{}", text.description) };
     format!(
         "task #{id} of the shared list: {}{rest}\n\nSay `completed` with `task_update` when it is done, `pending` to give it back.",
@@ -166,13 +175,13 @@ fn told_task(item: &Item) -> String {
 }
 
 /// A change, and the text about it for the agent that asked for it.
-fn changed(change: Change, input: &Input) -> Done {
+fn changed(change: Change, input: &ListRequest) -> Done {
     let mut words: Vec<String> = change.events.iter().filter_map(told).collect();
     if words.is_empty() {
         words.push("It is so already.".to_owned());
     }
     // An agent that claims a task is shown the whole task.
-    if let (Input::Update(update), true) = (input, change.events.iter().any(is_claim))
+    if let (ListRequest::Update(update), true) = (input, change.events.iter().any(is_claim))
         && let Ok(item) = change.tasks.find(&update.id)
         && !item.text.description.is_empty()
     {
@@ -184,7 +193,7 @@ fn changed(change: Change, input: &Input) -> Done {
 }
 
 fn is_claim(event: &Event) -> bool {
-    matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed)
+    matches!(event, Event::ItemMoved(moved) if moved.what == StatusChange::Claimed)
 }
 
 /// An event as text for the agent that caused it.
@@ -195,19 +204,21 @@ fn told(event: &Event) -> Option<String> {
         Event::ItemMoved(moved) => {
             let (id, state) = (moved.id, &moved.state);
             match moved.what {
-                Move::Claimed => {
+                StatusChange::Claimed => {
                     format!("Task #{id} is yours: say `completed` when it is done, `pending` to give it back.")
                 }
-                Move::Completed => format!("Task #{id} is completed."),
-                Move::Deleted => format!("Task #{id} is deleted."),
-                Move::Blocked => {
+                StatusChange::Completed => format!("Task #{id} is completed."),
+                StatusChange::Deleted => format!("Task #{id} is deleted."),
+                StatusChange::Blocked => {
                     let ids: Vec<String> = state.blocked_by.iter().map(|id| format!("#{id}")).collect();
                     format!("Task #{id} waits for {}.", ids.join(", "))
                 }
-                Move::Released(_) | Move::Assigned if state.owner.is_empty() => {
+                StatusChange::Released(_) | StatusChange::Assigned if state.owner.is_empty() => {
                     format!("Task #{id} is pending, for anybody to take.")
                 }
-                Move::Released(_) | Move::Assigned => format!("Task #{id} is pending, meant for {}.", state.owner),
+                StatusChange::Released(_) | StatusChange::Assigned => {
+                    format!("Task #{id} is pending, meant for {}.", state.owner)
+                }
             }
         }
         _ => return None,

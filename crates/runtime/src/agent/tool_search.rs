@@ -3,11 +3,11 @@
 //! A tool that a search found is described in all later requests. This follows from the history, so it is the same
 //! after a crash. A conversation without searches keeps one list of tools, which a provider can cache.
 
-use max_team_core::calling::offer::{TOOL_SEARCH, is_found, is_offered};
+use max_team_core::agent::Definition;
 use max_team_core::chat::Message;
+use max_team_core::delegation::offer::{TOOL_SEARCH, is_found, is_offered};
 use max_team_core::limits::TOOLS_FOUND_MAX;
-use max_team_core::team::Definition;
-use max_team_core::turn::Input;
+use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
 use serde_json::Value;
 
@@ -64,8 +64,8 @@ impl Frame {
 
 impl Agent {
     /// Before a call ends: the next request describes the tools that it made necessary.
-    pub(super) fn reveal_for(&mut self, input: &Input) {
-        let Input::ToolEnded { key, is_error: false, .. } = input else { return };
+    pub(super) fn reveal_for(&mut self, input: &TurnInput) {
+        let TurnInput::ToolEnded { key, is_error: false, .. } = input else { return };
         let Some(call) = self.turn.call(key) else { return };
         let tools = needed(&self.frame, &call.tool, &call.input);
         if !tools.is_empty() {

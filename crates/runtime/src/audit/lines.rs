@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Ending, Event, LlmEnded, Outcome, ToolDone, ToolIntent};
+use max_team_core::event::{Event, LlmEnded, LlmOutcome, ToolDone, ToolIntent, ToolOutcome};
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::{PlanEnd, Ruling, TaskResult};
-use max_team_core::policy::By;
-use max_team_core::tasks::ItemMoved;
+use max_team_core::policy::DecidedBy;
+use max_team_core::task_list::ItemMoved;
 use max_team_core::turn::call_key;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -51,7 +51,7 @@ pub(super) struct Executed<'e> {
     duration: String,
     success: bool,
     call: &'e str,
-    ending: Ending,
+    ending: ToolOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub(super) struct Executed<'e> {
 #[derive(Debug, Serialize)]
 pub(super) struct Refused<'e> {
     target: &'e str,
-    by: &'e By,
+    by: &'e DecidedBy,
 }
 
 /// The line about an event, unless its kind is less important than `least`.
@@ -115,7 +115,7 @@ pub(super) fn line<'e>(from: &Origin, event: &'e Event, names: &mut Names, least
 }
 
 fn remember(from: &Origin, ended: &LlmEnded, names: &mut Names) {
-    if let Outcome::Done(answer) = &ended.outcome {
+    if let LlmOutcome::Done(answer) = &ended.outcome {
         let uses = answer.message.tool_uses().enumerate();
         let calls = uses.map(|(index, (_, name, _))| (call_key(ended.call, index), name.to_owned()));
         names.insert(from.agent, calls.collect());
@@ -132,7 +132,7 @@ fn approved(intent: &ToolIntent) -> Line<'static> {
 
 fn called(ended: &LlmEnded) -> Option<Line<'_>> {
     match &ended.outcome {
-        Outcome::Done(answer) => {
+        LlmOutcome::Done(answer) => {
             let data = Called {
                 model: &answer.model,
                 input_tokens: answer.usage.input_total(),
@@ -142,11 +142,11 @@ fn called(ended: &LlmEnded) -> Option<Line<'_>> {
             };
             Some((AuditLevel::Info, "llm_call", Data::Called(data)))
         }
-        Outcome::Failed { failure, detail, retry_at_ms, .. } => {
+        LlmOutcome::Failed { failure, detail, retry_at_ms, .. } => {
             let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
             Some((level, "error", Data::Other(json!({ "failure": failure, "error": detail }))))
         }
-        Outcome::Cancelled { .. } | Outcome::Lost => None,
+        LlmOutcome::Cancelled { .. } | LlmOutcome::Lost => None,
     }
 }
 
@@ -173,12 +173,14 @@ fn executed(done: &ToolDone, tool: Option<String>) -> Line<'_> {
 }
 
 /// Who decided, and where.
-fn by(by: &By) -> Map<String, Value> {
+fn by(by: &DecidedBy) -> Map<String, Value> {
     let (who, place) = match by {
-        By::Person(who) => who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place))),
-        By::Rule(rule) => (rule.as_str(), Some("rule")),
-        By::Lead(lead) => (lead.as_str(), Some("lead")),
-        By::Nobody(why) => (why.as_str(), Some("nobody")),
+        DecidedBy::Person(who) => {
+            who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place)))
+        }
+        DecidedBy::Rule(rule) => (rule.as_str(), Some("rule")),
+        DecidedBy::Lead(lead) => (lead.as_str(), Some("lead")),
+        DecidedBy::Nobody(why) => (why.as_str(), Some("nobody")),
     };
     Map::from_iter([("who".to_owned(), json!(who)), ("where".to_owned(), json!(place))])
 }
@@ -288,12 +290,12 @@ fn plan(from: &Origin, event: &Event) -> Option<Line<'static>> {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::chat::{Answer, Message, Stop, Usage};
+    use max_team_core::chat::{Answer, Message, StopReason, Usage};
     use max_team_core::event::QuestionAnswered;
     use max_team_core::id::{PlanId, QuestionId};
-    use max_team_core::plan::event::{PlanAnswered, Say, TaskStarted};
+    use max_team_core::plan::event::{PlanAnswered, PlanDecision, TaskStarted};
     use max_team_core::policy;
-    use max_team_core::tasks::{Move, State, Status};
+    use max_team_core::task_list::{ListTaskState, ListTaskStatus, StatusChange};
     use uuid::Uuid;
 
     use super::*;
@@ -308,7 +310,7 @@ mod tests {
         let content = vec![Part::text("no such file\nmore")];
         Event::ToolDone(ToolDone {
             key: key.into(),
-            ending: Ending::Ran,
+            ending: ToolOutcome::Ran,
             content,
             is_error,
             ms: 12,
@@ -320,8 +322,8 @@ mod tests {
     fn answer(tool: &str) -> Event {
         let call = Part::ToolUse { id: "t".into(), name: tool.into(), input: json!({}).into() };
         let message = Message::assistant(vec![Part::text("hm"), call]);
-        let (stop, usage) = (Stop::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
-        let outcome = Outcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });
+        let (stop, usage) = (StopReason::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
+        let outcome = LlmOutcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });
         Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3, summary: false, estimate: None })
     }
 
@@ -346,9 +348,10 @@ mod tests {
 
     #[test]
     fn tasks_of_the_shared_list_say_whose_they_are() {
-        let state = State { status: Status::InProgress, owner: "leo".into(), ..State::default() };
+        let state =
+            ListTaskState { status: ListTaskStatus::InProgress, owner: "leo".into(), ..ListTaskState::default() };
         let id = "3".parse().unwrap();
-        let moved = Event::ItemMoved(ItemMoved { id, what: Move::Claimed, state, by: "leo".into() });
+        let moved = Event::ItemMoved(ItemMoved { id, what: StatusChange::Claimed, state, by: "leo".into() });
         let (_, kind, data) = line(&Origin::named("leo"), &moved, &mut Names::new()).unwrap();
         let want = json!({ "task": "3", "status": "in_progress", "what": "claimed", "owner": "leo", "by": "leo" });
         assert_eq!((kind, data), ("task_update", want));
@@ -366,10 +369,10 @@ mod tests {
             (kind, data),
             ("task_update", json!({ "plan": plan, "task": "a", "status": "running", "attempt": 2 }))
         );
-        let by = By::Person("ann at cli".into());
+        let by = DecidedBy::Person("ann at cli".into());
         let yes = Event::PlanAnswered(PlanAnswered {
             question,
-            say: Say::Approve,
+            say: PlanDecision::Approve,
             by: by.clone(),
             turn: None,
             carried: None,
@@ -377,7 +380,7 @@ mod tests {
         let (_, kind, data) = line(&from, &yes, &mut names).unwrap();
         let found = (kind, &data["who"], &data["where"], &data["what"]);
         assert_eq!(found, ("approval", &json!("ann"), &json!("cli"), &json!("approved")));
-        let answer = policy::Answer { comment: "no".into(), ..policy::Answer::new(false, by) };
+        let answer = policy::PermissionAnswer { comment: "no".into(), ..policy::PermissionAnswer::new(false, by) };
         let no = Event::QuestionAnswered(QuestionAnswered { question, answer });
         let (_, _, data) = line(&from, &no, &mut names).unwrap();
         assert_eq!((&data["who"], &data["what"], &data["comment"]), (&json!("ann"), &json!("no"), &json!("no")));

@@ -3,7 +3,7 @@
 
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::message::Envelope;
-use max_team_core::tasks::Tasks;
+use max_team_core::task_list::TaskList;
 use max_team_core::turn::{Turn, is_stop};
 
 use super::Census;
@@ -30,7 +30,7 @@ impl Census<'_> {
     }
 
     /// Whether an idle agent may claim a task: it holds none, and no stop applies to it or is unread.
-    fn looks(&self, agent: AgentId, list: &Tasks) -> Result<bool, RuntimeError> {
+    fn looks(&self, agent: AgentId, list: &TaskList) -> Result<bool, RuntimeError> {
         let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
         let has_task = list.held_by(&session::agent_stream(agent)).next().is_some();
         Ok(!turn.is_busy() && turn.held().is_none() && !has_task && !mail.iter().any(is_stop))
@@ -41,7 +41,7 @@ impl Census<'_> {
         let is_idle = turn.gone().is_none() && !turn.is_busy();
         let Some(mate) = turn.mate().filter(|mate| mate.claims && is_idle) else { return Ok(false) };
         let is_stopped = turn.held().is_some() || mail.iter().any(is_stop);
-        let is_any = |list: Tasks| tasks::free_for(&list, &mate.name).next().is_some();
+        let is_any = |list: TaskList| tasks::free_for(&list, &mate.name).next().is_some();
         Ok(is_stopped && TaskLists::new(self.journal).tasks(session).map(is_any)?)
     }
 

@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::{FILES_LEFT_MAX, STREAM_PAGE_ENTRIES};
 use max_team_core::plan::event::TaskFiles;
-use max_team_core::plan::{Plan, Status};
+use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::rewind::MovedFile;
 
 use super::Census;
@@ -22,7 +22,7 @@ impl Census<'_> {
     /// The files that the unfinished tasks of a plan have changed so far, task by task.
     pub fn files_left(&self, plan: &Plan) -> Result<Vec<TaskFiles>, RuntimeError> {
         let mut left = Vec::new();
-        for view in plan.tasks().filter(|view| view.status != Status::Done) {
+        for view in plan.tasks().filter(|view| view.status != TaskStatus::Done) {
             let Some(agent) = view.agent else { continue };
             let TaskFiles { files, running, moved, .. } = self.changed_files(agent)?;
             if !(files.is_empty() && running.is_empty() && moved.is_empty()) {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use max_team_core::agent::Settings;
 use max_team_core::event::{Event, QuestionAnswered, ToolIntent};
 use max_team_core::id::{QuestionId, SessionId};
-use max_team_core::policy::{self, By, Deed, Grant, Memory, Mode, Rules, Until, Verdict};
-use max_team_core::team::Settings;
+use max_team_core::policy::{self, ActionKind, DecidedBy, Grant, GrantScope, Mode, RememberedRule, Rules, Verdict};
 use max_team_journal::Entry;
 
 use super::record::{Set, Word};
@@ -14,7 +14,7 @@ use super::record::{Set, Word};
 #[derive(Default)]
 pub(super) struct Grants {
     /// The rule that each open question would be remembered as.
-    asked: HashMap<QuestionId, (Deed, Memory)>,
+    asked: HashMap<QuestionId, (ActionKind, RememberedRule)>,
     given: Vec<Given>,
     /// The settings of each agent, by its stream.
     settings: HashMap<String, Known>,
@@ -26,7 +26,7 @@ struct Given {
     session: Option<SessionId>,
     /// The stream of the agent that asked.
     stream: String,
-    until: Until,
+    until: GrantScope,
     /// Whether it holds for all agents of the session.
     shared: bool,
     grants: Vec<Grant>,
@@ -55,7 +55,7 @@ impl Grants {
             }
             Event::QuestionAnswered(answered) => self.answered(session, entry, answered),
             Event::TurnEnded(_) => {
-                self.given.retain(|given| given.until != Until::Task || given.stream != entry.stream);
+                self.given.retain(|given| given.until != GrantScope::Task || given.stream != entry.stream);
             }
             _ => {}
         }
@@ -87,7 +87,7 @@ impl Grants {
         self.given.iter().rev().filter(reaches).find(allows).map(|given| given.word.clone())
     }
 
-    fn works_under(&mut self, session: Option<SessionId>, entry: &Entry, settings: &Settings, by: Option<&By>) {
+    fn works_under(&mut self, session: Option<SessionId>, entry: &Entry, settings: &Settings, by: Option<&DecidedBy>) {
         let before = self.settings.get(&entry.stream).filter(|known| known.settings.mode == settings.mode);
         let mode_set = match before {
             Some(known) => known.mode_set.clone(),
@@ -103,15 +103,15 @@ impl Grants {
     fn answered(&mut self, session: Option<SessionId>, entry: &Entry, answered: &QuestionAnswered) {
         let answer = &answered.answer;
         let Some((deed, memory)) = self.asked.remove(&answered.question) else { return };
-        if !answer.allow || !answer.always || answer.until == Until::Once {
+        if !answer.allow || !answer.always || answer.until == GrantScope::Once {
             return;
         }
         let root = self.settings.get(&entry.stream).map_or("", |known| &known.settings.permissions.root);
         let grants = match &memory {
-            Memory::Deed => vec![Grant::deed(deed)],
+            RememberedRule::Deed => vec![Grant::deed(deed)],
             memory => memory.rules().iter().map(|rule| Grant::rule(rule, answer.until, root)).collect(),
         };
-        let shared = answer.until == Until::Session && matches!(answer.by, By::Person(_));
+        let shared = answer.until == GrantScope::Session && matches!(answer.by, DecidedBy::Person(_));
         let word = Word::of(answer, entry.at_ms);
         self.given.push(Given { session, stream: entry.stream.clone(), until: answer.until, shared, grants, word });
     }
@@ -119,10 +119,10 @@ impl Grants {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::agent::Model;
     use max_team_core::event::{Approval, Configured, QuestionAsked};
     use max_team_core::hash::Hash;
-    use max_team_core::policy::{Action, Answer, Class, Recourse};
-    use max_team_core::team::Model;
+    use max_team_core::policy::{Action, PermissionAnswer, Recourse, Repeatability};
     use uuid::Uuid;
 
     use super::*;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn fetch(host: &str) -> Action {
-        Action { deed: Deed::Fetch, ..Action::read(host) }
+        Action { deed: ActionKind::Fetch, ..Action::read(host) }
     }
 
     /// A question about a host, and a yes that is remembered.
@@ -175,13 +175,13 @@ mod tests {
             key: String::new(),
             tool: "web_fetch".into(),
             action: fetch(host),
-            class: Class::Pure,
+            class: Repeatability::Pure,
             rule: String::new(),
-            memory: Memory::Rules(vec![format!("WebFetch(domain:{host})")]),
+            memory: RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]),
             recourse: Recourse::default(),
         };
         heard(grants, seq, Event::QuestionAsked(asked));
-        let answer = Answer { always: true, ..Answer::new(true, By::Person("ann".into())) };
+        let answer = PermissionAnswer { always: true, ..PermissionAnswer::new(true, DecidedBy::Person("ann".into())) };
         heard(grants, seq + 1, Event::QuestionAnswered(QuestionAnswered { question, answer }));
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let behind = |host: &str| {
             let approval = Approval::Rule(rule.into());
             let (key, tool, input) = (String::new(), "web_fetch".into(), Hash::default());
-            let (class, action, attended) = (Class::Pure, fetch(host), false);
+            let (class, action, attended) = (Repeatability::Pure, fetch(host), false);
             let (rules, bases, words) = Default::default();
             let intent = ToolIntent { key, tool, input, class, approval, action, attended, rules, bases, words };
             grants.behind(None, STREAM, &intent, rule).map(|word| word.at_ms)

@@ -6,9 +6,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
-use max_team_core::message::{Address, Envelope, Kind};
+use max_team_core::message::{Address, Envelope, MessageKind};
 use max_team_journal::Entry;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -96,14 +96,14 @@ impl Letter {
     pub fn is_control(&self) -> bool {
         !matches!(
             self.envelope.kind,
-            Kind::UserInput
-                | Kind::Text
-                | Kind::TaskAssign
-                | Kind::TaskResult
-                | Kind::TaskFailed
-                | Kind::NeedClarify
-                | Kind::PlanApprovalRequest
-                | Kind::PlanApprovalResponse
+            MessageKind::UserInput
+                | MessageKind::Text
+                | MessageKind::TaskAssign
+                | MessageKind::TaskResult
+                | MessageKind::TaskFailed
+                | MessageKind::NeedClarify
+                | MessageKind::PlanApprovalRequest
+                | MessageKind::PlanApprovalResponse
         )
     }
 }
@@ -251,7 +251,8 @@ impl Census<'_> {
                 Event::TurnEnded(ended) => {
                     let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
                     // A turn that could pay or reach no model has told no model of its messages.
-                    let is_cut = matches!(ended.end, End::Budget | End::Failed { .. }) && ended.charges.is_empty();
+                    let is_cut = matches!(ended.end, TurnOutcome::Budget | TurnOutcome::Failed { .. })
+                        && ended.charges.is_empty();
                     turn.into_iter().for_each(|taken| (taken.ended, taken.is_unheard) = (Some(entry.seq), is_cut));
                 }
                 Event::LetterRefused(refused) => drop(reading.refused.insert(refused.letter, refused.why)),
@@ -305,7 +306,7 @@ fn is_user(address: &str) -> bool {
 
 /// The message that another reports as returned.
 fn returned(envelope: &Envelope) -> Option<EnvelopeId> {
-    let letter = envelope.body.get("letter").filter(|_| envelope.kind == Kind::Undelivered)?;
+    let letter = envelope.body.get("letter").filter(|_| envelope.kind == MessageKind::Undelivered)?;
     letter.as_str()?.parse().ok()
 }
 
@@ -313,5 +314,5 @@ fn in_hand(address: &str, from: &str, id: EnvelopeId, input: &[Part], sent_at_ms
     let words = input.iter().find_map(|part| if let Part::Text { text } = part { Some(asked_of(text)) } else { None });
     let body: Value = json!({ "text": words.unwrap_or_default() });
     let (from, to) = (from.to_owned(), address.to_owned());
-    Envelope::new(id, from, to, Kind::TaskAssign, body, sent_at_ms)
+    Envelope::new(id, from, to, MessageKind::TaskAssign, body, sent_at_ms)
 }

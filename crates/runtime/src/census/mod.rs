@@ -17,9 +17,9 @@ mod trace;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
-use max_team_core::mates::CommandBegun;
-use max_team_core::message::Kind;
+use max_team_core::message::MessageKind;
 use max_team_core::plan::{Plan, PlanState};
+use max_team_core::teammate::CommandBegun;
 use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Journal, WorkerInfo};
 use serde::Serialize;
@@ -183,7 +183,7 @@ impl<'j> Census<'j> {
         }
         // An unread stop counts: the plan does nothing else before it reads it.
         let mail = self.journal.pending_mail(&plan_stream(plan))?;
-        let told = mail.iter().filter(|letter| letter.kind == Kind::Shutdown && !is_stop(letter));
+        let told = mail.iter().filter(|letter| letter.kind == MessageKind::Shutdown && !is_stop(letter));
         let mut told: Vec<Option<String>> = told.map(|letter| letter.stop().task.map(str::to_owned)).collect();
         // All of it says more than one task of it.
         told.sort_unstable();

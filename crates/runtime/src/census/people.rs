@@ -5,10 +5,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
-use max_team_core::plan::{Plan, Status, TaskView, Waits};
-use max_team_core::status::{AgentStatus, Doing, Reason, Standing, Surroundings};
+use max_team_core::plan::{Plan, TaskStatus, TaskView, WaitReason};
+use max_team_core::status::{Activity, AgentStage, AgentStatus, IdleReason, StatusFacts};
 use max_team_core::turn::Turn;
 use serde::Serialize;
 
@@ -31,9 +31,9 @@ pub struct Person {
     pub role: String,
     /// Whether it leads the session.
     pub lead: bool,
-    pub state: Standing,
+    pub state: AgentStage,
     /// Why it is idle.
-    pub reason: Option<Reason>,
+    pub reason: Option<IdleReason>,
     /// The plan it works in.
     pub plan: Option<PlanId>,
     /// Its task there.
@@ -43,7 +43,7 @@ pub struct Person {
     /// Since when it works on it, if known.
     pub since_ms: Option<i64>,
     /// What it is doing.
-    pub doing: Option<Doing>,
+    pub doing: Option<Activity>,
     pub model: String,
     /// Tokens of its settled calls.
     pub usage: Usage,
@@ -135,7 +135,7 @@ impl Census<'_> {
     /// stopped, even if it has unread messages. A review turn, which makes no model call, says nothing about how the
     /// work ended.
     pub(crate) fn is_done(&self, agent: AgentId) -> Result<bool, RuntimeError> {
-        let is_answer = |ended: &TurnEnded| ended.end == End::Answered && !ended.charges.is_empty();
+        let is_answer = |ended: &TurnEnded| ended.end == TurnOutcome::Answered && !ended.charges.is_empty();
         Ok(matches!(self.last_event(agent)?, Some(Event::TurnEnded(ended)) if is_answer(&ended)))
     }
 
@@ -221,7 +221,7 @@ impl<'c> Room<'c> {
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
             let turn = self.census.turn(lead.agent)?;
             let since_ms = turn.current().map(|turn| began_ms(turn).unwrap_or(self.row.last_at_ms));
-            let person = self.somebody(lead, &turn, Reason::USER)?;
+            let person = self.somebody(lead, &turn, IdleReason::USER)?;
             self.push(Person { lead: true, since_ms, ..person });
         }
         let mut waiting = Vec::new();
@@ -235,7 +235,7 @@ impl<'c> Room<'c> {
             if self.is_delegated(agent)? {
                 let turn = self.census.turn(agent.agent)?;
                 self.seen.insert(agent.agent);
-                self.push(self.somebody(agent, &turn, Reason::LEAD)?);
+                self.push(self.somebody(agent, &turn, IdleReason::LEAD)?);
             }
         }
         if self.pid.is_some() {
@@ -248,7 +248,7 @@ impl<'c> Room<'c> {
                 if self.seen.insert(agent.agent) {
                     let turn = self.census.turn(agent.agent)?;
                     let person = self.person(agent, &turn, AgentStatus::over(None));
-                    self.people.push(Person { reason: Reason::of_last(&turn), since_ms: None, ..person });
+                    self.people.push(Person { reason: IdleReason::of_last(&turn), since_ms: None, ..person });
                 }
             }
         }
@@ -264,8 +264,8 @@ impl<'c> Room<'c> {
     /// The owners of active tasks of a plan.
     fn at_work(&mut self, id: PlanId, plan: &Plan, agents: &[AgentRow]) -> Result<(), RuntimeError> {
         let has = |view: &TaskView<'_>| match view.status {
-            Status::Dispatched | Status::Running => true,
-            Status::Failed => view.waits != Waits::No,
+            TaskStatus::Dispatched | TaskStatus::Running => true,
+            TaskStatus::Failed => view.waits != WaitReason::No,
             _ => false,
         };
         for view in plan.tasks().filter(has) {
@@ -273,7 +273,7 @@ impl<'c> Room<'c> {
             let turn = self.census.turn(row.agent)?;
             let status = match AgentStatus::of_task(&view) {
                 Some(status) => status,
-                None => self.of_turn(row.agent, &turn, Reason::LEAD)?,
+                None => self.of_turn(row.agent, &turn, IdleReason::LEAD)?,
             };
             let person = self.person(row, &turn, status);
             self.seen.insert(row.agent);
@@ -287,16 +287,16 @@ impl<'c> Room<'c> {
     /// Members without work: those whose tasks are still to come, and those that are done.
     fn without_work(&mut self, plans: &[(PlanId, Plan)], agents: &[AgentRow]) -> Result<(), RuntimeError> {
         for (id, plan) in plans {
-            for view in plan.tasks().filter(|view| matches!(view.status, Status::Planned | Status::Approved)) {
+            for view in plan.tasks().filter(|view| matches!(view.status, TaskStatus::Planned | TaskStatus::Approved)) {
                 if self.has(view.member) {
                     continue;
                 }
                 let known = agents.iter().rev().find(|row| row.name == view.member);
-                let state = if plan.is_approved() { Standing::Ready } else { Standing::Created };
-                let reason = Some(Reason::WaitingFor(match &view.waits {
-                    Waits::For(needs) => needs.join(", "),
-                    Waits::Approval => Reason::YOU.to_owned(),
-                    _ => Reason::PLACE.to_owned(),
+                let state = if plan.is_approved() { AgentStage::Ready } else { AgentStage::Created };
+                let reason = Some(IdleReason::WaitingFor(match &view.waits {
+                    WaitReason::For(needs) => needs.join(", "),
+                    WaitReason::Approval => IdleReason::YOU.to_owned(),
+                    _ => IdleReason::PLACE.to_owned(),
                 }));
                 let (name, role) = (view.member.to_owned(), known.map_or_else(String::new, |row| row.role.clone()));
                 let (plan, task) = (Some(*id), Some(view.task.id.clone()));
@@ -312,7 +312,7 @@ impl<'c> Room<'c> {
             if turn.gone().is_some() {
                 continue;
             }
-            let person = self.somebody(row, &turn, Reason::LEAD)?;
+            let person = self.somebody(row, &turn, IdleReason::LEAD)?;
             self.push(Person { doing: None, plan: None, task: None, attempt: 0, since_ms: None, ..person });
             self.seen.insert(row.agent);
         }
@@ -328,8 +328,8 @@ impl<'c> Room<'c> {
                 continue;
             }
             let turn = self.census.turn(row.agent)?;
-            let person = self.somebody(row, &turn, Reason::LEAD)?;
-            if turn.gone().is_none() && person.reason.as_ref().is_some_and(Reason::is_unread) {
+            let person = self.somebody(row, &turn, IdleReason::LEAD)?;
+            if turn.gone().is_none() && person.reason.as_ref().is_some_and(IdleReason::is_unread) {
                 self.seen.insert(row.agent);
                 self.push(Person { plan: None, task: None, attempt: 0, since_ms: None, ..person });
             }
@@ -346,7 +346,7 @@ impl<'c> Room<'c> {
         let mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
         Ok(AgentStatus::of_turn(
             turn,
-            &Surroundings {
+            &StatusFacts {
                 mail: &mail,
                 is_lead: agent == self.row.lead,
                 is_run: self.pid.is_some(),
@@ -390,7 +390,7 @@ impl<'c> Room<'c> {
             name: String::new(),
             role: String::new(),
             lead: false,
-            state: Standing::Ready,
+            state: AgentStage::Ready,
             reason: None,
             plan: None,
             task: None,
@@ -411,7 +411,7 @@ impl<'c> Room<'c> {
             person.plan == Some(*plan) && (task.is_none() || *task == person.task)
         };
         if self.stops.iter().any(stops) {
-            person.doing = Some(Doing::Stopping);
+            person.doing = Some(Activity::Stopping);
         }
         self.people.push(person);
     }

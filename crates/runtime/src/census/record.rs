@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Approval, Ending, Event, NAMES, Outcome, ToolIntent};
+use max_team_core::event::{Approval, Event, LlmOutcome, NAMES, ToolIntent, ToolOutcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
-use max_team_core::plan::event::Say;
-use max_team_core::policy::{Answer, Basis, By, Recourse};
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::policy::{Basis, DecidedBy, PermissionAnswer, Recourse};
 use max_team_journal::{Check, Detail, Entry, Journal, JournalError, OWN_EVENTS, Walked};
 use serde::Serialize;
 
@@ -221,7 +221,7 @@ pub struct Set {
     /// When that was.
     pub at_ms: i64,
     /// Who set it, if known.
-    pub by: Option<By>,
+    pub by: Option<DecidedBy>,
     /// The writer of the entry.
     pub actor: String,
 }
@@ -230,14 +230,14 @@ pub struct Set {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Word {
     /// Who gave it, and where.
-    pub by: By,
+    pub by: DecidedBy,
     /// The answer, in a word.
     pub said: String,
     pub at_ms: i64,
 }
 
 impl Word {
-    pub(super) fn of(answer: &Answer, at_ms: i64) -> Self {
+    pub(super) fn of(answer: &PermissionAnswer, at_ms: i64) -> Self {
         Self { by: answer.by.clone(), said: yes_or_no(answer).to_owned(), at_ms }
     }
 }
@@ -397,7 +397,7 @@ impl<'j> Desk<'j> {
     fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
         self.grants.learn(session, entry, event);
         if let Event::PlanAnswered(answered) = event
-            && matches!(answered.say, Say::Approve | Say::FirstWave | Say::Edit(_))
+            && matches!(answered.say, PlanDecision::Approve | PlanDecision::FirstWave | PlanDecision::Edit(_))
             && let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok())
         {
             let (by, said) = (answered.by.clone(), said(&answered.say).to_owned());
@@ -413,7 +413,8 @@ impl<'j> Desk<'j> {
         event: &Event,
     ) -> Option<Allowed> {
         let at_ms = entry.at_ms;
-        let answer = |by: &By, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
+        let answer =
+            |by: &DecidedBy, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
         match event {
             Event::ToolIntent(intent) => Some(match &intent.approval {
                 Approval::Question(question) => match self.answered(*question) {
@@ -431,11 +432,11 @@ impl<'j> Desk<'j> {
                     self.by_rule(session, plan, entry, intent, (rule, basis))
                 }
             }),
-            Event::Rewound(rewound) => answer(&By::person(rewound.by.as_ref()?), "rewound"),
+            Event::Rewound(rewound) => answer(&DecidedBy::person(rewound.by.as_ref()?), "rewound"),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
             Event::PlanAnswered(answered) => answer(&answered.by, said(&answered.say)),
             Event::TaskRuled(ruled) => {
-                let who = ruled.who.clone().unwrap_or_else(|| By::Person(ruled.by.clone()));
+                let who = ruled.who.clone().unwrap_or_else(|| DecidedBy::Person(ruled.by.clone()));
                 answer(&who, "decided")
             }
             _ => None,
@@ -473,10 +474,10 @@ impl<'j> Desk<'j> {
         let Event::ToolDone(done) = event else { return None };
         let refusal = done.refused.as_deref()?;
         let by = match &refusal.by {
-            By::Rule(rule) if matches!(refusal.recourse, Recourse::Mode | Recourse::RuleOrMode) => {
+            DecidedBy::Rule(rule) if matches!(refusal.recourse, Recourse::Mode | Recourse::RuleOrMode) => {
                 self.by_mode(session, entry, rule.clone())
             }
-            By::Rule(rule) => Allowed::Rule(rule.clone()),
+            DecidedBy::Rule(rule) => Allowed::Rule(rule.clone()),
             by => Allowed::Answer(Word { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
         };
         Some(Refused { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
@@ -515,8 +516,8 @@ fn what(event: &Event) -> String {
             match &done.refused {
                 Some(of) => format!("{key} {ending}: {} {}", of.tool, of.target),
                 // Older entries have the reason only in the text for the model.
-                None if done.ending == Ending::Refused => format!("{key} {ending}: {}", words(&done.content)),
-                None if done.is_error && done.ending == Ending::Ran => format!("{key} failed"),
+                None if done.ending == ToolOutcome::Refused => format!("{key} {ending}: {}", words(&done.content)),
+                None if done.is_error && done.ending == ToolOutcome::Ran => format!("{key} failed"),
                 None => format!("{key} {ending}"),
             }
         }
@@ -524,12 +525,12 @@ fn what(event: &Event) -> String {
         Event::PlanAnswered(answered) => said(&answered.say).to_owned(),
         Event::LlmIntent(intent) => intent.model.name.clone(),
         Event::LlmEnded(ended) => match &ended.outcome {
-            Outcome::Done(answer) => {
+            LlmOutcome::Done(answer) => {
                 format!("{}: {} → {}", answer.model, answer.usage.input_total(), answer.usage.output)
             }
-            Outcome::Failed { detail, .. } => detail.clone(),
-            Outcome::Cancelled { .. } => "cancelled".to_owned(),
-            Outcome::Lost => "lost".to_owned(),
+            LlmOutcome::Failed { detail, .. } => detail.clone(),
+            LlmOutcome::Cancelled { .. } => "cancelled".to_owned(),
+            LlmOutcome::Lost => "lost".to_owned(),
         },
         Event::PlanProposed(proposed) => proposed.draft.goal.clone(),
         Event::Mailed(letter) => {

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use max_team_core::calling::hands::GENERAL;
+use max_team_core::agent::Isolation;
 use max_team_core::chat::Part;
+use max_team_core::delegation::tool_filter::GENERAL;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_core::mates::{AgentEnded, color, parting};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::Mode;
-use max_team_core::status::{Reason, Standing};
-use max_team_core::team::Isolation;
+use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::teammate::{AgentEnded, color, shutdown};
 use max_team_core::turn::{Turn, is_note};
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ impl Census<'_> {
         let mail = self.journal.pending_mail(&session::agent_stream(lead))?;
         let there = rows::mates_there(self.journal, session)?.into_iter().map(|(name, _)| name);
         let mut taken: HashSet<String> = there.collect();
-        if mail.iter().any(|letter| letter.kind == Kind::TeamRequest) {
+        if mail.iter().any(|letter| letter.kind == MessageKind::TeamRequest) {
             let turn = self.turn(lead)?;
             taken.extend(turn.recruiting(&mail).filter_map(wanted).flatten().map(|mate| mate.name));
         }
@@ -132,7 +132,7 @@ impl Census<'_> {
     /// Who waits for the agent's shutdown.
     fn asked_to_end(&self, stream: &str) -> Result<Option<String>, RuntimeError> {
         let mail = self.journal.pending_mail(stream)?;
-        Ok(mail.iter().find(|letter| parting::is_end(letter)).map(|letter| letter.asker().to_owned()))
+        Ok(mail.iter().find(|letter| shutdown::is_end(letter)).map(|letter| letter.asker().to_owned()))
     }
 
     /// How many unread messages an agent will get. Messages that code carries out, such as a stop, do not count.
@@ -146,12 +146,12 @@ impl Census<'_> {
     fn enrol(&self, room: &Room<'_>, row: &AgentRow, mate: Option<&MateRow>) -> Result<Enrolled, RuntimeError> {
         let stream = session::agent_stream(row.agent);
         let turn = self.turn(row.agent)?;
-        let giver = if mate.is_some() { Reason::LEAD } else { Reason::USER };
+        let giver = if mate.is_some() { IdleReason::LEAD } else { IdleReason::USER };
         let mut person = room.somebody(row, &turn, giver)?;
         person.lead = mate.is_none();
         let gone = mate.and_then(|mate| mate.gone.clone());
         if gone.is_some() {
-            (person.state, person.reason, person.doing) = (Standing::Stopped, Some(Reason::Done), None);
+            (person.state, person.reason, person.doing) = (AgentStage::Stopped, Some(IdleReason::Done), None);
         }
         let last = self.journal.head(&stream)?.checked_sub(1);
         let last = last.map(|before| self.journal.read(&stream, before, 1)).transpose()?.unwrap_or_default();

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{Approval, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use max_team_core::event::{Approval, Event, LlmEnded, LlmIntent, LlmOutcome, ToolDone, ToolIntent, ToolOutcome};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Assignment;
-use max_team_core::plan::event::{PlanEnd, Proof, Say};
-use max_team_core::policy::By;
+use max_team_core::plan::event::{PlanDecision, PlanEnd, Proof};
+use max_team_core::policy::DecidedBy;
 use max_team_core::turn::call_key;
 use serde::Serialize;
 
@@ -221,11 +221,11 @@ fn total(spans: &[Span]) -> (Usage, u64) {
 }
 
 /// Who answered, as text.
-fn who(by: &By) -> String {
+fn who(by: &DecidedBy) -> String {
     match by {
-        By::Person(who) | By::Lead(who) => who.clone(),
-        By::Rule(rule) => format!("rule: {rule}"),
-        By::Nobody(why) => format!("nobody ({why})"),
+        DecidedBy::Person(who) | DecidedBy::Lead(who) => who.clone(),
+        DecidedBy::Rule(rule) => format!("rule: {rule}"),
+        DecidedBy::Nobody(why) => format!("nobody ({why})"),
     }
 }
 
@@ -257,7 +257,7 @@ impl Reader<'_> {
                 self.calling = Some((intent.clone(), span));
             }
             Event::LlmEnded(ended) => {
-                if let Outcome::Done(answer) = &ended.outcome {
+                if let LlmOutcome::Done(answer) = &ended.outcome {
                     let uses = answer.message.tool_uses().enumerate();
                     let keyed = uses.map(|(index, (_, name, _))| (call_key(ended.call, index), name.to_owned()));
                     self.names.extend(keyed);
@@ -335,12 +335,12 @@ impl Reader<'_> {
         let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key).trim_end(), at_ms);
         let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
         let outcome = match done.ending {
-            Ending::Ran if done.is_error => "failed",
-            Ending::Ran => "ok",
-            Ending::Invalid => "could not run as asked",
-            Ending::Refused => "refused",
-            Ending::Interrupted => "stopped",
-            Ending::Unknown => "unknown",
+            ToolOutcome::Ran if done.is_error => "failed",
+            ToolOutcome::Ran => "ok",
+            ToolOutcome::Invalid => "could not run as asked",
+            ToolOutcome::Refused => "refused",
+            ToolOutcome::Interrupted => "stopped",
+            ToolOutcome::Unknown => "unknown",
         };
         span.end(at_ms, outcome);
         if done.ms > 0 {
@@ -358,19 +358,19 @@ impl Reader<'_> {
         }
         let ms = ended.ms;
         let words = match &ended.outcome {
-            Outcome::Done(_) => "ok".to_owned(),
-            Outcome::Failed { detail, retry_at_ms, .. } => {
+            LlmOutcome::Done(_) => "ok".to_owned(),
+            LlmOutcome::Failed { detail, retry_at_ms, .. } => {
                 let then = if retry_at_ms.is_some() { "; tried again" } else { "" };
                 format!("failed: {}{then}", preview(detail))
             }
-            Outcome::Cancelled { .. } => "stopped".to_owned(),
-            Outcome::Lost => "lost with its process".to_owned(),
+            LlmOutcome::Cancelled { .. } => "stopped".to_owned(),
+            LlmOutcome::Lost => "lost with its process".to_owned(),
         };
         span.end(at_ms, words);
         if ms > 0 {
             span.ms = Some(ms);
         }
-        span.failed = !matches!(ended.outcome, Outcome::Done(_));
+        span.failed = !matches!(ended.outcome, LlmOutcome::Done(_));
         self.put(span);
     }
 
@@ -423,7 +423,7 @@ impl Gathered {
             Event::PlanAnswered(answered) => {
                 if let Some(mut span) = self.asked.remove(&answered.question) {
                     span.end(at_ms, said(&answered.say));
-                    span.failed = matches!(answered.say, Say::Reject(_));
+                    span.failed = matches!(answered.say, PlanDecision::Reject(_));
                     span.by = Some(who(&answered.by));
                     self.span.add(span);
                 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{
+use max_team_core::agent::{Definition, Model, Settings, TeamRole};
+use max_team_core::delegation::offer::hidden_from;
+use max_team_core::delegation::tool_filter::{
     CHECK_INBOX, Caller, EXIT_PLAN_MODE, MATES, SEND_MESSAGE, assigns_work, hands, is_own, may_call, sources,
 };
-use max_team_core::calling::offer::hidden_from;
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
-use max_team_core::near::candidates;
 use max_team_core::policy::Permissions;
-use max_team_core::tasks;
-use max_team_core::team::{Definition, Model, Place, Settings};
+use max_team_core::suggest::candidates;
+use max_team_core::task_list;
 
 use super::{Floor, under};
 use crate::error::RuntimeError;
@@ -81,7 +81,7 @@ impl Floor {
         let Some(Mate { definition: now, .. }) = now else { return Default::default() };
         let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
         let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
-        let is_given = |tool: &&String| is_mate && given.iter().chain(&tasks::TOOLS).any(|given| given == tool);
+        let is_given = |tool: &&String| is_mate && given.iter().chain(&task_list::TOOLS).any(|given| given == tool);
         let tools = own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool));
         let sources = own.sources.iter().filter(|source| !now.sources.contains(source));
         [tools.cloned().collect(), sources.cloned().collect()]
@@ -96,7 +96,7 @@ impl Floor {
         };
         // A lead that only asks experts gets no list of members, but may call a member that the user names.
         let tells_members = assigns_work(&caller.tools) || caller.may_call.is_some();
-        let is_told = |own: &&Definition| own.place != Place::Member || tells_members;
+        let is_told = |own: &&Definition| own.place != TeamRole::Member || tells_members;
         let mut callees: Vec<&Definition> = callable(&team, caller).filter(is_told).collect();
         // The list told to the model is bounded, and a project's files must not push the built-in types off it.
         callees.sort_by_key(|definition| !definition.builtin);
@@ -151,15 +151,15 @@ impl Floor {
     /// teammates that take tasks from it.
     pub(crate) fn as_teammate(own: Definition, plans: bool, claims: bool) -> Definition {
         let plan = plans.then_some(EXIT_PLAN_MODE);
-        let given = || MATES.into_iter().chain(tasks::TOOLS).chain(plan);
+        let given = || MATES.into_iter().chain(task_list::TOOLS).chain(plan);
         let is_new = |tool: &&str| !own.tools.iter().any(|has| has == tool);
-        let is_hidden = |tool: &&str| *tool == CHECK_INBOX || (tasks::TOOLS.contains(tool) && !claims);
+        let is_hidden = |tool: &&str| *tool == CHECK_INBOX || (task_list::TOOLS.contains(tool) && !claims);
         let hidden: Vec<String> = given().filter(is_new).filter(is_hidden).map(str::to_owned).collect();
         let mut tools: Vec<String> = own.tools.iter().cloned().chain(given().map(str::to_owned)).collect();
         tools.sort_unstable();
         tools.dedup();
         let mut hidden_tools: Vec<String> = own.hidden_tools.iter().cloned().chain(hidden).collect();
-        hidden_tools.retain(|tool| !claims || !tasks::TOOLS.contains(&tool.as_str()));
+        hidden_tools.retain(|tool| !claims || !task_list::TOOLS.contains(&tool.as_str()));
         hidden_tools.sort_unstable();
         hidden_tools.dedup();
         Definition { tools, hidden_tools, ..own }

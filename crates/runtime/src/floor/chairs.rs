@@ -12,7 +12,7 @@ use std::time::Duration;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
@@ -398,7 +398,7 @@ impl Floor {
         let Some(row) = agent.filter(|agent| *agent != self.lead).and_then(|agent| self.row_of(agent)) else { return };
         // If it cannot be read now, its reader will report the error.
         let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
-        let is_news = |letter: &Envelope| letter.kind == Kind::UserInput && letter.from.starts_with("user/");
+        let is_news = |letter: &Envelope| letter.kind == MessageKind::UserInput && letter.from.starts_with("user/");
         mail.retain(|letter| is_news(letter) && !lock(&self.seats).written.knows(letter.id));
         self.wrote(&mail);
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });

@@ -8,16 +8,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use max_team_core::body::{Body, TaskResult, Work};
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::ledger::Left;
-use max_team_core::mates::report::FAILED;
-use max_team_core::mates::{AgentEnded, Life, parting};
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::Spent;
-use max_team_core::tasks::{Doer, Why};
-use max_team_core::turn::{Frame, Input, Now, Turn};
+use max_team_core::ledger::RemainingBudget;
+use max_team_core::message::{Assignment, Envelope, MessageKind};
+use max_team_core::plan::event::ResourceUse;
+use max_team_core::task_list::{Claimant, ReleaseReason};
+use max_team_core::teammate::report::FAILED;
+use max_team_core::teammate::{AgentEnded, Lifetime, shutdown};
+use max_team_core::turn::{PromptRef, Turn, TurnEnv, TurnInput};
 use max_team_journal::{Expect, Strength};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -54,7 +54,7 @@ impl Floor {
         let type_name = || turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
         let name = mate.as_ref().map_or_else(type_name, |mate| mate.name.clone());
         let at_ms = now_ms();
-        let events = turn.decide(Input::Broken { detail: why.to_owned() }, &now(at_ms));
+        let events = turn.decide(TurnInput::Broken { detail: why.to_owned() }, &now(at_ms));
         let mut commit = commit_at(at_ms);
         commit.fence = Some(self.fence.clone());
         commit.expect.push((address.clone(), Expect::At(head)));
@@ -66,11 +66,11 @@ impl Floor {
         commit.projections.push(rows::at_rest(agent));
         commit.acks = mail.iter().map(|letter| letter.id).collect();
         let given = |letter: &Envelope| letter.task().assignment.map(Cow::into_owned);
-        let assigned = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign);
+        let assigned = mail.iter().filter(|letter| letter.kind == MessageKind::TaskAssign);
         let waiting = assigned.filter_map(|letter| Some((given(letter)?, Some(letter.id))));
         let current = turn.assignment().filter(|_| turn.is_busy()).map(|given| (given.clone(), turn.began_with()));
         let is_mate = mate.is_some();
-        let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Life::Background);
+        let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Lifetime::Background);
         let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|(given, asked)| excuse.answer(&given, asked)));
         // An agent that only waited for the decision about its changes has done its work.
@@ -80,12 +80,12 @@ impl Floor {
         });
         commit.sends.extend(turn.reviewing().zip(came_to).and_then(|(letter, text)| decided(letter, text, at_ms)));
         if is_mate {
-            let is_missed = |letter: &&Envelope| given(letter).is_none() && parting::comes_back(letter.kind);
+            let is_missed = |letter: &&Envelope| given(letter).is_none() && shutdown::comes_back(letter.kind);
             commit.sends.extend(mail.iter().filter(is_missed).map(|letter| excuse.returned(letter)));
         }
         let mut events = events;
         // A teammate that cannot work can still be shut down.
-        if let Some((mate, letter)) = mate.zip(mail.iter().find(|letter| parting::is_end(letter))) {
+        if let Some((mate, letter)) = mate.zip(mail.iter().find(|letter| shutdown::is_end(letter))) {
             let by = letter.asker().to_owned();
             let (session, reason) = (self.session, why.to_owned());
             let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
@@ -101,8 +101,8 @@ impl Floor {
         }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
         // Before its end is published: an agent that is told of it may claim the tasks that it held.
-        let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
-        self.give_back(&doer, Why::Died, false, Arc::clone(&origin)).await?;
+        let doer = Claimant { at: address.clone(), name: name.clone(), steers: false };
+        self.give_back(&doer, ReleaseReason::Died, false, Arc::clone(&origin)).await?;
         let word = self.shared.herald.word();
         let told = to_people(&commit.sends);
         if !told.is_empty() {
@@ -129,7 +129,7 @@ struct Excuse<'a> {
     /// It is a teammate: its end is news, and its unread messages are returned.
     is_mate: bool,
     why: &'a str,
-    spent: Spent,
+    spent: ResourceUse,
     at_ms: i64,
 }
 
@@ -140,7 +140,7 @@ impl Excuse<'_> {
     }
 
     fn letter(&self, given: &Assignment) -> Envelope {
-        let end = End::Broken { detail: self.why.to_owned() };
+        let end = TurnOutcome::Broken { detail: self.why.to_owned() };
         let work = Work {
             assignment: Some(Cow::Borrowed(given)),
             call: &given.task,
@@ -161,7 +161,7 @@ impl Excuse<'_> {
             derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
             self.address,
             &given.reply_to,
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             body,
             self.at_ms,
         )
@@ -175,7 +175,7 @@ impl Excuse<'_> {
             derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
             self.address,
             &letter.from,
-            Kind::Undelivered,
+            MessageKind::Undelivered,
             json!({
                 "text": format!("A message to `{}` was not read, because {why}: {said}", self.name),
                 "from": self.name, "letter": letter.id, "sender": letter.from, "why": why, "said": said,
@@ -186,8 +186,8 @@ impl Excuse<'_> {
 }
 
 /// The cost of the turn that ends here.
-fn spent(turn: &Turn) -> Spent {
-    let mut spent = Spent::default();
+fn spent(turn: &Turn) -> ResourceUse {
+    let mut spent = ResourceUse::default();
     for charge in turn.charges().iter().filter(|_| turn.is_busy()) {
         spent.charge(charge);
     }
@@ -195,9 +195,9 @@ fn spent(turn: &Turn) -> Spent {
 }
 
 /// The input of a last decision, which makes no further model call.
-fn now(at_ms: i64) -> Now {
+fn now(at_ms: i64) -> TurnEnv {
     let none = Hash::of([]);
-    let frame = Frame { instructions: none, tools: none, settings: none, bytes: 0 };
-    let (fresh, facts, left) = (new_id(), String::new(), Left::default());
-    Now { at_ms, jitter: 0, fresh, frame, compact: frame, facts, steer: None, left, later: left }
+    let frame = PromptRef { instructions: none, tools: none, settings: none, bytes: 0 };
+    let (fresh, facts, left) = (new_id(), String::new(), RemainingBudget::default());
+    TurnEnv { at_ms, jitter: 0, fresh, frame, compact: frame, facts, steer: None, left, later: left }
 }

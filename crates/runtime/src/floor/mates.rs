@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use max_team_core::id::AgentId;
-use max_team_core::mates::COLORS;
-use max_team_core::mates::name::looks_like;
+use max_team_core::teammate::COLORS;
+use max_team_core::teammate::name::looks_like;
 
 use super::Floor;
 use crate::error::RuntimeError;

@@ -23,16 +23,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use max_team_core::calling::hands::CHECK_INBOX;
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::channel::ChatAddress;
 use max_team_core::cost::Spending;
+use max_team_core::delegation::tool_filter::CHECK_INBOX;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
-use max_team_core::plan::event::Approve;
+use max_team_core::interrupt::newer;
+use max_team_core::plan::event::ApprovalMode;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
-use max_team_core::stop::newer;
-use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
 use tokio::sync::Notify;
@@ -326,8 +326,8 @@ impl Floor {
 }
 
 /// The mode of a member with an approved plan.
-pub(crate) fn under(approve: Approve, mode: Mode) -> Mode {
-    if approve == Approve::Never && mode == Mode::Default { Mode::DontAsk } else { mode }
+pub(crate) fn under(approve: ApprovalMode, mode: Mode) -> Mode {
+    if approve == ApprovalMode::Never && mode == Mode::Default { Mode::DontAsk } else { mode }
 }
 
 /// Folds a plan's stream.

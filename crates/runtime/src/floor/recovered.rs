@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::Kind;
+use max_team_core::message::MessageKind;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
@@ -40,7 +40,7 @@ impl Floor {
             // Messages that are only added to a turn do not count, nor do those that a stop holds back.
             found.mail += match &reader {
                 Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
-                None => mail.iter().filter(|letter| letter.kind != Kind::Shutdown).count(),
+                None => mail.iter().filter(|letter| letter.kind != MessageKind::Shutdown).count(),
             };
         }
         // A question with an unread answer is counted as mail.

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::id::{AgentId, PlanId, TurnId};
-use max_team_core::message::{Assignment, Kind};
+use max_team_core::message::{Assignment, MessageKind};
 use max_team_core::plan::Plan;
-use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,7 @@ impl Floor {
         let (settings, (_, _, definition)) = turn.settings().zip(turn.identity())?;
         let (id, own) = (worktree::id_of(settings), agent.to_string());
         let mail = self.shared.journal.pending_mail(&session::agent_stream(agent)).ok()?;
-        let begins = mail.iter().any(|letter| matches!(letter.kind, Kind::UserInput | Kind::TaskAssign));
+        let begins = mail.iter().any(|letter| matches!(letter.kind, MessageKind::UserInput | MessageKind::TaskAssign));
         if turn.is_busy() || turn.gone().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id) {
             return None;
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use max_team_core::event::Event;
-use max_team_core::tasks::{Doer, Input, Item, Why};
+use max_team_core::task_list::{Claimant, ListRequest, ListTask, ReleaseReason};
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -23,8 +23,8 @@ impl Floor {
     /// The first task that an idle agent can begin with, and the change that claims it, for the commit that begins its
     /// turn (`Extra::change`). A conflict on the list's stream means that another agent was faster: ask again. An
     /// agent that holds a task gets no other.
-    pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
-        let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
+    pub(crate) fn claim_next(&self, doer: &Claimant) -> Result<Option<(ListTask, Change)>, RuntimeError> {
+        let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &ListRequest::Next)?;
         let claimed = change.events.iter().find_map(|event| match event {
             Event::ItemMoved(moved) => change.tasks.get(moved.id).cloned(),
             _ => None,
@@ -41,7 +41,7 @@ impl Floor {
             return Ok(());
         }
         let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
-        let (meant, anybodys): (Vec<&Item>, Vec<&Item>) =
+        let (meant, anybodys): (Vec<&ListTask>, Vec<&ListTask>) =
             tasks::free(&tasks).partition(|item| !item.state.owner.is_empty());
         let mut left = anybodys.len();
         for (name, agent) in claimers {
@@ -82,8 +82,13 @@ impl Floor {
 
     /// The change that releases all tasks of an agent, for the commit that ends it; `None`: it holds none. `for_good`:
     /// no agent of its name will come again, so tasks meant for it become free for all.
-    pub(crate) fn releasing(&self, doer: &Doer, why: Why, for_good: bool) -> Result<Option<Change>, RuntimeError> {
-        let gone = Input::Gone { why, for_good };
+    pub(crate) fn releasing(
+        &self,
+        doer: &Claimant,
+        why: ReleaseReason,
+        for_good: bool,
+    ) -> Result<Option<Change>, RuntimeError> {
+        let gone = ListRequest::Gone { why, for_good };
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &gone)?;
         Ok(Some(change).filter(|change| !change.events.is_empty()))
     }
@@ -91,8 +96,8 @@ impl Floor {
     /// Like `releasing`, in a commit of its own, and published.
     pub(crate) async fn give_back(
         self: &Arc<Self>,
-        doer: &Doer,
-        why: Why,
+        doer: &Claimant,
+        why: ReleaseReason,
         for_good: bool,
         from: Arc<Origin>,
     ) -> Result<(), RuntimeError> {
@@ -103,7 +108,7 @@ impl Floor {
         let mut commit = commit_at(at_ms);
         commit.fence = Some(self.fence.clone());
         commit.actor = format!("agent:{}", doer.name);
-        let gone = Input::Gone { why, for_good };
+        let gone = ListRequest::Gone { why, for_good };
         let word = self.shared.herald.word();
         let events = TaskLists::new(&self.shared.journal).commit(self.session, doer, &gone, commit).await?;
         let notice =
@@ -118,20 +123,20 @@ impl Floor {
         let head = self.shared.journal.head(&tasks::stream(self.session))?;
         lock(&self.crew).listed = head;
         let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
-        let mut gone: Vec<Doer> = Vec::new();
+        let mut gone: Vec<Claimant> = Vec::new();
         for item in tasks.items() {
             let Some(at) = item.state.holder.as_ref().filter(|at| !gone.iter().any(|doer| doer.at == **at)) else {
                 continue;
             };
             if !self.may_hold(at)? {
-                gone.push(Doer { at: at.clone(), name: item.state.owner.clone(), steers: false });
+                gone.push(Claimant { at: at.clone(), name: item.state.owner.clone(), steers: false });
             }
         }
         for doer in gone {
             let agent = doer.at.strip_prefix("agent/").and_then(|id| id.parse().ok());
             let origin = agent.map(Origin::agent).unwrap_or_else(|| Origin::agent(self.lead));
             let from = Arc::new(Origin { name: doer.name.as_str().into(), ..origin });
-            self.give_back(&doer, Why::Died, false, from).await?;
+            self.give_back(&doer, ReleaseReason::Died, false, from).await?;
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::message::Kind;
+    use max_team_core::message::MessageKind;
     use serde_json::json;
     use uuid::Uuid;
 
@@ -50,7 +50,7 @@ mod tests {
 
     fn letter(id: usize, at_ms: i64) -> Envelope {
         let id = EnvelopeId::new(Uuid::from_u128(id as u128));
-        Envelope::new(id, "user/me", "agent/a", Kind::UserInput, json!({}), at_ms)
+        Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, json!({}), at_ms)
     }
 
     /// However many were written: what waits, and what is being written, is never shown again.

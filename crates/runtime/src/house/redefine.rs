@@ -1,7 +1,7 @@
 //! Definitions that change while a session is open: read before each message, and taken over where they can be.
 
+use max_team_core::agent::Definition;
 use max_team_core::id::SessionId;
-use max_team_core::team::Definition;
 
 use super::House;
 use crate::agent::{Control, Redefined};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::policy::Mode;
-use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_tools::Registry;
 use serde::{Deserialize, Serialize};

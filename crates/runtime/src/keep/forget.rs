@@ -15,7 +15,7 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::Principal;
-use max_team_core::policy::By;
+use max_team_core::policy::DecidedBy;
 use max_team_journal::{Entry, Erase, ForgottenSessions, Journal, Projection, Worker};
 use max_team_tools::rewind::Trees;
 use serde::{Deserialize, Serialize};
@@ -195,7 +195,7 @@ impl Wish {
         let rows = rows(journal, entries, &payloads, &self.sessions)?;
         payloads.extend(referred(journal, &streams, is_alone)?);
         let named: Vec<String> = self.sessions.iter().map(SessionId::to_string).collect();
-        let by = By::person(&self.by).name();
+        let by = DecidedBy::person(&self.by).name();
         let reason = format!("{FORGOTTEN}{}{BY}{by}", named.join(", "));
         let forgotten = Some(ForgottenSessions { sessions: named, by });
         let (payloads, actor, at_ms) = (payloads.into_iter().collect(), self.by.address(), self.at_ms);
@@ -379,7 +379,7 @@ fn refers(event: &Event) -> Vec<Hash> {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::event::{Said, SessionOpened};
+    use max_team_core::event::{SessionOpened, UserMessage};
     use max_team_core::id::{AgentId, EnvelopeId, TurnId};
     use max_team_core::message::Role;
     use max_team_journal::Options;
@@ -424,7 +424,7 @@ mod tests {
 
     fn said(cwd: &str, text: &str) -> Event {
         let envelope = EnvelopeId::new(Uuid::from_u128(7));
-        Event::Said(Said { envelope, text: text.into(), by: ada(), cwd: cwd.into() })
+        Event::Said(UserMessage { envelope, text: text.into(), by: ada(), cwd: cwd.into() })
     }
 
     fn wish() -> Wish {

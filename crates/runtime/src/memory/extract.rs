@@ -5,13 +5,13 @@
 //! expert fails, the same exchanges are handed over again, a bounded number of times. The expert works in the
 //! background: the session counts as idle meanwhile.
 
-use max_team_core::event::{End, Event};
+use max_team_core::agent::{Definition, Model, Settings, TeamRole};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{MEMORY_HANDED_BYTES_MAX, MEMORY_HANDED_TRIES_MAX, MEMORY_ROUNDS_MAX};
 use max_team_core::memory::{EXPERT, Exchange, MemoryHanded, is_due};
 use max_team_core::policy::Mode;
-use max_team_core::team::{Definition, Model, Place, Settings};
 use max_team_journal::Journal;
 use serde::Deserialize;
 
@@ -132,7 +132,7 @@ fn has_failed(journal: &Journal, agent: AgentId) -> Result<bool, RuntimeError> {
             end = Some(ended.end);
         }
     }
-    Ok(end.is_some_and(|end| end != End::Answered))
+    Ok(end.is_some_and(|end| end != TurnOutcome::Answered))
 }
 
 impl Handover {
@@ -171,7 +171,7 @@ fn cited(text: &str) -> String {
 /// Whether an agent works in the background of its session: the expert that this module starts. An agent that calls
 /// the expert waits for it instead.
 pub(crate) fn is_aside(definition: &Definition) -> bool {
-    definition.background && definition.place == Place::Expert && definition.name == EXPERT
+    definition.background && definition.place == TeamRole::Expert && definition.name == EXPERT
 }
 
 /// The expert's definition and settings: it has only the tools of the memory, asks no questions, and has no more
@@ -179,7 +179,7 @@ pub(crate) fn is_aside(definition: &Definition) -> bool {
 pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
     let definition = Definition {
         name: EXPERT.to_owned(),
-        place: Place::Expert,
+        place: TeamRole::Expert,
         tools: [READ, WRITE].map(str::to_owned).to_vec(),
         background: true,
         builtin: true,

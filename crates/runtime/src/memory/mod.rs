@@ -16,7 +16,9 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
-use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Recalled, Refusal, Scope, Section, Source, Writer};
+use max_team_core::memory::{
+    self, Board, BoardScope, Fact, Key, MemorySet, RecalledFact, Section, Source, WriteRefusal, Writer,
+};
 use max_team_journal::{Erase, Expect, Journal, JournalError, Projection, Strength};
 use serde_json::Value;
 
@@ -61,8 +63,8 @@ pub struct Forgotten {
 }
 
 /// The board of the project in a folder.
-pub fn project_scope(root: &Path) -> Scope {
-    Scope::Project(root.display().to_string())
+pub fn project_scope(root: &Path) -> BoardScope {
+    BoardScope::Project(root.display().to_string())
 }
 
 /// A change to commit: events for a board's stream, and rows that they make stale.
@@ -81,13 +83,13 @@ impl<'j> Memories<'j> {
     }
 
     /// Every board that was ever written to, last used first.
-    pub fn scopes(&self) -> Result<Vec<Scope>, RuntimeError> {
+    pub fn scopes(&self) -> Result<Vec<BoardScope>, RuntimeError> {
         let boards = crate::rows::rows::<Value>(self.journal, rows::BOARDS)?;
         Ok(boards.into_iter().filter_map(|(scope, _)| scope.parse().ok()).collect())
     }
 
     /// All facts of a scope, read from its stream.
-    pub fn board(&self, scope: &Scope) -> Result<Board, RuntimeError> {
+    pub fn board(&self, scope: &BoardScope) -> Result<Board, RuntimeError> {
         let mut board = Board::default();
         for (_, section) in Section::NAMES {
             self.facts(scope, section)?.into_iter().for_each(|fact| board.put(fact));
@@ -96,33 +98,33 @@ impl<'j> Memories<'j> {
     }
 
     /// A section of a board.
-    pub fn section(&self, scope: &Scope, section: Section) -> Result<Board, RuntimeError> {
+    pub fn section(&self, scope: &BoardScope, section: Section) -> Result<Board, RuntimeError> {
         let mut board = Board::default();
         self.facts(scope, section)?.into_iter().for_each(|fact| board.put(fact));
         Ok(board)
     }
 
     /// The newest facts of a section.
-    fn newest(&self, scope: &Scope, section: Section, limit: usize) -> Result<Vec<Fact>, RuntimeError> {
+    fn newest(&self, scope: &BoardScope, section: Section, limit: usize) -> Result<Vec<Fact>, RuntimeError> {
         let items = self.journal.list(&rows::facts(scope, section), limit, None)?;
         Ok(items.into_iter().filter_map(|item| serde_json::from_slice(&item.value).ok()).collect())
     }
 
     /// The facts of a section, newest first.
-    fn facts(&self, scope: &Scope, section: Section) -> Result<Vec<Fact>, RuntimeError> {
+    fn facts(&self, scope: &BoardScope, section: Section) -> Result<Vec<Fact>, RuntimeError> {
         let found = crate::rows::rows::<Fact>(self.journal, &rows::facts(scope, section))?;
         Ok(found.into_iter().map(|(_, fact)| fact).collect())
     }
 
     /// The fact under exactly this key.
-    pub fn fact(&self, scope: &Scope, key: &Key) -> Result<Option<Fact>, RuntimeError> {
+    pub fn fact(&self, scope: &BoardScope, key: &Key) -> Result<Option<Fact>, RuntimeError> {
         crate::rows::row(self.journal, &rows::facts(scope, key.section()), key.as_str())
     }
 
     /// Stores a fact on behalf of a writer.
     pub async fn set(
         &self,
-        scope: &Scope,
+        scope: &BoardScope,
         by: &Writer,
         key: &Key,
         value: &Value,
@@ -139,13 +141,13 @@ impl<'j> Memories<'j> {
 
     /// Forgets the facts under a key, and erases their text from the memory's log: all versions, also of facts that
     /// were forgotten before and whose text is left.
-    pub async fn forget(&self, scope: &Scope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
+    pub async fn forget(&self, scope: &BoardScope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
         for _ in 0..MEMORY_WRITE_TRIES_MAX {
             let head = self.journal.head(&scope.stream())?;
             let written = self.written(scope, key)?;
             let (mut change, mut keys) = match self.forgetting(scope, by, key, true) {
                 // The fact itself is already deleted; only its text in the log is left to erase.
-                Err(RuntimeError::Memory(Refusal::Nothing(_))) if !written.is_empty() => {
+                Err(RuntimeError::Memory(WriteRefusal::Nothing(_))) if !written.is_empty() => {
                     (Change { stream: scope.stream(), head, ..Change::default() }, Vec::new())
                 }
                 decided => decided?,
@@ -203,8 +205,8 @@ impl<'j> Memories<'j> {
     }
 
     /// The sessions whose prompts contained a fact under a key.
-    fn told_in(&self, scope: &Scope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
-        let is_meant = |told: &Recalled| told.scope == *scope && told.key.below(key).is_some();
+    fn told_in(&self, scope: &BoardScope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
+        let is_meant = |told: &RecalledFact| told.scope == *scope && told.key.below(key).is_some();
         let (mut found, mut after) = (Vec::new(), 0);
         loop {
             let turns = self.journal.read_event(TURN_STARTED, after, PAGE)?;
@@ -224,7 +226,7 @@ impl<'j> Memories<'j> {
     }
 
     /// All versions under a key, with their payloads.
-    fn written(&self, scope: &Scope, key: &Key) -> Result<Vec<(Hash, MemorySet)>, RuntimeError> {
+    fn written(&self, scope: &BoardScope, key: &Key) -> Result<Vec<(Hash, MemorySet)>, RuntimeError> {
         let (mut found, stream) = (Vec::new(), scope.stream());
         for entry in crate::rows::entries(self.journal, &stream, 0) {
             let entry = entry?;
@@ -240,7 +242,7 @@ impl<'j> Memories<'j> {
     /// The change that stores a fact; the caller commits it.
     pub(crate) fn setting(
         &self,
-        scope: &Scope,
+        scope: &BoardScope,
         by: &Writer,
         key: &Key,
         value: &Value,
@@ -259,7 +261,7 @@ impl<'j> Memories<'j> {
     /// Like `setting`, for forgetting.
     pub(crate) fn forgetting(
         &self,
-        scope: &Scope,
+        scope: &BoardScope,
         by: &Writer,
         key: &Key,
         vouched: bool,

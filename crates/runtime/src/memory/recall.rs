@@ -13,7 +13,7 @@ use max_team_core::limits::{
     MEMORY_PERSONALITY_BYTES_MAX, MEMORY_RECALL_TOKENS_MAX, MEMORY_RECALLED_MAX, MEMORY_STANDING_TOKENS_MAX,
 };
 use max_team_core::memory::{
-    Fact, Key, Posting, Recall, Recalled, Scope, Section, Why, is_verbatim, query_terms, score,
+    BoardScope, Fact, Key, Posting, Recall, RecallReason, RecalledFact, Section, is_verbatim, query_terms, score,
 };
 use max_team_core::text::visible;
 use max_team_core::time::rfc3339;
@@ -39,7 +39,7 @@ const SCORE_MILLI_MIN: f64 = 400.0;
 /// A fact that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    pub scope: Scope,
+    pub scope: BoardScope,
     pub fact: Fact,
     /// The words that it has in common with the question.
     pub terms: Vec<String>,
@@ -67,14 +67,14 @@ pub(crate) struct Standing {
     /// Who the user is; empty if nothing is remembered.
     pub known: String,
     /// The facts in both texts.
-    pub facts: Vec<Recalled>,
+    pub facts: Vec<RecalledFact>,
     /// Number of facts that did not fit.
     pub left_out: usize,
 }
 
 impl Memories<'_> {
     /// The facts that match these words, the best first.
-    pub fn search(&self, scopes: &[Scope], words: &str, limit: usize) -> Result<Vec<Hit>, RuntimeError> {
+    pub fn search(&self, scopes: &[BoardScope], words: &str, limit: usize) -> Result<Vec<Hit>, RuntimeError> {
         let mut found: HashMap<(usize, String), (f64, Vec<String>, i64)> = HashMap::new();
         for term in query_terms(words) {
             for (board, scope) in scopes.iter().enumerate() {
@@ -119,20 +119,24 @@ impl Memories<'_> {
     }
 
     /// The standing part of a lead's system text in this project.
-    pub(crate) fn standing(&self, project: &Scope, soul: &str) -> Result<Standing, RuntimeError> {
+    pub(crate) fn standing(&self, project: &BoardScope, soul: &str) -> Result<Standing, RuntimeError> {
         let mut standing = Standing::default();
         if !soul.is_empty() {
             standing.personality = format!("{}\n", soul.trim());
         }
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
-            for scope in [project, &Scope::User] {
+            for scope in [project, &BoardScope::User] {
                 for fact in self.newest(scope, section, STANDING_FACTS_MAX)? {
                     // A project's fact takes precedence over the user's.
                     if standing.facts.iter().any(|told| told.key == fact.key) {
                         continue;
                     }
-                    let why = if section == Section::Personality { Why::Personality } else { Why::Standing };
+                    let why = if section == Section::Personality {
+                        RecallReason::Personality
+                    } else {
+                        RecallReason::Standing
+                    };
                     let fits = if section == Section::Personality {
                         let words = visible(fact.words().trim());
                         let fits = standing.personality.len() + words.len() <= MEMORY_PERSONALITY_BYTES_MAX;
@@ -161,14 +165,14 @@ impl Memories<'_> {
     }
 
     /// Known facts related to these words, a line per fact.
-    pub(crate) fn known(&self, project: &Scope, words: &str) -> Result<String, RuntimeError> {
+    pub(crate) fn known(&self, project: &BoardScope, words: &str) -> Result<String, RuntimeError> {
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
-            for fact in self.newest(&Scope::User, section, STANDING_FACTS_MAX)? {
+            for fact in self.newest(&BoardScope::User, section, STANDING_FACTS_MAX)? {
                 add(&mut lines, &fact, MEMORY_STANDING_TOKENS_MAX);
             }
         }
-        for hit in self.search(&[project.clone(), Scope::User], words, MEMORY_RECALLED_MAX)? {
+        for hit in self.search(&[project.clone(), BoardScope::User], words, MEMORY_RECALLED_MAX)? {
             if !hit.fact.key.section().is_personal() {
                 add(&mut lines, &hit.fact, MEMORY_STANDING_TOKENS_MAX + MEMORY_RECALL_TOKENS_MAX);
             }
@@ -194,13 +198,13 @@ impl Memories<'_> {
 /// of a session, the state of the last conversation in the project, unless it is one of those in `begins`.
 pub(crate) fn recalled(
     memories: &Memories<'_>,
-    project: &Scope,
+    project: &BoardScope,
     standing: &Standing,
     words: &str,
     begins: Option<&HashSet<SessionId>>,
 ) -> Result<Option<Recall>, RuntimeError> {
     let mut recall = Recall { facts: standing.facts.clone(), left_out: standing.left_out, ..Recall::default() };
-    let scopes = [project.clone(), Scope::User];
+    let scopes = [project.clone(), BoardScope::User];
     let hits = memories.search(&scopes, words, MEMORY_RECALLED_MAX + standing.facts.len())?;
     let best = hits.first().map_or(0.0, |hit| hit.score);
     let mut lines = String::new();
@@ -219,7 +223,7 @@ pub(crate) fn recalled(
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a score is small and positive")]
         let score_milli = (hit.score * 1_000.0) as u64;
-        recall.facts.push(told(&hit.scope, &hit.fact, Why::Matched { terms: hit.terms, score_milli }));
+        recall.facts.push(told(&hit.scope, &hit.fact, RecallReason::Matched { terms: hit.terms, score_milli }));
     }
     if !lines.is_empty() {
         recall.text = fill(RECALL, &[("facts", lines.trim_end())]);
@@ -229,7 +233,7 @@ pub(crate) fn recalled(
         for fact in memories.newest(project, Section::DialogContext, STANDING_FACTS_MAX)? {
             let is_told = fact.source.session.is_none_or(|session| !left_out.contains(&session));
             if is_told && add(&mut lines, &fact, MEMORY_RECALL_TOKENS_MAX) {
-                recall.facts.push(told(project, &fact, Why::LastConversation));
+                recall.facts.push(told(project, &fact, RecallReason::LastConversation));
             }
         }
         if !lines.is_empty() {
@@ -240,8 +244,8 @@ pub(crate) fn recalled(
     Ok((!recall.facts.is_empty()).then_some(recall))
 }
 
-fn told(scope: &Scope, fact: &Fact, why: Why) -> Recalled {
-    Recalled { scope: scope.clone(), key: fact.key.clone(), at_ms: fact.at_ms, why }
+fn told(scope: &BoardScope, fact: &Fact, why: RecallReason) -> RecalledFact {
+    RecalledFact { scope: scope.clone(), key: fact.key.clone(), at_ms: fact.at_ms, why }
 }
 
 /// Adds a fact's line if there is room for it.

@@ -5,7 +5,7 @@
 //! its fact, and a search skips it.
 
 use max_team_core::event::Event;
-use max_team_core::memory::{Board, Fact, Key, MemorySet, Posting, Scope, Section, terms};
+use max_team_core::memory::{Board, BoardScope, Fact, Key, MemorySet, Posting, Section, terms};
 use max_team_journal::Projection;
 use serde_json::Value;
 
@@ -15,17 +15,17 @@ use crate::rows::put;
 pub(super) const BOARDS: &str = "memory_board";
 
 /// The facts of a section.
-pub(super) fn facts(scope: &Scope, section: Section) -> String {
+pub(super) fn facts(scope: &BoardScope, section: Section) -> String {
     format!("memory/{}/{scope}", section.name())
 }
 
 /// The facts that have a term.
-pub(super) fn having(scope: &Scope, term: &str) -> String {
+pub(super) fn having(scope: &BoardScope, term: &str) -> String {
     format!("memory_term/{term}/{scope}")
 }
 
 /// The rows that an event of a board's stream changes.
-pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projection> {
+pub(crate) fn project(scope: &BoardScope, at_ms: i64, event: &Event) -> Vec<Projection> {
     match event {
         Event::MemorySet(set) => {
             let MemorySet { key, value, by, source, over } = set.clone();
@@ -49,12 +49,12 @@ pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projectio
     }
 }
 
-fn delete_fact(scope: &Scope, key: &Key) -> Projection {
+fn delete_fact(scope: &BoardScope, key: &Key) -> Projection {
     Projection::Delete { table: facts(scope, key.section()).into(), key: key.to_string() }
 }
 
 /// The rows of terms that a write makes stale.
-pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projection> {
+pub(super) fn stale(scope: &BoardScope, board: &Board, set: &MemorySet) -> Vec<Projection> {
     let mut rows: Vec<Projection> = set
         .over
         .iter()
@@ -68,17 +68,17 @@ pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projec
 }
 
 /// The rows of the terms that a fact had and no longer has.
-pub(crate) fn replaced(scope: &Scope, key: &Key, old: &Value, new: &Value) -> Vec<Projection> {
+pub(crate) fn replaced(scope: &BoardScope, key: &Key, old: &Value, new: &Value) -> Vec<Projection> {
     let new = terms(key, new);
     let gone = terms(key, old).into_keys().filter(|term| !new.contains_key(term));
     gone.map(|term| delete_term(scope, &term, key)).collect()
 }
 
 /// The rows that a fact is found by, taken away.
-pub(crate) fn unfind(scope: &Scope, key: &Key, value: &Value) -> Vec<Projection> {
+pub(crate) fn unfind(scope: &BoardScope, key: &Key, value: &Value) -> Vec<Projection> {
     terms(key, value).into_keys().map(|term| delete_term(scope, &term, key)).collect()
 }
 
-fn delete_term(scope: &Scope, term: &str, key: &Key) -> Projection {
+fn delete_term(scope: &BoardScope, term: &str, key: &Key) -> Projection {
     Projection::Delete { table: having(scope, term).into(), key: key.to_string() }
 }

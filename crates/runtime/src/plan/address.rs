@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::id::{PlanId, SessionId};
-use max_team_core::plan::Status;
+use max_team_core::plan::TaskStatus;
 use max_team_journal::Journal;
 
 use crate::census::Census;
@@ -18,7 +18,7 @@ pub(crate) struct TaskAddress {
     /// The id of the task.
     pub(crate) task: String,
     /// The status of the task, while its plan runs.
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<TaskStatus>,
 }
 
 /// Finds the task that an address stands for: tasks of running plans come first, then those of the newest plan that has any. A

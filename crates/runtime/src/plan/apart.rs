@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use max_team_core::id::AgentId;
-use max_team_core::message::Kind;
-use max_team_core::plan::event::{Evidence, Proof, Spent, TaskAssigned};
-use max_team_core::plan::{Findings, Input, Report, Status};
-use max_team_core::policy::Sight;
+use max_team_core::message::MessageKind;
+use max_team_core::plan::event::{Evidence, Proof, ResourceUse, TaskAssigned};
+use max_team_core::plan::{Findings, PlanInput, Report, TaskStatus};
+use max_team_core::policy::Visibility;
 use max_team_tools::copy::{Copy, CopyError, Review};
 use tokio_util::sync::CancellationToken;
 
@@ -99,7 +99,7 @@ impl PlanLoop {
             };
             beginning.over.insert((id, attempt));
             let report = if is_stopped { Report::Stopped } else { Report::Failed { error, output: String::new() } };
-            self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
+            self.decide(PlanInput::Reported { task, attempt, report, spent: ResourceUse::default() }, batch);
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl PlanLoop {
         &mut self,
         work: impl Future<Output = T>,
         cancel: &CancellationToken,
-    ) -> Result<(T, Option<Input>), RuntimeError> {
+    ) -> Result<(T, Option<PlanInput>), RuntimeError> {
         let (mut work, mut stopped) = (std::pin::pin!(work), None);
         let bell = Arc::clone(&self.bell);
         let mut rung = false;
@@ -153,11 +153,11 @@ impl PlanLoop {
     }
 
     /// A message that stops the whole plan. It is not acknowledged here, but in its turn.
-    fn stop_in_mail(&self) -> Result<Option<Input>, RuntimeError> {
+    fn stop_in_mail(&self) -> Result<Option<PlanInput>, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
-        let mut stops = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
-        let stops_all = |input: &Input| {
-            matches!(input, Input::Hold { .. } | Input::Stop { task: None, .. } | Input::Replaced { .. })
+        let mut stops = mail.iter().filter(|letter| letter.kind == MessageKind::Shutdown);
+        let stops_all = |input: &PlanInput| {
+            matches!(input, PlanInput::Hold { .. } | PlanInput::Stop { task: None, .. } | PlanInput::Replaced { .. })
         };
         Ok(stops.find_map(|letter| self.read(letter).filter(stops_all)))
     }
@@ -189,7 +189,7 @@ impl PlanLoop {
         drop(tokio::task::spawn_blocking(move || worktree::recover(&home, &agents)).await);
         let made = worktree::copies(&self.floor.shared).list();
         self.worktrees.agents = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
-        let done = self.plan.tasks().filter(|view| view.status == Status::Done);
+        let done = self.plan.tasks().filter(|view| view.status == TaskStatus::Done);
         let done: Vec<usize> = done.map(|view| view.index).collect();
         done.into_iter().for_each(|index| self.drop_copy(index));
     }
@@ -205,7 +205,7 @@ impl Apart {
     pub(super) fn of(
         worker: &Worker,
         shared: &Shared,
-        sight: &Sight,
+        sight: &Visibility,
         cancel: &CancellationToken,
     ) -> Result<Self, CopyError> {
         let copy = worker.copy(shared, cancel)?;
@@ -219,7 +219,7 @@ impl Apart {
     pub(super) fn merge(
         mut self,
         findings: &mut Findings,
-        sight: &Sight,
+        sight: &Visibility,
         merger: &Merger<'_>,
         cancel: &CancellationToken,
     ) {

@@ -7,13 +7,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_core::folder::Folder;
+use max_team_core::agent::Settings;
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
-use max_team_core::plan::{Findings, Task};
-use max_team_core::policy::Sight;
-use max_team_core::team::Settings;
+use max_team_core::plan::{Findings, TaskDraft};
+use max_team_core::policy::Visibility;
 use max_team_tools::command::Walls;
 use max_team_tools::copy::Review;
 use max_team_tools::{command, git, project, tests};
@@ -74,7 +74,7 @@ impl Leaves {
 /// The environment of a task's check commands.
 pub(crate) struct Checker<'a> {
     pub root: &'a Path,
-    pub task: &'a Task,
+    pub task: &'a TaskDraft,
     /// The settings of its owner; `None`: the team has no such member any more.
     pub owner: Option<&'a Settings>,
     /// The checks of the task that need a person and were approved with the plan.
@@ -97,7 +97,7 @@ pub(crate) struct Look<'a> {
     /// The changes in its worktree, if it was done in one.
     pub changed: Option<&'a Review>,
     /// What its owner may see: nothing else is passed on.
-    pub sight: &'a Sight,
+    pub sight: &'a Visibility,
     /// Checks that passed before the task began.
     pub passed_before: &'a [String],
     /// Commands of the task whose outcome is unknown.
@@ -114,7 +114,7 @@ impl Checker<'_> {
 }
 
 /// Whether the task has anything to check: a plain text answer has not, and a coder that changed nothing has no diff.
-pub(crate) fn needs_a_look(task: &Task, leaves: Leaves, acted: bool) -> bool {
+pub(crate) fn needs_a_look(task: &TaskDraft, leaves: Leaves, acted: bool) -> bool {
     let leaves_any = match leaves {
         Leaves::Diff => acted,
         Leaves::Tests => true,
@@ -182,8 +182,8 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
 
 /// The folder of a declared file: the project, or the session's own files.
 fn declared<'a>(root: &'a Path, files: &'a Path, path: &'a str) -> (&'a Path, &'a str) {
-    match Folder::split(path) {
-        Some((Folder::Files, rest)) => (files, rest),
+    match AgentDir::split(path) {
+        Some((AgentDir::Files, rest)) => (files, rest),
         _ => (root, path),
     }
 }
@@ -294,7 +294,7 @@ fn diff_now(
     root: &Path,
     owned: &[String],
     before: Option<Hash>,
-    sight: &Sight,
+    sight: &Visibility,
     cancel: &CancellationToken,
 ) -> Option<String> {
     let record = |step| record_tree_step(&shared.journal, step);

@@ -5,9 +5,9 @@
 //! while the journal writes the last.
 
 use max_team_core::event::Event;
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{Cause, PlanEnd, TaskCancelled, TaskDone, TaskStopped};
-use max_team_core::plan::{Status, TaskView, Waits};
+use max_team_core::plan::{TaskStatus, TaskView, WaitReason};
 use max_team_core::turn::ASIDE;
 use max_team_journal::Commit;
 use serde_json::json;
@@ -126,7 +126,8 @@ impl PlanLoop {
             commit.sends.extend(self.stopping(event));
             if matches!(event, Event::PlanPaused(paused) if paused.stopped) {
                 let is_at_work = |view: &TaskView<'_>| {
-                    matches!(view.status, Status::Dispatched | Status::Running) && view.waits != Waits::Checks
+                    matches!(view.status, TaskStatus::Dispatched | TaskStatus::Running)
+                        && view.waits != WaitReason::Checks
                 };
                 let owners = self.plan.tasks().filter(is_at_work).map(|view| view.index);
                 commit.sends.extend(owners.filter_map(|task| self.stop_owner(task, "the user")));
@@ -190,25 +191,25 @@ impl PlanLoop {
             derived(&[self.plan.stream.as_bytes(), view.task.id.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
             &self.plan.stream,
             session::agent_stream(view.agent?),
-            Kind::Shutdown,
+            MessageKind::Shutdown,
             json!({ "by": by }),
             now_ms(),
         ))
     }
 
-    fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
+    fn to_lead(&self, kind: MessageKind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
         let is_approved = matches!(event, Event::PlanAnswered(answered) if letters::is_yes(&answered.say));
         // A person who stopped the plan needs no report: the lead reads this message only with the next one.
-        let body = if kind == Kind::AllTasksDone && self.plan.is_stopped_by_person() {
+        let body = if kind == MessageKind::AllTasksDone && self.plan.is_stopped_by_person() {
             json!({ "text": text, "plan": self.id, "stopped": true })
-        } else if is_approved || (kind == Kind::AllTasksDone && self.plan.replaced_by().is_some()) {
+        } else if is_approved || (kind == MessageKind::AllTasksDone && self.plan.replaced_by().is_some()) {
             json!({ "text": text, "plan": self.id, ASIDE: true })
         } else {
             json!({ "text": text, "plan": self.id })
         };
         // A person's answer to the plan is news, however old the plan is.
-        let is_said = kind == Kind::PlanApprovalResponse;
+        let is_said = kind == MessageKind::PlanApprovalResponse;
         let letter = Envelope::new(
             derived(&[self.plan.stream.as_bytes(), &what, &self.plan.head.to_be_bytes()]),
             &self.plan.stream,
@@ -226,12 +227,14 @@ impl PlanLoop {
     fn to_revised(&self, event: &Event) -> Option<Envelope> {
         let old = self.plan.proposed()?.revises?;
         let (what, kind, body) = match event {
-            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => {
-                (&b"replaces"[..], Kind::Shutdown, json!({ "by": format!("plan {}", self.id), "replaced_by": self.id }))
-            }
+            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => (
+                &b"replaces"[..],
+                MessageKind::Shutdown,
+                json!({ "by": format!("plan {}", self.id), "replaced_by": self.id }),
+            ),
             Event::PlanEnded(ended) if !self.plan.is_approved() => {
                 let reworked = ended.end == PlanEnd::Replaced && self.plan.replaced_by().is_none();
-                (&b"ended"[..], Kind::PlanRevised, json!({ "revision": self.id, "reworked": reworked }))
+                (&b"ended"[..], MessageKind::PlanRevised, json!({ "revision": self.id, "reworked": reworked }))
             }
             _ => return None,
         };

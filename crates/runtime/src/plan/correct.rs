@@ -2,11 +2,11 @@
 //! after the plan has ended: the checks run again, the plan records the new result, and the answer goes on to its reader with
 //! what the checks say and what it cost.
 
-use max_team_core::event::End;
+use max_team_core::event::TurnOutcome;
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::{Address, Envelope, Kind};
-use max_team_core::plan::event::{Evidence, Recheck, Spent};
-use max_team_core::plan::{Findings, Input, NewAnswer, Plan};
+use max_team_core::message::{Address, Envelope, MessageKind};
+use max_team_core::plan::event::{Evidence, Recheck, ResourceUse};
+use max_team_core::plan::{Findings, NewAnswer, Plan, PlanInput};
 use max_team_core::turn::ASIDE;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) fn to_plan(mut answer: Envelope, plan: PlanId) -> Envelope {
 
 /// The reader of a correction, if a message is one.
 pub(super) fn reader_of(letter: &Envelope) -> Option<Address> {
-    let reader = letter.body.get(CORRECTS).filter(|_| letter.kind == Kind::TaskResult)?;
+    let reader = letter.body.get(CORRECTS).filter(|_| letter.kind == MessageKind::TaskResult)?;
     Address::deserialize(reader).ok()
 }
 
@@ -43,7 +43,7 @@ impl PlanLoop {
         reader: &str,
         batch: &mut Batch,
     ) -> Result<(), RuntimeError> {
-        let spent = letter.body.get("spent").and_then(|spent| Spent::deserialize(spent).ok()).unwrap_or_default();
+        let spent = letter.body.get("spent").and_then(|spent| ResourceUse::deserialize(spent).ok()).unwrap_or_default();
         let agent: Option<AgentId> = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         let task = self.plan.tasks().find(|view| view.agent.is_some() && view.agent == agent).map(|view| view.index);
         let mut words = format!("[This answer cost {}.]", cost(spent));
@@ -52,7 +52,7 @@ impl PlanLoop {
             let (checks, findings, stopped) = self.look_again(task, letter, &output).await?;
             let found = checked_words(checks, findings.as_ref());
             let answer = NewAnswer { output, findings, checks, spent };
-            self.decide(Input::Corrected { task, answer }, batch);
+            self.decide(PlanInput::Corrected { task, answer }, batch);
             stopped.into_iter().for_each(|stop| self.decide(stop, batch));
             words = format!("{found}{}", cost_words(&self.plan, task, spent));
             batch.sends.extend(self.note_to_lead(letter, reader, task, &found));
@@ -68,14 +68,14 @@ impl PlanLoop {
         task: usize,
         letter: &Envelope,
         output: &str,
-    ) -> Result<(Recheck, Option<Findings>, Option<Input>), RuntimeError> {
+    ) -> Result<(Recheck, Option<Findings>, Option<PlanInput>), RuntimeError> {
         let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
-        let end = letter.body.get("end").and_then(|end| End::deserialize(end).ok());
+        let end = letter.body.get("end").and_then(|end| TurnOutcome::deserialize(end).ok());
         let unseen = |checks| Ok((checks, None, None));
         if !acted {
             return unseen(Recheck::Unneeded);
         }
-        if end == Some(End::Interrupted) {
+        if end == Some(TurnOutcome::Interrupted) {
             return unseen(Recheck::Interrupted);
         }
         if !self.plan.is_approved() || self.plan.is_stopped() {
@@ -106,14 +106,14 @@ impl PlanLoop {
         let body = json!({ "text": text, "from": view.member, ASIDE: true });
         let note = derived(&[letter.id.to_string().as_bytes(), b"lead"]);
         let lead = session::agent_stream(self.floor.lead);
-        Some(Envelope::new(note, &letter.from, lead, Kind::Text, body, letter.sent_at_ms))
+        Some(Envelope::new(note, &letter.from, lead, MessageKind::Text, body, letter.sent_at_ms))
     }
 }
 
 /// The answer of a member; empty if it did not finish.
 fn said(body: &Value) -> String {
-    let end = body.get("end").and_then(|end| End::deserialize(end).ok());
-    if end == Some(End::Answered) { text_at(body, "output") } else { String::new() }
+    let end = body.get("end").and_then(|end| TurnOutcome::deserialize(end).ok());
+    if end == Some(TurnOutcome::Answered) { text_at(body, "output") } else { String::new() }
 }
 
 /// The answer for its reader, in the name of the member that gave it.
@@ -138,7 +138,7 @@ fn checked_words(checks: Recheck, findings: Option<&Findings>) -> String {
     }
 }
 
-fn cost_words(plan: &Plan, task: usize, spent: Spent) -> String {
+fn cost_words(plan: &Plan, task: usize, spent: ResourceUse) -> String {
     let all = plan.task(task).map(|view| view.spent).unwrap_or_default();
     format!(
         "[This answer cost {}; the task has cost {} and the plan {} so far.]",

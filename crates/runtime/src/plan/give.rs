@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use max_team_core::calling::cache::Asked;
+use max_team_core::agent::Settings;
+use max_team_core::delegation::cache::CacheKey;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::plan::event::{Approve, Artifact, Proof, RiskyCheck, TaskAssigned};
-use max_team_core::plan::{Input, Task};
-use max_team_core::policy::Sight;
-use max_team_core::team::Settings;
+use max_team_core::plan::event::{ApprovalMode, Artifact, Proof, RiskyCheck, TaskAssigned};
+use max_team_core::plan::{PlanInput, TaskDraft};
+use max_team_core::policy::Visibility;
 use max_team_journal::Commit;
 use max_team_tools::command::Walls;
 use max_team_tools::{Store, command};
@@ -80,7 +80,7 @@ impl PlanLoop {
     }
 
     /// The assignment for the owner of a task, with the cache key of its answer.
-    pub(super) fn given(&self, assigned: &TaskAssigned, asked: Option<&Asked>) -> Assignment {
+    pub(super) fn given(&self, assigned: &TaskAssigned, asked: Option<&CacheKey>) -> Assignment {
         Assignment {
             reply_to: self.plan.stream.clone(),
             plan: Some(self.id),
@@ -109,7 +109,7 @@ impl PlanLoop {
             settings.budget_nano = given(settings.budget_nano, budget.nano);
             settings.budget_tokens = given(settings.budget_tokens, budget.tokens);
         }
-        if self.plan.approve() != Approve::Each {
+        if self.plan.approve() != ApprovalMode::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
         }
         if let Some(team) = self.floor.team()
@@ -200,7 +200,7 @@ impl PlanLoop {
     ) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
         for (tree, (task, _)) in tree.into_iter().flat_map(|tree| tasks.iter().map(move |task| (tree, task))) {
-            self.decide(Input::Marked { task: *task, tree }, &mut batch);
+            self.decide(PlanInput::Marked { task: *task, tree }, &mut batch);
         }
         let written = self.commit(batch).await;
         self.marking.is_under_way = false;
@@ -226,7 +226,7 @@ impl PlanLoop {
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
         let owner = self.floor.owner(&member).map(|mate| mate.settings);
-        let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
+        let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let covered = self.covered(&task);
         let unknown = self.plan.unknown_outcomes(index).to_vec();
@@ -295,7 +295,7 @@ impl PlanLoop {
     }
 
     /// The checks of a task that need a person and were approved with the plan.
-    pub(super) fn covered(&self, task: &Task) -> Vec<String> {
+    pub(super) fn covered(&self, task: &TaskDraft) -> Vec<String> {
         let is_covered = |line: &&String| {
             let check = RiskyCheck { task: task.id.clone(), line: (*line).clone() };
             self.plan.proposed().is_some_and(|proposed| proposed.covers(&check))

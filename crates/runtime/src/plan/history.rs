@@ -1,7 +1,7 @@
 //! The basis of a forecast: the tasks of the last plans in the journal, and the rest of the session's budget.
 
 use max_team_core::limits::{HISTORY_PLANS_MAX, HISTORY_TASKS_MAX};
-use max_team_core::plan::{History, Sample, Status, TaskView};
+use max_team_core::plan::{History, TaskSample, TaskStatus, TaskView};
 use max_team_journal::Journal;
 
 use crate::census::Census;
@@ -25,7 +25,7 @@ impl Basis {
 }
 
 /// The tasks of the last plans that are over, newest plan first.
-fn samples(journal: &Journal) -> Result<Vec<Sample>, RuntimeError> {
+fn samples(journal: &Journal) -> Result<Vec<TaskSample>, RuntimeError> {
     let census = Census::new(journal);
     let over = census.plans()?.into_iter().filter(|line| line.end.is_some()).take(HISTORY_PLANS_MAX);
     let mut samples = Vec::new();
@@ -41,14 +41,14 @@ fn samples(journal: &Journal) -> Result<Vec<Sample>, RuntimeError> {
 }
 
 /// The cost and time of a task, if a model worked on it.
-fn sample(journal: &Journal, view: &TaskView<'_>) -> Result<Option<Sample>, RuntimeError> {
-    let is_over = matches!(view.status, Status::Done | Status::Failed);
+fn sample(journal: &Journal, view: &TaskView<'_>) -> Result<Option<TaskSample>, RuntimeError> {
+    let is_over = matches!(view.status, TaskStatus::Done | TaskStatus::Failed);
     let is_served = view.result.is_some_and(|result| result.cached.is_some());
     let Some(agent) = view.agent.filter(|_| is_over && !is_served) else { return Ok(None) };
     let turns = rows::rows::<CostRow>(journal, &rows::costs_of(&agent.to_string()))?;
     let charges: Vec<_> = turns.into_iter().flat_map(|(_, row)| row.charges).collect();
     let Some(most) = charges.iter().max_by_key(|charge| charge.calls) else { return Ok(None) };
-    Ok(Some(Sample {
+    Ok(Some(TaskSample {
         member: view.member.to_owned(),
         model: most.model.clone(),
         calls: charges.iter().map(|charge| charge.calls).sum(),

@@ -4,9 +4,9 @@
 //! is a risk, without whose approval the plan is not carried out. Before it runs it is judged again: the owner may be
 //! another by then, and rules may have changed.
 
-use max_team_core::policy::line::{self, Line, Part};
-use max_team_core::policy::{Action, Deed, Judgement, Mode, Rules, Verdict, judge};
-use max_team_core::team::{Constraints, Settings};
+use max_team_core::agent::{Constraints, Settings};
+use max_team_core::policy::command_line::{self, CommandLine, SimpleCommand};
+use max_team_core::policy::{Action, ActionKind, Judgement, Mode, Rules, Verdict, judge};
 
 /// The tool whose permission rules apply to commands.
 const TOOL: &str = "run_shell";
@@ -38,8 +38,12 @@ pub(super) fn needs_a_person(judged: &Judgement) -> bool {
 }
 
 fn judged(settings: &Settings, mode: Mode, within: &[Mode], argv: &[String]) -> Judgement {
-    let part = Part { argv: argv.to_vec(), ..Part::default() };
-    let action = Action { deed: Deed::Execute, line: Some(Line::Plain(vec![part])), ..Action::read(line::join(argv)) };
+    let part = SimpleCommand { argv: argv.to_vec(), ..SimpleCommand::default() };
+    let action = Action {
+        deed: ActionKind::Execute,
+        line: Some(CommandLine::Plain(vec![part])),
+        ..Action::read(command_line::join(argv))
+    };
     // `allowed_commands` limits what the owner runs by itself. A check was shown to a person, who approved exactly
     // this line.
     let constraints = Constraints { allowed_commands: None, ..settings.constraints.clone() };

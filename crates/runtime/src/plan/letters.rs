@@ -4,17 +4,17 @@
 
 use std::path::Path;
 
-use max_team_core::calling::ending::not_done;
+use max_team_core::delegation::ending::not_done;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
 use max_team_core::limits::{BESIDE_TASKS_MAX, RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::plan::event::{
-    Correction, PlanEnd, PlanProposed, Proof, Recheck, Say, Spent, TaskAssigned, TaskFiles, TaskResult,
+    Correction, PlanDecision, PlanEnd, PlanProposed, Proof, Recheck, ResourceUse, TaskAssigned, TaskFiles, TaskResult,
 };
-use max_team_core::plan::{Budget, LeadNote, Plan, Status, TaskView};
-use max_team_core::policy::By;
+use max_team_core::plan::{Budget, LeadNote, Plan, TaskStatus, TaskView};
+use max_team_core::policy::DecidedBy;
 use serde_json::json;
 
 use super::{plan_stream, upstream};
@@ -52,7 +52,7 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Env
         derived(&[to.as_bytes(), b"proposal"]),
         from,
         to,
-        Kind::PlanApprovalRequest,
+        MessageKind::PlanApprovalRequest,
         json!({ "session": floor.session, "proposed": proposed }),
         now_ms(),
     )
@@ -75,7 +75,7 @@ pub(crate) fn assignment(
         derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
         stream,
         session::agent_stream(assigned.agent),
-        Kind::TaskAssign,
+        MessageKind::TaskAssign,
         json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
         now_ms(),
     ))
@@ -159,7 +159,7 @@ pub(crate) fn beside_now(floor: &Floor, plan: &Plan, view: &TaskView<'_>) -> Str
 }
 
 /// The message to the lead about an event, if there is one.
-pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, String)> {
+pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(MessageKind, String)> {
     let name = id.to_string();
     let view = |task: &str| plan.task(plan.graph()?.index(task)?);
     match event {
@@ -177,7 +177,7 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
                 ("error", &failed.error),
                 ("caption", view.task.caption()),
             ];
-            Some((Kind::TaskFailed, fill(FAILED, &values)))
+            Some((MessageKind::TaskFailed, fill(FAILED, &values)))
         }
         Event::TaskAsked(asked) => {
             let view = view(&asked.task)?;
@@ -188,21 +188,21 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
                 ("caption", view.task.caption()),
                 ("question", &asked.question),
             ];
-            Some((Kind::NeedClarify, fill(CLARIFY, &values)))
+            Some((MessageKind::NeedClarify, fill(CLARIFY, &values)))
         }
         Event::PlanAnswered(answered) => match &answered.say {
             // If a setting approves the plan, the lead was told so when it proposed the plan.
-            say if is_yes(say) && has_just_begun(plan) && !matches!(answered.by, By::Rule(_)) => {
-                Some((Kind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
+            say if is_yes(say) && has_just_begun(plan) && !matches!(answered.by, DecidedBy::Rule(_)) => {
+                Some((MessageKind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
             }
-            Say::Changes(comment) => {
-                Some((Kind::PlanApprovalResponse, fill(CHANGES, &[("plan", &name), ("comment", comment)])))
+            PlanDecision::Changes(comment) => {
+                Some((MessageKind::PlanApprovalResponse, fill(CHANGES, &[("plan", &name), ("comment", comment)])))
             }
-            Say::Reject(reason) if !reason.trim().is_empty() && plan.ended() == Some(PlanEnd::Rejected) => {
+            PlanDecision::Reject(reason) if !reason.trim().is_empty() && plan.ended() == Some(PlanEnd::Rejected) => {
                 let revised = plan.proposed().and_then(|proposed| proposed.revises);
                 let rest = revised.map_or_else(String::new, |old| format!(" Plan {old} goes on as it was."));
                 let values = [("plan", name.as_str()), ("rest", &rest), ("comment", reason)];
-                Some((Kind::PlanApprovalResponse, fill(REJECTED, &values)))
+                Some((MessageKind::PlanApprovalResponse, fill(REJECTED, &values)))
             }
             _ => None,
         },
@@ -212,9 +212,9 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
             match plan.replaced_by() {
                 Some(by) if has_run => {
                     let values = [("plan", name.as_str()), ("by", &by.to_string()), ("summary", &summary(plan))];
-                    Some((Kind::AllTasksDone, fill(REPLACED, &values)))
+                    Some((MessageKind::AllTasksDone, fill(REPLACED, &values)))
                 }
-                _ => (told && has_run).then(|| (Kind::AllTasksDone, report(plan, &name))),
+                _ => (told && has_run).then(|| (MessageKind::AllTasksDone, report(plan, &name))),
             }
         }
         _ => None,
@@ -222,14 +222,14 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
 }
 
 /// Whether the plan was approved.
-pub(super) fn is_yes(say: &Say) -> bool {
-    matches!(say, Say::Approve | Say::FirstWave)
+pub(super) fn is_yes(say: &PlanDecision) -> bool {
+    matches!(say, PlanDecision::Approve | PlanDecision::FirstWave)
 }
 
 /// Whether the answer approves the start of the plan, not more budget or a later task.
 fn has_just_begun(plan: &Plan) -> bool {
     plan.is_approved()
-        && plan.tasks().all(|view| view.attempt == 0 || (view.attempt == 1 && view.status == Status::Dispatched))
+        && plan.tasks().all(|view| view.attempt == 0 || (view.attempt == 1 && view.status == TaskStatus::Dispatched))
 }
 
 /// The files that stopped tasks leave changed, for the lead.
@@ -266,7 +266,7 @@ pub(crate) fn summary(plan: &Plan) -> String {
         tally.spent.ms / 1_000,
     );
     let few = tally.tasks <= REPORT_TASKS_MAX;
-    let named = || plan.tasks().filter(|view| few || view.status != Status::Done).take(REPORT_TASKS_MAX);
+    let named = || plan.tasks().filter(|view| few || view.status != TaskStatus::Done).take(REPORT_TASKS_MAX);
     let share = RESULTS_TOLD_CHARS_MAX / named().count().max(1);
     let most = share.clamp(RESULT_TOLD_CHARS_MIN, RESULT_TOLD_CHARS_MAX);
     for view in named() {
@@ -300,7 +300,7 @@ pub(super) fn indented(text: &str) -> String {
 }
 
 /// What something cost; estimates are marked.
-pub(super) fn cost(spent: Spent) -> String {
+pub(super) fn cost(spent: ResourceUse) -> String {
     let all = format!("${:.4}", dollars(spent.nano));
     match spent.unknown_nano {
         0 => all,
@@ -343,7 +343,7 @@ fn is_said(view: &TaskView<'_>) -> bool {
 }
 
 fn line(view: &TaskView<'_>) -> String {
-    let proof = match view.result.filter(|_| view.status == Status::Done) {
+    let proof = match view.result.filter(|_| view.status == TaskStatus::Done) {
         Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
         Some(result) => {
             format!(" ({}{}{})", proof_words(result), corrected_words(view), unknown_words(&result.unknown))

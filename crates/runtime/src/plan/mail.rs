@@ -1,12 +1,12 @@
 //! Reads a plan's mail: all messages in one commit.
 
-use max_team_core::calling::ending::not_done;
-use max_team_core::event::End;
+use max_team_core::delegation::ending::not_done;
+use max_team_core::event::TurnOutcome;
 use max_team_core::id::QuestionId;
-use max_team_core::message::{Assignment, Envelope, Kind, Principal};
-use max_team_core::plan::event::{About, EditRefused, PlanProposed, Say, Spent};
-use max_team_core::plan::{Budget, Edit, Input, Report};
-use max_team_core::policy::By;
+use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
+use max_team_core::plan::event::{EditRefused, PlanDecision, PlanProposed, PlanQuestion, ResourceUse};
+use max_team_core::plan::{Budget, Edit, PlanInput, Report};
+use max_team_core::policy::DecidedBy;
 use max_team_core::turn::is_stop;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ impl PlanLoop {
         let mut batch = Batch::default();
         for letter in self.floor.mail(&self.plan.stream, false)? {
             batch.acks.push(letter.id);
-            if letter.kind == Kind::TaskResult {
+            if letter.kind == MessageKind::TaskResult {
                 // A larger budget counts before the result is decided, which might otherwise ask for one again.
                 self.resume(&mut batch);
             }
@@ -37,69 +37,69 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    pub(super) fn read(&self, letter: &Envelope) -> Option<Input> {
+    pub(super) fn read(&self, letter: &Envelope) -> Option<PlanInput> {
         let body = &letter.body;
         match letter.kind {
-            Kind::PlanApprovalRequest => {
+            MessageKind::PlanApprovalRequest => {
                 let proposed = PlanProposed::deserialize(body.get("proposed")?).ok()?;
-                Some(Input::Propose(Box::new(proposed)))
+                Some(PlanInput::Propose(Box::new(proposed)))
             }
-            Kind::PlanApprovalResponse => {
+            MessageKind::PlanApprovalResponse => {
                 let question: QuestionId = body.get("question")?.as_str()?.parse().ok()?;
-                let say = Say::deserialize(body.get("say")?).ok()?;
+                let say = PlanDecision::deserialize(body.get("say")?).ok()?;
                 let by = Principal::deserialize(body.get("by")?).ok()?;
-                if let Say::Edit(edits) = say {
+                if let PlanDecision::Edit(edits) = say {
                     return Some(self.edited(question, edits, by));
                 }
-                Some(Input::Answered { question, say, by: By::person(&by) })
+                Some(PlanInput::Answered { question, say, by: DecidedBy::person(&by) })
             }
-            Kind::TaskResult => self.reported(body),
-            Kind::NeedClarify => {
+            MessageKind::TaskResult => self.reported(body),
+            MessageKind::NeedClarify => {
                 let (task, attempt) = self.assigned(body)?;
                 let question = text_at(body, "question");
-                Some(Input::Asked { task, attempt, question, letter: letter.id })
+                Some(PlanInput::Asked { task, attempt, question, letter: letter.id })
             }
-            Kind::PermissionRequest => {
+            MessageKind::PermissionRequest => {
                 let (task, attempt) = self.assigned(body)?;
                 let outage = body.get("outage").and_then(Value::as_str).map(str::to_owned);
-                Some(Input::Held { task, attempt, outage })
+                Some(PlanInput::Held { task, attempt, outage })
             }
-            Kind::PermissionResponse => {
+            MessageKind::PermissionResponse => {
                 let (task, attempt) = self.assigned(body)?;
-                Some(Input::Freed { task, attempt })
+                Some(PlanInput::Freed { task, attempt })
             }
-            Kind::TaskUpdate if is_continued(letter) => Some(Input::Continue { by: text_at(body, "by") }),
-            Kind::TaskUpdate => {
+            MessageKind::TaskUpdate if is_continued(letter) => Some(PlanInput::Continue { by: text_at(body, "by") }),
+            MessageKind::TaskUpdate => {
                 let task = self.plan.graph()?.index(&text_at(body, "task"))?;
                 let by = text_at(body, "by");
                 match Says::deserialize(body.get("says")?).ok()? {
-                    Says::Answer(answer) => Some(Input::Told { task, answer, by }),
-                    Says::Rule(ruling) => Some(Input::Rule { task, ruling, by, note: text_at(body, "note") }),
-                    Says::Note(note) => Some(Input::Note { task, note, by }),
-                    Says::Cancel => Some(Input::Stop { task: Some(task), by }),
+                    Says::Answer(answer) => Some(PlanInput::Told { task, answer, by }),
+                    Says::Rule(ruling) => Some(PlanInput::Rule { task, ruling, by, note: text_at(body, "note") }),
+                    Says::Note(note) => Some(PlanInput::Note { task, note, by }),
+                    Says::Cancel => Some(PlanInput::Stop { task: Some(task), by }),
                 }
             }
-            Kind::PlanRevised => {
+            MessageKind::PlanRevised => {
                 let revision = body.get("revision")?.as_str()?.parse().ok()?;
                 Some(match body.get("tasks") {
-                    Some(tasks) => Input::Revised { revision, tasks: Vec::deserialize(tasks).ok()? },
+                    Some(tasks) => PlanInput::Revised { revision, tasks: Vec::deserialize(tasks).ok()? },
                     None => {
                         let reworked = body.get("reworked").and_then(Value::as_bool).unwrap_or_default();
-                        Input::RevisionEnded { revision, reworked }
+                        PlanInput::RevisionEnded { revision, reworked }
                     }
                 })
             }
-            Kind::Shutdown if is_stop(letter) => Some(Input::Hold { by: text_at(body, "by") }),
-            Kind::Shutdown => {
+            MessageKind::Shutdown if is_stop(letter) => Some(PlanInput::Hold { by: text_at(body, "by") }),
+            MessageKind::Shutdown => {
                 let replaced_by = body.get("replaced_by").and_then(Value::as_str);
                 if let Some(revision) = replaced_by.and_then(|revision| revision.parse().ok()) {
-                    return Some(Input::Replaced { revision });
+                    return Some(PlanInput::Replaced { revision });
                 }
                 let task = match body.get("task").and_then(Value::as_str) {
                     Some(name) => Some(self.plan.graph()?.index(name)?),
                     None => None,
                 };
-                Some(Input::Stop { task, by: text_at(body, "by") })
+                Some(PlanInput::Stop { task, by: text_at(body, "by") })
             }
             _ => None,
         }
@@ -112,9 +112,9 @@ impl PlanLoop {
     }
 
     /// Edits that lead to a plan that cannot run change nothing, and their author is told why.
-    fn edited(&self, question: QuestionId, edits: Vec<Edit>, by: Principal) -> Input {
-        let refused = |error: String| Input::Unfit(EditRefused { question, error, by: by.clone() });
-        if !self.plan.asked().any(|(open, about)| open == question && *about == About::Proposal) {
+    fn edited(&self, question: QuestionId, edits: Vec<Edit>, by: Principal) -> PlanInput {
+        let refused = |error: String| PlanInput::Unfit(EditRefused { question, error, by: by.clone() });
+        if !self.plan.asked().any(|(open, about)| open == question && *about == PlanQuestion::Proposal) {
             return refused("the plan has changed since it was asked about; look at it again".to_owned());
         }
         let edited = self.floor.team().zip(self.plan.draft());
@@ -122,15 +122,15 @@ impl PlanLoop {
         match edited.and_then(|(team, draft)| {
             propose::edited(&team, &self.floor.root, draft, &edits, by.clone(), &self.floor.basis())
         }) {
-            Ok(edited) => Input::Edited { question, edits, edited: Box::new(edited) },
+            Ok(edited) => PlanInput::Edited { question, edits, edited: Box::new(edited) },
             Err(error) => refused(error),
         }
     }
 
-    fn reported(&self, body: &Value) -> Option<Input> {
+    fn reported(&self, body: &Value) -> Option<PlanInput> {
         let (task, attempt) = self.assigned(body)?;
-        let spent = Spent::deserialize(body.get("spent")?).unwrap_or_default();
-        let end = End::deserialize(body.get("end")?).ok()?;
+        let spent = ResourceUse::deserialize(body.get("spent")?).unwrap_or_default();
+        let end = TurnOutcome::deserialize(body.get("end")?).ok()?;
         let output = text_at(body, "output");
         let ok = body.get("ok").and_then(Value::as_bool).unwrap_or_default();
         let report = match end {
@@ -144,16 +144,16 @@ impl PlanLoop {
                 let unknown = body.get("unknown").and_then(|unknown| Vec::deserialize(unknown).ok());
                 Report::Done { output, findings, unknown: unknown.unwrap_or_default() }
             }
-            End::Budget => {
+            TurnOutcome::Budget => {
                 let left = body.get("left").and_then(|left| Budget::deserialize(left).ok());
                 let own = body.get("own").and_then(Value::as_bool).unwrap_or_default();
                 Report::OutOfMoney { output, left, own }
             }
-            End::Interrupted => Report::Stopped,
-            End::Answered if not_done(&output).is_some() => Report::NotDone { output },
+            TurnOutcome::Interrupted => Report::Stopped,
+            TurnOutcome::Answered if not_done(&output).is_some() => Report::NotDone { output },
             _ => Report::Failed { error: text_at(body, "error"), output },
         };
-        Some(Input::Reported { task, attempt, report, spent })
+        Some(PlanInput::Reported { task, attempt, report, spent })
     }
 }
 

@@ -28,13 +28,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use max_team_core::agent::Settings;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{About, Carried, Spent};
-use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, Told};
-use max_team_core::team::Settings;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::plan::event::{CarriedResult, PlanQuestion, ResourceUse};
+use max_team_core::plan::{Budget, Findings, Plan, PlanEffect, PlanEnv, PlanInput, Report, TaskReply};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -162,7 +162,7 @@ impl PlanLoop {
             self.take_mail().await?;
             self.count_out().await?;
             if self.floor.paths(|paths| paths.waits(self.id)) {
-                self.step(Input::Woke).await?;
+                self.step(PlanInput::Woke).await?;
             }
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
@@ -204,7 +204,7 @@ impl PlanLoop {
             return Ok(());
         };
         let files = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
-        self.step(Input::Pause { by, files }).await
+        self.step(PlanInput::Pause { by, files }).await
     }
 
     fn activity(&self) -> Activity {
@@ -224,12 +224,13 @@ impl PlanLoop {
         let (mut batch, mut first) = (Batch::default(), Vec::new());
         let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
         let known = self.plan.proposed().is_some();
-        let is_first = |letter: &&Envelope| known && matches!(letter.kind, Kind::Shutdown | Kind::PlanRevised);
+        let is_first =
+            |letter: &&Envelope| known && matches!(letter.kind, MessageKind::Shutdown | MessageKind::PlanRevised);
         for letter in mail.iter().filter(is_first) {
             batch.acks.push(letter.id);
             first.extend(self.read(letter));
         }
-        self.decide(Input::Recovered { first }, &mut batch);
+        self.decide(PlanInput::Recovered { first }, &mut batch);
         self.commit(batch).await
     }
 
@@ -254,7 +255,7 @@ impl PlanLoop {
             if !self.plan.stopping().any(|stopping| stopping == task) {
                 continue;
             }
-            let stopped = Input::Reported { task, attempt, report: Report::Stopped, spent: Spent::default() };
+            let stopped = PlanInput::Reported { task, attempt, report: Report::Stopped, spent: ResourceUse::default() };
             self.decide(stopped, &mut batch);
         }
         self.commit(batch).await
@@ -263,7 +264,7 @@ impl PlanLoop {
     /// A plan that waits for budget goes on once there is some.
     fn resume(&mut self, batch: &mut Batch) {
         if self.plan.is_paused() && self.plan.may_resume(self.floor.purse.plan(self.id, None).left()) {
-            self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
+            self.decide(PlanInput::Resume { by: "a larger budget".to_owned() }, batch);
         }
     }
 
@@ -275,8 +276,11 @@ impl PlanLoop {
         }
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
-            let checks =
-                self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
+            let checks = self
+                .plan
+                .pending()
+                .iter()
+                .any(|effect| matches!(effect, PlanEffect::Check { task, .. } if *task == index));
             if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
                 self.floor.seat_agent(agent)?;
             }
@@ -290,7 +294,7 @@ impl PlanLoop {
         let mut next = Some((task, attempt));
         while let Some((task, attempt)) = next {
             if let Some(index) = self.plan.graph().and_then(|graph| graph.index(&task)) {
-                self.decide(Input::Begun { task: index, attempt }, &mut batch);
+                self.decide(PlanInput::Begun { task: index, attempt }, &mut batch);
             }
             next = match self.controls.try_recv() {
                 Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
@@ -310,43 +314,44 @@ impl PlanLoop {
 
     async fn lead_is_silent(&mut self) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
-        self.decide(Input::LeadSilent, &mut batch);
+        self.decide(PlanInput::LeadSilent, &mut batch);
         for task in self.plan.asking() {
-            self.decide(Input::Unanswered { task }, &mut batch);
+            self.decide(PlanInput::Unanswered { task }, &mut batch);
         }
         self.commit(batch).await
     }
 
-    async fn step(&mut self, input: Input) -> Result<(), RuntimeError> {
+    async fn step(&mut self, input: PlanInput) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
         self.decide(input, &mut batch);
         self.commit(batch).await
     }
 
     /// Decides, and makes the messages that follow, while the plan is in the state that the decision saw.
-    fn decide(&mut self, input: Input, batch: &mut Batch) {
+    fn decide(&mut self, input: PlanInput, batch: &mut Batch) {
         // One reading of the clock for both: it may jump between two.
         let at_ms = now_ms();
         if let Some(ms) = self.beat.missed_ms(at_ms) {
-            self.decide_one(Input::Slept { ms }, at_ms, batch);
+            self.decide_one(PlanInput::Slept { ms }, at_ms, batch);
         }
         self.decide_one(input, at_ms, batch);
     }
 
-    fn decide_one(&mut self, input: Input, at_ms: i64, batch: &mut Batch) {
-        let reply = |told: Told<'_>| {
-            let Told { task, answer, unanswered, letter } = told;
+    fn decide_one(&mut self, input: PlanInput, at_ms: i64, batch: &mut Batch) {
+        let reply = |told: TaskReply<'_>| {
+            let TaskReply { task, answer, unanswered, letter } = told;
             (task.to_owned(), Reply { answer: answer.to_owned(), unanswered, letter })
         };
         let mut replies: HashMap<String, Reply> = self.plan.tasks_told().map(reply).collect();
         let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_letter(task)?));
         let asked: HashMap<String, EnvelopeId> = self.plan.asking().into_iter().filter_map(asked).collect();
-        let is_said = matches!(input, Input::Answered { .. } | Input::Edited { .. });
-        let fresh = (is_said || matches!(input, Input::Continue { .. })).then(|| self.floor.fresh_turn());
+        let is_said = matches!(input, PlanInput::Answered { .. } | PlanInput::Edited { .. });
+        let fresh = (is_said || matches!(input, PlanInput::Continue { .. })).then(|| self.floor.fresh_turn());
         let carried = if is_said { self.carried() } else { None };
         let carried = carried.as_deref();
-        let step =
-            |plan: &mut Driver<Plan>, taken: &[String]| plan.step(input, &Now { at_ms, taken, fresh, carried }, at_ms);
+        let step = |plan: &mut Driver<Plan>, taken: &[String]| {
+            plan.step(input, &PlanEnv { at_ms, taken, fresh, carried }, at_ms)
+        };
         let events = self.floor.paths(|paths| paths.decide(self.id, &mut self.plan, step));
         for event in &events {
             if let Event::TaskAnswered(answered) = event
@@ -367,7 +372,7 @@ impl PlanLoop {
     }
 
     /// What the plan that this one revises has finished by now, for as long as the user has not approved the revision.
-    fn carried(&self) -> Option<Vec<Carried>> {
+    fn carried(&self) -> Option<Vec<CarriedResult>> {
         let proposed = self.plan.proposed().filter(|_| !self.plan.is_approved())?;
         Some(propose::carried(&self.floor, proposed.revises?, &proposed.draft))
     }
@@ -378,7 +383,7 @@ impl PlanLoop {
             derived(&[asked.to_string().as_bytes(), b"answer"]),
             &self.plan.stream,
             session::agent_stream(agent),
-            Kind::Text,
+            MessageKind::Text,
             json!({ "text": reply.answer, "asked": asked, "ask": reply.unanswered }),
             now_ms(),
         )
@@ -388,7 +393,7 @@ impl PlanLoop {
     fn launch(&mut self) {
         for effect in self.plan.pending() {
             match effect {
-                Effect::Check { task, attempt } => {
+                PlanEffect::Check { task, attempt } => {
                     if !self.checks.running.contains_key(&(task, attempt))
                         && !self.is_probing(task)
                         && let Some(flight) = self.check(task, attempt)
@@ -396,7 +401,7 @@ impl PlanLoop {
                         self.flights.push(flight);
                     }
                 }
-                Effect::Sleep { until_ms } => {
+                PlanEffect::Sleep { until_ms } => {
                     if self.asleep_until.is_none_or(|until| until > until_ms) {
                         self.asleep_until = Some(until_ms);
                         let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
@@ -419,11 +424,11 @@ impl PlanLoop {
                     return Ok(());
                 }
                 findings.beside = self.beside(task);
-                self.step(Input::Checked { task, attempt, findings }).await
+                self.step(PlanInput::Checked { task, attempt, findings }).await
             }
             Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
                 self.asleep_until = None;
-                self.step(Input::Woke).await
+                self.step(PlanInput::Woke).await
             }
             Landed::Marked { tasks, tree } => self.marked(tasks, tree).await,
             Landed::Cleared => {
@@ -437,13 +442,13 @@ impl PlanLoop {
 }
 
 /// The text of a question about a plan, for people.
-pub(crate) fn about_words(about: &About) -> String {
+pub(crate) fn about_words(about: &PlanQuestion) -> String {
     match about {
-        About::Proposal => "may this plan run?".to_owned(),
-        About::Rest => "the first wave is over; may the rest run?".to_owned(),
-        About::Start { task } => format!("may task `{task}` start?"),
-        About::Failure { task, error } => format!("task `{task}` failed: {error}"),
-        About::Budget => "the budget is used up; is there more?".to_owned(),
+        PlanQuestion::Proposal => "may this plan run?".to_owned(),
+        PlanQuestion::Rest => "the first wave is over; may the rest run?".to_owned(),
+        PlanQuestion::Start { task } => format!("may task `{task}` start?"),
+        PlanQuestion::Failure { task, error } => format!("task `{task}` failed: {error}"),
+        PlanQuestion::Budget => "the budget is used up; is there more?".to_owned(),
     }
 }
 

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use max_team_core::agent::Settings;
 use max_team_core::event::Event;
 use max_team_core::limits::CHECKS_BEFORE_MAX;
-use max_team_core::plan::Input;
+use max_team_core::plan::PlanInput;
 use max_team_core::plan::event::TaskAssigned;
-use max_team_core::policy::Sight;
-use max_team_core::team::Settings;
+use max_team_core::policy::Visibility;
 use max_team_tools::command::Walls;
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +81,7 @@ impl PlanLoop {
         self.flights.push(Box::pin(async move {
             let what = line.clone();
             let ran = tokio::task::spawn_blocking(move || {
-                let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
+                let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let walls = Walls { on: walled || read_only, read_only, sight, ..Walls::around(&root) };
@@ -97,7 +97,7 @@ impl PlanLoop {
     pub(super) async fn probed(&mut self, line: String, passed: bool) -> Result<(), RuntimeError> {
         match self.checks.before.remove(&line) {
             Some(probe) if passed && !probe.cancel.is_cancelled() => {
-                self.step(Input::Probed { tasks: probe.tasks, line }).await
+                self.step(PlanInput::Probed { tasks: probe.tasks, line }).await
             }
             _ => Ok(()),
         }

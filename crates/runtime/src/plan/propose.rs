@@ -5,18 +5,19 @@
 
 use std::path::Path;
 
+use max_team_core::agent::{Model, Settings};
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::machine::Machine;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed, RiskyCheck};
+use max_team_core::plan::event::{ApprovalMode, CarriedResult, PlanEdited, PlanProposed, RiskyCheck};
 use max_team_core::plan::{
-    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Status, Task, edit, forecast,
+    Budget, Draft, DraftFlaw, Edit, Forecast, Graph, Plan, PlanBounds, PlanEnv, PlanInput, Rate, TaskDraft, TaskStatus,
+    edit, forecast,
 };
-use max_team_core::policy::program::{Effect, look};
-use max_team_core::policy::{Verdict, pattern, protected};
-use max_team_core::tasks::OF_PLAN;
-use max_team_core::team::{Model, Settings};
+use max_team_core::policy::program::{CommandEffect, look};
+use max_team_core::policy::{Verdict, glob, protected};
+use max_team_core::task_list::OF_PLAN;
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
 
@@ -69,7 +70,7 @@ pub(crate) fn propose(
 }
 
 /// A plan as it would be shown to the user, without a session: for looking at a file. Or all that is wrong with it.
-pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Result<Plan, Vec<Flaw>> {
+pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Result<Plan, Vec<DraftFlaw>> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft)?;
     let proposed = PlanProposed {
@@ -78,7 +79,7 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Res
         lead: AgentId::new(uuid::Uuid::nil()),
         forecast: expect(team, &draft, &graph, basis),
         draft,
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         max_parallel: team.max_parallel,
         by: "a file".to_owned(),
         revises: None,
@@ -87,7 +88,7 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Res
         risky_checks: Some(risks.checks),
     };
     let mut plan = Plan::new();
-    plan.step(Input::Propose(Box::new(proposed)), &Now::at(0), 0);
+    plan.step(PlanInput::Propose(Box::new(proposed)), &PlanEnv::at(0), 0);
     Ok(plan)
 }
 
@@ -163,7 +164,7 @@ impl Risks {
 }
 
 /// Checks the shape, the owners, the commands, the globs and the models.
-pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Risks), Vec<Flaw>> {
+pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Risks), Vec<DraftFlaw>> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
     let graph = Graph::new(draft, &names);
     let (mut flaws, risks) = claims(team, root, draft);
@@ -178,17 +179,17 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, R
 }
 
 /// Why a draft cannot run, in a sentence.
-fn cannot_run(flaws: &[Flaw]) -> String {
+fn cannot_run(flaws: &[DraftFlaw]) -> String {
     let words: Vec<String> = flaws.iter().map(ToString::to_string).collect();
     format!("this plan cannot run: {}", words.join("; "))
 }
 
 /// Flaws in the globs, commands and models of tasks, and the commands that a person should look at closely.
-fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Risks) {
+fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Risks) {
     let (mut flaws, mut risks) = (Vec::new(), Risks::default());
-    let mut flaw = |task: &Task, words: String| {
+    let mut flaw = |task: &TaskDraft, words: String| {
         if flaws.len() < CLAIM_FLAWS_MAX {
-            flaws.push(Flaw { task: quote(&task.id), words });
+            flaws.push(DraftFlaw { task: quote(&task.id), words });
         }
     };
     let any = draft.tasks.iter().any(|task| !task.verify.is_empty());
@@ -196,7 +197,7 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Risks) {
     // A draft with too many tasks is refused for that alone.
     for task in draft.tasks.iter().take(PLAN_TASKS_MAX) {
         for glob in task.owned() {
-            if let Err(error) = pattern::Glob::new(glob, false) {
+            if let Err(error) = glob::Glob::new(glob, false) {
                 flaw(task, format!("`owns` has `{glob}`: {error}"));
             }
             // Approval of the plan does not cover these: each change asks again, or is refused.
@@ -227,10 +228,10 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Risks) {
 }
 
 /// The checks that need a person's approval, each with what to write instead.
-fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<Flaw> {
+fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<DraftFlaw> {
     let projects = project::detect(root);
     let checks = draft.tasks.iter().flat_map(|task| task.verify.iter().map(move |line| (task, line)));
-    let flaw = |(task, line): (&Task, &String)| {
+    let flaw = |(task, line): (&TaskDraft, &String)| {
         let argv = max_team_tools::command::split(line).ok()?;
         weigh(team, &projects, task, line, &argv).ok()??;
         let words = format!(
@@ -238,13 +239,13 @@ fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<Flaw> {
              command, or another command that `{}` may run without approval",
             task.agent
         );
-        Some(Flaw { task: quote(&task.id), words })
+        Some(DraftFlaw { task: quote(&task.id), words })
     };
     checks.filter_map(flaw).take(CLAIM_FLAWS_MAX).collect()
 }
 
 /// Why the budget of a task cannot be tracked.
-fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
+fn unpriced(team: &Team, draft: &Draft, task: &TaskDraft) -> Option<String> {
     let (all, own) = (draft.budget.nano, task.budget.nano);
     let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
     let words = "so its budget cannot be kept; give it another model, or no money budget";
@@ -252,7 +253,7 @@ fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
 }
 
 /// The model of a task's owner, if the owner is known.
-fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
+fn model_of<'t>(team: &'t Team, task: &TaskDraft) -> Option<&'t Model> {
     let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
     Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
 }
@@ -261,7 +262,7 @@ fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
 fn weigh(
     team: &Team,
     projects: &[Project],
-    task: &Task,
+    task: &TaskDraft,
     line: &str,
     argv: &[String],
 ) -> Result<Option<(RiskyCheck, String)>, String> {
@@ -287,13 +288,15 @@ fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
         return true;
     }
     let own = owner.constraints.allowed_commands.as_ref().filter(|_| !owner.constraints.foreign_commands);
-    own.is_some_and(|allowed| pattern::commands(allowed, &words)) && !changes_files(argv)
+    own.is_some_and(|allowed| glob::commands(allowed, &words)) && !changes_files(argv)
 }
 
 /// Whether a command names files that it writes or deletes. A check should only read; one that changes files needs a
 /// person's approval.
 fn changes_files(argv: &[String]) -> bool {
-    let is_change = |effect: &Effect| matches!(effect, Effect::Write(_) | Effect::Delete(_) | Effect::Discard);
+    let is_change = |effect: &CommandEffect| {
+        matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_) | CommandEffect::Discard)
+    };
     look(argv).effects.iter().any(is_change)
 }
 
@@ -321,7 +324,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 
 /// The expected cost and time.
 fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
-    let rate = |task: &Task| {
+    let rate = |task: &TaskDraft| {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
         let model = model_of(team, task)?;
         Some(Rate {
@@ -333,23 +336,23 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
         })
     };
     let max_parallel = usize::try_from(team.max_parallel).unwrap_or(1);
-    forecast(draft, graph, &rate, Bounds { max_parallel, session_nano: basis.session_nano })
+    forecast(draft, graph, &rate, PlanBounds { max_parallel, session_nano: basis.session_nano })
 }
 
 /// Results of an earlier plan for tasks that have not changed.
-pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
+pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<CarriedResult> {
     let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
     if plan.session() != Some(floor.session) {
         return Vec::new();
     }
-    let mut carried: Vec<Carried> = Vec::new();
+    let mut carried: Vec<CarriedResult> = Vec::new();
     for view in
-        plan.tasks().filter(|view| view.status == Status::Done && draft.tasks.iter().any(|task| task == view.task))
+        plan.tasks().filter(|view| view.status == TaskStatus::Done && draft.tasks.iter().any(|task| task == view.task))
     {
         // A result is not taken over if a task that it depends on will be done again.
         let stands = view.task.needs.iter().all(|need| carried.iter().any(|carried| carried.task == *need));
         if let (true, Some(result)) = (stands, view.result) {
-            carried.push(Carried { task: view.task.id.clone(), result: result.clone() });
+            carried.push(CarriedResult { task: view.task.id.clone(), result: result.clone() });
         }
     }
     carried

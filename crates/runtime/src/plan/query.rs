@@ -3,8 +3,8 @@
 
 use max_team_core::id::PlanId;
 use max_team_core::limits::{PLANS_LISTED_MAX, RESULT_PAGE_CHARS, TASKS_LISTED_MAX};
-use max_team_core::plan::{Plan, Status, TaskView, Waits};
-use max_team_core::tasks::OF_PLAN;
+use max_team_core::plan::{Plan, TaskStatus, TaskView, WaitReason};
+use max_team_core::task_list::OF_PLAN;
 use max_team_core::text::Page;
 
 use super::correct::evidence_lines;
@@ -75,13 +75,13 @@ fn listed(id: PlanId, plan: &Plan, query: &Query) -> String {
 fn line(view: &TaskView<'_>) -> String {
     let mut text = format!("- {} ({}): {}, attempt {}", view.task.id, view.member, view.status.name(), view.attempt);
     match &view.waits {
-        Waits::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
-        Waits::Answer(question) => text.push_str(&format!(", asks: {question}")),
-        Waits::Ruling => text.push_str(", waits for a decision"),
+        WaitReason::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
+        WaitReason::Answer(question) => text.push_str(&format!(", asks: {question}")),
+        WaitReason::Ruling => text.push_str(", waits for a decision"),
         _ => {}
     }
     if let Some(result) = view.result {
-        let proof = if view.status == Status::Done { proof_words(result) } else { "its last answer" };
+        let proof = if view.status == TaskStatus::Done { proof_words(result) } else { "its last answer" };
         let corrected = corrected_words(view);
         text.push_str(&format!(" ({proof}{corrected}, {} characters)", result.output.chars().count()));
     }

@@ -2,9 +2,9 @@
 
 use max_team_core::id::{PlanId, TurnId};
 use max_team_core::limits::PLAN_REVISIONS_MAX;
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{About, PlanProposed};
-use max_team_core::plan::{Plan, Status};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::plan::event::{PlanProposed, PlanQuestion};
+use max_team_core::plan::{Plan, TaskStatus};
 use serde_json::json;
 
 use super::letters::cost;
@@ -50,7 +50,7 @@ pub(crate) fn implied(floor: &Floor, lead: &str, turn: Option<TurnId>) -> Option
     let is_older = |id: PlanId| turn.is_some_and(|turn| id.uuid() < turn.uuid());
     let waits = |plan: &Plan| {
         let is_own = plan.proposed().is_some_and(|proposed| proposed.by == lead);
-        is_own && plan.asked().any(|(_, about)| *about == About::Proposal)
+        is_own && plan.asked().any(|(_, about)| *about == PlanQuestion::Proposal)
     };
     let only = |mut found: Vec<PlanId>| found.pop().filter(|_| found.is_empty());
     let waiting: Vec<PlanId> =
@@ -67,7 +67,7 @@ pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Ve
     let letter = |(old, _): &(PlanId, Plan)| {
         let to = plan_stream(*old);
         let id = derived(&[to.as_bytes(), revision.to_string().as_bytes(), b"revised"]);
-        Envelope::new(id, from, to, Kind::PlanRevised, json!({ "revision": revision, "tasks": tasks }), now_ms())
+        Envelope::new(id, from, to, MessageKind::PlanRevised, json!({ "revision": revision, "tasks": tasks }), now_ms())
     };
     revised.open.iter().map(letter).collect()
 }
@@ -123,7 +123,7 @@ fn running(old: PlanId, plan: &Plan, proposed: &PlanProposed) -> String {
             " Until they decide, its tasks that have not begun and that you drop or change wait: {held}."
         ));
     }
-    let at_work = plan.tasks().filter(|view| matches!(view.status, Status::Dispatched | Status::Running));
+    let at_work = plan.tasks().filter(|view| matches!(view.status, TaskStatus::Dispatched | TaskStatus::Running));
     let at_work: Vec<&str> = at_work.map(|view| view.task.id.as_str()).collect();
     if !at_work.is_empty() {
         let at_work = at_work.join(", ");

@@ -7,12 +7,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use max_team_core::calling::cache::{Asked, Found};
+use max_team_core::agent::Settings;
+use max_team_core::delegation::cache::{CacheKey, CacheLookup};
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
-use max_team_core::plan::event::{ArtifactType, Cached, Spent, TaskAssigned};
-use max_team_core::plan::{Input, Plan, Report, Status};
-use max_team_core::team::Settings;
+use max_team_core::plan::event::{ArtifactType, CachedAnswer, ResourceUse, TaskAssigned};
+use max_team_core::plan::{Plan, PlanInput, Report, TaskStatus};
 use serde_json::json;
 
 use super::apart::Attempt;
@@ -27,7 +27,7 @@ pub(super) struct Beginning {
     /// Attempts that start no agent: they have failed already, or are done.
     pub(super) over: HashSet<Attempt>,
     /// The cache keys of the others.
-    pub(super) asked: HashMap<Attempt, Asked>,
+    pub(super) asked: HashMap<Attempt, CacheKey>,
 }
 
 impl PlanLoop {
@@ -57,7 +57,10 @@ impl PlanLoop {
                 beginning.over.insert((id.clone(), *attempt));
                 let error = format!("`{member}` is not on the team any more");
                 let report = Report::Failed { error, output: String::new() };
-                self.decide(Input::Reported { task, attempt: *attempt, report, spent: Spent::default() }, batch);
+                self.decide(
+                    PlanInput::Reported { task, attempt: *attempt, report, spent: ResourceUse::default() },
+                    batch,
+                );
             }
         }
     }
@@ -76,7 +79,7 @@ impl PlanLoop {
             if let Some(input) = self.kept(task, assigned, &asked)? {
                 self.decide(input, batch);
             }
-            if self.plan.task(task).is_some_and(|view| view.status == Status::Done) {
+            if self.plan.task(task).is_some_and(|view| view.status == TaskStatus::Done) {
                 beginning.over.insert(attempt);
             } else {
                 beginning.asked.insert(attempt, asked);
@@ -86,22 +89,22 @@ impl PlanLoop {
     }
 
     /// The cached answer for a task.
-    fn kept(&self, task: usize, assigned: &TaskAssigned, asked: &Asked) -> Result<Option<Input>, RuntimeError> {
+    fn kept(&self, task: usize, assigned: &TaskAssigned, asked: &CacheKey) -> Result<Option<PlanInput>, RuntimeError> {
         let (Some(step), now_ms) = (&asked.step, now_ms()) else { return Ok(None) };
         let entries = Caches::new(&self.floor.shared.journal).entries(&assigned.member)?;
-        let Found::Answer(entry) = asked.find(&entries, step, now_ms) else { return Ok(None) };
+        let CacheLookup::Answer(entry) = asked.find(&entries, step, now_ms) else { return Ok(None) };
         let age_ms = entry.age_ms(now_ms).unwrap_or_default();
-        Ok(Some(Input::Served {
+        Ok(Some(PlanInput::Served {
             task,
             attempt: assigned.attempt,
             findings: check::words(self.leaves(task), &entry.text),
             output: entry.text,
-            cached: Cached { key: entry.key, age_ms },
+            cached: CachedAnswer { key: entry.key, age_ms },
         }))
     }
 
     /// The cache key of a task, if it can be answered from the cache.
-    async fn step_of(&mut self, assigned: &TaskAssigned) -> Option<(usize, Asked)> {
+    async fn step_of(&mut self, assigned: &TaskAssigned) -> Option<(usize, CacheKey)> {
         let team = self.floor.team()?;
         let mate = team.members.iter().find(|mate| mate.definition.name == assigned.member)?;
         mate.definition.cache.as_ref()?;
@@ -116,7 +119,7 @@ impl PlanLoop {
         let Settings { model, constraints, .. } = self.settings(mate, assigned);
         let place = json!([self.floor.root, "", constraints]).to_string();
         let model = format!("{}/{}", model.provider, model.name);
-        Some((task, Asked::step(&mate.definition, &place, &model, written, &upstream)?))
+        Some((task, CacheKey::step(&mate.definition, &place, &model, written, &upstream)?))
     }
 }
 

@@ -4,9 +4,9 @@
 //! conversation shows what they had done.
 
 use max_team_core::id::{PlanId, SessionId};
-use max_team_core::message::{Assignment, Envelope, Kind, Principal};
-use max_team_core::policy::By;
-use max_team_core::turn::{Halted, is_stop};
+use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
+use max_team_core::policy::DecidedBy;
+use max_team_core::turn::{HaltedTurn, is_stop};
 use serde_json::json;
 
 use super::write::letter;
@@ -81,7 +81,7 @@ impl Post<'_> {
             if !self.journal.has_mail(id)? {
                 let text = if is_held { READ_ON } else { TAKE_ON };
                 let mut body = json!({ "text": text.trim_end(), "by": person(by), "session": session });
-                let kind = if given.is_some() { Kind::TaskAssign } else { Kind::UserInput };
+                let kind = if given.is_some() { MessageKind::TaskAssign } else { MessageKind::UserInput };
                 if let (Some(given), Some(body)) = (given, body.as_object_mut()) {
                     let assignment = Assignment { attempt: given.attempt + 1, ..given };
                     body.insert("text".to_owned(), json!(CONTINUE.trim_end()));
@@ -96,7 +96,14 @@ impl Post<'_> {
                 let head = self.journal.head(&plan_stream(plan))?;
                 let id = derived(&[plan_stream(plan).as_bytes(), &head.to_le_bytes(), b"go on"]);
                 let body = json!({ CONTINUES: true, "by": person(by) });
-                commit.sends.push(Envelope::new(id, by.address(), plan_stream(plan), Kind::TaskUpdate, body, at_ms));
+                commit.sends.push(Envelope::new(
+                    id,
+                    by.address(),
+                    plan_stream(plan),
+                    MessageKind::TaskUpdate,
+                    body,
+                    at_ms,
+                ));
             }
         }
         let letters = self.keep(commit).await?;
@@ -108,8 +115,8 @@ impl Post<'_> {
     fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
         let census = Census::new(self.journal);
         let agents = census.agents(session)?;
-        let is_person = |halted: &Halted| match &halted.who {
-            Some(who) => matches!(who, By::Person(_)),
+        let is_person = |halted: &HaltedTurn| match &halted.who {
+            Some(who) => matches!(who, DecidedBy::Person(_)),
             // Older entries have only a name.
             None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
         };
@@ -131,12 +138,12 @@ impl Post<'_> {
             }
             // A larger budget of the session does not help an agent that has used up a budget of its own.
             let has_own_budget = turn.settings().is_some_and(|settings| !crate::plan::cap(settings).is_empty());
-            let goes_on = |halted: &&Halted| match halted.is_out_of_budget() {
+            let goes_on = |halted: &&HaltedTurn| match halted.is_out_of_budget() {
                 true => !has_own_budget,
                 false => is_person(halted),
             };
             let cut_off = turn.halted().filter(goes_on);
-            let is_unpaid = cut_off.is_some_and(Halted::is_out_of_budget) && turn.gone().is_none();
+            let is_unpaid = cut_off.is_some_and(HaltedTurn::is_out_of_budget) && turn.gone().is_none();
             let halted = cut_off.and_then(|halted| halted.assignment.as_deref());
             // A stop that was sent while no process ran the session is unread: the agent still counts as busy.
             let is_halting = turn.is_busy() && mail.iter().any(is_stop);

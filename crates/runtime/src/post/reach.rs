@@ -3,7 +3,7 @@
 
 use max_team_core::event::QuestionAnswered;
 use max_team_core::id::{AgentId, QuestionId};
-use max_team_core::policy::{Answer, By, Grant, Rules, Verdict, judge};
+use max_team_core::policy::{DecidedBy, Grant, PermissionAnswer, Rules, Verdict, judge};
 use max_team_core::turn::Turn;
 
 use super::{Noted, Pending, Post};
@@ -33,13 +33,13 @@ impl Post<'_> {
     pub fn will_reach<'p>(
         &self,
         asked: &Pending,
-        answer: &Answer,
+        answer: &PermissionAnswer,
         others: &'p [Pending],
     ) -> Result<(Vec<String>, Vec<&'p Pending>), RuntimeError> {
         let (Some(session), Some(asker)) = (asked.session, agent_at(asked)) else { return Ok(Default::default()) };
         let (turn, _) = fold_agent(self.journal, asker)?;
         // `answer` records it as a person's, too.
-        let answer = Answer { by: By::Person(String::new()), ..answer.clone() };
+        let answer = PermissionAnswer { by: DecidedBy::Person(String::new()), ..answer.clone() };
         let is_here = turn.settings().is_some_and(|settings| settings.permissions.copy.is_empty());
         let is_shared = turn.mate().is_some() && is_here;
         let grants = turn.shared_grants(&QuestionAnswered { question: asked.row.question, answer });
@@ -67,8 +67,8 @@ impl Post<'_> {
         let said = all.iter().filter(|pending| pending.noted.as_ref().is_some_and(|noted| noted.until.is_some()));
         let mut along: Vec<(QuestionId, Noted)> = Vec::new();
         for (asked, noted) in said.filter_map(|pending| Some((pending, pending.noted.as_ref()?))) {
-            let person = Answer::new(true, By::Person(String::new()));
-            let answer = Answer { always: true, until: noted.until.unwrap_or_default(), ..person };
+            let person = PermissionAnswer::new(true, DecidedBy::Person(String::new()));
+            let answer = PermissionAnswer { always: true, until: noted.until.unwrap_or_default(), ..person };
             let mut others = all.to_vec();
             others.retain(|other| other.session == asked.session && other.row.question != asked.row.question);
             let (_, answered) = self.will_reach(asked, &answer, &others)?;
@@ -87,7 +87,7 @@ impl Post<'_> {
         let is_over = self.has_considered(asked, other)?;
         // Read last: it may have been answered meanwhile.
         let row = self.answered(other.row.question)?;
-        Ok(row.map(|row| matches!(row.by, By::Rule(_))).or(is_over.then_some(false)))
+        Ok(row.map(|row| matches!(row.by, DecidedBy::Rule(_))).or(is_over.then_some(false)))
     }
 
     /// Whether the approval of another question can no longer answer this one: the teammate was not told of it, or has

@@ -3,7 +3,7 @@
 //! As for every reader, a message is read when it was taken from its mailbox; here the person's frontend takes it.
 
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
-use max_team_core::message::{Envelope, Kind, Principal};
+use max_team_core::message::{Envelope, MessageKind, Principal};
 
 use super::Post;
 use crate::agent::result_id;
@@ -27,7 +27,7 @@ impl Shown {
         match *self {
             Self::Letter(id) => letter.id == id,
             Self::Turn(agent, turn) => letter.id == result_id(&agent_stream(agent), turn),
-            Self::End(agent) => letter.kind == Kind::ShutdownApproved && letter.from == agent_stream(agent),
+            Self::End(agent) => letter.kind == MessageKind::ShutdownApproved && letter.from == agent_stream(agent),
         }
     }
 }

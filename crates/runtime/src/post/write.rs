@@ -4,12 +4,12 @@
 //! woken; if no process runs the session, the message waits. Names are resolved before anything is written, so that an
 //! unknown name is an error for the sender.
 
-use max_team_core::event::{Event, Said};
+use max_team_core::event::{Event, UserMessage};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX};
-use max_team_core::mates::name::{self, Means};
-use max_team_core::message::{Address, Envelope, Kind, Principal};
+use max_team_core::message::{Address, Envelope, MessageKind, Principal};
 use max_team_core::policy::Mode;
+use max_team_core::teammate::name::{self, Addressee};
 use max_team_journal::{Commit, Strength};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Post<'_> {
         let row = Sessions::new(self.journal).row(session)?;
         let readers = self.readers(&row, to)?;
         let lead = readers.iter().find(|reader| reader.lead).map_or("", |reader| reader.name.as_str());
-        let is_to_all = to.iter().any(|to| name::means(to, lead) == Means::Everybody);
+        let is_to_all = to.iter().any(|to| name::means(to, lead) == Addressee::Everybody);
         let how = if is_to_all { How::ToAll } else { How::Now };
         self.write_to(by, key, &row, readers, text, how).await
     }
@@ -137,12 +137,12 @@ impl Post<'_> {
                 continue;
             }
             self.has_room(reader)?;
-            commit.sends.push(letter(by, id, reader, Kind::UserInput, body));
+            commit.sends.push(letter(by, id, reader, MessageKind::UserInput, body));
             if reader.lead {
                 // `--continue` in a folder continues a session of this machine, never a chat's.
                 let cwd = if row.chat.is_some() { String::new() } else { row.cwd.clone() };
                 let (text, by) = (text.to_owned(), by.clone());
-                said = Some(Event::Said(Said { envelope: key, text, by, cwd }));
+                said = Some(Event::Said(UserMessage { envelope: key, text, by, cwd }));
             }
         }
         if let Some(said) = &said {
@@ -181,7 +181,7 @@ impl Post<'_> {
         to: &[String],
         how: Parting,
     ) -> Result<Written, RuntimeError> {
-        let kind = if how == Parting::Told { Kind::Shutdown } else { Kind::ShutdownRequest };
+        let kind = if how == Parting::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
         let body = json!({ "by": person(by), "end": true });
         self.order(by, key, session, to, kind, &body).await
     }
@@ -195,7 +195,7 @@ impl Post<'_> {
         to: &[String],
         mode: Mode,
     ) -> Result<Written, RuntimeError> {
-        self.order(by, key, session, to, Kind::ModeSetRequest, &json!({ "mode": mode })).await
+        self.order(by, key, session, to, MessageKind::ModeSetRequest, &json!({ "mode": mode })).await
     }
 
     /// Sends a message to teammates, without their lead.
@@ -205,7 +205,7 @@ impl Post<'_> {
         key: EnvelopeId,
         session: SessionId,
         to: &[String],
-        kind: Kind,
+        kind: MessageKind,
         body: &Value,
     ) -> Result<Written, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
@@ -250,7 +250,7 @@ impl Post<'_> {
         if !self.journal.has_mail(key)? {
             // The session counts as used from now on, even without a message.
             let body = json!({ "mates": mates, "by": person(by), "session": session });
-            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, body));
+            commit.sends.push(letter(by, key, &lead, MessageKind::TeamRequest, body));
         }
         let letters = self.keep(commit).await?;
         Ok(Written { readers: vec![lead], letters, said: None, at_ms })
@@ -278,7 +278,7 @@ impl Post<'_> {
             return if is_full { Err(full) } else { Ok(()) };
         }
         let queued = self.journal.pending_mail(&address)?;
-        let waiting = queued.iter().filter(|letter| letter.kind == Kind::UserInput).count();
+        let waiting = queued.iter().filter(|letter| letter.kind == MessageKind::UserInput).count();
         if waiting >= QUEUE_MAX { Err(RuntimeError::QueueFull(QUEUE_MAX)) } else { Ok(()) }
     }
 
@@ -297,15 +297,15 @@ impl Post<'_> {
         let mut readers: Vec<Reader> = Vec::new();
         for to in to {
             match name::means(to, &lead.name) {
-                Means::Lead => readers.push(lead.clone()),
-                Means::Everybody => {
+                Addressee::Lead => readers.push(lead.clone()),
+                Addressee::Everybody => {
                     let there = mates.iter().filter(|(_, row)| row.gone.is_none());
                     let mut all: Vec<Reader> = there.map(|(name, row)| mate(name, row)).collect();
                     all.sort_by(|one, other| one.name.cmp(&other.name));
                     readers.extend(all);
                     readers.push(lead.clone());
                 }
-                Means::Somebody(name) => match mates.iter().find(|(known, _)| known == name) {
+                Addressee::Somebody(name) => match mates.iter().find(|(known, _)| known == name) {
                     Some((_, MateRow { gone: Some(gone), .. })) => {
                         let (name, by, reason) = (name.to_owned(), gone.by.clone(), gone.reason.clone());
                         return Err(RuntimeError::Gone { name, by, reason });
@@ -365,7 +365,7 @@ pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }
 
-pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
+pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: MessageKind, body: Value) -> Envelope {
     let (from, to) = (by.address(), reader.address());
     Envelope::new(id, from, to, kind, body, now_ms())
 }
@@ -385,7 +385,7 @@ mod tests {
             assert!(!journal.has_mail(id).unwrap());
             told.lock().unwrap().extend(letters.iter().map(|letter| letter.id));
         };
-        let letter = Envelope::new(id, "user/me", "agent/a", Kind::UserInput, json!({}), 1);
+        let letter = Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, json!({}), 1);
         let commit = Commit { sends: vec![letter], ..Commit::default() };
         Post::telling(&journal, &before).keep(commit).await.unwrap();
         assert!(journal.has_mail(id).unwrap());

@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use max_team_core::chat::{Part, Streamed};
-use max_team_core::event::{Configured, Event, LlmIntent, Outcome};
+use max_team_core::agent::Settings;
+use max_team_core::chat::{Part, PartialAnswer};
+use max_team_core::event::{Configured, Event, LlmIntent, LlmOutcome};
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::Plan;
-use max_team_core::team::Settings;
-use max_team_core::turn::{Input, Now, Turn};
+use max_team_core::turn::{Turn, TurnEnv, TurnInput};
 use uuid::Uuid;
 
 use super::Tape;
@@ -64,8 +64,8 @@ pub(super) fn under(turn: &Turn, settings: Option<Settings>) -> Turn {
 }
 
 /// The input for a machine that is rebuilt from its recorded history.
-pub(super) fn now(frame: &Frame) -> Now {
-    Now {
+pub(super) fn now(frame: &Frame) -> TurnEnv {
+    TurnEnv {
         at_ms: 0,
         jitter: 0,
         fresh: Uuid::nil(),
@@ -86,13 +86,13 @@ pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<
     let input = match event {
         Event::LlmEnded(ended) if !counts && !ended.summary => {
             let LlmIntent { call, attempt, .. } = today.calling()?;
-            let outcome = Outcome::clone(&ended.outcome);
-            let Outcome::Done(answer) = &outcome else { return None };
+            let outcome = LlmOutcome::clone(&ended.outcome);
+            let LlmOutcome::Done(answer) = &outcome else { return None };
             let prepared = look_at_words(&frame.registry, *call, &answer.message).into_iter().collect();
-            let streamed = Streamed::default();
-            Input::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, streamed, prepared }
+            let streamed = PartialAnswer::default();
+            TurnInput::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, streamed, prepared }
         }
-        Event::QuestionAnswered(of) => Input::Answered { question: of.question, answer: of.answer.clone() },
+        Event::QuestionAnswered(of) => TurnInput::Answered { question: of.question, answer: of.answer.clone() },
         _ => return None,
     };
     let decided = today.decide(input, &now(frame));

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use max_team_core::chat::{Part, Usage};
-use max_team_core::event::{End, Event, Outcome, Steered, ToolDone, TurnStarted};
+use max_team_core::event::{Event, LlmOutcome, Steered, ToolDone, TurnOutcome, TurnStarted};
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::turn::Turn;
@@ -184,8 +184,8 @@ impl Figures {
             Event::LlmIntent(_) => self.calls += 1,
             Event::LlmEnded(ended) => {
                 self.model_ms = self.model_ms.saturating_add(ended.ms);
-                self.failed_calls += usize::from(!matches!(ended.outcome, Outcome::Done(_)));
-                if let Outcome::Done(answer) = &ended.outcome {
+                self.failed_calls += usize::from(!matches!(ended.outcome, LlmOutcome::Done(_)));
+                if let LlmOutcome::Done(answer) = &ended.outcome {
                     for (_, tool, _) in answer.message.tool_uses() {
                         self.tools.entry(tool.to_owned()).or_default().0 += 1;
                     }
@@ -225,7 +225,7 @@ fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static st
         Event::Nudged(nudged) => vec![("told", nudged.text.clone())],
         Event::LlmEnded(ended) => match &ended.outcome {
             _ if ended.summary => Vec::new(),
-            Outcome::Done(answer) => {
+            LlmOutcome::Done(answer) => {
                 let text = answer.message.text();
                 let uses = answer.message.tool_uses().enumerate().map(|(index, (_, tool, input))| {
                     names.insert(max_team_core::turn::call_key(ended.call, index), tool.to_owned());
@@ -234,14 +234,14 @@ fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static st
                 let text = (!text.is_empty()).then_some(("answer", text));
                 text.into_iter().chain(uses).collect()
             }
-            Outcome::Failed { detail, .. } => vec![("answer", detail.clone())],
-            Outcome::Cancelled { .. } | Outcome::Lost => Vec::new(),
+            LlmOutcome::Failed { detail, .. } => vec![("answer", detail.clone())],
+            LlmOutcome::Cancelled { .. } | LlmOutcome::Lost => Vec::new(),
         },
         Event::ToolDone(ToolDone { key, content, .. }) => {
             let tool = names.get(key).cloned().unwrap_or_default();
             vec![("result", format!("{tool}: {}", words(content)))]
         }
-        Event::TurnEnded(ended) if ended.end != End::Answered => {
+        Event::TurnEnded(ended) if ended.end != TurnOutcome::Answered => {
             vec![("end", serde_json::to_string(&ended.end).unwrap_or_default())]
         }
         _ => Vec::new(),

@@ -14,10 +14,10 @@ mod turns;
 
 use std::collections::BTreeMap;
 
-use max_team_core::event::{Choice, Event, SessionOpened};
+use max_team_core::agent::{Definition, Settings};
+use max_team_core::event::{Event, LaunchFlags, SessionOpened};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::{Detail, Entry, Journal};
 
@@ -135,7 +135,7 @@ impl Tape {
     }
 
     /// The flags that chose its lead and its team.
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> LaunchFlags {
         let opened = self.entries.iter().find_map(|entry| match event_of(entry) {
             Ok(Event::SessionOpened(opened)) => Some(opened.choice),
             _ => None,

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::calling::cache;
-use max_team_core::calling::hands::Caller;
+use max_team_core::agent::{Definition, Settings};
 use max_team_core::chat::Part;
+use max_team_core::delegation::cache;
+use max_team_core::delegation::tool_filter::Caller;
 use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -21,8 +22,7 @@ use max_team_core::limits::CALL_DEPTH_MAX;
 use max_team_core::message::Assignment;
 use max_team_core::policy::{self, Action, Rules, Verdict};
 use max_team_core::secret::{redact, redact_value};
-use max_team_core::team::{Definition, Settings};
-use max_team_core::turn::{Input, STRUCTURED_OUTPUT, Turn};
+use max_team_core::turn::{STRUCTURED_OUTPUT, Turn, TurnInput};
 use max_team_journal::Fence;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -425,7 +425,7 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
         return None;
     }
     let today = again::under(turn, typed(settings));
-    let decided = today.decide(Input::Woke, &again::now(frame));
+    let decided = today.decide(TurnInput::Woke, &again::now(frame));
     let made = decided.iter().find_map(|event| match event {
         Event::LlmIntent(made) => Some(made),
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use max_team_core::event::{Event, Said};
+use max_team_core::event::{Event, UserMessage};
 use max_team_core::id::{AgentId, PlanId};
 use max_team_journal::Entry;
 
@@ -28,7 +28,7 @@ pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<Spoken>, Ru
     let lead = session::agent_stream(lead);
     let streams: HashSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
     // A plan that a user started has the id of the message that started it.
-    let is_run = |of: &Said| streams.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
+    let is_run = |of: &UserMessage| streams.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
     let (mut all, mut said) = (Vec::new(), HashMap::new());
     for entry in entries.iter().filter(|entry| entry.event == "said" || entry.event == "turn_started") {
         let spoken = |words, is_run| Spoken { seq: entry.seq, at_ms: entry.at_ms, words, is_run };

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use max_team_core::event::{Ending, Event};
+use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::rewind::{
-    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_agent, is_opaque, rebased, standing,
+    FileChange, FileStep, FileTouch, FilesChanged, RestoredFile, RewindEnded, Rewound, SkippedChange, SkippedReason,
+    is_agent, is_opaque, rebased, standing,
 };
 use max_team_journal::Journal;
 use serde::{Deserialize, Serialize};
@@ -66,9 +67,9 @@ pub struct Moment {
     /// The text of the message.
     pub words: String,
     /// The changes in order, each with its root folder.
-    pub changes: Vec<(String, Change)>,
+    pub changes: Vec<(String, FileChange)>,
     /// Changes that cannot be undone.
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedChange>,
     /// Number of rewinds.
     pub rewound: usize,
 }
@@ -78,7 +79,7 @@ pub struct Moment {
 struct Noted {
     seq: u64,
     root: String,
-    change: Change,
+    change: FileChange,
     is_sure: bool,
     /// A rewind restored the state after this entry.
     behind: Option<u64>,
@@ -95,8 +96,8 @@ enum When {
 }
 
 impl Noted {
-    fn step(&self) -> Step<'_> {
-        Step { root: &self.root, change: &self.change, is_sure: self.is_sure }
+    fn step(&self) -> FileStep<'_> {
+        FileStep { root: &self.root, change: &self.change, is_sure: self.is_sure }
     }
 }
 
@@ -106,7 +107,7 @@ type Placed = (usize, i64, Noted);
 #[derive(Debug, Default)]
 pub(super) struct Log {
     changes: Vec<Noted>,
-    left: Vec<(u64, Left)>,
+    left: Vec<(u64, SkippedChange)>,
     turns: Vec<Spoken>,
     rewound: Vec<(u64, Rewound)>,
     /// The end of each rewind, and its outcome.
@@ -121,7 +122,7 @@ struct Calls<'e> {
     /// Calls that may change any file: the entry of each, and whether it can return while its command still runs.
     opaque: Vec<(u64, (&'e str, String), bool)>,
     begun_ms: HashMap<(&'e str, String), i64>,
-    ended: HashMap<(&'e str, String), (i64, Ending, bool)>,
+    ended: HashMap<(&'e str, String), (i64, ToolOutcome, bool)>,
     /// Calls whose changes a later scan has found, or that recorded their changes themselves.
     seen: HashSet<(String, String)>,
     /// Background commands whose end is not recorded, with their entries.
@@ -130,7 +131,9 @@ struct Calls<'e> {
 
 impl Calls<'_> {
     fn has_run(&self, stream: &str, key: &str) -> bool {
-        self.ended.get(&(stream, key.to_owned())).is_some_and(|(_, ending, failed)| *ending == Ending::Ran && !failed)
+        self.ended
+            .get(&(stream, key.to_owned()))
+            .is_some_and(|(_, ending, failed)| *ending == ToolOutcome::Ran && !failed)
     }
 
     /// When the changes of a step were made. Old steps do not record the time of the scan before.
@@ -147,16 +150,18 @@ impl Calls<'_> {
     }
 
     /// Calls without a known end, whose changes are therefore unknown.
-    fn cut(&self) -> impl Iterator<Item = (u64, Left)> {
+    fn cut(&self) -> impl Iterator<Item = (u64, SkippedChange)> {
         let is_cut = |(seq, call, runs_on): &&(u64, (&str, String), bool)| match self.ended.get(call) {
             _ if self.seen.contains(&(call.0.to_owned(), call.1.clone())) => false,
-            None | Some((_, Ending::Unknown, _)) => true,
-            Some((_, Ending::Ran, false)) if *runs_on => {
+            None | Some((_, ToolOutcome::Unknown, _)) => true,
+            Some((_, ToolOutcome::Ran, false)) if *runs_on => {
                 self.running.iter().any(|((stream, _), at)| *stream == call.0 && at > seq)
             }
             Some(_) => false,
         };
-        let left = |(seq, ..): &(u64, (&str, String), bool)| (*seq, Left { path: String::new(), why: Why::Cut });
+        let left = |(seq, ..): &(u64, (&str, String), bool)| {
+            (*seq, SkippedChange { path: String::new(), why: SkippedReason::Cut })
+        };
         self.opaque.iter().filter(is_cut).map(left)
     }
 }
@@ -259,7 +264,7 @@ impl Log {
     pub(super) fn standing(&self) -> BTreeMap<(String, String), Vec<u64>> {
         // A rewind that may not have restored a file does not count for that file.
         let counted = self.changes.iter().filter(|noted| noted.behind.is_none() || noted.is_sure);
-        standing(counted.map(|Noted { seq, root, change, behind, .. }| Touch {
+        standing(counted.map(|Noted { seq, root, change, behind, .. }| FileTouch {
             seq: *seq,
             root,
             path: &change.path,
@@ -268,7 +273,7 @@ impl Log {
     }
 
     /// The steps of these files, each from an entry on.
-    pub(super) fn since(&self, firsts: &BTreeMap<(String, String), u64>) -> impl Iterator<Item = Step<'_>> {
+    pub(super) fn since(&self, firsts: &BTreeMap<(String, String), u64>) -> impl Iterator<Item = FileStep<'_>> {
         let is_in = |noted: &&Noted| {
             let file = (noted.root.clone(), noted.change.path.clone());
             firsts.get(&file).is_some_and(|first| noted.seq >= *first)
@@ -282,12 +287,12 @@ impl Log {
     }
 
     /// The steps after an entry.
-    pub(super) fn behind(&self, seq: u64) -> impl Iterator<Item = Step<'_>> {
+    pub(super) fn behind(&self, seq: u64) -> impl Iterator<Item = FileStep<'_>> {
         self.changes.iter().filter(move |noted| noted.seq > seq).map(Noted::step)
     }
 
     /// Changes after an entry that cannot be undone.
-    pub(super) fn left(&self, seq: u64) -> Vec<Left> {
+    pub(super) fn left(&self, seq: u64) -> Vec<SkippedChange> {
         self.left.iter().filter(|(at, _)| *at > seq).map(|(_, left)| left.clone()).collect()
     }
 
@@ -302,11 +307,11 @@ impl Log {
     }
 
     /// The changes of these rewinds, in order.
-    pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<Put> {
+    pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<RestoredFile> {
         let unread = self.rewound.iter().filter(|(_, of)| times.contains(&of.id));
         let done = |of: &Rewound| {
             let failed = self.ended.get(&of.id).map(|(_, ended)| ended.failed.as_slice()).unwrap_or_default();
-            let is_done = |put: &&Put| !failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
+            let is_done = |put: &&RestoredFile| !failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
             of.puts.iter().filter(is_done).cloned().collect::<Vec<_>>()
         };
         unread.flat_map(|(_, of)| done(of)).collect()

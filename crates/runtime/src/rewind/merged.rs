@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_BYTES_MAX;
 use max_team_core::message::Principal;
-use max_team_core::rewind::{Change, FilesChanged, Left, State, Why};
+use max_team_core::rewind::{FileChange, FileState, FilesChanged, SkippedChange, SkippedReason};
 use max_team_journal::{Fence, Journal, Strength};
 use max_team_tools::rewind::Ground;
 use tokio_util::sync::CancellationToken;
@@ -34,11 +34,11 @@ pub(crate) struct Merger<'a> {
 
 impl Merger<'_> {
     /// Records the changes that are about to be made, with the present contents. Blocking.
-    pub(crate) fn note(&self, project: &Path, changes: &[Change]) -> Result<(), RuntimeError> {
+    pub(crate) fn note(&self, project: &Path, changes: &[FileChange]) -> Result<(), RuntimeError> {
         let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
         let ground = Ground::open(project).ok();
         let mut changes = changes.to_vec();
-        for Change { path, before, after } in changes.iter_mut().filter(|change| change.before != State::Gone) {
+        for FileChange { path, before, after } in changes.iter_mut().filter(|change| change.before != FileState::Gone) {
             let now = ground.as_ref().and_then(|ground| ground.look(path).ok());
             // A file that has changed since is not merged.
             let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
@@ -46,7 +46,7 @@ impl Merger<'_> {
             (*before, *after) = (now, after.in_stead_of(now));
             held = held.saturating_add(bytes.len() as u64);
             if held > REWIND_BYTES_MAX {
-                left.push(Left { path: path.clone(), why: Why::Many });
+                left.push(SkippedChange { path: path.clone(), why: SkippedReason::Many });
             } else {
                 blobs.push(bytes);
             }
@@ -83,7 +83,7 @@ pub fn note_accepted(
     journal: &Journal,
     (copy, project): (&str, &Path),
     by: &Principal,
-    changes: &[Change],
+    changes: &[FileChange],
 ) -> Result<(), RuntimeError> {
     // The worktree of a fork has no agent: its session is the one that works in it.
     let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
-use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
+use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, Rewound};
 use max_team_core::text::visible;
 use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
 use max_team_tools::rewind::{Ground, Trees};
@@ -52,9 +52,9 @@ pub async fn hold(journal: &Journal, worker: &Worker, session: SessionId) -> Res
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Files that were restored.
-    pub done: Vec<Put>,
+    pub done: Vec<RestoredFile>,
     /// Files that could not be restored.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedRestore>,
 }
 
 /// Restores files of one session.
@@ -111,10 +111,10 @@ impl<'j> Rewind<'j> {
     /// Commits the plan, with the present contents. Blocking.
     pub fn begin(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
-        for Put { root, change } in &plan.puts {
+        for RestoredFile { root, change } in &plan.puts {
             let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
             // A file that has changed since the plan was made is refused later.
-            if let Some((State::File { .. } | State::Link { .. }, Some(now))) = now {
+            if let Some((FileState::File { .. } | FileState::Link { .. }, Some(now))) = now {
                 bytes = bytes.saturating_add(now.len() as u64);
                 blobs.push(now);
             }
@@ -141,21 +141,21 @@ impl<'j> Rewind<'j> {
         Ok(outcome)
     }
 
-    fn put_all(&self, puts: &[Put]) -> Outcome {
+    fn put_all(&self, puts: &[RestoredFile]) -> Outcome {
         let mut outcome = Outcome { done: Vec::new(), failed: Vec::new() };
         for put in puts {
             match self.put(put) {
                 Ok(()) => outcome.done.push(put.clone()),
                 Err(why) => {
                     let (root, path) = (put.root.clone(), put.change.path.clone());
-                    outcome.failed.push(Failed { root, path, why });
+                    outcome.failed.push(FailedRestore { root, path, why });
                 }
             }
         }
         outcome
     }
 
-    fn put(&self, Put { root, change }: &Put) -> Result<(), String> {
+    fn put(&self, RestoredFile { root, change }: &RestoredFile) -> Result<(), String> {
         let ground = self.ground(root).map_err(|error| error.to_string())?;
         let bytes = match change.after.bytes() {
             Some(hash) => self.bytes(root, &hash).map_err(|error| error.to_string())?,
@@ -193,7 +193,7 @@ impl<'j> Rewind<'j> {
         let row = session::Sessions::new(self.journal).row(self.session)?;
         let lead = session::agent_stream(row.lead);
         let mail = self.journal.pending_mail(&lead)?;
-        let unread = || mail.iter().filter(|letter| letter.kind == Kind::FilesRewound);
+        let unread = || mail.iter().filter(|letter| letter.kind == MessageKind::FilesRewound);
         let stale: Vec<EnvelopeId> = unread().map(|letter| letter.id).collect();
         let mut times: Vec<Uuid> = unread().flat_map(times_in).collect();
         let log = log::Log::of(self.journal, self.session)?;
@@ -203,13 +203,14 @@ impl<'j> Rewind<'j> {
         if files.is_empty() {
             return Ok((None, stale));
         }
-        let shown = |put: &Put| {
+        let shown = |put: &RestoredFile| {
             let full = Path::new(&put.root).join(&put.change.path);
             visible(&full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string())
         };
-        let first: Vec<(&Put, String)> = files.iter().take(TOLD_FILES_MAX).map(|put| (put, shown(put))).collect();
-        let line = |(put, name): &(&Put, String)| {
-            let what = if put.change.after == State::Gone { " (removed)" } else { "" };
+        let first: Vec<(&RestoredFile, String)> =
+            files.iter().take(TOLD_FILES_MAX).map(|put| (put, shown(put))).collect();
+        let line = |(put, name): &(&RestoredFile, String)| {
+            let what = if put.change.after == FileState::Gone { " (removed)" } else { "" };
             format!("- `{name}`{what}")
         };
         times.push(rewound.id);
@@ -226,7 +227,7 @@ impl<'j> Rewind<'j> {
             EnvelopeId::new(rewound.id),
             session::stream(self.session),
             lead,
-            Kind::FilesRewound,
+            MessageKind::FilesRewound,
             json!({ "text": text, "times": times, "files": names, "count": files.len(), "again": again }),
             now_ms(),
         );
@@ -241,8 +242,8 @@ fn times_in(letter: &Envelope) -> Vec<Uuid> {
 }
 
 /// The sum of several rewinds: one change per file, and none for a file that is again what it was.
-fn told(puts: &[Put]) -> Vec<Put> {
-    let mut files: Vec<Put> = Vec::new();
+fn told(puts: &[RestoredFile]) -> Vec<RestoredFile> {
+    let mut files: Vec<RestoredFile> = Vec::new();
     for put in puts {
         match files.iter_mut().find(|known| known.root == put.root && known.change.path == put.change.path) {
             Some(known) => known.change.after = put.change.after,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use max_team_core::rewind::{Change, Left, Put, State, Step, Trail, trails};
+use max_team_core::rewind::{FileChange, FileHistory, FileState, FileStep, RestoredFile, SkippedChange, trails};
 use max_team_tools::diff;
 use max_team_tools::rewind::Ground;
 use serde::Serialize;
@@ -19,11 +19,11 @@ pub struct Plan {
     /// Files become what they were after the entry with this number.
     pub behind: u64,
     /// The files to restore, in order: removals come first, to make room.
-    pub puts: Vec<Put>,
+    pub puts: Vec<RestoredFile>,
     /// The files that are left as they are.
     pub skipped: Vec<Skipped>,
     /// Changes since then that were not fully recorded.
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedChange>,
 }
 
 impl Plan {
@@ -106,7 +106,7 @@ impl Rewind<'_> {
         match log.last_rewound().filter(|_| to == To::Undo) {
             Some((_, rewound)) => {
                 let puts = rewound.puts.iter();
-                let steps = puts.map(|put| Step { root: &put.root, change: &put.change, is_sure: false });
+                let steps = puts.map(|put| FileStep { root: &put.root, change: &put.change, is_sure: false });
                 self.plan_for(behind, steps, Vec::new(), &is_meant)
             }
             None => self.plan_for(behind, log.behind(behind), log.left(behind), &is_meant),
@@ -143,8 +143,8 @@ impl Rewind<'_> {
     fn plan_for<'s>(
         &self,
         behind: u64,
-        steps: impl Iterator<Item = Step<'s>>,
-        left: Vec<Left>,
+        steps: impl Iterator<Item = FileStep<'s>>,
+        left: Vec<SkippedChange>,
         is_meant: &dyn Fn(&str, &str) -> bool,
     ) -> Result<Plan, RuntimeError> {
         let mut plan = Plan { behind, left, ..Plan::default() };
@@ -160,22 +160,22 @@ impl Rewind<'_> {
             let seen = ground.look(&path).map(|(now, _)| if self.moved.is_some() { now.elsewhere() } else { now });
             match seen {
                 Ok(now) if now.fits(&trail.was) => {}
-                Ok(State::Other) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
+                Ok(FileState::Other) if trail.leads_to(FileState::Gone) => folders.push((root, path, trail)),
                 Ok(now) => self.add(&mut plan, root, path, &trail, now)?,
                 Err(error) => plan.skipped.push(Skipped { root, path, why: Skip::Unread(error.to_string()) }),
             }
         }
         // A folder in place of a file is removed with its content.
         for (root, path, trail) in folders {
-            let goes = |put: &Put| {
+            let goes = |put: &RestoredFile| {
                 let inside = Path::new(&put.change.path).starts_with(&path);
-                put.root == root && inside && put.change.after == State::Gone
+                put.root == root && inside && put.change.after == FileState::Gone
             };
-            let now = if plan.puts.iter().any(goes) { State::Gone } else { State::Other };
+            let now = if plan.puts.iter().any(goes) { FileState::Gone } else { FileState::Other };
             self.add(&mut plan, root, path, &trail, now)?;
         }
-        let depth = |put: &Put| Reverse(put.change.path.matches('/').count());
-        plan.puts.sort_by_key(|put| (put.change.after != State::Gone, depth(put)));
+        let depth = |put: &RestoredFile| Reverse(put.change.path.matches('/').count());
+        plan.puts.sort_by_key(|put| (put.change.after != FileState::Gone, depth(put)));
         Ok(plan)
     }
 
@@ -188,24 +188,31 @@ impl Rewind<'_> {
         }
     }
 
-    fn add(&self, plan: &mut Plan, root: String, path: String, trail: &Trail, now: State) -> Result<(), RuntimeError> {
+    fn add(
+        &self,
+        plan: &mut Plan,
+        root: String,
+        path: String,
+        trail: &FileHistory,
+        now: FileState,
+    ) -> Result<(), RuntimeError> {
         if !trail.leads_to(now) {
             plan.skipped.push(Skipped { root, path, why: Skip::Changed });
             return Ok(());
         }
         // A large file can be removed if the session created it and it is still the same file. Any other earlier
         // content of it is unknown.
-        if now.is_large() && !(trail.was == State::Gone && trail.names(now)) {
+        if now.is_large() && !(trail.was == FileState::Gone && trail.names(now)) {
             plan.skipped.push(Skipped { root, path, why: Skip::Large });
             return Ok(());
         }
         let is_kept = match (trail.was, trail.was.bytes()) {
-            (State::Gone, _) => true,
+            (FileState::Gone, _) => true,
             (_, Some(hash)) => self.bytes(&root, &hash)?.is_some(),
             (_, None) => false,
         };
         if is_kept {
-            plan.puts.push(Put { root, change: Change { path, before: now, after: trail.was } });
+            plan.puts.push(RestoredFile { root, change: FileChange { path, before: now, after: trail.was } });
         } else {
             plan.skipped.push(Skipped { root, path, why: Skip::Lost });
         }
@@ -216,7 +223,7 @@ impl Rewind<'_> {
     pub fn sheets(&self, plan: &Plan) -> Result<Vec<Sheet>, RuntimeError> {
         let mut grounds = Grounds::of(self);
         let mut sheets = Vec::new();
-        for Put { root, change } in &plan.puts {
+        for RestoredFile { root, change } in &plan.puts {
             let now = grounds.at(root).and_then(|ground| ground.look(&change.path).ok()).and_then(|(_, bytes)| bytes);
             let then = match change.after.bytes() {
                 Some(hash) => self.bytes(root, &hash)?,
@@ -230,27 +237,27 @@ impl Rewind<'_> {
 }
 
 /// The change of one file as text for people.
-fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
+fn shown(change: &FileChange, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
     let path = &change.path;
-    if let State::Bulky { size, .. } = change.before {
+    if let FileState::Bulky { size, .. } = change.before {
         return format!("{}: {size} bytes, too large to be kept: removed whole\n", max_team_core::text::visible(path));
     }
-    let is_file = |state| matches!(state, State::File { .. });
+    let is_file = |state| matches!(state, FileState::File { .. });
     let texts = now.map_or(Ok(""), std::str::from_utf8).ok().zip(then.map_or(Ok(""), std::str::from_utf8).ok());
-    let is_link = matches!(change.before, State::Link { .. }) || matches!(change.after, State::Link { .. });
+    let is_link = matches!(change.before, FileState::Link { .. }) || matches!(change.after, FileState::Link { .. });
     let mut text = match texts.filter(|_| !is_link) {
-        Some(("", _)) if is_file(change.before) && change.after == State::Gone => {
+        Some(("", _)) if is_file(change.before) && change.after == FileState::Gone => {
             format!("{}: empty, becomes nothing\n", max_team_core::text::visible(path))
         }
-        Some((now, _)) if change.after == State::Gone => {
+        Some((now, _)) if change.after == FileState::Gone => {
             let named = format!("\n+++ b/{}\n", max_team_core::text::visible(path));
             diff::unified(path, Some(now), "").replacen(&named, "\n+++ /dev/null\n", 1)
         }
         Some((now, then)) => diff::unified(path, is_file(change.before).then_some(now), then),
         None => {
-            let what = |state: State, bytes: Option<&[u8]>| match state {
-                State::Link { .. } => format!("a link to {}", String::from_utf8_lossy(bytes.unwrap_or_default())),
-                State::Gone => "nothing".to_owned(),
+            let what = |state: FileState, bytes: Option<&[u8]>| match state {
+                FileState::Link { .. } => format!("a link to {}", String::from_utf8_lossy(bytes.unwrap_or_default())),
+                FileState::Gone => "nothing".to_owned(),
                 _ => format!("{} bytes", bytes.unwrap_or_default().len()),
             };
             let (now, then) = (what(change.before, now), what(change.after, then));
@@ -262,7 +269,8 @@ fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
         && now != then
     {
         text.push_str(&format!("mode: {now:04o} becomes {then:04o}\n"));
-    } else if let (State::File { program: now, .. }, State::File { program: then, .. }) = (change.before, change.after)
+    } else if let (FileState::File { program: now, .. }, FileState::File { program: then, .. }) =
+        (change.before, change.after)
         && now != then
     {
         text.push_str(if then { "mode: becomes executable\n" } else { "mode: no longer executable\n" });

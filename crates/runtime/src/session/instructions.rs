@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use max_team_core::context::instructions::{File, Instructions, assemble, imports};
+use max_team_core::context::instructions::{InstructionFile, Instructions, assemble, imports};
 use max_team_core::limits::{IMPORT_HOPS_MAX, INSTRUCTION_FILE_BYTES_MAX, INSTRUCTION_FILES_MAX};
 use max_team_tools::command::is_planted;
 
@@ -46,7 +46,7 @@ fn from_root_to(root: &Path, cwd: &Path) -> Vec<PathBuf> {
 }
 
 struct Reader {
-    files: Vec<File>,
+    files: Vec<InstructionFile>,
     seen: HashSet<PathBuf>,
     notes: Vec<String>,
     root: PathBuf,
@@ -93,7 +93,7 @@ impl Reader {
         let shown = real
             .strip_prefix(&self.root)
             .map_or_else(|_| path.display().to_string(), |path| path.display().to_string());
-        self.files.push(File { path: shown, text, bytes });
+        self.files.push(InstructionFile { path: shown, text, bytes });
         if hops >= IMPORT_HOPS_MAX {
             return;
         }

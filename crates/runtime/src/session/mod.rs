@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use max_team_core::channel::ChatAddress;
-use max_team_core::event::{Choice, Event};
+use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
@@ -377,12 +377,12 @@ impl<'j> Sessions<'j> {
     }
 
     /// The flags with which a session was opened.
-    pub fn choice(&self, session: SessionId) -> Result<Choice, RuntimeError> {
+    pub fn choice(&self, session: SessionId) -> Result<LaunchFlags, RuntimeError> {
         let first = self.journal.read(&stream(session), 0, 1)?.into_iter().next();
         let event = first.and_then(|entry| serde_json::from_slice(entry.payload.as_deref()?).ok());
         Ok(match event {
             Some(Event::SessionOpened(opened)) => opened.choice,
-            _ => Choice::default(),
+            _ => LaunchFlags::default(),
         })
     }
 
@@ -458,9 +458,9 @@ pub(crate) fn preview(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::event::{Choice, Interrupted, Said, SessionOpened};
+    use max_team_core::event::{Interrupted, LaunchFlags, SessionOpened, UserMessage};
     use max_team_core::id::EnvelopeId;
-    use max_team_core::message::{Envelope, Kind, Principal, Role};
+    use max_team_core::message::{Envelope, MessageKind, Principal, Role};
     use uuid::Uuid;
 
     use super::*;
@@ -477,10 +477,10 @@ mod tests {
                 lead,
                 cwd: cwd.to_owned(),
                 by: by.clone(),
-                choice: Choice::default(),
+                choice: LaunchFlags::default(),
                 chat: None,
             }),
-            Event::Said(Said { envelope, text, by, cwd: cwd.to_owned() }),
+            Event::Said(UserMessage { envelope, text, by, cwd: cwd.to_owned() }),
         ];
         let (mut commit, stream) = (commit_at(at_ms), stream(session));
         for event in &events {
@@ -507,7 +507,7 @@ mod tests {
             EnvelopeId::new(Uuid::from_u128(9)),
             "agent/a",
             agent_stream(AgentId::new(id(1).uuid())),
-            Kind::TaskResult,
+            MessageKind::TaskResult,
             serde_json::json!({ "session": id(1) }),
             50,
         ));

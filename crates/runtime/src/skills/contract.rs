@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use max_team_core::near::did_you_mean;
+use max_team_core::suggest::did_you_mean;
 use max_team_core::text::quote;
 use max_team_tools::Structured;
 use serde::{Deserialize, Serialize};

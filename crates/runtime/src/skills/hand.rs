@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use max_team_core::near::did_you_mean;
+use max_team_core::suggest::did_you_mean;
 use max_team_core::text::quote;
 use max_team_tools::Tool;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! quoting and no character of a value can begin another command. A placeholder in a command that is not plain words, or
 //! in a place that a program reads as code, is an error.
 
-use max_team_core::policy::line::{Line, Part, quote};
+use max_team_core::policy::command_line::{CommandLine, SimpleCommand, quote};
 use max_team_core::policy::program::insert;
 use max_team_tools::shell::read;
 
@@ -43,10 +43,11 @@ pub(super) fn filled(command: &str, with: &Fill<'_>, words: &[String]) -> Result
         format!("`{name}` cannot be filled in: {why}; a placeholder must be a plain argument of a plain command")
     };
     let parts = match read(&template.text) {
-        Line::Plain(parts) => parts,
-        Line::Opaque { why, .. } => return Err(refused(format!("the command has {why}"))),
+        CommandLine::Plain(parts) => parts,
+        CommandLine::Opaque { why, .. } => return Err(refused(format!("the command has {why}"))),
     };
-    let line = Line::Plain(parts.iter().map(|part| template.fill(part)).collect::<Result<_, _>>().map_err(refused)?);
+    let line =
+        CommandLine::Plain(parts.iter().map(|part| template.fill(part)).collect::<Result<_, _>>().map_err(refused)?);
     let text = line.to_string();
     // The judged and executed command is parsed from this text again.
     if read(&text) == line {
@@ -98,7 +99,7 @@ impl Template {
         Self { text, marks, slots }
     }
 
-    fn fill(&self, part: &Part) -> Result<Part, String> {
+    fn fill(&self, part: &SimpleCommand) -> Result<SimpleCommand, String> {
         let [argument, path] = &self.marks;
         let [arguments, paths] = &self.slots;
         let part = insert(part, path, true, |word| values(word, path, paths))?;
@@ -163,7 +164,7 @@ mod tests {
                 ["echo $0", "echo \"$0\"", "echo '$0'", "echo a$0\"b\"", "echo \"a '$0' b\"", "git log --grep=$issue"]
             {
                 let text = put(command, &quoted).unwrap_or_else(|why| panic!("{command} {evil}: {why}"));
-                let Line::Plain(parts) = read(&text) else { panic!("{text}") };
+                let CommandLine::Plain(parts) = read(&text) else { panic!("{text}") };
                 assert_eq!(parts.len(), 1, "{text}");
                 assert!(parts[0].flows.is_empty() && parts[0].env.is_empty(), "{text}");
                 assert!(parts[0].argv.iter().any(|word| word.contains(&value)), "{text}");
@@ -225,8 +226,8 @@ mod tests {
             value in "[-a-z=;|&$`'(){}<>*~#!\\\\ \n/.@:A-Z0-9中\u{202e}]{1,24}",
         ) {
             let programs = |text: &str| match read(text) {
-                Line::Plain(parts) => parts.iter().map(|part| (part.join, part.argv[0].clone(), part.argv.len(), part.flows.len())).collect::<Vec<_>>(),
-                Line::Opaque { .. } => Vec::new(),
+                CommandLine::Plain(parts) => parts.iter().map(|part| (part.join, part.argv[0].clone(), part.argv.len(), part.flows.len())).collect::<Vec<_>>(),
+                CommandLine::Opaque { .. } => Vec::new(),
             };
             if let Ok(text) = put(command, &format!("\"{value}\"")) {
                 let want = programs(&command.replace("$0", "x").replace("$ARGUMENTS", "x"));

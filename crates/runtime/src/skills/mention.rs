@@ -8,7 +8,7 @@ use super::hand::Wish;
 use super::tool::{ASKED_FOR, Asked, wrapped};
 use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
 use max_team_core::mention::prose;
-use max_team_core::near::did_you_mean;
+use max_team_core::suggest::did_you_mean;
 
 /// Skills that one message may ask for.
 const MENTIONS_MAX: usize = 32;

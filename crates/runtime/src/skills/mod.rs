@@ -25,7 +25,7 @@ mod tool;
 
 use std::path::PathBuf;
 
-use max_team_core::team::Effort;
+use max_team_core::agent::Effort;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use catalogue::Library;

@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use max_team_core::calling::hands::GENERAL;
-use max_team_core::near::did_you_mean;
-use max_team_core::team::Effort;
+use max_team_core::agent::Effort;
+use max_team_core::delegation::tool_filter::GENERAL;
+use max_team_core::suggest::did_you_mean;
 use max_team_core::text::quote;
 
 use super::{Fork, Head, NAME_CHARS_MAX, Needs, Scope, Skill, State};

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::chat::{Message, Part, Role};
-use max_team_core::policy::{Action, Class, Deed, Verdict};
+use max_team_core::chat::{ChatRole, Message, Part};
+use max_team_core::policy::{Action, ActionKind, Repeatability, Verdict};
 use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -73,7 +73,10 @@ impl SkillTool {
         });
         // A call that runs commands is journalled before; one that runs none is as pure as reading a file.
         let (name, description) = (SKILL.to_owned(), WORDS.to_owned());
-        Self { spec: Spec { name, description, schema, class: Class::Opaque, null_is_absent: true }, hand: None }
+        Self {
+            spec: Spec { name, description, schema, class: Repeatability::Opaque, null_is_absent: true },
+            hand: None,
+        }
     }
 
     /// The tool of one agent.
@@ -126,15 +129,15 @@ impl Tool for SkillTool {
                 input_of(contract, args).map_err(ToolError::correctable)?;
             }
             // Carried out by the agent's loop, which calls another agent.
-            return Ok(Action { deed: Deed::Team, parameters, ..Action::read(who) });
+            return Ok(Action { deed: ActionKind::Team, parameters, ..Action::read(who) });
         }
         let arguments = arguments(args);
         let preview = fill::commands(&text, &asked(cx).fill(&skill, &arguments)).join("\n");
-        Ok(Action { deed: Deed::Query, preview, parameters, ..Action::read(skill.name) })
+        Ok(Action { deed: ActionKind::Query, preview, parameters, ..Action::read(skill.name) })
     }
 
-    fn class(&self, action: &Action) -> Class {
-        if action.preview.is_empty() { Class::Pure } else { self.spec.class }
+    fn class(&self, action: &Action) -> Repeatability {
+        if action.preview.is_empty() { Repeatability::Pure } else { self.spec.class }
     }
 
     fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
@@ -247,7 +250,7 @@ pub(crate) fn loaded(messages: &[Message], is_lead: bool) -> Vec<String> {
         let called = called.filter_map(|(.., input)| input.get("name").or_else(|| input.get(SKILL))?.as_str());
         names.extend(called.map(str::to_owned));
         let asked = message.parts.iter().skip(1).filter_map(|part| match part {
-            Part::Text { text } if is_lead && message.role == Role::User => Some(text.as_str()),
+            Part::Text { text } if is_lead && message.role == ChatRole::User => Some(text.as_str()),
             _ => None,
         });
         for piece in asked.flat_map(|text| text.split(ASKED_FOR).skip(1)) {
@@ -282,17 +285,17 @@ mod tests {
         let block = |name: &str| Part::text(format!("{ASKED_FOR}{OPENING}{name}\">\nx\n</skill>\n"));
         let said = [
             // The words of whoever wrote, then what the program put behind them.
-            message(Role::User, vec![block("posing"), block("asked")]),
-            message(Role::Assistant, vec![call("1", "fine"), call("2", "refused"), block("answered")]),
-            message(Role::User, vec![result("1", false), result("2", true)]),
-            message(Role::Assistant, vec![call("3", "pending")]),
+            message(ChatRole::User, vec![block("posing"), block("asked")]),
+            message(ChatRole::Assistant, vec![call("1", "fine"), call("2", "refused"), block("answered")]),
+            message(ChatRole::User, vec![result("1", false), result("2", true)]),
+            message(ChatRole::Assistant, vec![call("3", "pending")]),
         ];
         assert_eq!(loaded(&said, true), ["asked", "fine"]);
         assert_eq!(loaded(&said, false), ["fine"], "nobody asks a member or an expert for a skill in their words");
         // What is pending is looked at again.
         assert_eq!(looked_at(&said), 3);
         assert_eq!(loaded(&said[looked_at(&said)..], true), [""; 0]);
-        let over = [said.to_vec(), vec![message(Role::User, vec![result("3", false)])]].concat();
+        let over = [said.to_vec(), vec![message(ChatRole::User, vec![result("3", false)])]].concat();
         assert_eq!(loaded(&over[looked_at(&said)..], true), ["pending"]);
         assert_eq!(looked_at(&[]), 0);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use max_team_core::event::{Event, Outcome};
+use max_team_core::event::{Event, LlmOutcome};
 use max_team_core::ledger::Price;
 use max_team_core::limits::STREAM_ARGS_BYTES_MAX;
 use max_team_core::turn::call_key;
@@ -48,7 +48,7 @@ impl Bench {
             }
             Event::LlmEnded(ended) => {
                 self.calling = None;
-                if let (false, Outcome::Done(answer)) = (ended.summary, &ended.outcome) {
+                if let (false, LlmOutcome::Done(answer)) = (ended.summary, &ended.outcome) {
                     let uses = answer.message.tool_uses().enumerate();
                     let known = uses.map(|(index, (_, tool, input))| {
                         let mut input = input.to_string();

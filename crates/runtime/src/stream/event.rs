@@ -7,13 +7,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use max_team_core::chat::Usage;
-use max_team_core::event::Ending;
+use max_team_core::event::ToolOutcome;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
-use max_team_core::message::{Address, Kind};
-use max_team_core::plan::event::Tally;
+use max_team_core::message::{Address, MessageKind};
+use max_team_core::plan::event::Totals;
 use serde::{Deserialize, Serialize};
 
-use max_team_core::status::{Reason, Standing};
+use max_team_core::status::{AgentStage, IdleReason};
 
 /// The version of the event format.
 pub const STREAM_VERSION: u32 = 1;
@@ -133,7 +133,7 @@ pub enum What {
         /// The whole text of the result.
         tool_result: String,
         /// How the call ended.
-        ending: Ending,
+        ending: ToolOutcome,
         /// Whether it failed.
         is_error: bool,
         /// Milliseconds it took.
@@ -196,7 +196,7 @@ pub enum What {
         by: Option<String>,
         /// The outcome of its tasks, at its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        tally: Option<Box<Tally>>,
+        tally: Option<Box<Totals>>,
     },
     /// Something happened to a task of a plan.
     Task {
@@ -233,7 +233,7 @@ pub enum What {
         /// The name of the agent that reads the mailbox.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         to_name: String,
-        kind: Kind,
+        kind: MessageKind,
         /// The message that it answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<EnvelopeId>,
@@ -286,10 +286,10 @@ pub enum What {
     },
     /// An agent has changed its state.
     Agent {
-        state: Standing,
+        state: AgentStage,
         /// Why it does nothing, if so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<Reason>,
+        reason: Option<IdleReason>,
         /// Its task, if it has one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,

@@ -4,7 +4,7 @@ use max_team_core::limits::{STREAM_ARGS_BYTES_MAX, STREAM_TASKS_MAX, STREAM_TEXT
 use max_team_core::secret::redact;
 
 use super::event::What;
-use max_team_core::status::Reason;
+use max_team_core::status::IdleReason;
 
 impl What {
     /// Cuts the event to its bounds; whether something was cut.
@@ -34,8 +34,8 @@ impl What {
             }
             Self::Agent { reason, message, .. } => {
                 let why = reason.as_mut().and_then(|reason| match reason {
-                    Reason::WaitingFor(why) | Reason::Blocked(why) | Reason::Failed(why) => Some(why),
-                    Reason::Done => None,
+                    IdleReason::WaitingFor(why) | IdleReason::Blocked(why) | IdleReason::Failed(why) => Some(why),
+                    IdleReason::Done => None,
                 });
                 why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | hide(message, STREAM_TEXT_BYTES_MAX)
             }

@@ -7,8 +7,8 @@ mod plan;
 
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{
-    AgentStarted, End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent,
-    TurnEnded,
+    AgentStarted, Event, LlmEnded, LlmIntent, LlmOutcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent,
+    TurnEnded, TurnOutcome,
 };
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::ledger::dollars;
@@ -19,7 +19,7 @@ use super::bench::Bench;
 use super::event::{ApprovalStep, BudgetStep, What};
 use crate::rows::yes_or_no;
 use crate::session::preview;
-use max_team_core::status::{Reason, Standing};
+use max_team_core::status::{AgentStage, IdleReason};
 
 /// The stream events of an event. `bench` has already folded it; `plan` is the plan whose stream it is in, if any.
 pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
@@ -111,7 +111,7 @@ fn asks_model(bench: &Bench, intent: &LlmIntent) -> What {
 fn starting(started: &AgentStarted) -> What {
     let given = started.assignment.as_ref();
     let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
-    What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }
+    What::Agent { state: AgentStage::Starting, reason: None, message: message.to_owned() }
 }
 
 /// A compaction as text.
@@ -140,7 +140,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
         Event::AgentEnded(of) => {
             let forced = if of.forced { ", forced" } else { "" };
             let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
-            vec![What::Agent { state: Standing::Stopped, reason: None, message }]
+            vec![What::Agent { state: AgentStage::Stopped, reason: None, message }]
         }
         Event::ReviewBegun(_) => status("what it did in its copy is looked at".to_owned()),
         Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
@@ -171,11 +171,11 @@ fn said(bench: &Bench, message: String) -> What {
 }
 
 fn busy() -> What {
-    What::Agent { state: Standing::Busy, reason: None, message: String::new() }
+    What::Agent { state: AgentStage::Busy, reason: None, message: String::new() }
 }
 
-fn ready(reason: Reason) -> What {
-    What::Agent { state: Standing::Ready, reason: Some(reason), message: String::new() }
+fn ready(reason: IdleReason) -> What {
+    What::Agent { state: AgentStage::Ready, reason: Some(reason), message: String::new() }
 }
 
 fn calling(intent: &LlmIntent) -> String {
@@ -204,7 +204,7 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
     };
     let estimated = ended.estimate.map(|usage| paid(BudgetStep::Unknown, Some(usage)));
     match &ended.outcome {
-        Outcome::Done(answer) => {
+        LlmOutcome::Done(answer) => {
             let spent = estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(answer.usage)));
             // The text of the last answer is shown as the end of the turn.
             let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
@@ -212,13 +212,13 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
             let words = words.map(|message| said(bench, message));
             words.into_iter().chain([spent]).collect()
         }
-        Outcome::Failed { detail, retry_at_ms, .. } => {
+        LlmOutcome::Failed { detail, retry_at_ms, .. } => {
             [failed(detail.clone(), *retry_at_ms)].into_iter().chain(estimated).collect()
         }
-        Outcome::Cancelled { usage, .. } => {
+        LlmOutcome::Cancelled { usage, .. } => {
             vec![estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(*usage)))]
         }
-        Outcome::Lost => {
+        LlmOutcome::Lost => {
             let words = "the process died while the model was called".to_owned();
             vec![failed(words, None), estimated.unwrap_or_else(|| paid(BudgetStep::Unknown, None))]
         }
@@ -271,7 +271,7 @@ fn asked(of: &QuestionAsked) -> Vec<What> {
         said: String::new(),
         by: None,
     };
-    vec![question, ready(Reason::WaitingFor(Reason::YOU.to_owned()))]
+    vec![question, ready(IdleReason::WaitingFor(IdleReason::YOU.to_owned()))]
 }
 
 fn answered(of: &QuestionAnswered) -> What {
@@ -290,18 +290,18 @@ fn answered(of: &QuestionAnswered) -> What {
 
 fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
     let (iteration, response, done, end) = (bench.iteration, ended.text.clone(), true, name(&ended.end));
-    let reason = Reason::of(&ended.end);
+    let reason = IdleReason::of(&ended.end);
     let last = match (&ended.end, &reason) {
-        (End::Answered | End::Proposed, _) => What::Final { iteration, response, done, end },
-        (_, Reason::Blocked(why) | Reason::Failed(why) | Reason::WaitingFor(why)) => {
+        (TurnOutcome::Answered | TurnOutcome::Proposed, _) => What::Final { iteration, response, done, end },
+        (_, IdleReason::Blocked(why) | IdleReason::Failed(why) | IdleReason::WaitingFor(why)) => {
             What::Error { iteration, message: why.clone(), done, response, end, retry_at_ms: None }
         }
-        (_, Reason::Done) => {
+        (_, IdleReason::Done) => {
             let message = "the answer was too long and is cut".to_owned();
             What::Error { iteration, message, done, response, end, retry_at_ms: None }
         }
     };
-    let reached = (ended.end == End::Budget).then_some(What::Budget {
+    let reached = (ended.end == TurnOutcome::Budget).then_some(What::Budget {
         state: BudgetStep::Reached,
         model: None,
         usage: None,
@@ -313,7 +313,7 @@ fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
 }
 
 /// The name that an end has in the journal.
-fn name(end: &End) -> String {
+fn name(end: &TurnOutcome) -> String {
     let value = serde_json::to_value(end).unwrap_or_default();
     let named = value.as_str().or_else(|| value.as_object()?.keys().next().map(String::as_str));
     named.unwrap_or_default().to_owned()

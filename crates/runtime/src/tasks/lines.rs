@@ -1,8 +1,8 @@
 //! A task list as models and people read it: its own tasks, and those of running plans.
 
 use max_team_core::id::SessionId;
-use max_team_core::plan::{Plan, Status as PlanStatus, TaskView, Waits};
-use max_team_core::tasks::{Item, OF_PLAN, Status, Tasks};
+use max_team_core::plan::{Plan, TaskStatus as PlanStatus, TaskView, WaitReason};
+use max_team_core::task_list::{ListTask, ListTaskStatus, OF_PLAN, TaskList};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ pub struct Line {
     pub active_form: String,
     /// Free data that an agent stored with it.
     pub metadata: Map<String, Value>,
-    pub status: Status,
+    pub status: ListTaskStatus,
     /// The owner's name; empty if it has none.
     pub owner: String,
     /// Unfinished tasks that must be done first.
@@ -37,8 +37,10 @@ pub struct Line {
 }
 
 impl Line {
-    fn of(item: &Item, tasks: &Tasks) -> Self {
-        let names = |ids: &mut dyn Iterator<Item = max_team_core::tasks::Id>| ids.map(|id| id.to_string()).collect();
+    fn of(item: &ListTask, tasks: &TaskList) -> Self {
+        let names = |ids: &mut dyn Iterator<Item = max_team_core::task_list::TaskNumber>| {
+            ids.map(|id| id.to_string()).collect()
+        };
         let (text, state) = (item.text.clone(), &item.state);
         Self {
             id: item.id.to_string(),
@@ -58,7 +60,7 @@ impl Line {
     fn of_plan(view: &TaskView<'_>, plan: &Plan) -> Self {
         let name = |id: &str| format!("{OF_PLAN}{id}");
         let is_open = |id: &&String| {
-            let done = |view: TaskView<'_>| standing(&view) == Status::Completed;
+            let done = |view: TaskView<'_>| standing(&view) == ListTaskStatus::Completed;
             plan.tasks().find(|other| other.task.id == **id).is_some_and(|view| !done(view))
         };
         let waiting = plan.tasks().filter(|other| other.task.needs.contains(&view.task.id));
@@ -83,7 +85,7 @@ impl Line {
         if !self.owner.is_empty() {
             text.push_str(&format!(" ({})", self.owner));
         }
-        if !self.blocked_by.is_empty() && self.status == Status::Pending {
+        if !self.blocked_by.is_empty() && self.status == ListTaskStatus::Pending {
             text.push_str(&format!(" [blocked by {}]", numbers(&self.blocked_by)));
         }
         text
@@ -117,13 +119,15 @@ fn numbers(ids: &[String]) -> String {
 }
 
 /// The status of a plan's task, in terms of the list.
-fn standing(view: &TaskView<'_>) -> Status {
+fn standing(view: &TaskView<'_>) -> ListTaskStatus {
     match view.status {
-        PlanStatus::Planned | PlanStatus::Approved => Status::Pending,
-        PlanStatus::Dispatched | PlanStatus::Running => Status::InProgress,
+        PlanStatus::Planned | PlanStatus::Approved => ListTaskStatus::Pending,
+        PlanStatus::Dispatched | PlanStatus::Running => ListTaskStatus::InProgress,
         // It will be retried, or waits for a decision.
-        PlanStatus::Failed if view.waits != Waits::No => Status::InProgress,
-        PlanStatus::Done | PlanStatus::Failed | PlanStatus::Skipped | PlanStatus::Cancelled => Status::Completed,
+        PlanStatus::Failed if view.waits != WaitReason::No => ListTaskStatus::InProgress,
+        PlanStatus::Done | PlanStatus::Failed | PlanStatus::Skipped | PlanStatus::Cancelled => {
+            ListTaskStatus::Completed
+        }
     }
 }
 

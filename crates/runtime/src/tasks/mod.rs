@@ -1,7 +1,7 @@
 //! The task list that the agents of a session share: a stream, its rows, and the way to write to it.
 //!
 //! Agents of the session and people in other processes write to one stream. A writer reads the stream's head, then the
-//! rows, decides in `core::tasks`, and commits for exactly that head; on a conflict it decides again. So no stale
+//! rows, decides in `core::task_list`, and commits for exactly that head; on a conflict it decides again. So no stale
 //! state is kept in memory, and no two agents hold one task. Tasks of running plans are listed beside them and never
 //! changed here.
 
@@ -12,7 +12,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
 use max_team_core::message::Principal;
-use max_team_core::tasks::{Doer, Input, Item, Status, Tasks};
+use max_team_core::task_list::{Claimant, ListRequest, ListTask, ListTaskStatus, TaskList};
 use max_team_journal::{Commit, Expect, Journal, JournalError, Strength};
 
 use crate::error::RuntimeError;
@@ -35,7 +35,7 @@ pub(crate) struct Change {
     pub head: u64,
     pub events: Vec<Event>,
     /// The list after the change.
-    pub tasks: Tasks,
+    pub tasks: TaskList,
 }
 
 /// The stream of a session's list.
@@ -47,19 +47,20 @@ pub(crate) fn stream(session: SessionId) -> String {
 pub(crate) const LIST_READ: usize = 256;
 
 /// The tasks that can be begun.
-pub(crate) fn free(tasks: &Tasks) -> impl Iterator<Item = &Item> {
-    let is_free = |item: &&Item| item.state.status == Status::Pending && tasks.blockers(item).next().is_none();
+pub(crate) fn free(tasks: &TaskList) -> impl Iterator<Item = &ListTask> {
+    let is_free =
+        |item: &&ListTask| item.state.status == ListTaskStatus::Pending && tasks.blockers(item).next().is_none();
     tasks.items().filter(is_free)
 }
 
 /// The free tasks that an agent may take: those without an owner, and those meant for it.
-pub(crate) fn free_for<'t>(tasks: &'t Tasks, name: &'t str) -> impl Iterator<Item = &'t Item> {
+pub(crate) fn free_for<'t>(tasks: &'t TaskList, name: &'t str) -> impl Iterator<Item = &'t ListTask> {
     free(tasks).filter(move |item| item.state.owner.is_empty() || item.state.owner == name)
 }
 
 /// The user as an actor on a list.
-pub fn user(by: &Principal) -> Doer {
-    Doer { at: by.address(), name: by.user.clone(), steers: true }
+pub fn user(by: &Principal) -> Claimant {
+    Claimant { at: by.address(), name: by.user.clone(), steers: true }
 }
 
 impl<'j> TaskLists<'j> {
@@ -68,12 +69,17 @@ impl<'j> TaskLists<'j> {
     }
 
     /// A session's list.
-    pub fn tasks(&self, session: SessionId) -> Result<Tasks, RuntimeError> {
+    pub fn tasks(&self, session: SessionId) -> Result<TaskList, RuntimeError> {
         rows::read(self.journal, session)
     }
 
     /// The change that an input needs; the caller commits it. No events: the list is already in that state.
-    pub(crate) fn change(&self, session: SessionId, doer: &Doer, input: &Input) -> Result<Change, RuntimeError> {
+    pub(crate) fn change(
+        &self,
+        session: SessionId,
+        doer: &Claimant,
+        input: &ListRequest,
+    ) -> Result<Change, RuntimeError> {
         let stream = stream(session);
         // The head is read first, so that a write in between becomes a conflict.
         let head = self.journal.head(&stream)?;
@@ -84,7 +90,12 @@ impl<'j> TaskLists<'j> {
     }
 
     /// Carries out a person's change; returns its events.
-    pub async fn write(&self, session: SessionId, by: &Principal, input: &Input) -> Result<Vec<Event>, RuntimeError> {
+    pub async fn write(
+        &self,
+        session: SessionId,
+        by: &Principal,
+        input: &ListRequest,
+    ) -> Result<Vec<Event>, RuntimeError> {
         let doer = user(by);
         let mut commit = commit_at(now_ms());
         // The user is told that it is done, so it must survive a power cut.
@@ -97,8 +108,8 @@ impl<'j> TaskLists<'j> {
     pub(crate) async fn commit(
         &self,
         session: SessionId,
-        doer: &Doer,
-        input: &Input,
+        doer: &Claimant,
+        input: &ListRequest,
         base: Commit,
     ) -> Result<Vec<Event>, RuntimeError> {
         for _ in 0..LIST_WRITE_TRIES_MAX {

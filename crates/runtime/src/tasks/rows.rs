@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_core::tasks::{Item, Move, State, Tasks, Text};
+use max_team_core::task_list::{ListTask, ListTaskState, StatusChange, TaskList, TaskText};
 use max_team_journal::{Journal, Projection};
 
 use crate::error::RuntimeError;
@@ -41,11 +41,11 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Pro
         Event::ItemAdded(added) => {
             let mut changed = put(LAST, session, at_ms, &added.id);
             changed.extend(put(&texts(session), &added.id.to_string(), at_ms, &added.text));
-            changed.extend(put(&states(session), &added.id.to_string(), at_ms, &State::default()));
+            changed.extend(put(&states(session), &added.id.to_string(), at_ms, &ListTaskState::default()));
             changed
         }
         Event::ItemWritten(written) => put(&texts(session), &written.id.to_string(), at_ms, &written.text),
-        Event::ItemMoved(moved) if moved.what == Move::Deleted => {
+        Event::ItemMoved(moved) if moved.what == StatusChange::Deleted => {
             let gone = |table: String| Projection::Delete { table: table.into(), key: moved.id.to_string() };
             vec![gone(texts(session)), gone(states(session))]
         }
@@ -56,14 +56,14 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Pro
 }
 
 /// Reads a list from its rows.
-pub(super) fn read(journal: &Journal, session: SessionId) -> Result<Tasks, RuntimeError> {
+pub(super) fn read(journal: &Journal, session: SessionId) -> Result<TaskList, RuntimeError> {
     let session = session.to_string();
     // Most sessions have no list.
-    let Some(last) = row::<u32>(journal, LAST, &session)? else { return Ok(Tasks::default()) };
-    let mut states: HashMap<String, State> = rows(journal, &states(&session))?.into_iter().collect();
-    let items = rows::<Text>(journal, &texts(&session))?.into_iter().filter_map(|(key, text)| {
+    let Some(last) = row::<u32>(journal, LAST, &session)? else { return Ok(TaskList::default()) };
+    let mut states: HashMap<String, ListTaskState> = rows(journal, &states(&session))?.into_iter().collect();
+    let items = rows::<TaskText>(journal, &texts(&session))?.into_iter().filter_map(|(key, text)| {
         let state = states.remove(&key)?;
-        Some(Item { id: key.parse().ok()?, text, state })
+        Some(ListTask { id: key.parse().ok()?, text, state })
     });
-    Ok(Tasks::of(items.collect::<Vec<_>>(), last))
+    Ok(TaskList::of(items.collect::<Vec<_>>(), last))
 }

@@ -4,13 +4,13 @@
 //! The list of agents in the schema is made for each caller, from the agents that exist now. All of these tools, and
 //! `dispatch_task`, come down to the same [`Call`].
 
-use max_team_core::calling::cache;
-use max_team_core::calling::hands::{AGENT, GENERAL, SPAWN, TASK};
+use max_team_core::agent::Isolation;
+use max_team_core::delegation::cache;
+use max_team_core::delegation::tool_filter::{AGENT, GENERAL, SPAWN, TASK};
 use max_team_core::limits::{
     CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX, CALLEE_ABOUT_CHARS_MAX, CALLEES_ABOUT_BYTES_MAX, CALLEES_NAMED_MAX,
 };
-use max_team_core::policy::Deed;
-use max_team_core::team::Isolation;
+use max_team_core::policy::ActionKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -227,9 +227,9 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
         kinds.insert("description".to_owned(), json!("As `type` of `agent`."));
     }
     [
-        tool(TASK, Deed::Team, TASK_WORDS, task),
-        tool(AGENT, Deed::Team, AGENT_WORDS, agent),
-        tool(SPAWN, Deed::Team, SPAWN_WORDS, spawn),
+        tool(TASK, ActionKind::Team, TASK_WORDS, task),
+        tool(AGENT, ActionKind::Team, AGENT_WORDS, agent),
+        tool(SPAWN, ActionKind::Team, SPAWN_WORDS, spawn),
     ]
 }
 

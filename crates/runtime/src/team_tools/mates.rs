@@ -1,11 +1,13 @@
 //! The tools for teammates: a lead starts them, all agents send messages and read their mailbox, and a teammate that
 //! must plan first proposes its plan.
 
-use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
-use max_team_core::mates::color;
-use max_team_core::mates::word::Word;
-use max_team_core::policy::{Deed, Mode};
-use max_team_core::team::Isolation;
+use max_team_core::agent::Isolation;
+use max_team_core::delegation::tool_filter::{
+    CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED,
+};
+use max_team_core::policy::{ActionKind, Mode};
+use max_team_core::teammate::color;
+use max_team_core::teammate::protocol::ProtocolMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -80,7 +82,7 @@ impl Spawn {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub to: Vec<String>,
-    pub word: Word,
+    pub word: ProtocolMessage,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -125,7 +127,7 @@ impl Message {
             return Err("`to` is missing: say who is to read it".to_owned());
         }
         let is_protocol = kind.is_some_and(|kind| !matches!(kind.as_str(), "message" | "text" | "broadcast"));
-        let word = if is_protocol { Word::read(&beside)? } else { Word::read(&message)? };
+        let word = if is_protocol { ProtocolMessage::read(&beside)? } else { ProtocolMessage::read(&message)? };
         Ok(Self { to: names, word })
     }
 }
@@ -211,11 +213,11 @@ pub(super) fn tools() -> [TeamTool; 5] {
     });
     let plan = json!({ "type": "object", "required": ["plan"], "properties": { "plan": text("The steps, and the files they touch.") } });
     [
-        tool(SPAWN_TEAMMATE, Deed::Team, SPAWN_WORDS, spawn),
-        tool(SEND_MESSAGE, Deed::Team, SEND_WORDS, send),
-        tool(CHECK_INBOX, Deed::Team, INBOX_WORDS, json!({ "type": "object", "properties": {} })),
-        tool(EXIT_PLAN_MODE, Deed::Propose, PLAN_WORDS, plan),
-        tool(SPAWNED, Deed::Team, SPAWNED_WORDS, spawned),
+        tool(SPAWN_TEAMMATE, ActionKind::Team, SPAWN_WORDS, spawn),
+        tool(SEND_MESSAGE, ActionKind::Team, SEND_WORDS, send),
+        tool(CHECK_INBOX, ActionKind::Team, INBOX_WORDS, json!({ "type": "object", "properties": {} })),
+        tool(EXIT_PLAN_MODE, ActionKind::Propose, PLAN_WORDS, plan),
+        tool(SPAWNED, ActionKind::Team, SPAWNED_WORDS, spawned),
     ]
 }
 
@@ -227,7 +229,7 @@ mod tests {
     fn a_message_is_for_one_for_several_or_for_all() {
         let text = |to: &[&str]| {
             let to = to.iter().map(|name| (*name).to_owned()).collect();
-            Ok(Message { to, word: Word::Text { text: "hi".into() } })
+            Ok(Message { to, word: ProtocolMessage::Text { text: "hi".into() } })
         };
         for (input, want) in [
             (json!({ "to": "bob", "message": "hi" }), text(&["bob"])),
@@ -239,7 +241,7 @@ mod tests {
             assert_eq!(Message::read(input.clone()), want, "{input}");
         }
         let beside = json!({ "type": "shutdown_request", "to": "bob", "content": "done" });
-        let word = Word::ShutdownRequest { reason: "done".into(), deadline_s: None };
+        let word = ProtocolMessage::ShutdownRequest { reason: "done".into(), deadline_s: None };
         assert_eq!(Message::read(beside), Ok(Message { to: vec!["bob".into()], word }));
         for input in [json!({ "message": "hi" }), json!({ "to": "bob" }), json!({ "to": 3, "message": "hi" })] {
             assert!(Message::read(input.clone()).is_err(), "{input}");

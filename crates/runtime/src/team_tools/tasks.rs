@@ -4,10 +4,10 @@
 use std::sync::LazyLock;
 
 use max_team_core::id::PlanId;
-use max_team_core::plan::Status as PlanStatus;
+use max_team_core::plan::TaskStatus as PlanStatus;
 use max_team_core::plan::event::Ruling;
-use max_team_core::policy::Deed;
-use max_team_core::tasks::{CREATE, Input, New, QUERY, Status, UPDATE, Update as Change};
+use max_team_core::policy::ActionKind;
+use max_team_core::task_list::{CREATE, ListRequest, ListTaskStatus, NewTask, QUERY, TaskUpdate as Change, UPDATE};
 use max_team_tools::Registry;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use super::{TeamTool, title, tool};
 /// What a call wants of the shared list.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    Write(Input),
+    Write(ListRequest),
     Get(String),
     List,
 }
@@ -39,11 +39,11 @@ pub(crate) struct Create {
     metadata: Map<String, Value>,
 }
 
-impl From<Create> for Input {
+impl From<Create> for ListRequest {
     fn from(create: Create) -> Self {
         let Create { title: given, description, agent: owner, depends_on: blocked_by, active_form, metadata } = create;
         let subject = if given.trim().is_empty() { title(&description) } else { given };
-        Self::Create(New { subject, description, active_form, metadata, owner, blocked_by })
+        Self::Create(NewTask { subject, description, active_form, metadata, owner, blocked_by })
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Update {
     depends_on: Vec<String>,
     #[serde(alias = "addBlocks", deserialize_with = "names")]
     blocks: Vec<String>,
-    status: Option<Status>,
+    status: Option<ListTaskStatus>,
     #[serde(alias = "activeForm")]
     active_form: Option<String>,
     metadata: Map<String, Value>,
@@ -95,10 +95,10 @@ pub(crate) enum Says {
 
 impl Update {
     /// The change of a task of the shared list.
-    pub(crate) fn change(&self) -> Input {
+    pub(crate) fn change(&self) -> ListRequest {
         // Some models fill in every field: an empty one says nothing.
         let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        Input::Update(Box::new(Change {
+        ListRequest::Update(Box::new(Change {
             id: self.task_id.clone(),
             status: self.status,
             owner: self.agent.clone(),
@@ -122,7 +122,7 @@ impl Update {
         };
         let ruling = match self.decision.as_deref() {
             Some("cancel" | "cancelled") => return Ok(Says::Cancel),
-            None if self.status == Some(Status::Deleted) => return Ok(Says::Cancel),
+            None if self.status == Some(ListTaskStatus::Deleted) => return Ok(Says::Cancel),
             Some("skip" | "skipped") => Ruling::Skip,
             Some("retry") => retry(),
             Some("fixed") => Ruling::Fixed,
@@ -204,7 +204,7 @@ pub(super) fn tools() -> [TeamTool; 3] {
             "decision": { "type": "string", "enum": ["accept", "skip", "retry", "fixed", "give_up", "escalate", "cancel"] },
             "agent": plain(), "model": plain(), "note": plain(), "title": plain(), "description": plain(),
             "depends_on": { "type": "array", "items": plain() },
-            "status": { "type": "string", "enum": Status::ALL.map(Status::name) },
+            "status": { "type": "string", "enum": ListTaskStatus::ALL.map(ListTaskStatus::name) },
         },
     });
     let states = ["planned", "approved", "dispatched", "running", "done", "failed", "skipped", "cancelled"];
@@ -218,9 +218,9 @@ pub(super) fn tools() -> [TeamTool; 3] {
         },
     });
     [
-        tool(CREATE, Deed::Team, CREATE_WORDS, create),
-        tool(UPDATE, Deed::Team, UPDATE_WORDS, update),
-        tool(QUERY, Deed::Team, QUERY_WORDS, query),
+        tool(CREATE, ActionKind::Team, CREATE_WORDS, create),
+        tool(UPDATE, ActionKind::Team, UPDATE_WORDS, update),
+        tool(QUERY, ActionKind::Team, QUERY_WORDS, query),
     ]
 }
 
@@ -231,7 +231,7 @@ pub(crate) static LIST_ONLY: LazyLock<Registry> = LazyLock::new(|| {
         "type": "object", "required": ["task_id"],
         "properties": {
             "task_id": { "type": "string", "description": "The task's number." },
-            "status": { "type": "string", "enum": Status::ALL.map(Status::name) },
+            "status": { "type": "string", "enum": ListTaskStatus::ALL.map(ListTaskStatus::name) },
             "agent": { "type": "string", "description": "The agent that it is meant for, or `user`; empty: any." },
             "depends_on": ids("Further tasks that must be completed first."),
             "blocks": ids("Tasks that wait for this one."),
@@ -242,7 +242,7 @@ pub(crate) static LIST_ONLY: LazyLock<Registry> = LazyLock::new(|| {
     let id = json!({ "type": "string", "description": "The task's number, or `plan:ID`." });
     let query = json!({ "type": "object", "properties": { "task_id": id } });
     let mut tools = Registry::new();
-    tools.put(tool(UPDATE, Deed::Team, LIST_UPDATE_WORDS, update));
-    tools.put(tool(QUERY, Deed::Team, LIST_QUERY_WORDS, query));
+    tools.put(tool(UPDATE, ActionKind::Team, LIST_UPDATE_WORDS, update));
+    tools.put(tool(QUERY, ActionKind::Team, LIST_QUERY_WORDS, query));
     tools
 });

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use max_team_core::calling::hands::{GENERAL, TASK};
-use max_team_core::event::{Event, Outcome};
+use max_team_core::delegation::tool_filter::{GENERAL, TASK};
+use max_team_core::event::{Event, LlmOutcome};
 use max_team_journal::Journal;
 use max_team_runtime::{Caches, Command, Notice, Post, TeamHandle, Which, project_entry};
 use tokio::sync::mpsc;
@@ -20,7 +20,7 @@ fn answered(journal: &Journal) -> usize {
     let streams: Vec<String> =
         started(journal, "tides").iter().map(|started| format!("agent/{}", started.agent)).collect();
     let all = events(journal).into_iter().filter(|(stream, _)| streams.contains(stream));
-    all.filter(|(_, event)| matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_))))
+    all.filter(|(_, event)| matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, LlmOutcome::Done(_))))
         .count()
 }
 

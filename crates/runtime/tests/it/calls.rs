@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
+use max_team_core::agent::{CachePolicy, Constraints, Settings, TeamRole};
 use max_team_core::chat::Part;
-use max_team_core::event::{AgentStarted, End, Event};
+use max_team_core::delegation::tool_filter::{AGENT, GENERAL, SEND_MESSAGE, TASK};
+use max_team_core::event::{AgentStarted, Event, TurnOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::ledger::Price;
 use max_team_core::limits::CALLS_PARALLEL_MAX;
-use max_team_core::plan::event::Approve;
+use max_team_core::plan::event::ApprovalMode;
 use max_team_core::policy::Mode;
-use max_team_core::team::{Cache, Constraints, Place, Settings};
 use max_team_journal::Journal;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, TeamHandle, Which};
@@ -35,19 +35,19 @@ pub(crate) fn experts() -> Vec<Mate> {
     let own = Arc::make_mut(&mut general.definition);
     (own.builtin, own.inherits_tools) = (true, true);
     let mut weather = mate("weather", "expert", &["read_file", "write_file", AGENT, "memory_write", "submit_plan"]);
-    Arc::make_mut(&mut weather.definition).place = Place::Expert;
+    Arc::make_mut(&mut weather.definition).place = TeamRole::Expert;
     let mut tides = mate("tides", "expert", &["read_file", "edit_file"]);
-    let cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
+    let cache = Some(CachePolicy { ttl_s: 3_600, keys: vec!["port".into()] });
     let own = Arc::make_mut(&mut tides.definition);
-    (own.place, own.cache) = (Place::Expert, cache);
+    (own.place, own.cache) = (TeamRole::Expert, cache);
     vec![explore, general, weather, tides]
 }
 
 /// A lead with members that may call.
 pub(crate) fn calling(which: Which) -> Open {
-    let mut open = with_team(which, Approve::Plan);
+    let mut open = with_team(which, ApprovalMode::Plan);
     open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE, SKILL].map(str::to_owned));
-    open.definition.place = Place::Lead;
+    open.definition.place = TeamRole::Lead;
     open.team.as_mut().unwrap().experts = experts();
     open
 }
@@ -56,7 +56,7 @@ pub(crate) fn calling(which: Which) -> Open {
 pub(crate) fn alone(depth: u32) -> Open {
     let mut open = open(Which::New);
     open.definition.tools = ["read_file", "edit_file", "write_file", AGENT, SEND_MESSAGE].map(str::to_owned).to_vec();
-    let team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
     open.team = Some(Team { members: Vec::new(), experts: experts(), call_depth: depth, ..team });
     open
 }
@@ -135,7 +135,10 @@ async fn a_lead_calls_a_type_and_an_expert_at_once() {
     let team = house_of(&journal, folder.path(), BOTH);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
-    assert_eq!((heard.last_words().end.clone(), heard.last_words().text.as_str()), (End::Answered, "Both answered."));
+    assert_eq!(
+        (heard.last_words().end.clone(), heard.last_words().text.as_str()),
+        (TurnOutcome::Answered, "Both answered.")
+    );
     let [(explored, false), (weather, false)] = came_to(&heard, "max") else { panic!() };
     assert!(explored.starts_with("It says one.\n\n[`send_message` to `explore-"), "{explored}");
     assert!(weather.starts_with("Five degrees.") && !weather.contains("temp"), "{weather}");
@@ -405,7 +408,10 @@ async fn stopping_goes_down_and_never_up() {
         _ => None,
     });
     let ends: Vec<_> = ends.collect();
-    assert!(ends.contains(&("solo", End::Interrupted)) && ends.contains(&(GENERAL, End::Interrupted)), "{ends:?}");
+    assert!(
+        ends.contains(&("solo", TurnOutcome::Interrupted)) && ends.contains(&(GENERAL, TurnOutcome::Interrupted)),
+        "{ends:?}"
+    );
     check_rest(&journal);
 
     // Whoever works for it is stopped: the caller hears of it and goes on.
@@ -419,7 +425,7 @@ async fn stopping_goes_down_and_never_up() {
     let [(words, true)] = came_to(&heard, "solo") else { panic!() };
     assert!(words.starts_with("`general` did not finish: it was stopped."), "{words}");
     assert!(heard.events.iter().any(|(who, event)| who == "solo"
-        && matches!(event, Event::TurnEnded(ended) if ended.end == End::Answered && ended.text == "Done.")));
+        && matches!(event, Event::TurnEnded(ended) if ended.end == TurnOutcome::Answered && ended.text == "Done.")));
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
 }
 
@@ -636,7 +642,7 @@ async fn experts_come_and_go_between_turns() {
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     rest(&mut notices).await;
-    let members = with_team(Which::New, Approve::Plan).team.unwrap().members;
+    let members = with_team(Which::New, ApprovalMode::Plan).team.unwrap().members;
     let crew = Crew { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
@@ -706,7 +712,7 @@ members:
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let proposed = rest(&mut notices).await;
     let (question, _) = proposed.asked();
-    order(&team, Command::Decide { question, say: max_team_core::plan::event::Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question, say: max_team_core::plan::event::PlanDecision::Approve }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting, "an approved plan is the permission of whoever works for it, too: {:?}", heard.names());
     assert_eq!(heard.last_words().text, "Report.");

@@ -1,6 +1,6 @@
 //! Windows that are summed up: what survives, what a model is shown afterwards, and the way back.
 
-use max_team_core::context::summary::{Compacted, Why};
+use max_team_core::context::summary::{Compacted, CompactionReason};
 use max_team_core::event::Event;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
@@ -49,7 +49,7 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
 
     // What must survive was written by us.
     let done = compacted(&journal);
-    assert_eq!((done.why, done.before, done.summary.as_str()), (Why::Asked, 4, "They looked at a file."));
+    assert_eq!((done.why, done.before, done.summary.as_str()), (CompactionReason::Asked, 4, "They looked at a file."));
     assert!(done.facts.contains("- `a.txt`: read"), "{}", done.facts);
     assert!(done.facts.contains("word for word:\nWhat does `a.txt` say?"), "{}", done.facts);
 

@@ -9,16 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use max_team_core::calling::hands::{SEND_MESSAGE, TASK};
+use max_team_core::agent::CachePolicy;
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, Outcome, TurnStarted};
+use max_team_core::delegation::tool_filter::{SEND_MESSAGE, TASK};
+use max_team_core::event::{Event, LlmOutcome, TurnStarted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::message::Envelope;
-use max_team_core::plan::Status;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
-use max_team_core::tasks::{self, Move, Tasks};
-use max_team_core::team::Cache;
+use max_team_core::plan::TaskStatus;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, Proof, Ruling, Totals};
+use max_team_core::task_list::{self, StatusChange, TaskList};
 use max_team_core::turn::is_note;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
@@ -35,9 +35,9 @@ const LIVES_MAX: u32 = 60;
 /// A story that a team plays, and how the user answers in it.
 struct Scene {
     recording: &'static str,
-    approve: Approve,
+    approve: ApprovalMode,
     /// What is said to a plan, by what is asked and how many plans there have been.
-    say: fn(&About, usize) -> Say,
+    say: fn(&PlanQuestion, usize) -> PlanDecision,
     /// What is done about a member's question.
     then: Then,
 }
@@ -53,7 +53,7 @@ enum Then {
 /// What is left when everything is over.
 #[derive(Debug, PartialEq)]
 struct Outcomes {
-    plans: Vec<(Option<PlanEnd>, Tally, Vec<Task>)>,
+    plans: Vec<(Option<PlanEnd>, Totals, Vec<Task>)>,
     files: BTreeMap<String, String>,
     words: Vec<String>,
     answers: BTreeSet<(String, u32)>,
@@ -62,19 +62,19 @@ struct Outcomes {
     /// What begins the turns of agents that are not the lead.
     inputs: BTreeMap<String, u32>,
     /// The tasks of the shared list; who did one is whoever was first.
-    list: Vec<(String, max_team_core::tasks::Status)>,
+    list: Vec<(String, max_team_core::task_list::ListTaskStatus)>,
 }
 
 #[derive(Debug, PartialEq)]
 struct Task {
     id: String,
-    status: Status,
+    status: TaskStatus,
     attempt: u32,
     result: Option<(String, Proof)>,
 }
 
-fn approve(_: &About, _: usize) -> Say {
-    Say::Approve
+fn approve(_: &PlanQuestion, _: usize) -> PlanDecision {
+    PlanDecision::Approve
 }
 
 pub(crate) fn key(words: &str) -> EnvelopeId {
@@ -91,15 +91,15 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let mut open = calling(which);
-    open.definition.tools.extend(tasks::TOOLS.map(str::to_owned));
+    open.definition.tools.extend(task_list::TOOLS.map(str::to_owned));
     if let Some(team) = &mut open.team {
         team.approve = scene.approve;
         for mate in &mut team.members {
             Arc::make_mut(&mut mate.definition)
                 .tools
-                .extend(std::iter::once(TASK).chain(tasks::TOOLS).map(str::to_owned));
+                .extend(std::iter::once(TASK).chain(task_list::TOOLS).map(str::to_owned));
             // Whoever does the same again is not asked.
-            Arc::make_mut(&mut mate.definition).cache = Some(Cache { ttl_s: 3_600, keys: Vec::new() });
+            Arc::make_mut(&mut mate.definition).cache = Some(CachePolicy { ttl_s: 3_600, keys: Vec::new() });
         }
     }
     let opened = team.open(owner(), root, open).await.unwrap();
@@ -165,7 +165,7 @@ fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
                 let name = started.definition.name.clone();
                 speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
             }
-            Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {
+            Event::LlmEnded(ended) if matches!(ended.outcome, LlmOutcome::Done(_)) => {
                 assert!(
                     answers.insert((speakers.get(&stream).cloned().unwrap_or_default(), ended.call)),
                     "answered twice: {stream}"
@@ -219,7 +219,7 @@ fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
             attempt: view.attempt,
             result: view.result.map(|result| (result.output.clone(), result.proof)),
         });
-        let tally = Tally { spent: Default::default(), ..plan.tally() };
+        let tally = Totals { spent: Default::default(), ..plan.tally() };
         (plan.ended(), tally, tasks.collect())
     });
     let words = events(journal).into_iter().filter_map(|(_, event)| match event {
@@ -247,12 +247,12 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// The shared lists, folded; nobody ever claims what somebody holds.
-pub(crate) fn lists(journal: &Journal) -> BTreeMap<String, Tasks> {
-    let mut lists: BTreeMap<String, Tasks> = BTreeMap::new();
+pub(crate) fn lists(journal: &Journal) -> BTreeMap<String, TaskList> {
+    let mut lists: BTreeMap<String, TaskList> = BTreeMap::new();
     for (stream, event) in events(journal).into_iter().filter(|(stream, _)| stream.starts_with("tasks/")) {
         let tasks = lists.entry(stream).or_default();
         if let Event::ItemMoved(moved) = &event
-            && moved.what == Move::Claimed
+            && moved.what == StatusChange::Claimed
         {
             let was = &tasks.find(&moved.id.to_string()).unwrap().state;
             assert_eq!((&was.holder, was.epoch + 1), (&None, moved.state.epoch), "claimed twice: {moved:?}");
@@ -364,7 +364,7 @@ members:
   ray/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
   ada/join: [{parts: [{tool: read_file, input: {path: a.txt}}, {tool: read_file, input: {path: c.txt}}]}, {text: joined}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
     assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.verified), (4, 1));
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["b.txt"].as_str()), ("one+a\n", "one+b\n"));
@@ -389,7 +389,7 @@ members:
   ada/f: [{text: f is done}]
   ada/join: [{text: joined}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!((outcomes.plans[0].0, outcomes.plans[0].1.done), (Some(PlanEnd::Done), 7));
 }
 
@@ -407,7 +407,7 @@ members:
   leo/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
   ada/join: [{text: joined}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     let (end, tally, tasks) = &outcomes.plans[0];
     assert_eq!((*end, tally.ran, tally.cached, tally.done), (Some(PlanEnd::Done), 3, 1, 4));
     assert_eq!(tasks[1].result, tasks[0].result);
@@ -423,7 +423,7 @@ answers:
 members:
   leo/a: [{text: I have done it.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Now I have.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
 }
@@ -437,7 +437,7 @@ answers:
 members:
   leo/a: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: I have done it.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Now I have.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["c.txt"].as_str()), ("one+a\n", "c"));
 }
@@ -451,7 +451,7 @@ answers:
 members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.words.as_slice()), ("two\n", &["It is in.".to_owned()][..]));
 }
 
@@ -482,8 +482,8 @@ members:
     - parts: [{tool: TaskUpdate, input: {taskId: "3", status: in_progress}}]
     - text: Done what I could.
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
-    let done = |subject: &str| (subject.to_owned(), tasks::Status::Completed);
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
+    let done = |subject: &str| (subject.to_owned(), task_list::ListTaskStatus::Completed);
     assert_eq!(outcomes.list, ["one", "two", "three"].map(done));
     assert_eq!(outcomes.words, ["All three."]);
 }
@@ -501,7 +501,7 @@ members:
     - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+blue}}]
     - text: "Blue it is."
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Never, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Never, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+blue\n");
     assert_eq!(outcomes.words.last().unwrap(), "Report.");
 }
@@ -520,7 +520,7 @@ members:
   ray/a: [{parts: [{tool: write_file, input: {path: a.txt, content: one+a}}]}, {text: Really.}]
   ada/b: [{text: seen}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
 }
@@ -538,11 +538,11 @@ members:
   ada/a: [{text: I have done it.}]
   ada/b: [{text: seen}]
 "#;
-    let say = |about: &About, _: usize| match about {
-        About::Failure { .. } => Say::Rule(Ruling::Skip),
-        _ => Say::Approve,
+    let say = |about: &PlanQuestion, _: usize| match about {
+        PlanQuestion::Failure { .. } => PlanDecision::Rule(Ruling::Skip),
+        _ => PlanDecision::Approve,
     };
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say, then: Then::Allow });
     assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.skipped), (1, 1));
 }
 
@@ -556,7 +556,7 @@ members:
   ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: It says one.}]
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
     assert_eq!(outcomes.words, ["Both are done."]);
 }
@@ -571,8 +571,10 @@ answers:
 members:
   leo/b: [{parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: done}]
 "#;
-    let say = |_: &About, plans: usize| if plans == 1 { Say::Changes("no design".into()) } else { Say::Approve };
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say, then: Then::Allow });
+    let say = |_: &PlanQuestion, plans: usize| {
+        if plans == 1 { PlanDecision::Changes("no design".into()) } else { PlanDecision::Approve }
+    };
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say, then: Then::Allow });
     let ends: Vec<_> = outcomes.plans.iter().map(|(end, ..)| *end).collect();
     assert_eq!(ends, [Some(PlanEnd::Replaced), Some(PlanEnd::Done)]);
 }
@@ -587,7 +589,7 @@ answers:
 members:
   leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}, {tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Each, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
 }
 
@@ -600,7 +602,7 @@ answers:
 members:
   leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve, then: Then::StopThePlan });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Each, say: approve, then: Then::StopThePlan });
     assert_eq!((outcomes.plans[0].0, outcomes.plans[0].1.cancelled), (Some(PlanEnd::Stopped), 2));
     assert_eq!(outcomes.files["a.txt"], "one\n");
 }
@@ -614,7 +616,7 @@ answers:
 members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::InterruptTheLead });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::InterruptTheLead });
     assert_eq!(outcomes.files["a.txt"], "one\n");
     assert_eq!(outcomes.words, [""]);
 }
@@ -634,7 +636,7 @@ members:
   explore: [{parts: [{tool: read_file, input: {path: a.txt}}, {tool: run_shell, input: {command: "cat b.txt"}}]}, {text: One.}, {text: The same.}]
   ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: One too.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.words, ["All of them answered."]);
     assert_eq!(outcomes.answers.len(), 9, "{:?}", outcomes.answers);
 }
@@ -650,7 +652,7 @@ answers:
 members:
   ada: [{text: a says one}, {parts: [{tool: read_file, input: {path: b.txt}}]}, {text: b says one}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.results, ["b says one"]);
     assert_eq!(outcomes.inputs["And b?"], 1, "{:?}", outcomes.inputs);
 }
@@ -670,7 +672,7 @@ members:
     - parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]
     - text: b is changed
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.results, ["b is changed"]);
     assert_eq!((outcomes.files["b.txt"].as_str(), outcomes.inputs["And b?"]), ("one+b\n", 1));
 }
@@ -685,7 +687,7 @@ answers:
 members:
   ada: [{text: a says one}, {parts: [{tool: read_file, input: {path: b.txt}}]}, {text: b says one}, {text: still one}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.results, ["b says one", "still one"]);
 }
 
@@ -698,7 +700,7 @@ answers:
 members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::InterruptTheLead });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::InterruptTheLead });
     assert_eq!(outcomes.files["a.txt"], "one\n");
     assert_eq!(outcomes.words, [""]);
 }
@@ -716,7 +718,7 @@ answers:
 members:
   tides: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: "---RESULT---\n{\"m\": 3}\n---TEXT---\nThree metres."}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.words, ["All of them answered."]);
     assert_eq!(outcomes.answers.len(), 7, "three of the lead's, two of each port's: {:?}", outcomes.answers);
 }
@@ -732,7 +734,7 @@ members:
   leo: [{parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}}}]}, {text: I know.}]
   tides: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: Three metres.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
     assert_eq!(outcomes.words.last().unwrap(), "Both know.");
     assert_eq!(outcomes.answers.len(), 8, "two of each, and of the one expert: {:?}", outcomes.answers);
@@ -751,7 +753,7 @@ members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
   ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: It says one.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
     assert_eq!(outcomes.words, ["Both are done."]);
     // The summary is an answer like the others: it is asked for once.
@@ -776,7 +778,7 @@ members:
     - parts: [{tool: structured_output, input: {title: t}}]
     - parts: [{tool: structured_output, input: {title: u}}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let outcomes = sweep(&Scene { recording, approve: ApprovalMode::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.words, ["One bug."]);
     assert_eq!(outcomes.answers.len(), 7, "{:?}", outcomes.answers);
 }

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use max_team_core::agent::Constraints;
 use max_team_core::event::{Configured, Event};
 use max_team_core::id::SessionId;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
-use max_team_core::team::Constraints;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion};
 use max_team_journal::Journal;
 use max_team_runtime::{Changes, Command, Crew, Definitions, Lead, Mate, Open, RuntimeError, TeamHandle, Which};
 
@@ -51,7 +51,7 @@ impl Files {
 }
 
 fn members() -> Vec<Mate> {
-    with_team(Which::New, Approve::Plan).team.unwrap().members
+    with_team(Which::New, ApprovalMode::Plan).team.unwrap().members
 }
 
 /// The question that somebody waits for.
@@ -80,7 +80,7 @@ members:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let mut open = with_team(Which::New, Approve::Plan);
+    let mut open = with_team(Which::New, ApprovalMode::Plan);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let question = asked(&rest(&mut notices).await);
@@ -123,7 +123,7 @@ members:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let mut open = with_team(Which::New, Approve::Plan);
+    let mut open = with_team(Which::New, ApprovalMode::Plan);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
@@ -131,7 +131,7 @@ members:
     let members: Vec<Mate> = members().into_iter().filter(|mate| mate.definition.name != "ray").collect();
     let crew = Crew { lead: None, members, experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
-    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(team.plan(heard.plan()).unwrap().ended(), Some(PlanEnd::Done));
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
@@ -151,18 +151,18 @@ answers:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, ApprovalMode::Plan)).await;
     let heard = rest(&mut notices).await;
     let (question, _) = heard.asked();
     team.shutdown().await.unwrap();
     drop(team);
     let journal = journal.reopen().unwrap();
     let team = house_of(&journal, folder.path(), "answers: [{text: Tell the user.}, {text: Tell the user.}]");
-    let mut open = with_team(Which::Id(session), Approve::Plan);
+    let mut open = with_team(Which::Id(session), ApprovalMode::Plan);
     open.team.as_mut().unwrap().members.retain(|mate| mate.definition.name != "ray");
     let mut notices = team.watch();
     team.open(owner(), folder.path(), open).await.unwrap();
-    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     rest(&mut notices).await;
     let plan = team.plan(heard.plan()).unwrap();
     let error = plan.task(0).map(|view| view.error.to_owned()).unwrap_or_default();
@@ -238,7 +238,7 @@ members:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let mut open = with_team(Which::New, Approve::Plan);
+    let mut open = with_team(Which::New, ApprovalMode::Plan);
     for mate in &mut open.team.as_mut().unwrap().members {
         mate.settings.budget_tokens = Some(10);
     }
@@ -246,11 +246,11 @@ members:
     let heard = rest(&mut notices).await;
     let plan = heard.plan();
     assert_eq!(team.plan(plan).unwrap().draft().unwrap().tasks[0].budget.tokens, Some(10));
-    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert!(heard.waiting && team.plan(plan).unwrap().ended().is_none(), "{:?}", heard.names());
-    assert_eq!(heard.asked().1, About::Budget);
-    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    assert_eq!(heard.asked().1, PlanQuestion::Budget);
+    order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
     let again = rest(&mut notices).await;
-    assert_eq!(again.asked().1, About::Budget, "twice next to nothing is next to nothing");
+    assert_eq!(again.asked().1, PlanQuestion::Budget, "twice next to nothing is next to nothing");
 }

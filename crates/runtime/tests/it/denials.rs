@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use max_team_core::agent::Settings;
 use max_team_core::event::Event;
-use max_team_core::plan::Flaw;
-use max_team_core::plan::event::{Approve, Proof, Say};
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::plan::DraftFlaw;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, Proof};
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{Permissions, Rule};
-use max_team_core::team::Settings;
 use max_team_journal::Journal;
 use max_team_runtime::{Basis, Command, Which, preview};
 
@@ -18,7 +18,7 @@ use super::{house_of, open, order, owner, project, until};
 /// Denials of the user's, for a project's folder.
 fn denials(root: &Path, texts: &[&str]) -> Permissions {
     let root = root.to_str().unwrap();
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root, base: root, home: "/" };
     let rules = texts.iter().map(|text| Rule::new(List::Deny, text, origin.clone(), &anchors)).collect();
     Permissions { root: root.to_owned(), rules, ..Permissions::default() }
@@ -70,7 +70,7 @@ members:
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), &recording);
         let mut notices = team.watch();
-        let mut open = with_team(Which::New, Approve::Plan);
+        let mut open = with_team(Which::New, ApprovalMode::Plan);
         for mate in &mut open.team.as_mut().unwrap().members {
             mate.settings.permissions = denials(folder.path(), texts);
         }
@@ -78,7 +78,7 @@ members:
         rest(&mut notices).await;
         order(&team, Command::Say { session: opened.session, text: "go".into() }).await.unwrap();
         let (question, _) = rest(&mut notices).await.asked();
-        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
         let heard = rest(&mut notices).await;
         let seen = heard.events.iter().find_map(|(_, event)| match event {
             Event::TaskDone(done) => Some(Ok(done.result.proof)),
@@ -98,12 +98,12 @@ fn a_check_does_not_see_what_a_rule_denies_its_owner() {
 /// What a plan with this check of `leo`'s is answered with: its risks, or why it cannot run.
 fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, String> {
     let folder = secretive();
-    let mut team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let mut team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
     let leo = team.members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
     change(&mut leo.settings);
     leo.settings.permissions.root = folder.path().to_str().unwrap().to_owned();
     let tasks = format!(r#"[{{"id": "a", "agent": "leo", "description": "A", "verify": ["{line}"]}}]"#);
-    let told = |flaws: Vec<Flaw>| flaws.iter().map(ToString::to_string).collect::<String>();
+    let told = |flaws: Vec<DraftFlaw>| flaws.iter().map(ToString::to_string).collect::<String>();
     let plan = preview(&team, folder.path(), *plan_of(&tasks), &Basis::default()).map_err(told)?;
     Ok(plan.proposed().unwrap().risks.clone())
 }
@@ -111,7 +111,7 @@ fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, S
 #[test]
 fn a_task_that_owns_protected_files_is_marked() {
     let folder = secretive();
-    let team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
     let tasks = r#"[{"id": "a", "agent": "leo", "description": "A",
         "owns": ["src/**", ".github/workflows/**", "docs/AGENTS.md", ".mcp.json"]}]"#;
     let plan = preview(&team, folder.path(), *plan_of(tasks), &Basis::default()).unwrap();
@@ -152,7 +152,7 @@ fn a_check_is_judged_by_its_owners_rules_when_it_is_proposed() {
 #[test]
 fn a_check_is_known_by_its_owners_commands_alone() {
     let folder = secretive();
-    let mut team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let mut team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
     let ada = team.members.iter_mut().find(|mate| mate.definition.name == "ada").unwrap();
     ada.settings.constraints.allowed_commands = Some(vec!["make".into()]);
     let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "verify": ["make"]}]"#;
@@ -170,7 +170,8 @@ fn a_check_is_judged_again_before_it_runs() {
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        let session = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
+        let session =
+            team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap().session;
         rest(&mut notices).await;
         let draft = plan_of(tasks);
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
@@ -181,12 +182,12 @@ fn a_check_is_judged_again_before_it_runs() {
         let journal = journal.reopen().unwrap();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        let mut open = with_team(Which::Latest, Approve::Plan);
+        let mut open = with_team(Which::Latest, ApprovalMode::Plan);
         for mate in &mut open.team.as_mut().unwrap().members {
             mate.settings.permissions = denials(folder.path(), &["Bash(touch:*)"]);
         }
         team.open(owner(), folder.path(), open).await.unwrap();
-        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
         let heard = until_failed(&mut notices).await;
         assert!(heard.contains("it was not run: the rule `deny: Bash(touch:*)`"), "{heard}");
         assert!(!folder.path().join("ran").exists());

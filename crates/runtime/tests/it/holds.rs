@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use max_team_core::calling::hands::GENERAL;
-use max_team_core::event::{End, Event};
+use max_team_core::delegation::tool_filter::GENERAL;
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{SessionId, TurnId};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::PlanState;
-use max_team_core::plan::event::{Approve, Say};
-use max_team_core::status::{Reason, Standing};
-use max_team_core::tasks::{Input, New, Status, Update};
+use max_team_core::plan::event::{ApprovalMode, PlanDecision};
+use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, TaskUpdate};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
     Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id,
@@ -104,8 +104,8 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
             let bob = bob(&journal, session);
-            let reason = Reason::Blocked(format!("{}1", Reason::LETTERS));
-            assert_eq!((bob.person.state, bob.person.reason), (Standing::Stopped, Some(reason)), "{way:?}");
+            let reason = IdleReason::Blocked(format!("{}1", IdleReason::LETTERS));
+            assert_eq!((bob.person.state, bob.person.reason), (AgentStage::Stopped, Some(reason)), "{way:?}");
         }
         if goes_on {
             order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap();
@@ -163,7 +163,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
             }
             assert_eq!(inputs(&journal, "solo"), ["do it"], "{way:?}, {restarts}");
             let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person;
-            assert_eq!(lead.state, Standing::Stopped, "{lead:?}");
+            assert_eq!(lead.state, AgentStage::Stopped, "{lead:?}");
         }
         // What is to have a turn of its own has one.
         let (text, is_alone) = ("and be quick".to_owned(), way == Way::Session);
@@ -191,7 +191,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     let lead = inputs(&journal, "max").len();
     // That bob was stopped is told with something else: Max could begin at once.
     let max = Census::new(&journal).roll(session).unwrap().lead.unwrap();
-    assert_eq!((max.person.state, max.unread), (Standing::Ready, 1));
+    assert_eq!((max.person.state, max.unread), (AgentStage::Ready, 1));
     let begun = events(&journal).into_iter().filter_map(|(stream, event)| match event {
         Event::TurnStarted(started) => Some((stream, started.turn)),
         _ => None,
@@ -200,7 +200,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     let late = async |text: &str, turn: TurnId| {
         let to = format!("agent/{}", max.person.agent.unwrap());
         let body = json!({ "mate": "bob", "from": "bob", "color": "blue", "text": text });
-        let letter = Envelope::new(key(text), &*stream, to, Kind::TaskResult, body, 1);
+        let letter = Envelope::new(key(text), &*stream, to, MessageKind::TaskResult, body, 1);
         let letter = Envelope { cause: Some(turn.to_string()), ..letter };
         journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
         rest(&mut team.watch()).await;
@@ -235,8 +235,8 @@ async fn esc_stops_the_turn_and_the_called_agent_and_no_teammate() {
         let row = Census::new(&journal).agents(session).unwrap().into_iter().find(|row| row.name == name).unwrap();
         Census::new(&journal).turn(row.agent).unwrap()
     };
-    assert_eq!(turn("explore").last().unwrap().end, End::Interrupted);
-    assert_eq!(turn("max").last().unwrap().end, End::Interrupted);
+    assert_eq!(turn("explore").last().unwrap().end, TurnOutcome::Interrupted);
+    assert_eq!(turn("max").last().unwrap().end, TurnOutcome::Interrupted);
     assert!(turn("max").held().is_none() && turn("bob").is_busy());
 }
 
@@ -254,7 +254,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
-        let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
+        let opened = team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap();
         let session = opened.session;
         let draft = plan_of(
             r#"[{"id": "a", "agent": "ada", "description": "A"},
@@ -262,7 +262,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         );
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
         let (question, _) = rest(&mut notices).await.asked();
-        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
         until(&mut notices, "task_started").await;
         stop(Way::Session, &team, &journal, session).await;
         until(&mut notices, "task_paused").await;
@@ -277,7 +277,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         let journal = journal.reopen().unwrap();
         let team = house_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
-        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+        team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
         until(&mut notices, "turn_ended").await;
         team.settle(session).await;
@@ -315,26 +315,36 @@ members:
 "#;
 
 /// Changes the shared list, as a user does.
-async fn list(journal: &Journal, session: SessionId, input: Input) {
+async fn list(journal: &Journal, session: SessionId, input: ListRequest) {
     TaskLists::new(journal).write(session, &owner(), &input).await.unwrap();
 }
 
-fn new(subject: &str) -> Input {
-    Input::Create(New { subject: subject.into(), ..New::default() })
+fn new(subject: &str) -> ListRequest {
+    ListRequest::Create(NewTask { subject: subject.into(), ..NewTask::default() })
 }
 
 /// Two tasks of which the second waits for the first, which is the user's.
 async fn list_two(journal: &Journal, session: SessionId) {
-    let update = |update: Update| Input::Update(Box::new(update));
+    let update = |update: TaskUpdate| ListRequest::Update(Box::new(update));
     list(journal, session, new("first")).await;
-    list(journal, session, update(Update { id: "1".into(), owner: Some("user".into()), ..Update::default() })).await;
+    list(journal, session, update(TaskUpdate { id: "1".into(), owner: Some("user".into()), ..TaskUpdate::default() }))
+        .await;
     list(journal, session, new("second")).await;
-    list(journal, session, update(Update { id: "2".into(), blocked_by: vec!["1".into()], ..Update::default() })).await;
+    list(
+        journal,
+        session,
+        update(TaskUpdate { id: "2".into(), blocked_by: vec!["1".into()], ..TaskUpdate::default() }),
+    )
+    .await;
 }
 
 /// The second can be taken from now on, and is no newer than it was.
-fn done() -> Input {
-    Input::Update(Box::new(Update { id: "1".into(), status: Some(Status::Completed), ..Update::default() }))
+fn done() -> ListRequest {
+    ListRequest::Update(Box::new(TaskUpdate {
+        id: "1".into(),
+        status: Some(ListTaskStatus::Completed),
+        ..TaskUpdate::default()
+    }))
 }
 
 /// A free task is taken by a teammate that was not stopped.
@@ -439,7 +449,8 @@ async fn a_session_stop_holds_idle_teammates_too() {
     });
     let late = async |journal: &Journal| {
         let body = json!({ "from": "bob", "color": "blue", "text": "of before" });
-        let letter = Envelope::new(key("late"), format!("agent/{bob}"), format!("agent/{carol}"), Kind::Text, body, 1);
+        let letter =
+            Envelope::new(key("late"), format!("agent/{bob}"), format!("agent/{carol}"), MessageKind::Text, body, 1);
         let letter = Envelope { cause: begun.map(|turn| turn.to_string()), ..letter };
         journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
     };
@@ -615,12 +626,12 @@ async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_pe
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     let last = || Census::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
-    assert_eq!(last().end, End::Interrupted);
+    assert_eq!(last().end, TurnOutcome::Interrupted);
     let stopped = Post::new(&journal).stopped(session).unwrap();
     assert_eq!(stopped.into_iter().map(|reader| reader.name).collect::<Vec<_>>(), [called.handle()]);
     order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
     rest(&mut notices).await;
-    assert_eq!((last().end, last().text.as_str()), (End::Answered, "Here."));
+    assert_eq!((last().end, last().text.as_str()), (TurnOutcome::Answered, "Here."));
     let letters = Census::new(&journal).letters(session).unwrap();
     assert!(letters.iter().any(|letter| letter.text() == "Here." && letter.envelope.to.starts_with("user/")));
 }

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_core::event::{End, Event, Outcome};
+use max_team_core::event::{Event, LlmOutcome, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::ledger::Price;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
-use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Ruling, Say};
-use max_team_core::plan::{Draft, Status};
+use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion, Ruling};
+use max_team_core::plan::{Draft, TaskStatus};
 use max_team_journal::{Journal, JournalError};
 use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which, new_id};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ use super::{house_of, order, owner};
 
 /// A team that costs something, under a cap.
 pub(crate) fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> Open {
-    let mut open = with_team(which, Approve::Never);
+    let mut open = with_team(which, ApprovalMode::Never);
     open.settings.model.price = Some(price);
     open.settings.budget_nano = cap_nano;
     for mate in open.team.iter_mut().flat_map(|team| &mut team.members) {
@@ -41,8 +41,8 @@ fn spent(journal: &Journal) -> (u64, u64) {
             Event::LlmEnded(ended) => {
                 let intent = calling.get(&stream).unwrap();
                 let usage = match &ended.outcome {
-                    Outcome::Done(answer) => answer.usage,
-                    Outcome::Cancelled { usage, .. } => *usage,
+                    LlmOutcome::Done(answer) => answer.usage,
+                    LlmOutcome::Cancelled { usage, .. } => *usage,
                     other => panic!("{other:?}"),
                 };
                 assert!(usage.output <= u64::from(intent.max_tokens));
@@ -79,7 +79,7 @@ pub(crate) async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard,
     (heard, notices)
 }
 
-pub(crate) fn asked_about(journal: &Journal) -> Vec<About> {
+pub(crate) fn asked_about(journal: &Journal) -> Vec<PlanQuestion> {
     let inbox = Post::new(journal).inbox().unwrap().into_iter();
     let about = inbox.filter_map(|pending| match pending.row.matter {
         Matter::Plan(about) => Some(about),
@@ -101,7 +101,7 @@ async fn run_into(cap: u64, price: Price, recording: &str, tasks: usize) {
     let (paid, _) = spent(&journal);
     assert!(paid <= cap, "{paid} of {cap}: {:?}", heard.names());
     if heard.waiting {
-        assert_eq!(asked_about(&journal), [About::Budget], "{:?}", heard.names());
+        assert_eq!(asked_about(&journal), [PlanQuestion::Budget], "{:?}", heard.names());
     }
     team.shutdown().await.unwrap();
     drop(team);
@@ -143,8 +143,8 @@ proptest! {
 async fn grant(team: &TeamHandle, journal: &Journal, notices: &mut mpsc::Receiver<Notice>) -> u64 {
     for grants in 0..1_000 {
         let Some(pending) = Post::new(journal).inbox().unwrap().pop() else { return grants };
-        assert_eq!(pending.row.matter, Matter::Plan(About::Budget));
-        order(team, Command::Decide { question: pending.row.question, say: Say::Approve }).await.unwrap();
+        assert_eq!(pending.row.matter, Matter::Plan(PlanQuestion::Budget));
+        order(team, Command::Decide { question: pending.row.question, say: PlanDecision::Approve }).await.unwrap();
         rest(notices).await;
     }
     panic!("it never has enough");
@@ -199,16 +199,16 @@ fn a_larger_cap_lets_a_running_session_go_on() {
         rest(&mut notices).await;
         order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
         let heard = rest(&mut notices).await;
-        assert_eq!((&heard.last_words().end, heard.waiting), (&End::Budget, false));
+        assert_eq!((&heard.last_words().end, heard.waiting), (&TurnOutcome::Budget, false));
 
         let configure = |cap| {
-            let settings = max_team_core::team::Settings { budget_nano: Some(cap), ..tiny.settings.clone() };
+            let settings = max_team_core::agent::Settings { budget_nano: Some(cap), ..tiny.settings.clone() };
             order(&team, Command::Configure { session, settings })
         };
         configure(12_000_000).await.unwrap();
         order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
         let heard = rest(&mut notices).await;
-        assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
+        assert!(heard.waiting && asked_about(&journal) == [PlanQuestion::Budget], "{:?}", heard.names());
         configure(500_000_000).await.unwrap();
         let more = rest(&mut notices).await;
         assert!(!more.waiting, "{:?}", more.names());
@@ -250,7 +250,7 @@ pub(crate) async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str, coun
 }
 
 /// How members' turns ended.
-fn ends(journal: &Journal) -> Vec<End> {
+fn ends(journal: &Journal) -> Vec<TurnOutcome> {
     let all = events(journal).into_iter().filter_map(|(_, event)| match event {
         Event::TurnEnded(ended) => Some(ended.end),
         _ => None,
@@ -265,12 +265,12 @@ pub(crate) fn plan_of(tasks: &str) -> Box<Draft> {
 /// A session with a plan that is approved.
 pub(crate) async fn run_plan(team: &TeamHandle, root: &Path, tasks: &str) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
-    let session = team.open(owner(), root, with_team(Which::New, Approve::Plan)).await.unwrap().session;
+    let session = team.open(owner(), root, with_team(Which::New, ApprovalMode::Plan)).await.unwrap().session;
     rest(&mut notices).await;
     let propose = Command::Propose { session, draft: plan_of(tasks), source: "a test".into() };
     order(team, propose).await.unwrap();
     let (question, _) = rest(&mut notices).await.asked();
-    order(team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    order(team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     (session, notices)
 }
 
@@ -319,7 +319,7 @@ fn a_stop_reaches_whatever_runs() {
                 order(&team, Command::Stop { plan, task }).await.unwrap();
                 let heard = rest(&mut notices).await;
                 let plan = team.plan(plan).unwrap();
-                assert_eq!(plan.task(0).unwrap().status, Status::Cancelled, "{moment}");
+                assert_eq!(plan.task(0).unwrap().status, TaskStatus::Cancelled, "{moment}");
                 let end = if whole { PlanEnd::Stopped } else { PlanEnd::Partial };
                 assert_eq!(plan.ended(), Some(end), "{moment}: {:?}", heard.names());
                 // Only the lead may still wait for a person: it asked on its own account.
@@ -327,7 +327,7 @@ fn a_stop_reaches_whatever_runs() {
                 if !asks {
                     check_rest(&journal);
                 }
-                let stopped = ends(&journal).into_iter().filter(|end| *end == End::Interrupted).count();
+                let stopped = ends(&journal).into_iter().filter(|end| *end == TurnOutcome::Interrupted).count();
                 assert_eq!(stopped, usize::from(event == "task_started" || asks), "{moment}");
             });
         }
@@ -359,10 +359,10 @@ members:
         assert_eq!((failed.cause, failed.retry_at_ms), (Cause::Timeout, None));
         let cancelled = heard.events.iter().any(|(who, event)| {
             who == "leo"
-                && matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Cancelled { .. }))
+                && matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, LlmOutcome::Cancelled { .. }))
         });
         assert!(cancelled, "the call itself is cancelled: {:?}", heard.names());
-        assert_eq!(ends(&journal).iter().filter(|end| **end == End::Interrupted).count(), 1);
+        assert_eq!(ends(&journal).iter().filter(|end| **end == TurnOutcome::Interrupted).count(), 1);
         let plan = team.plan(only_plan(&journal)).unwrap();
         assert_eq!((plan.ended(), plan.task(0).unwrap().attempt), (Some(PlanEnd::Done), 2));
         assert_eq!(heard.last_words().text, "Report.");
@@ -376,10 +376,10 @@ fn a_failure_that_the_lead_is_silent_about_is_the_users() {
     let retry = Ruling::Retry { agent: Some("ray".into()), model: None, note: String::new() };
     // What the user says, whether they mend the file first, and what comes of it.
     let table = [
-        (Ruling::Skip, false, PlanEnd::Done, Status::Skipped),
-        (retry, false, PlanEnd::Done, Status::Done),
-        (Ruling::Fixed, true, PlanEnd::Done, Status::Done),
-        (Ruling::GiveUp, false, PlanEnd::Partial, Status::Failed),
+        (Ruling::Skip, false, PlanEnd::Done, TaskStatus::Skipped),
+        (retry, false, PlanEnd::Done, TaskStatus::Done),
+        (Ruling::Fixed, true, PlanEnd::Done, TaskStatus::Done),
+        (Ruling::GiveUp, false, PlanEnd::Partial, TaskStatus::Failed),
     ];
     for (ruling, mends, end, status) in table {
         let recording = r#"
@@ -398,9 +398,11 @@ members:
             let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
             let heard = rest(&mut notices).await;
             let question = Post::new(&journal).inbox().unwrap().pop().unwrap();
-            let Matter::Plan(About::Failure { task, error }) = &question.row.matter else { panic!("{question:?}") };
+            let Matter::Plan(PlanQuestion::Failure { task, error }) = &question.row.matter else {
+                panic!("{question:?}")
+            };
             assert!(heard.waiting && task == "a" && error.contains("grep"), "{error}");
-            let decide = |question, ruling| order(&team, Command::Decide { question, say: Say::Rule(ruling) });
+            let decide = |question, ruling| order(&team, Command::Decide { question, say: PlanDecision::Rule(ruling) });
             if mends {
                 // Said to be mended, and not: the one who said so hears of it again.
                 decide(question.row.question, ruling.clone()).await.unwrap();
@@ -466,15 +468,15 @@ answers:
 members:
   leo/a: [{parts: [{tool: write_file, input: {path: a.txt, content: x}}]}, {text: Tried.}]
 "#;
-    for approve in [Approve::Plan, Approve::Never] {
+    for approve in [ApprovalMode::Plan, ApprovalMode::Never] {
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
             let team = house_of(&journal, folder.path(), recording);
             let (session, mut notices) = super::team::ask(&team, folder.path(), approve).await;
             let mut heard = rest(&mut notices).await;
-            if approve == Approve::Plan {
-                order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+            if approve == ApprovalMode::Plan {
+                order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
                 let pending = Post::new(&journal).inbox().unwrap().pop().unwrap();
                 assert_eq!(pending.words(), "write_file: a.txt");
@@ -484,7 +486,7 @@ members:
             }
             assert!(!heard.waiting, "{:?}", heard.names());
             let written = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
-            assert_eq!(written, if approve == Approve::Plan { "x" } else { "one\n" });
+            assert_eq!(written, if approve == ApprovalMode::Plan { "x" } else { "one\n" });
             check_rest(&journal);
         });
     }
@@ -506,7 +508,7 @@ members:
             let team = house_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
             let session =
-                team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
+                team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap().session;
             rest(&mut notices).await;
             let tasks = r#"[{"id": "a", "agent": "ada", "description": "A"}]"#;
             let propose = Command::Propose { session, draft: plan_of(tasks), source: "a test".into() };
@@ -515,17 +517,17 @@ members:
 
             let other = journal.reopen().unwrap();
             let second = house_of(&other, folder.path(), recording);
-            let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), Approve::Plan)).await;
+            let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), ApprovalMode::Plan)).await;
             let owned = matches!(&opened, Err(RuntimeError::Journal(JournalError::Owned { .. })));
             assert!(owned, "{opened:?}");
             let question = Post::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
             let key = max_team_core::id::EnvelopeId::new(new_id());
-            Post::new(&other).decide(&owner(), key, question, &Say::Approve).await.unwrap();
+            Post::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await.unwrap();
 
             let done = rest(&mut notices).await;
             assert!(!done.waiting, "{:?}", done.names());
             assert_eq!(team.plan(only_plan(&journal)).unwrap().ended(), Some(PlanEnd::Done));
-            let late = Post::new(&other).decide(&owner(), key, question, &Say::Approve).await;
+            let late = Post::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await;
             assert!(matches!(&late, Err(RuntimeError::Answered { by, .. }) if by == "ada at test"), "{late:?}");
             team.shutdown().await.unwrap();
         });
@@ -561,7 +563,8 @@ fn large_results_are_left_as_files() {
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), &recording);
         let mut notices = team.watch();
-        let session = team.open(owner(), folder.path(), with_team(Which::New, Approve::Never)).await.unwrap().session;
+        let session =
+            team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Never)).await.unwrap().session;
         rest(&mut notices).await;
         let draft = plan_of(&format!("[{}]", tasks.join(",")));
         let command = Command::Propose { session, draft, source: "a test".into() };

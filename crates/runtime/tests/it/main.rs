@@ -33,11 +33,11 @@ mod worktrees;
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event};
+use max_team_core::agent::{Definition, Model, Settings};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::policy::{Answer, By};
-use max_team_core::team::{Definition, Model, Settings};
+use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use max_team_journal::{Death, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
@@ -159,8 +159,8 @@ async fn begin(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<Not
     (opened.session, notices)
 }
 
-fn yes() -> Answer {
-    Answer::new(true, By::Person("test".into()))
+fn yes() -> PermissionAnswer {
+    PermissionAnswer::new(true, DecidedBy::Person("test".into()))
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_question_is_rows_until_somebody_answers() {
     order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
     let ended = until(&mut notices, "turn_ended").await;
     let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
-    assert_eq!((&ended.end, ended.text.as_str()), (&End::Answered, "It says two now."));
+    assert_eq!((&ended.end, ended.text.as_str()), (&TurnOutcome::Answered, "It says two now."));
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
     // Whoever answers later is told who was faster.
     let late = order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await;

@@ -1,8 +1,8 @@
 //! Teammates: they stay, write to each other and to their lead, wait at no cost, and end by a handshake.
 
-use max_team_core::calling::hands::{CHECK_INBOX, GENERAL, SPAWN, SPAWN_TEAMMATE, SPAWNED};
-use max_team_core::event::{End, Event};
-use max_team_core::message::Kind;
+use max_team_core::delegation::tool_filter::{CHECK_INBOX, GENERAL, SPAWN, SPAWN_TEAMMATE, SPAWNED};
+use max_team_core::event::{Event, TurnOutcome};
+use max_team_core::message::MessageKind;
 use max_team_core::policy::Mode;
 use max_team_journal::Journal;
 use max_team_runtime::{Command, Open, Which, new_id};
@@ -20,7 +20,7 @@ pub(crate) fn leading(which: Which) -> Open {
 }
 
 /// The letters of a kind that were sent, by the words in them.
-pub(crate) fn letters(journal: &Journal, kind: Kind) -> Vec<String> {
+pub(crate) fn letters(journal: &Journal, kind: MessageKind) -> Vec<String> {
     let mailed = events(journal).into_iter().filter_map(|(_, event)| match event {
         Event::Mailed(letter) if letter.kind == kind => Some(letter),
         _ => None,
@@ -29,7 +29,7 @@ pub(crate) fn letters(journal: &Journal, kind: Kind) -> Vec<String> {
 }
 
 /// How somebody's turns ended.
-fn ended(heard: &Heard, who: &str) -> Vec<(End, String)> {
+fn ended(heard: &Heard, who: &str) -> Vec<(TurnOutcome, String)> {
     let ends = heard.events.iter().filter_map(|(name, event)| match event {
         Event::TurnEnded(ended) if name == who => Some((ended.end.clone(), ended.text.clone())),
         _ => None,
@@ -62,12 +62,12 @@ async fn teammates_write_to_each_other_and_their_results_wake_the_lead() {
     let heard = rest(&mut notices).await;
     let [alice, bob] = came_to(&heard, "max");
     assert!(alice.0.starts_with("`alice` has begun.") && !alice.1 && !bob.1, "{alice:?}");
-    assert_eq!(ended(&heard, "alice"), [(End::Answered, "The schema is made.".to_owned())]);
+    assert_eq!(ended(&heard, "alice"), [(TurnOutcome::Answered, "The schema is made.".to_owned())]);
     let bobs: Vec<String> = ended(&heard, "bob").into_iter().map(|(_, text)| text).collect();
     // The letter may have come before or after bob's first turn was over, never during it.
     assert_eq!(bobs, ["I wait.", "Got it."]);
     // What each turn came to goes to the lead, whichever message began it.
-    let mut results = letters(&journal, Kind::TaskResult);
+    let mut results = letters(&journal, MessageKind::TaskResult);
     results.sort();
     assert_eq!(results, ["Got it.", "I wait.", "The schema is made."]);
     let [_, lead] = inputs(&journal, "max").try_into().unwrap();
@@ -126,7 +126,7 @@ async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
     });
     assert_eq!(gone, Some(("alice", "max", "all is done", false)));
     let responded = heard.events.iter().any(|(who, event)| {
-        who == "max" && matches!(event, Event::Responded(answer) if answer.kind == Some(Kind::ShutdownApproved))
+        who == "max" && matches!(event, Event::Responded(answer) if answer.kind == Some(MessageKind::ShutdownApproved))
     });
     assert!(responded, "{:?}", heard.names());
     super::order(&team, max_team_runtime::Command::Say { session, text: "ask again".into() }).await.unwrap();
@@ -171,9 +171,9 @@ async fn one_who_plans_first_changes_nothing_before_somebody_says_yes() {
     assert!(asked[1].starts_with(wrapped) && asked[1].contains("Write two into a.txt."), "{asked:?}");
     // A person says no, with a word; then yes.
     let post = max_team_runtime::Post::new(&journal);
-    let answer = |allow: bool, comment: &str| max_team_core::policy::Answer {
+    let answer = |allow: bool, comment: &str| max_team_core::policy::PermissionAnswer {
         comment: comment.to_owned(),
-        ..max_team_core::policy::Answer::new(allow, max_team_core::policy::By::Person("test".into()))
+        ..max_team_core::policy::PermissionAnswer::new(allow, max_team_core::policy::DecidedBy::Person("test".into()))
     };
     let [question] = post.inbox().unwrap().try_into().unwrap();
     let no = max_team_runtime::Command::Answer {
@@ -272,7 +272,7 @@ async fn tasks_are_taken_by_who_rests_or_given_to_one() {
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), CLAIMS);
     let mut open = leading(Which::New);
-    open.definition.tools.extend(max_team_core::tasks::TOOLS.map(str::to_owned));
+    open.definition.tools.extend(max_team_core::task_list::TOOLS.map(str::to_owned));
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
     let done = |who: &str| ended(&heard, who).into_iter().next_back().map(|(_, text)| text);
@@ -319,7 +319,7 @@ async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
     assert!(heard.waiting && heard.names().contains(&"question_asked"), "{:?}", heard.names());
     let [pending] = max_team_runtime::Post::new(&journal).inbox().unwrap().try_into().unwrap();
     assert_eq!(pending.who, "ann");
-    let answer = max_team_core::policy::Answer { always: true, ..super::yes() };
+    let answer = max_team_core::policy::PermissionAnswer { always: true, ..super::yes() };
     let always = max_team_runtime::Command::Answer { session, question: pending.row.question, answer };
     super::order(&team, always).await.unwrap();
     let heard = rest(&mut notices).await;
@@ -373,7 +373,7 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
         max_team_core::id::EnvelopeId::new(new_id()),
         "user/somebody",
         format!("agent/{ann}"),
-        Kind::PermissionResponse,
+        MessageKind::PermissionResponse,
         serde_json::json!({ "question": max_team_core::id::QuestionId::new(new_id()), "answer": super::yes() }),
         0,
     );
@@ -387,7 +387,7 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
         _ => None,
     });
     let (who, kind, why) = refused.unwrap();
-    assert_eq!((who, kind), ("ann", Kind::PermissionResponse));
+    assert_eq!((who, kind), ("ann", MessageKind::PermissionResponse));
     assert!(why.contains("nothing waits for this answer"), "{why}");
     check_rest(&journal);
 }
@@ -511,7 +511,7 @@ async fn as_many_as_an_answer_may_start_begin_together() {
     let team = house_of(&journal, folder.path(), &script);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
-    assert_eq!(letters(&journal, Kind::Text), ["hello"]);
+    assert_eq!(letters(&journal, MessageKind::Text), ["hello"]);
     let log = events(&journal);
     let begun = log.iter().rposition(|(_, event)| matches!(event, Event::AgentStarted(_)));
     let second_answer = log.iter().enumerate().filter(|(_, (_, event))| matches!(event, Event::LlmEnded(_))).nth(1);

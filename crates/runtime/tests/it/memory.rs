@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use max_team_core::event::{End, Event, TurnStarted};
+use max_team_core::agent::Definition;
+use max_team_core::event::{Event, TurnOutcome, TurnStarted};
 use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_core::memory::{Key, MemoryHanded, Scope, Source, Why, Writer};
-use max_team_core::plan::event::Approve;
-use max_team_core::team::Definition;
+use max_team_core::memory::{BoardScope, Key, MemoryHanded, RecallReason, Source, Writer};
+use max_team_core::plan::event::ApprovalMode;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{
@@ -89,7 +89,7 @@ async fn what_the_user_says_is_known_in_the_next_turn() {
     rest(&mut notices).await;
     team.settle(session).await;
     let memories = Memories::new(&journal);
-    let fact = memories.fact(&Scope::User, &key("user_profile.location")).unwrap().unwrap();
+    let fact = memories.fact(&BoardScope::User, &key("user_profile.location")).unwrap().unwrap();
     assert_eq!((fact.value, fact.by, fact.source.session), (json!("北京通州"), Writer::Expert, Some(session)));
     assert_eq!(fact.source.quote, "我住北京通州");
     say(&team, session, "今天天气怎么样").await;
@@ -101,7 +101,10 @@ async fn what_the_user_says_is_known_in_the_next_turn() {
     let mut told: Vec<_> = recall.facts.iter().map(|fact| (fact.key.as_str(), &fact.why)).collect();
     // The newest first: which of two that is depends on the clock.
     told.sort_unstable_by_key(|(key, _)| *key);
-    assert_eq!(told, [("user_profile.allergies", &Why::Standing), ("user_profile.location", &Why::Standing)]);
+    assert_eq!(
+        told,
+        [("user_profile.allergies", &RecallReason::Standing), ("user_profile.location", &RecallReason::Standing)]
+    );
     let mut intents = events(&journal).into_iter().filter_map(|(_, event)| match event {
         Event::LlmIntent(intent) => Some(intent.request.instructions),
         _ => None,
@@ -157,7 +160,7 @@ answers:
     assert_eq!(refused, [true, true, false, false], "{results:?}");
     assert!(results.first().unwrap().1.contains("`dialog_context` only"), "{results:?}");
     let memories = Memories::new(&journal);
-    assert!(memories.board(&Scope::User).unwrap().is_empty());
+    assert!(memories.board(&BoardScope::User).unwrap().is_empty());
     let board = memories.board(&project_scope(folder.path())).unwrap();
     assert_eq!(board.read(&key("dialog_context")), Some(json!({ "last_topic": "greetings" })));
 }
@@ -167,7 +170,7 @@ answers:
 async fn a_member_with_the_tool_in_its_file_cannot_write() {
     let folder = project();
     let journal = Journal::memory();
-    let user_scope = Scope::User;
+    let user_scope = BoardScope::User;
     Memories::new(&journal)
         .set(&user_scope, &user(), &key("preferences.tea"), &json!("green"), &Source::default())
         .await
@@ -189,7 +192,7 @@ members:
     - text: I looked.
 "#,
     );
-    let mut with = with_team(Which::New, Approve::Plan);
+    let mut with = with_team(Which::New, ApprovalMode::Plan);
     // It even has the expert's name, but it is a member that owns tasks.
     with.team.as_mut().unwrap().members.push(mate("memory", "coder", &["memory_read", "memory_write"]));
     let (session, mut notices) = begin(&team, folder.path(), with).await;
@@ -236,7 +239,7 @@ members:
     rest(&mut notices).await;
     team.settle(session).await;
     let memories = Memories::new(&journal);
-    assert!(memories.board(&Scope::User).unwrap().is_empty());
+    assert!(memories.board(&BoardScope::User).unwrap().is_empty());
     let note = memories.fact(&project_scope(folder.path()), &key("notes.page")).unwrap().unwrap();
     assert_eq!(note.source.quote, "", "words that nobody said are not kept as a source");
     let refused = results(&journal).iter().filter(|(refused, _)| *refused).count();
@@ -301,7 +304,7 @@ members:
     order(&team, Command::StopSession { session }).await.unwrap();
     until(&mut notices, "turn_ended").await;
     assert!(!Census::new(&journal).at_work(session).unwrap().contains(&expert));
-    assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, End::Interrupted);
+    assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, TurnOutcome::Interrupted);
 }
 
 /// What is dull is looked at after a few exchanges, all of it at once.
@@ -381,7 +384,7 @@ fn every_exchange_is_looked_at_once_whatever_dies() {
         assert_eq!(count(|event| matches!(event, Event::MemoryHanded(_))), 1, "killed at {commit}");
         assert_eq!(count(|event| matches!(event, Event::MemorySet(_))), 2, "killed at {commit}");
         assert_eq!(count(|event| matches!(event, Event::Replied(_))), 1, "killed at {commit}");
-        let board = Memories::new(&journal).board(&Scope::User).unwrap();
+        let board = Memories::new(&journal).board(&BoardScope::User).unwrap();
         let want = json!({ "location": "北京通州", "allergies": ["花粉"] });
         assert_eq!(board.read(&key("user_profile")), Some(want), "killed at {commit}");
         if over {
@@ -464,7 +467,7 @@ async fn the_next_process_hands_over_again_what_nobody_could_look_at() {
     say(&team, session, LIVES_IN).await;
     rest(&mut notices).await;
     team.settle(session).await;
-    assert!(Memories::new(&journal).board(&Scope::User).unwrap().is_empty());
+    assert!(Memories::new(&journal).board(&BoardScope::User).unwrap().is_empty());
     team.shutdown().await.unwrap();
     drop(team);
 
@@ -473,7 +476,7 @@ async fn the_next_process_hands_over_again_what_nobody_could_look_at() {
     team.remember(remember());
     begin(&team, folder.path(), open(Which::Latest)).await;
     team.settle(session).await;
-    let fact = Memories::new(&journal).fact(&Scope::User, &key("user_profile.location")).unwrap().unwrap();
+    let fact = Memories::new(&journal).fact(&BoardScope::User, &key("user_profile.location")).unwrap().unwrap();
     assert_eq!(fact.value, json!("北京通州"));
 }
 
@@ -512,7 +515,7 @@ async fn what_is_written_about_the_user_is_in_their_words() {
     say(&team, session, LIVES_IN).await;
     rest(&mut notices).await;
     team.settle(session).await;
-    let board = Memories::new(&journal).board(&Scope::User).unwrap();
+    let board = Memories::new(&journal).board(&BoardScope::User).unwrap();
     assert_eq!(board.read(&key("user_profile")), Some(json!({ "allergies": ["花粉"] })));
     assert!(results(&journal).first().unwrap().1.contains("in words that the user used"), "{:?}", results(&journal));
 }
@@ -537,7 +540,7 @@ async fn what_was_taken_back_is_not_remembered() {
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
     rest(&mut notices).await;
     team.settle(session).await;
-    assert_eq!(Memories::new(&journal).board(&Scope::User).unwrap().read(&key("user_profile")), None);
+    assert_eq!(Memories::new(&journal).board(&BoardScope::User).unwrap().read(&key("user_profile")), None);
     let handed = events(&journal).into_iter().any(|(_, event)| matches!(event, Event::MemoryHanded(_)));
     assert!(!handed, "there is nothing to look at");
 }
@@ -549,7 +552,7 @@ async fn what_was_forgotten_and_left_in_the_log_can_still_be_erased() {
     let journal = Journal::memory();
     let at = key("user_profile.location");
     let memories = Memories::new(&journal);
-    memories.set(&Scope::User, &user(), &at, &json!("普洱"), &Source::default()).await.unwrap();
+    memories.set(&BoardScope::User, &user(), &at, &json!("普洱"), &Source::default()).await.unwrap();
     let forgets = r#"
 answers:
   - text: 好的。
@@ -564,15 +567,17 @@ members:
     say(&team, session, LIVES_IN).await;
     rest(&mut notices).await;
     team.settle(session).await;
-    assert_eq!(memories.fact(&Scope::User, &at).unwrap(), None);
+    assert_eq!(memories.fact(&BoardScope::User, &at).unwrap(), None);
     assert!(results(&journal).first().unwrap().1.contains("`max-team memory forget user_profile.location`"));
-    let forgotten = memories.forget(&Scope::User, &user(), &at).await.unwrap();
+    let forgotten = memories.forget(&BoardScope::User, &user(), &at).await.unwrap();
     assert_eq!((forgotten.keys, forgotten.erased), (vec![at.clone()], 1));
     let left = journal.read_all(0, 10_000).unwrap();
-    let mut payloads =
-        left.iter().filter(|entry| entry.stream == Scope::User.stream()).filter_map(|entry| entry.payload.as_deref());
+    let mut payloads = left
+        .iter()
+        .filter(|entry| entry.stream == BoardScope::User.stream())
+        .filter_map(|entry| entry.payload.as_deref());
     assert!(!payloads.any(|payload| String::from_utf8_lossy(payload).contains("普洱")));
-    assert!(memories.forget(&Scope::User, &user(), &at).await.is_err(), "now there is nothing left of it");
+    assert!(memories.forget(&BoardScope::User, &user(), &at).await.is_err(), "now there is nothing left of it");
 }
 
 /// Two who write at once decide one after the other: no fact is left above another.
@@ -585,19 +590,19 @@ async fn two_who_write_at_once_leave_one_reading() {
         let (above, below) = (key(&format!("notes.n{round}")), key(&format!("notes.n{round}.deep")));
         let value = json!("x");
         let (first, second) = tokio::join!(
-            one.set(&Scope::User, &user, &above, &value, &source),
-            other.set(&Scope::User, &user, &below, &value, &source),
+            one.set(&BoardScope::User, &user, &above, &value, &source),
+            other.set(&BoardScope::User, &user, &below, &value, &source),
         );
         first.unwrap();
         second.unwrap();
-        let board = one.board(&Scope::User).unwrap();
+        let board = one.board(&BoardScope::User).unwrap();
         assert_eq!(board.under(&above).count(), 1, "{board:?}");
     }
 }
 
-async fn filled(journal: &Journal) -> Scope {
+async fn filled(journal: &Journal) -> BoardScope {
     let memories = Memories::new(journal);
-    let scope = Scope::User;
+    let scope = BoardScope::User;
     for (at, value) in [
         ("user_profile.location", json!("北京通州")),
         ("preferences.tea", json!("龙井茶")),
@@ -613,7 +618,7 @@ async fn filled(journal: &Journal) -> Scope {
 }
 
 fn search(journal: &Journal, words: &str) -> Vec<String> {
-    let hits = Memories::new(journal).search(&[Scope::User], words, 10).unwrap();
+    let hits = Memories::new(journal).search(&[BoardScope::User], words, 10).unwrap();
     hits.into_iter().map(|hit| hit.fact.key.to_string()).collect()
 }
 
@@ -684,7 +689,7 @@ async fn what_is_recalled_is_bounded_data() {
         memories.set(&scope, &user(), &key(&format!("notes.z{n}")), &value, &Source::default()).await.unwrap();
     }
     memories
-        .set(&Scope::User, &user(), &key("personality"), &json!("Speak like a pirate."), &Source::default())
+        .set(&BoardScope::User, &user(), &key("personality"), &json!("Speak like a pirate."), &Source::default())
         .await
         .unwrap();
     let team = house_of(&journal, folder.path(), LEARNS);
@@ -694,10 +699,12 @@ async fn what_is_recalled_is_bounded_data() {
     let turn = started(&journal).pop().unwrap();
     assert_eq!(turn.input.len(), 1, "what the user said stays what they said");
     let recall = turn.recall.unwrap();
-    let matched =
-        recall.facts.iter().filter(|fact| matches!(&fact.why, Why::Matched { terms, .. } if terms == &["zebra"]));
+    let matched = recall
+        .facts
+        .iter()
+        .filter(|fact| matches!(&fact.why, RecallReason::Matched { terms, .. } if terms == &["zebra"]));
     assert_eq!(matched.count() + recall.left_out, 9);
-    assert_eq!(recall.facts.first().unwrap().why, Why::Personality);
+    assert_eq!(recall.facts.first().unwrap().why, RecallReason::Personality);
     assert!(recall.text.len() < 4_000, "{}", recall.text.len());
     assert_eq!(recall.text.matches("</memory>").count(), 1, "{}", recall.text);
     assert!(recall.text.lines().all(|line| !line.starts_with('#')), "{}", recall.text);

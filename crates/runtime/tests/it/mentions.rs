@@ -1,7 +1,7 @@
 //! Files that a message mentions stand in the journal with it, whoever takes the message in.
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_journal::Journal;
 use max_team_runtime::{Command, Which};
 
@@ -30,7 +30,7 @@ async fn a_mentioned_file_is_journalled_with_the_message_and_kept() {
         [Part::text("what is in @a.txt? not @b.txt, @solo"), Part::text("<file path=\"a.txt\">\n1\tkiwi\n</file>")];
     assert_eq!(started.input, want);
     let Event::TurnEnded(ended) = &*until(&mut notices, "turn_ended").await.clone() else { panic!() };
-    assert_eq!((&ended.end, ended.text.as_str()), (&End::Answered, "It says kiwi."));
+    assert_eq!((&ended.end, ended.text.as_str()), (&TurnOutcome::Answered, "It says kiwi."));
 
     // The file changes and the process ends: what was said stays as it was.
     std::fs::write(folder.path().join("a.txt"), "two\n").unwrap();

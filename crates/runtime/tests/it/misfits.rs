@@ -1,9 +1,9 @@
 //! Teammates that misbehave: the others go on, and whoever must know is told.
 
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::limits::{CALLS_PER_ANSWER_MAX, MAIL_WAITING_MAX};
-use max_team_core::message::Kind;
-use max_team_core::policy::{Action, Class};
+use max_team_core::message::MessageKind;
+use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::Which;
@@ -40,7 +40,7 @@ fn trapped() -> Registry {
         name: "trap".into(),
         description: "Breaks.".into(),
         schema: json!({ "type": "object", "properties": {} }),
-        class: Class::Pure,
+        class: Repeatability::Pure,
         null_is_absent: true,
     };
     tools.add(Trap(spec)).unwrap();
@@ -48,7 +48,7 @@ fn trapped() -> Registry {
 }
 
 /// How the turns of those who are called so ended.
-fn ends(journal: &Journal) -> Vec<End> {
+fn ends(journal: &Journal) -> Vec<TurnOutcome> {
     let ended = |event: Event| if let Event::TurnEnded(ended) = event { Some(ended.end) } else { None };
     events(journal).into_iter().filter_map(|(_, event)| ended(event)).collect()
 }
@@ -86,8 +86,8 @@ members:
         assert!(told.contains(words), "{words}: {told}");
     }
     let ends = ends(&journal);
-    assert!(ends.iter().any(|end| matches!(end, End::Broken { .. })), "{ends:?}");
-    assert!(ends.iter().any(|end| matches!(end, End::Rounds | End::Looping)), "{ends:?}");
+    assert!(ends.iter().any(|end| matches!(end, TurnOutcome::Broken { .. })), "{ends:?}");
+    assert!(ends.iter().any(|end| matches!(end, TurnOutcome::Rounds | TurnOutcome::Looping)), "{ends:?}");
     let reported = |who: &str| told.matches(&format!("teammate_id=\"{who}\"")).count();
     assert_eq!((reported("ann"), reported("bob"), reported("eve")), (1, 1, 1), "{told}");
     check_rest(&journal);
@@ -127,7 +127,7 @@ members:
             break;
         }
     }
-    assert_eq!(letters(&journal, Kind::Text).len(), MAIL_WAITING_MAX);
+    assert_eq!(letters(&journal, MessageKind::Text).len(), MAIL_WAITING_MAX);
     let refused = events(&journal).into_iter().filter(|(_, event)| {
         matches!(event, Event::ToolDone(done) if done.is_error && format!("{:?}", done.content).contains("nothing was sent"))
     });

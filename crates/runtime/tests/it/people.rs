@@ -2,8 +2,8 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
-use max_team_core::message::{Envelope, Kind, Principal, Role};
-use max_team_core::status::Reason;
+use max_team_core::message::{Envelope, MessageKind, Principal, Role};
+use max_team_core::status::IdleReason;
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
     Census, Command, Fate, Letter, Order, Parting, Post, RuntimeError, Shown, Spawn, TeamHandle, Which,
@@ -124,7 +124,8 @@ async fn teammates_that_a_user_wants_begin_once() {
     order(&team, 8, Command::Team { session, mates: odd }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(names(&journal), [("alice".to_owned(), "blue".to_owned())]);
-    let request = letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == Kind::TeamRequest);
+    let request =
+        letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == MessageKind::TeamRequest);
     let why = request.unwrap().fate.why().unwrap().to_owned();
     for wanted in ["`alice` is there already", "there is no type `wizard`; there are `explore`, `general`"] {
         assert!(why.contains(wanted), "{why}");
@@ -133,7 +134,8 @@ async fn teammates_that_a_user_wants_begin_once() {
     let odd = ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"].map(|name| spawn(name, None)).to_vec();
     order(&team, 7, Command::Team { session, mates: odd }).await.unwrap();
     rest(&mut notices).await;
-    let request = letters(&journal, session).into_iter().rfind(|letter| letter.envelope.kind == Kind::TeamRequest);
+    let request =
+        letters(&journal, session).into_iter().rfind(|letter| letter.envelope.kind == MessageKind::TeamRequest);
     let why = request.unwrap().fate.why().unwrap().to_owned();
     for name in ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"] {
         assert!(why.contains(&format!("`{name}`: ")), "{name}: {why}");
@@ -170,7 +172,7 @@ async fn what_nobody_will_read_comes_back() {
     // Somebody has written before they could know: it is sent back, also to one who has gone home.
     let late = Envelope {
         id: key(2),
-        kind: Kind::UserInput,
+        kind: MessageKind::UserInput,
         body: json!({ "text": "too late" }),
         ..written.letters[0].clone()
     };
@@ -321,7 +323,7 @@ async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     let people = census.people(0, false).unwrap();
     let alice = people.iter().find(|person| person.name == "alice").unwrap();
     let why = format!("messages wait: 2; no process runs this session: max-team -r {session}");
-    assert_eq!(alice.reason, Some(Reason::Blocked(why)));
+    assert_eq!(alice.reason, Some(IdleReason::Blocked(why)));
     // The stop itself is no letter that is told.
     assert_eq!(census.roll(session).unwrap().mates[0].unread, 2);
 }

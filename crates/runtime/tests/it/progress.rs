@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Delta, Notice, Which};
@@ -47,7 +47,7 @@ async fn how_far_a_tool_is_reaches_whoever_watches() {
         name: "count".into(),
         description: "Counts.".into(),
         schema: json!({ "type": "object", "properties": {} }),
-        class: Class::Pure,
+        class: Repeatability::Pure,
         null_is_absent: true,
     };
     let mut tools = Registry::new();

@@ -1,11 +1,11 @@
 //! What waits for a person: the clock stands still, a changed plan is another question, a stricter mode holds at once.
 
-use max_team_core::event::{Ending, Event};
+use max_team_core::agent::Settings;
+use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::id::EnvelopeId;
-use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Say};
-use max_team_core::plan::{Edit, Status, Waits};
-use max_team_core::policy::{Answer, Mode};
-use max_team_core::team::Settings;
+use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion};
+use max_team_core::plan::{Edit, TaskStatus, WaitReason};
+use max_team_core::policy::{Mode, PermissionAnswer};
 use max_team_journal::Journal;
 use max_team_runtime::{Command, Post, RuntimeError, Which, new_id};
 
@@ -42,7 +42,7 @@ members:
         assert_eq!(failed, Some(("b".to_owned(), Cause::Timeout)));
         let plan = team.plan(only_plan(&journal)).unwrap();
         let view = plan.task(0).unwrap();
-        assert_eq!((view.status, view.waits), (Status::Running, Waits::Approval));
+        assert_eq!((view.status, view.waits), (TaskStatus::Running, WaitReason::Approval));
         let inbox = Post::new(&journal).inbox().unwrap();
         let asked = inbox.iter().find(|pending| pending.who == "leo").unwrap().row.question;
         order(&team, Command::Answer { session, question: asked, answer: yes() }).await.unwrap();
@@ -65,19 +65,19 @@ members:
 /// What the lead has no answer to is the user's to answer, if there is anybody to ask.
 #[test]
 fn a_question_that_the_lead_is_silent_about_is_the_users() {
-    for (approve, said) in [(Approve::Plan, "Red it is."), (Approve::Never, "I took blue.")] {
+    for (approve, said) in [(ApprovalMode::Plan, "Red it is."), (ApprovalMode::Never, "I took blue.")] {
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
             let team = house_of(&journal, folder.path(), ASKS);
             let (session, mut notices) = ask(&team, folder.path(), approve).await;
             let mut heard = rest(&mut notices).await;
-            if approve == Approve::Plan {
-                order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+            if approve == ApprovalMode::Plan {
+                order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
                 let pending = Post::new(&journal).inbox().unwrap().pop().unwrap();
                 assert_eq!((pending.who.as_str(), pending.words().as_str()), ("leo", "need_clarify: Which colour?"));
-                let answer = Answer { comment: "crimson".into(), ..yes() };
+                let answer = PermissionAnswer { comment: "crimson".into(), ..yes() };
                 order(&team, Command::Answer { session, question: pending.row.question, answer }).await.unwrap();
                 heard = rest(&mut notices).await;
             }
@@ -89,7 +89,7 @@ fn a_question_that_the_lead_is_silent_about_is_the_users() {
             let rule = "If your turn ends without an answer, the user is asked, and you are told what they answer.";
             assert!(lead.iter().any(|text| text.contains(rule)), "{lead:?}");
             let answer = "(In task `a` I asked: Which colour? The user answered: crimson)";
-            assert_eq!(lead.iter().any(|text| text.contains(answer)), approve == Approve::Plan, "{lead:?}");
+            assert_eq!(lead.iter().any(|text| text.contains(answer)), approve == ApprovalMode::Plan, "{lead:?}");
             check_rest(&journal);
         });
     }
@@ -104,7 +104,7 @@ fn a_changed_plan_is_another_question() {
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        let mut start = with_team(Which::New, Approve::Plan);
+        let mut start = with_team(Which::New, ApprovalMode::Plan);
         for mate in start.team.iter_mut().flat_map(|team| &mut team.members) {
             let usual_ms = if mate.definition.name == "ada" { 7_000 } else { 5_000 };
             mate.settings.constraints.timeout_ms = Some(usual_ms);
@@ -115,7 +115,8 @@ fn a_changed_plan_is_another_question() {
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
         let (first, _) = rest(&mut notices).await.asked();
         let proposed = || team.plan(only_plan(&journal)).unwrap().proposed().unwrap().clone();
-        let edit = |question, edit: Edit| order(&team, Command::Decide { question, say: Say::Edit(vec![edit]) });
+        let edit =
+            |question, edit: Edit| order(&team, Command::Decide { question, say: PlanDecision::Edit(vec![edit]) });
 
         let bob = || Edit::Assign { task: "a".into(), agent: "bob".into() };
         let nobody = edit(first, bob()).await;
@@ -123,7 +124,7 @@ fn a_changed_plan_is_another_question() {
         let elsewhere = journal.reopen().unwrap();
         let from_elsewhere = async |edit: Edit| {
             let key = EnvelopeId::new(new_id());
-            Post::new(&elsewhere).decide(&owner(), key, first, &Say::Edit(vec![edit])).await
+            Post::new(&elsewhere).decide(&owner(), key, first, &PlanDecision::Edit(vec![edit])).await
         };
         let nothing = from_elsewhere(Edit::Skip { task: "b".into(), skip: true }).await;
         assert!(matches!(&nothing, Err(RuntimeError::Plan(why)) if why.contains("no such task")), "{nothing:?}");
@@ -138,7 +139,7 @@ fn a_changed_plan_is_another_question() {
 
         edit(first, Edit::Assign { task: "a".into(), agent: "ada".into() }).await.unwrap();
         let (second, about) = until(&mut notices, "plan_asked", 1).await.asked();
-        assert_eq!((about, first == second), (About::Proposal, false));
+        assert_eq!((about, first == second), (PlanQuestion::Proposal, false));
         assert_eq!(proposed().draft.tasks[0].timeout_ms, Some(7_000), "as long as its new owner has");
         let checked_by = |line: &str| Edit::Verify { task: "a".into(), verify: vec![line.into()] };
         edit(second, checked_by("rm -r src")).await.unwrap();
@@ -148,10 +149,10 @@ fn a_changed_plan_is_another_question() {
         let (last, _) = until(&mut notices, "plan_asked", 1).await.asked();
         assert!(proposed().risks.is_empty());
 
-        let stale = order(&team, Command::Decide { question: first, say: Say::Approve }).await;
+        let stale = order(&team, Command::Decide { question: first, say: PlanDecision::Approve }).await;
         assert!(matches!(&stale, Err(RuntimeError::Answered { said, .. }) if said == "edited"), "{stale:?}");
         assert_eq!(Post::new(&journal).inbox().unwrap().len(), 1);
-        order(&team, Command::Decide { question: last, say: Say::Approve }).await.unwrap();
+        order(&team, Command::Decide { question: last, say: PlanDecision::Approve }).await.unwrap();
         until(&mut notices, "plan_ended", 1).await;
         assert_eq!(team.plan(only_plan(&journal)).unwrap().ended(), Some(PlanEnd::Done));
     });
@@ -182,7 +183,7 @@ members:
                 journal = journal.reopen().unwrap();
                 team = house_of(&journal, folder.path(), recording);
                 notices = team.watch();
-                let mut again = with_team(Which::Latest, Approve::Plan);
+                let mut again = with_team(Which::Latest, ApprovalMode::Plan);
                 again.settings.mode = Mode::Plan;
                 for mate in again.team.iter_mut().flat_map(|team| &mut team.members) {
                     mate.settings.mode = Mode::Plan;
@@ -197,7 +198,7 @@ members:
             order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
             let heard = until(&mut notices, "plan_ended", 1).await;
             let refused = heard.events.iter().any(|(who, event)| {
-                who == "leo" && matches!(event, Event::ToolDone(done) if done.ending == Ending::Refused)
+                who == "leo" && matches!(event, Event::ToolDone(done) if done.ending == ToolOutcome::Refused)
             });
             assert!(refused, "{:?}", heard.names());
             assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::GENERAL;
-use max_team_core::event::{End, Event, Interrupted};
+use max_team_core::delegation::tool_filter::GENERAL;
+use max_team_core::event::{Event, Interrupted, TurnOutcome};
 use max_team_core::id::{AgentId, SessionId, TurnId};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::status::{Reason, Standing};
-use max_team_core::stop::Hold;
-use max_team_core::tasks::{Input, New};
+use max_team_core::interrupt::Hold;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::task_list::{ListRequest, NewTask};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
 use max_team_runtime::{Census, Command, Post, TaskLists, Which, compare_rows, new_id};
@@ -61,7 +61,7 @@ async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
         begins.notify_one();
         HELD_BACK
     });
-    let new = Input::Create(New { subject: "first".into(), ..New::default() });
+    let new = ListRequest::Create(NewTask { subject: "first".into(), ..NewTask::default() });
     TaskLists::new(&journal).write(session, &owner(), &new).await.unwrap();
     begun.notified().await;
     assert_eq!(inputs(&journal, GENERAL).len(), 1, "ann's claim is on its way");
@@ -69,7 +69,7 @@ async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
     rest(&mut notices).await;
     assert_eq!(inputs(&journal, GENERAL).len(), 2);
     let ann = Census::new(&journal).turn(agent(&journal, session, "ann")).unwrap();
-    assert_eq!(ann.last().unwrap().end, End::Interrupted);
+    assert_eq!(ann.last().unwrap().end, TurnOutcome::Interrupted);
 }
 
 const BOTH: &str = r#"
@@ -87,7 +87,7 @@ members:
 
 /// Waits until bob has told the lead that he is done.
 async fn until_reported(journal: &Journal, notices: &mut tokio::sync::mpsc::Receiver<max_team_runtime::Notice>) {
-    while super::mates::letters(journal, Kind::TaskResult).is_empty() {
+    while super::mates::letters(journal, MessageKind::TaskResult).is_empty() {
         until(notices, "turn_ended").await;
     }
 }
@@ -164,19 +164,19 @@ members:
   ann: [{text: Ready.}, {text: Taken.}, {text: Taken.}, {text: Taken.}]
 "#;
 
-fn subject(subject: &str) -> Input {
-    Input::Create(New { subject: subject.into(), ..New::default() })
+fn subject(subject: &str) -> ListRequest {
+    ListRequest::Create(NewTask { subject: subject.into(), ..NewTask::default() })
 }
 
 /// Where somebody stands, and why.
-fn stands(journal: &Journal, session: SessionId, name: &str) -> (Standing, Option<Reason>) {
+fn stands(journal: &Journal, session: SessionId, name: &str) -> (AgentStage, Option<IdleReason>) {
     let roll = Census::new(journal).roll(session).unwrap();
     let person = roll.mates.into_iter().find(|mate| mate.person.name == name).unwrap().person;
     (person.state, person.reason)
 }
 
-fn takes_none(name: &str) -> (Standing, Option<Reason>) {
-    (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))))
+fn takes_none(name: &str) -> (AgentStage, Option<IdleReason>) {
+    (AgentStage::Stopped, Some(IdleReason::Blocked(format!("{}{name}", IdleReason::CLAIMS))))
 }
 
 /// Tasks were listed while no process ran the session, and the session was stopped before one did.
@@ -222,7 +222,7 @@ async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     team.settle(session).await;
-    assert_eq!(stands(&journal, session, "ann").0, Standing::Stopped);
+    assert_eq!(stands(&journal, session, "ann").0, AgentStage::Stopped);
     TaskLists::new(&journal).write(session, &owner(), &subject("second")).await.unwrap();
     team.settle(session).await;
     assert_eq!(Census::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
@@ -268,7 +268,7 @@ async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
     }
     let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
     let body = json!({ "by": "cli", "stopped": true, "since": since });
-    let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+    let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), MessageKind::Shutdown, body, 1);
     journal.commit(Commit { sends: vec![stop], ..Commit::default() }).await.unwrap();
     let is_at_work = |agent| Census::new(&journal).turn(agent).unwrap().is_busy();
     while is_at_work(ann) || is_at_work(bob) {

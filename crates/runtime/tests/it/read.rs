@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use max_team_core::event::Event;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Plan;
-use max_team_core::tasks::Tasks;
+use max_team_core::task_list::TaskList;
 use max_team_runtime::{Cost, Question, Reader, RuntimeError, SessionRow, Spawn, TeamHandle, query};
 
 type Read<T> = Result<T, RuntimeError>;
@@ -32,7 +32,7 @@ pub(crate) trait Reads {
         self.read(query::HeldMessages { session, agent: None })
     }
 
-    fn tasks(&self, session: SessionId) -> Read<Tasks> {
+    fn tasks(&self, session: SessionId) -> Read<TaskList> {
         self.read(query::Tasks { session })
     }
 

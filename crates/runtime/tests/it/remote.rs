@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use max_team_core::event::{Ending, Event};
-use max_team_core::policy::{Action, Class};
+use max_team_core::event::{Event, ToolOutcome};
+use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Which};
@@ -23,7 +23,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(name: &str, class: Class) -> Self {
+    pub(crate) fn new(name: &str, class: Repeatability) -> Self {
         let spec = Spec {
             name: name.into(),
             description: "Asks the bank.".into(),
@@ -34,7 +34,7 @@ impl Remote {
         Self { spec, sent: Arc::default(), answers: true }
     }
 
-    fn silent(class: Class) -> Self {
+    fn silent(class: Repeatability) -> Self {
         Self { answers: false, ..Self::new("transfer", class) }
     }
 
@@ -71,7 +71,7 @@ impl RemoteTool for Remote {
 const RECORDING: &str = "answers:\n  - parts: [{tool: transfer, input: {}}]\n  - text: I see.\n  - text: Still here.\n";
 
 /// How the calls of a tool ended, and what the model was told.
-fn endings(journal: &Journal) -> Vec<(Ending, String)> {
+fn endings(journal: &Journal) -> Vec<(ToolOutcome, String)> {
     let ended = events(journal).into_iter().filter_map(|(_, event)| match event {
         Event::ToolDone(done) => Some((done.ending, format!("{:?}", done.content))),
         _ => None,
@@ -87,7 +87,7 @@ async fn until_sent(remote: &Remote) {
 
 #[tokio::test]
 async fn an_interrupt_and_the_end_of_a_turns_time_end_a_remote_call() {
-    for class in [Class::Pure, Class::Opaque] {
+    for class in [Repeatability::Pure, Repeatability::Opaque] {
         for turn_ms in [None, Some(100)] {
             let (folder, journal, remote) = (project(), Journal::memory(), Remote::silent(class));
             let mut tools = Registry::new();
@@ -104,7 +104,7 @@ async fn an_interrupt_and_the_end_of_a_turns_time_end_a_remote_call() {
                 order(&team, Command::Interrupt { session }).await.unwrap();
             }
             until(&mut notices, "turn_ended").await;
-            let want = if class == Class::Pure { Ending::Interrupted } else { Ending::Unknown };
+            let want = if class == Repeatability::Pure { ToolOutcome::Interrupted } else { ToolOutcome::Unknown };
             let ended = endings(&journal);
             assert!(matches!(ended.as_slice(), [(ending, _)] if *ending == want), "{class:?} {turn_ms:?}: {ended:?}");
             order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
@@ -116,7 +116,9 @@ async fn an_interrupt_and_the_end_of_a_turns_time_end_a_remote_call() {
 
 #[test]
 fn a_remote_call_that_a_kill_cut_off_is_unknown_once_and_not_repeated() {
-    for (class, sent, want) in [(Class::Opaque, 1, Ending::Unknown), (Class::Pure, 2, Ending::Ran)] {
+    for (class, sent, want) in
+        [(Repeatability::Opaque, 1, ToolOutcome::Unknown), (Repeatability::Pure, 2, ToolOutcome::Ran)]
+    {
         let (folder, journal, silent) = (project(), Journal::memory(), Remote::silent(class));
         let live = |journal: &Journal, remote: &Remote, which: Which, is_killed: bool| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

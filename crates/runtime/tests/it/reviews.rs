@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, QuestionAsked};
+use max_team_core::agent::Isolation;
+use max_team_core::event::{Event, QuestionAsked, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
-use max_team_core::message::Kind;
-use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
-use max_team_core::team::Isolation;
+use max_team_core::message::MessageKind;
+use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, Mode, PermissionAnswer};
 use max_team_journal::{Death, Journal};
 use max_team_runtime::{CONTINUE, Census, Command, Matter, Notice, Open, Order, Post, Spawn, Which};
 use max_team_tools::copy::Copies;
@@ -70,10 +70,10 @@ fn asked(heard: &Heard) -> QuestionAsked {
 }
 
 /// What becomes of it: the project's file, the copies that are left, and what is said of it.
-const FATES: [(Settled, &str, usize, &str); 3] = [
-    (Settled::Taken, "two\n", 0, "1 file is in the project now"),
-    (Settled::Dropped, "one\n", 0, "The user has dropped the changes"),
-    (Settled::Left, "one\n", 1, "the user decides later"),
+const FATES: [(MergeDecision, &str, usize, &str); 3] = [
+    (MergeDecision::Taken, "two\n", 0, "1 file is in the project now"),
+    (MergeDecision::Dropped, "one\n", 0, "The user has dropped the changes"),
+    (MergeDecision::Left, "one\n", 1, "the user decides later"),
 ];
 
 #[tokio::test]
@@ -87,9 +87,9 @@ async fn a_background_task_that_is_over_asks_and_is_told_of_once() {
         let heard = rest(&mut notices).await;
         assert!(heard.waiting && read(root) == "one\n", "nothing is taken before the yes");
         let asked = asked(&heard);
-        assert!(asked.action.deed == Deed::Merge && asked.action.preview.contains("+two"), "{asked:?}");
+        assert!(asked.action.deed == ActionKind::Merge && asked.action.preview.contains("+two"), "{asked:?}");
         assert_eq!(inputs(&journal, "max").len(), 1, "its lead hears of it when that is decided");
-        let answer = Answer::settling(settled, By::Person("test".into()));
+        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
@@ -121,7 +121,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         let mut notices = team.watch();
         team.open(owner(), root, editing(Which::Latest)).await.unwrap();
         assert!(rest(&mut notices).await.waiting);
-        let answer = Answer::settling(settled, By::Person("test".into()));
+        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && !heard.names().contains(&"turn_started"), "nobody is woken by what the user did");
@@ -188,7 +188,7 @@ async fn one_that_failed_asks_about_what_it_left() {
         order(&team, Command::Say { session, text: "how is it?".into() }).await.unwrap();
         let [(told, false)] = came_to(&rest(&mut notices).await, "max") else { panic!() };
         assert!(told.ends_with(": failed, and the user decides what becomes of its changes"), "{told}");
-        let answer = Answer::settling(settled, By::Person("test".into()));
+        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question: asked(&heard).question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && heard.last_words().text == "A pity.", "{:?}", heard.names());
@@ -196,7 +196,7 @@ async fn one_that_failed_asks_about_what_it_left() {
         assert!(told.contains("the limit of 1 rounds was reached") && told.contains(words), "{told}");
         assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
         let [leo] = started(&journal, "leo").try_into().unwrap();
-        assert_eq!(Census::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, End::Rounds);
+        assert_eq!(Census::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, TurnOutcome::Rounds);
         check_rest(&journal);
     }
 }
@@ -222,7 +222,7 @@ const MOOT: &str = "Changed.\n\n[It was given more to do before anybody had deci
 
 /// How often it was said.
 fn told(journal: &Journal, words: &str) -> usize {
-    letters(journal, Kind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
+    letters(journal, MessageKind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
 }
 
 /// Whoever is given more to do asks once it has done that, too; nobody is asked about half of it.
@@ -332,10 +332,11 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
             // Said again before it is heard, it is said once; behind that there is nobody to go on.
             drop(order(&team, Command::Continue { session, to }).await);
         }
-        let told = letters(&journal, Kind::TaskAssign).into_iter().filter(|text| text == CONTINUE.trim_end()).count();
+        let told =
+            letters(&journal, MessageKind::TaskAssign).into_iter().filter(|text| text == CONTINUE.trim_end()).count();
         assert_eq!(told, 2);
         assert_eq!(inputs(&journal, "max").len(), 1);
-        while letters(&journal, Kind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
+        while letters(&journal, MessageKind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
             rest(&mut notices).await;
         }
         assert!(team.stopped(session).unwrap().is_empty(), "they have gone on");
@@ -368,7 +369,7 @@ async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
-    assert_eq!(asked(&heard).action.deed, Deed::Merge, "{:?}", heard.names());
+    assert_eq!(asked(&heard).action.deed, ActionKind::Merge, "{:?}", heard.names());
     assert!(heard.names().contains(&"command_begun") && !runs(&word), "{:?}", heard.names());
 }
 
@@ -440,7 +441,7 @@ fn sweep(recording: &str, death: Death) {
         assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("two\n", 0), "killed at commit {commit}");
         let count = |name: &str| events(&journal).iter().filter(|(_, event)| event.name() == name).count();
         assert_eq!((count("review_begun"), count("question_asked")), (1, 1), "killed at commit {commit}");
-        let told = letters(&journal, Kind::TaskResult);
+        let told = letters(&journal, MessageKind::TaskResult);
         let is_true = |text: &&String| {
             // One that dies between the deed and the word for it finds the copy gone.
             text.contains("1 file is in the project now")

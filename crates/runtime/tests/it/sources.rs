@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use max_team_core::event::{Ending, Event};
+use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::id::SessionId;
-use max_team_core::policy::Class;
+use max_team_core::policy::Repeatability;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Notice, Open, TeamHandle, Which};
@@ -26,7 +26,7 @@ struct Shop {
 
 impl Shop {
     fn offer(&self, names: &[&str]) {
-        let tool = |name: &&str| Handler::Remote(Arc::new(Remote::new(name, Class::Pure)));
+        let tool = |name: &&str| Handler::Remote(Arc::new(Remote::new(name, Repeatability::Pure)));
         *self.tools.lock().unwrap() = names.iter().map(tool).collect();
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ fn described(journal: &Journal) -> Vec<Vec<String>> {
 }
 
 /// How calls ended, and what the model was told.
-fn results(journal: &Journal) -> Vec<(Ending, String)> {
+fn results(journal: &Journal) -> Vec<(ToolOutcome, String)> {
     let ended = events(journal).into_iter().filter_map(|(_, event)| match event {
         Event::ToolDone(done) => Some((done.ending, format!("{:?}", done.content))),
         _ => None,
@@ -116,9 +116,9 @@ async fn tools_appear_and_disappear_between_turns() {
     );
     assert_eq!(described_then[3], ["read_file", "shop_sell"]);
     let ended = results(&journal);
-    assert!(ended[0].0 == Ending::Ran && ended[0].1.contains("Paid."), "{ended:?}");
+    assert!(ended[0].0 == ToolOutcome::Ran && ended[0].1.contains("Paid."), "{ended:?}");
     let gone = "the tool `shop_buy` is no longer available: `shop` does not offer it now";
-    assert!(ended[1].0 == Ending::Invalid && ended[1].1.contains(gone), "{ended:?}");
+    assert!(ended[1].0 == ToolOutcome::Invalid && ended[1].1.contains(gone), "{ended:?}");
     team.shutdown().await.unwrap();
     drop(team);
     // The journal opens without the source's tools, and a source that comes back is followed.

@@ -1,6 +1,6 @@
 //! What is said while a turn runs: heard by it, by the next one, or by nobody because it was taken back.
 
-use max_team_core::event::{End, Event, Steered};
+use max_team_core::event::{Event, Steered, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::{Death, Journal};
 use max_team_runtime::query;
@@ -46,7 +46,7 @@ async fn allow(team: &TeamHandle, session: SessionId) {
     order(team, Command::Answer { session, question: question.unwrap(), answer: yes() }).await.unwrap();
 }
 
-async fn ends(notices: &mut mpsc::Receiver<Notice>) -> (End, String) {
+async fn ends(notices: &mut mpsc::Receiver<Notice>) -> (TurnOutcome, String) {
     let ended = until(notices, "turn_ended").await;
     let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
     (ended.end.clone(), ended.text.clone())
@@ -72,7 +72,7 @@ async fn the_turn_that_runs_hears_it_behind_its_results() {
     until(&mut notices, "question_asked").await;
     let letters = vec![say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
     allow(&team, session).await;
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
     let told = steered(&journal);
     let [Steered { envelopes, input, .. }] = told.as_slice() else {
         panic!("what came together is told together: {told:?}")
@@ -85,7 +85,7 @@ async fn the_turn_that_runs_hears_it_behind_its_results() {
     let late = order(&team, Command::Withdraw { session, letter: letters[0] }).await;
     assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
     say(&team, session, "then the tests").await;
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tests.".to_owned()));
 }
 
 #[tokio::test]
@@ -96,8 +96,8 @@ async fn what_is_to_wait_begins_the_next_turn() {
     until(&mut notices, "question_asked").await;
     queue(&team, session, "then the tests").await;
     allow(&team, session).await;
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With spaces.".to_owned()));
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With spaces.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tests.".to_owned()));
     assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
 }
 
@@ -109,8 +109,8 @@ async fn an_interrupt_leaves_it_for_the_next_turn() {
     until(&mut notices, "question_asked").await;
     say(&team, session, "use tabs").await;
     order(&team, Command::Interrupt { session }).await.unwrap();
-    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await.0, TurnOutcome::Interrupted);
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
     assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
 }
 
@@ -125,10 +125,10 @@ async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
     queue(&team, session, "then the tests").await;
     let late = say(&team, session, "and the docs").await;
     order(&team, Command::Interrupt { session }).await.unwrap();
-    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
-    assert_eq!(ends(&mut notices).await, (End::Answered, "A last word.".to_owned()));
+    assert_eq!(ends(&mut notices).await.0, TurnOutcome::Interrupted);
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tests.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "A last word.".to_owned()));
     let begun = events(&journal).into_iter().filter_map(|(_, event)| match event {
         Event::TurnStarted(started) => {
             Some((started.envelope, started.letters, max_team_core::chat::Message::user(started.input).text()))
@@ -208,8 +208,8 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
     Post::new(&journal).stop_agent(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;
-    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await.0, TurnOutcome::Interrupted);
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
     team.settle(session).await;
     let history = team.events(session).unwrap().into_iter().filter_map(|(_, event)| match event {
         Event::TurnStarted(started) => Some(started.input),
@@ -235,7 +235,7 @@ async fn what_is_taken_back_was_never_said() {
         assert!(matches!(again, Err(RuntimeError::Taken)), "{again:?}");
     }
     allow(&team, session).await;
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With spaces.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With spaces.".to_owned()));
     team.settle(session).await;
     assert_eq!((turns(&journal), steered(&journal).len()), (1, 0));
     let told = events(&journal).into_iter().filter_map(|(stream, event)| match event {
@@ -293,6 +293,6 @@ async fn the_next_process_knows_what_nobody_has_read() {
     let queued = |letter, text: &str, wait| Queued { letter, text: text.into(), wait, all: false };
     assert_eq!(opened.queued, [queued(now, "use tabs", false), queued(later, "then the tests", true)]);
     allow(&team, session).await;
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
-    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tests.".to_owned()));
 }

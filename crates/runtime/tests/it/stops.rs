@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId};
 use max_team_core::ledger::Price;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Say, TaskStarted};
-use max_team_core::plan::{Draft, Plan, Status};
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, TaskStarted};
+use max_team_core::plan::{Draft, Plan, TaskStatus};
 use max_team_journal::{Append, Commit, Journal, Options};
 use max_team_llm::Replay;
 use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which, new_id};
@@ -45,7 +45,7 @@ members:
             let mut journal = Journal::memory();
             let mut team = house_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
-            let start = with_team(Which::New, Approve::Plan);
+            let start = with_team(Which::New, ApprovalMode::Plan);
             let session = team.open(owner(), folder.path(), start).await.unwrap().session;
             rest(&mut notices).await;
             let mut plans = Vec::new();
@@ -53,7 +53,7 @@ members:
                 let task = format!(r#"[{{"id": "{id}", "agent": "leo", "description": "D", "owns": ["{owns}"]}}]"#);
                 plans.push(propose(&team, session, plan_of(&task)).await);
                 let (question, _) = rest(&mut notices).await.asked();
-                order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+                order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
                 // a writes where it owns nothing, and waits for a yes with its paths in its hands.
                 assert!(rest(&mut notices).await.waiting);
             }
@@ -62,11 +62,11 @@ members:
                 journal = journal.reopen().unwrap();
                 team = house_of(&journal, folder.path(), recording);
                 notices = team.watch();
-                team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+                team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
             }
             let stand = || plans.iter().map(|plan| team.plan(*plan).unwrap().task(0).unwrap().status);
-            assert_eq!(stand().collect::<Vec<_>>(), [Status::Running, Status::Approved]);
+            assert_eq!(stand().collect::<Vec<_>>(), [TaskStatus::Running, TaskStatus::Approved]);
             let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
             until(&mut notices, "plan_ended", 2).await;
@@ -103,7 +103,7 @@ members:
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        let mut start = with_team(Which::New, Approve::Plan);
+        let mut start = with_team(Which::New, ApprovalMode::Plan);
         for mate in start.team.iter_mut().flat_map(|team| &mut team.members) {
             mate.settings.model.price = Some(PRICE);
         }
@@ -111,19 +111,19 @@ members:
         rest(&mut notices).await;
         order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
         let first = rest(&mut notices).await;
-        order(&team, Command::Decide { question: first.asked().0, say: Say::Approve }).await.unwrap();
+        order(&team, Command::Decide { question: first.asked().0, say: PlanDecision::Approve }).await.unwrap();
         // The lead plans anew, and the old plan asks what to do about the failure.
         let second = until(&mut notices, "plan_proposed", 1).await.plan();
         until(&mut notices, "plan_asked", 1).await;
         let (question, about) =
             team.plan(second).unwrap().asked().map(|(id, about)| (id, about.clone())).next().unwrap();
-        assert_eq!(about, About::Proposal);
-        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        assert_eq!(about, PlanQuestion::Proposal);
+        order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
         until(&mut notices, "plan_ended", 2).await;
         let told = events(&journal).into_iter().filter_map(|(_, event)| match event {
             Event::TaskAssigned(assigned) if assigned.task == "b" => Some("b begins"),
             Event::TaskCancelled(cancelled) if cancelled.task == "z" => Some("z is given up"),
-            Event::TurnEnded(ended) if ended.end == End::Interrupted => Some("z has stopped"),
+            Event::TurnEnded(ended) if ended.end == TurnOutcome::Interrupted => Some("z has stopped"),
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), ["z is given up", "z has stopped", "b begins"]);
@@ -163,11 +163,11 @@ members:
             let replay = Replay::read(recording).unwrap();
             let team = house_with(&journal, folder.path(), replay.clone());
             let mut notices = team.watch();
-            team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+            team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
             until(&mut notices, "task_stopped", 1).await;
             let state = team.plan(plan).unwrap();
-            assert_eq!(state.task(0).unwrap().status, Status::Cancelled);
-            assert_eq!(state.task(2).unwrap().status, Status::Cancelled);
+            assert_eq!(state.task(0).unwrap().status, TaskStatus::Cancelled);
+            assert_eq!(state.task(2).unwrap().status, TaskStatus::Cancelled);
             let called = replay.calls();
             assert!(!called.keys().any(|(who, _)| who.starts_with("leo")), "{called:?}");
             if task.is_none() {
@@ -202,14 +202,14 @@ members:
             let journal = Journal::memory();
             let team = house_of(&journal, folder.path(), recording);
             let (heard, _) = begin(&team, folder.path(), priced(Which::New, PRICE, None)).await;
-            assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
+            assert!(heard.waiting && asked_about(&journal) == [PlanQuestion::Budget], "{:?}", heard.names());
             team.shutdown().await.unwrap();
             drop(team);
 
             let journal = journal.reopen().unwrap();
             let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             if while_closed {
-                Post::new(&journal).decide(&owner(), key(), question, &Say::Approve).await.unwrap();
+                Post::new(&journal).decide(&owner(), key(), question, &PlanDecision::Approve).await.unwrap();
             }
             let team = house_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
@@ -217,7 +217,7 @@ members:
             let mut heard = rest(&mut notices).await;
             if !while_closed {
                 assert!(heard.waiting && !heard.names().contains(&"task_assigned"), "{:?}", heard.names());
-                order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+                order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
                 heard = rest(&mut notices).await;
             }
             let plan = team.plan(only_plan(&journal)).unwrap();
@@ -284,7 +284,7 @@ members:
     block_on(async {
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+        team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         rest(&mut notices).await;
         let plan = team.plan(only_plan(&journal)).unwrap();
         let result = plan.task(0).unwrap().result.unwrap().clone();
@@ -325,7 +325,7 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
         let journal = Journal::open(home.path(), Options::default()).unwrap();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
+        let opened = team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap();
         let (session, lead) = (opened.session, format!("agent/{}", opened.agent));
         rest(&mut notices).await;
         let plan = propose(&team, session, plan_of(r#"[{"id": "a", "agent": "leo", "description": "A"}]"#)).await;
@@ -338,7 +338,7 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
         let (event, payload) = (said.name().into(), serde_json::to_vec(&said).unwrap());
         let append = Append { stream, event, version: 1, payload, actor: "a test".into(), cause: None };
         journal.commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
-        let say = Say::Changes("something else".into());
+        let say = PlanDecision::Changes("something else".into());
         order(&team, Command::Decide { question, say: say.clone() }).await.unwrap();
         let mut stopped = Vec::new();
         while stopped.len() < 2 {
@@ -357,7 +357,7 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
         let journal = Journal::open(home.path(), Options::default()).unwrap();
         let team = house_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
-        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+        team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         // The user's word was stored before, and is heard now.
         until(&mut notices, "turn_ended", 1).await;
         rest(&mut notices).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use max_team_core::plan::event::{Approve, Say};
+use max_team_core::plan::event::{ApprovalMode, PlanDecision};
 use max_team_journal::Journal;
 use max_team_runtime::query;
 use max_team_runtime::{Command, Mark, Scope, StreamEvent, StreamReader, TeamHandle, What, Which};
@@ -38,9 +38,9 @@ async fn whoever_followed_a_plan_has_seen_what_the_log_tells() {
     let (folder, journal) = (repository(), Journal::memory());
     let team = house_of(&journal, folder.path(), FEATURE);
     let mut reader = team.stream(Scope::All, Mark::default()).unwrap();
-    let (session, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let (session, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let (question, _) = rest(&mut notices).await.asked();
-    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     rest(&mut notices).await;
     let whole = read(&journal, Scope::Session(session), Mark::default());
     let mut followed = Vec::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use max_team_core::event::Event;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::Approve;
-use max_team_core::tasks::{Input, Move, New, Status, TOOLS, Update, Why};
+use max_team_core::plan::event::ApprovalMode;
+use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, ReleaseReason, StatusChange, TOOLS, TaskUpdate};
 use max_team_journal::Journal;
 use max_team_runtime::{Open, RuntimeError, TaskLists, Which, new_id};
 
@@ -18,7 +18,7 @@ use super::{house_of, owner, project};
 fn listing() -> Open {
     let mut open = calling(Which::New);
     let team = open.team.as_mut().unwrap();
-    team.approve = Approve::Never;
+    team.approve = ApprovalMode::Never;
     let all = team.members.iter_mut().map(|mate| Arc::make_mut(&mut mate.definition));
     for definition in all.chain([&mut open.definition]) {
         definition.tools.extend(TOOLS.map(str::to_owned));
@@ -26,7 +26,7 @@ fn listing() -> Open {
     open
 }
 
-fn moves(heard: &Heard) -> Vec<(String, Move)> {
+fn moves(heard: &Heard) -> Vec<(String, StatusChange)> {
     let moved = |(_, event): &(String, Event)| match event {
         Event::ItemMoved(moved) => Some((format!("{} by {}", moved.id, moved.by), moved.what)),
         _ => None,
@@ -55,7 +55,11 @@ members:
     let team = house_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
-    let want = [("1 by leo", Move::Claimed), ("1 by leo", Move::Released(Why::Ended)), ("1 by max", Move::Claimed)];
+    let want = [
+        ("1 by leo", StatusChange::Claimed),
+        ("1 by leo", StatusChange::Released(ReleaseReason::Ended)),
+        ("1 by max", StatusChange::Claimed),
+    ];
     assert_eq!(moves(&heard), want.map(|(who, what)| (who.to_owned(), what)));
     let [claimed, noted] = came_to(&heard, "leo");
     assert_eq!(
@@ -69,9 +73,12 @@ members:
     assert_eq!(got.0, "#1 [in_progress] Write it (max)\nmetadata: {\"files\":[\"a.txt\"]}\n\nAll of it.");
     // A lead comes back to what it holds; the user can take it away, from anywhere.
     let lists = TaskLists::new(&journal);
-    let back = Update { id: "1".into(), status: Some(Status::Pending), ..Update::default() };
-    let events = lists.write(session, &owner(), &Input::Update(Box::new(back))).await.unwrap();
-    assert!(matches!(&*events, [Event::ItemMoved(moved)] if moved.what == Move::Released(Why::Taken)), "{events:?}");
+    let back = TaskUpdate { id: "1".into(), status: Some(ListTaskStatus::Pending), ..TaskUpdate::default() };
+    let events = lists.write(session, &owner(), &ListRequest::Update(Box::new(back))).await.unwrap();
+    assert!(
+        matches!(&*events, [Event::ItemMoved(moved)] if moved.what == StatusChange::Released(ReleaseReason::Taken)),
+        "{events:?}"
+    );
     check_rest(&journal);
 }
 
@@ -101,7 +108,7 @@ answers:
     assert!(circle.1 && circle.0.contains("`1` waits for `1`"), "{circle:?}");
     assert!(of_plan.1 && of_plan.0.starts_with("there is no task `plan:a`"), "{of_plan:?}");
     assert!(no_plan.0.starts_with("There is no task `plan:a` in the plans"), "{no_plan:?}");
-    assert_eq!(moves(&heard), [("1 by max".to_owned(), Move::Assigned)]);
+    assert_eq!(moves(&heard), [("1 by max".to_owned(), StatusChange::Assigned)]);
 }
 
 /// One family of tools: names and fields of other programs mean the same, for a lead and for a member.
@@ -173,18 +180,19 @@ fn in_a_crowd_nobody_claims_what_somebody_holds() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path(), max_team_journal::Options::default()).unwrap();
     let session = max_team_core::id::SessionId::new(new_id());
-    let write = |user: &str, input: &Input| {
+    let write = |user: &str, input: &ListRequest| {
         let by = Principal { user: user.to_owned(), ..owner() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(TaskLists::new(&journal).write(session, &by, input))
     };
     for number in 1..=TASKS {
-        write("ada", &Input::Create(New { subject: format!("task {number}"), ..New::default() })).unwrap();
+        write("ada", &ListRequest::Create(NewTask { subject: format!("task {number}"), ..NewTask::default() }))
+            .unwrap();
     }
     let claims = &|user: &str| {
         let mut claimed = 0;
         loop {
-            match write(user, &Input::Next) {
+            match write(user, &ListRequest::Next) {
                 Ok(events) if events.is_empty() => return claimed,
                 Ok(events) => claimed += events.len(),
                 Err(RuntimeError::Busy(_)) => {}
@@ -198,7 +206,10 @@ fn in_a_crowd_nobody_claims_what_somebody_holds() {
     });
     assert_eq!(claimed, TASKS);
     let tasks = lists(&journal).into_values().next().unwrap();
-    assert!(tasks.items().all(|item| item.state.status == Status::InProgress && item.state.epoch == 1), "{tasks:?}");
+    assert!(
+        tasks.items().all(|item| item.state.status == ListTaskStatus::InProgress && item.state.epoch == 1),
+        "{tasks:?}"
+    );
 }
 
 /// What somebody does to the list at another terminal is heard here at once, and only once.
@@ -216,7 +227,7 @@ answers:
     rest(&mut notices).await;
     let other = journal.reopen().unwrap();
     for subject in ["first", "second"] {
-        let new = Input::Create(New { subject: subject.into(), ..New::default() });
+        let new = ListRequest::Create(NewTask { subject: subject.into(), ..NewTask::default() });
         TaskLists::new(&other).write(session, &owner(), &new).await.unwrap();
         let added = super::until(&mut notices, "item_added").await;
         let Event::ItemAdded(added) = &*added else { panic!("{added:?}") };

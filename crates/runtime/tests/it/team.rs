@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command as Process;
 
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::agent::{Definition, Settings};
+use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
-use max_team_core::plan::Status;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Say};
-use max_team_core::team::{Definition, Settings};
+use max_team_core::plan::TaskStatus;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, Proof};
 use max_team_journal::Journal;
 use max_team_runtime::{ASK_USER, Command, DISPATCH_TASK, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
     Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..open(Which::New).settings } }
 }
 
-pub(crate) fn with_team(which: Which, approve: Approve) -> Open {
+pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> Open {
     let lead = ["submit_plan", "task_create", "task_update", "task_query", DISPATCH_TASK, ASK_USER];
     let definition = Definition {
         name: "max".into(),
@@ -84,7 +84,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    pub(crate) fn asked(&self) -> (QuestionId, About) {
+    pub(crate) fn asked(&self) -> (QuestionId, PlanQuestion) {
         let mut asked = self.events.iter().rev().filter_map(|(_, event)| match event {
             Event::PlanAsked(asked) => Some((asked.question, asked.about.clone())),
             _ => None,
@@ -127,7 +127,7 @@ pub(crate) async fn rest(notices: &mut mpsc::Receiver<Notice>) -> Heard {
     }
 }
 
-pub(crate) async fn ask(team: &TeamHandle, root: &Path, approve: Approve) -> (SessionId, mpsc::Receiver<Notice>) {
+pub(crate) async fn ask(team: &TeamHandle, root: &Path, approve: ApprovalMode) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let opened = team.open(owner(), root, with_team(Which::New, approve)).await.unwrap();
     rest(&mut notices).await;
@@ -162,17 +162,17 @@ async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), FEATURE);
-    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "{:?}", heard.names());
-    assert_eq!(heard.last_words().end, End::Proposed);
+    assert_eq!(heard.last_words().end, TurnOutcome::Proposed);
     assert_eq!(heard.last_words().text, "This needs a design first.");
     let (question, about) = heard.asked();
-    assert_eq!(about, About::Proposal);
+    assert_eq!(about, PlanQuestion::Proposal);
     assert_eq!(Post::new(&journal).inbox().unwrap().len(), 1);
     assert!(!folder.path().join("src").exists(), "nothing runs before it is approved");
 
-    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     let done = rest(&mut notices).await;
     assert!(!done.waiting, "{:?}", done.names());
     assert_eq!(done.last_words().text, "Done: 3 of 3 ran.");
@@ -186,7 +186,7 @@ async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     let diff = result.artifacts.iter().find(|artifact| artifact.name == "code_diff").unwrap();
     assert!(diff.content.contains("+hello"), "{}", diff.content);
     assert!(Post::new(&journal).inbox().unwrap().is_empty());
-    assert_eq!(plan.task(0).unwrap().status, Status::Done);
+    assert_eq!(plan.task(0).unwrap().status, TaskStatus::Done);
 }
 
 const REPLAN: &str = r#"
@@ -203,9 +203,9 @@ async fn changes_are_asked_for_and_the_lead_plans_again() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), REPLAN);
-    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let first = rest(&mut notices).await;
-    let say = Say::Changes("no design, please".into());
+    let say = PlanDecision::Changes("no design, please".into());
     order(&team, Command::Decide { question: first.asked().0, say }).await.unwrap();
     let second = rest(&mut notices).await;
     assert!(second.waiting);
@@ -216,7 +216,7 @@ async fn changes_are_asked_for_and_the_lead_plans_again() {
         _ => None,
     });
     assert!(format!("{told:?}").contains("no design, please"));
-    order(&team, Command::Decide { question: second.asked().0, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question: second.asked().0, say: PlanDecision::Approve }).await.unwrap();
     let done = rest(&mut notices).await;
     assert_eq!(done.last_words().text, "Reported.");
     assert_eq!(team.plan(second.plan()).unwrap().ended(), Some(PlanEnd::Done));
@@ -245,16 +245,16 @@ async fn a_false_done_comes_out_as_failed() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), FALSE_CLAIMS);
-    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let mut heard = rest(&mut notices).await;
-    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
     loop {
         let more = rest(&mut notices).await;
         heard.events.extend(more.events);
         // The recorded lead decides about what it hears of first; whatever is left is the user's.
         match open_question(&journal) {
-            Some((question, About::Failure { .. })) => {
-                let say = Say::Rule(max_team_core::plan::event::Ruling::GiveUp);
+            Some((question, PlanQuestion::Failure { .. })) => {
+                let say = PlanDecision::Rule(max_team_core::plan::event::Ruling::GiveUp);
                 order(&team, Command::Decide { question, say }).await.unwrap();
             }
             _ => break,
@@ -277,7 +277,7 @@ async fn a_false_done_comes_out_as_failed() {
     assert_eq!(plan.ended(), Some(PlanEnd::Partial));
 }
 
-fn open_question(journal: &Journal) -> Option<(QuestionId, About)> {
+fn open_question(journal: &Journal) -> Option<(QuestionId, PlanQuestion)> {
     let inbox = Post::new(journal).inbox().unwrap();
     inbox.into_iter().find_map(|pending| match pending.row.matter {
         max_team_runtime::Matter::Plan(about) => Some((pending.row.question, about)),
@@ -301,7 +301,7 @@ async fn a_worker_asks_the_lead_answers_and_the_work_goes_on() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), CLARIFY);
-    let (_, mut notices) = ask(&team, folder.path(), Approve::Never).await;
+    let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Never).await;
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting, "{:?}", heard.names());
     let plan = team.plan(heard.plan()).unwrap();
@@ -329,7 +329,7 @@ async fn a_delegation_asks_the_usual_questions() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), DISPATCH);
-    let (session, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let (session, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "{:?}", heard.names());
     let inbox = Post::new(&journal).inbox().unwrap();
@@ -369,7 +369,7 @@ async fn malformed_plans_come_back_as_words() {
         let recording =
             format!("answers:\n  - parts: [{{tool: submit_plan, input: {{goal: g, {input}}}}}]\n  - text: I see.\n");
         let team = house_of(&Journal::memory(), folder.path(), &recording);
-        let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+        let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting);
         let told = heard.events.iter().find_map(|(_, event)| match event {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use max_team_core::agent::Isolation;
 use max_team_core::event::{Event, QuestionAsked};
 use max_team_core::id::{QuestionId, SessionId};
-use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Proof, Ruling, Say};
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
-use max_team_core::policy::{Answer, By, Deed, Rule, Settled};
-use max_team_core::team::Isolation;
+use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion, Proof, Ruling};
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
+use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, PermissionAnswer, Rule};
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::query;
@@ -33,7 +33,7 @@ fn read(path: impl AsRef<Path>) -> String {
 
 async fn approved(team: &TeamHandle, notices: &mut mpsc::Receiver<Notice>) -> super::team::Heard {
     let heard = rest(notices).await;
-    order(team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    order(team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
     heard
 }
 
@@ -59,7 +59,7 @@ async fn a_task_in_a_copy_is_checked_there_and_then_merged() {
     std::fs::write(root.join("dirty.txt"), "mine\n").unwrap();
     let journal = Journal::memory();
     let team = house_of(&journal, root, APART);
-    let (_, mut notices) = ask(&team, root, Approve::Plan).await;
+    let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
     let proposed = approved(&team, &mut notices).await;
     let mut before = None;
     let heard = loop {
@@ -107,14 +107,14 @@ async fn play_on(journal: &Journal, root: &Path) {
     let team = house_of(journal, root, ALONE);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
-    let session = team.open(owner(), root, with_team(which, Approve::Plan)).await.unwrap().session;
+    let session = team.open(owner(), root, with_team(which, ApprovalMode::Plan)).await.unwrap().session;
     loop {
         rest(&mut notices).await;
         let (key, command) = if !journal.has_mail(key("say")).unwrap() {
             (key("say"), Command::Say { session, text: "add a greeting".into() })
         } else if let Some(pending) = Post::new(journal).inbox().unwrap().first() {
             let question = pending.row.question;
-            (key(&question.to_string()), Command::Decide { question, say: Say::Approve })
+            (key(&question.to_string()), Command::Decide { question, say: PlanDecision::Approve })
         } else {
             return;
         };
@@ -176,7 +176,7 @@ async fn what_the_user_changes_meanwhile_fails_the_task_and_stays() {
     let root = folder.path();
     let journal = Journal::memory();
     let team = house_of(&journal, root, MEANWHILE);
-    let mut with = with_team(Which::New, Approve::Each);
+    let mut with = with_team(Which::New, ApprovalMode::Each);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
     members.for_each(|mate| mate.settings.permissions.rules.push(asking(root)));
     let mut notices = team.watch();
@@ -209,8 +209,8 @@ async fn what_the_user_changes_meanwhile_fails_the_task_and_stays() {
     assert_eq!(copy.by(), "leo at `impl`");
 
     let (question, about) = heard.asked();
-    assert!(matches!(about, About::Failure { .. }), "{about:?}");
-    order(&team, Command::Decide { question, say: Say::Rule(Ruling::GiveUp) }).await.unwrap();
+    assert!(matches!(about, PlanQuestion::Failure { .. }), "{about:?}");
+    order(&team, Command::Decide { question, say: PlanDecision::Rule(Ruling::GiveUp) }).await.unwrap();
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
     assert_eq!(copies(root).list().len(), 1, "what was not taken is kept");
@@ -241,7 +241,7 @@ async fn without_a_copy_nobody_works_in_the_project_instead() {
         } else {
             open(&journal, folder.path(), replay.clone())
         };
-        let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+        let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
         approved(&team, &mut notices).await;
         let heard = rest(&mut notices).await;
         let failed = heard.events.iter().find_map(|(_, event)| match event {
@@ -295,7 +295,7 @@ async fn changed(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<N
     let heard = rest(&mut notices).await;
     order(team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
     let asked = asked(&rest(&mut notices).await);
-    assert_eq!((asked.tool.as_str(), asked.action.deed), ("dispatch_task", Deed::Merge));
+    assert_eq!((asked.tool.as_str(), asked.action.deed), ("dispatch_task", ActionKind::Merge));
     assert!(asked.action.preview.contains("-one\n+two"), "{}", asked.action.preview);
     assert_eq!(read(root.join("a.txt")), "one\n", "nothing is taken before somebody says so");
     (session, notices, asked)
@@ -303,13 +303,13 @@ async fn changed(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<N
 
 #[tokio::test]
 async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_leave() {
-    let by = || By::Person("test".into());
-    let nobody = By::Nobody("nobody is here".into());
+    let by = || DecidedBy::Person("test".into());
+    let nobody = DecidedBy::Nobody("nobody is here".into());
     for (answer, file, kept, words) in [
-        (Answer::settling(Settled::Taken, by()), "two\n", 0, "1 file is in the project now"),
-        (Answer::settling(Settled::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
-        (Answer::settling(Settled::Left, by()), "one\n", 1, "max-team worktrees accept"),
-        (Answer::new(false, nobody), "one\n", 1, "the user could not be asked"),
+        (PermissionAnswer::settling(MergeDecision::Taken, by()), "two\n", 0, "1 file is in the project now"),
+        (PermissionAnswer::settling(MergeDecision::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
+        (PermissionAnswer::settling(MergeDecision::Left, by()), "one\n", 1, "max-team worktrees accept"),
+        (PermissionAnswer::new(false, nobody), "one\n", 1, "the user could not be asked"),
     ] {
         let folder = repository();
         let root = folder.path();
@@ -494,7 +494,7 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
         let inbox = Post::new(&journal).inbox().unwrap();
         let Some(pending) = inbox.first() else { break heard };
         let merges = |pending: &&max_team_runtime::Pending| match &pending.row.matter {
-            Matter::Tool { action, .. } => action.deed == Deed::Merge,
+            Matter::Tool { action, .. } => action.deed == ActionKind::Merge,
             Matter::Plan(_) => false,
         };
         assert!(inbox.iter().filter(merges).count() <= 1, "{inbox:?}");
@@ -510,14 +510,14 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
 
 /// A rule by which edits are asked about, also in a copy.
 pub(crate) fn asking(root: &Path) -> Rule {
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let root = root.to_str().unwrap();
     Rule::new(List::Ask, "Edit", origin, &Anchors { root, base: root, home: "/" })
 }
 
 /// A session whose members work in copies, and ask before they edit.
 async fn told_to(team: &TeamHandle, root: &Path, which: Which) -> (SessionId, mpsc::Receiver<Notice>) {
-    let mut with = with_team(which, Approve::Plan);
+    let mut with = with_team(which, ApprovalMode::Plan);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
     members.for_each(|mate| {
         Arc::make_mut(&mut mate.definition).isolation = Isolation::Worktree;
@@ -569,7 +569,7 @@ async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() 
     let heard = rest(&mut notices).await;
     order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
     let heard = rest(&mut notices).await;
-    let answer = Answer::settling(Settled::Left, By::Person("test".into()));
+    let answer = PermissionAnswer::settling(MergeDecision::Left, DecidedBy::Person("test".into()));
     order(&team, Command::Answer { session, question: question(&heard), answer }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "It is in a copy.");
@@ -631,7 +631,7 @@ async fn a_plan_that_makes_a_copy_can_be_stopped_and_parked() {
         let root = folder.path();
         endless(root);
         let team = house_of(&Journal::memory(), root, NO_REPOSITORY);
-        let (_, mut notices) = ask(&team, root, Approve::Plan).await;
+        let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
         let proposed = approved(&team, &mut notices).await.plan();
         let ends = async {
             making(root).await;
@@ -660,7 +660,7 @@ async fn a_lead_whose_member_gets_a_copy_can_be_interrupted() {
         making(root).await;
         order(&team, Command::Interrupt { session }).await.unwrap();
         let heard = rest(&mut notices).await;
-        assert_eq!(heard.last_words().end, max_team_core::event::End::Interrupted);
+        assert_eq!(heard.last_words().end, max_team_core::event::TurnOutcome::Interrupted);
         team.shutdown().await.unwrap();
     };
     tokio::time::timeout(SOON, ends).await.unwrap();
@@ -674,7 +674,7 @@ async fn what_a_check_changes_is_not_merged() {
         .replace("\"grep -q two a.txt\"", "\"cp src/hello.txt a.txt\"")
         .replace("isolation: worktree,", "isolation: worktree, retry: 0,");
     let team = house_of(&Journal::memory(), root, &script);
-    let (_, mut notices) = ask(&team, root, Approve::Plan).await;
+    let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
     approved(&team, &mut notices).await;
     let heard = rest(&mut notices).await;
     let failed = heard.events.iter().find_map(|(_, event)| match event {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_ends_with_whoever_is_in_it_and_a_left_one_is_swept() {
+    fn a_cgroup_ends_its_processes_and_a_stale_one_is_removed() {
         let Some(mount) = mount() else {
             eprintln!("SKIPPED: no control group can be made here");
             return;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_in_a_group_is_in_it_from_its_first_moment() {
+    fn a_process_started_in_a_cgroup_is_in_it_from_the_start() {
         let Some(mount) = mount() else {
             eprintln!("SKIPPED: no control group can be made here");
             return;

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_landlock_cannot_carve_is_refused_unless_somebody_looked() {
+    fn paths_that_landlock_cannot_exclude_are_refused_unless_attended() {
         let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         let walls = |protected: &[&str], hidden: &[&str]| Walls {
             readable: list(&["/p"]),

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_on_after_its_code_was_released() {
+    fn the_program_continues_after_its_code_was_released() {
         let resident = || {
             let pages = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
             let line = pages.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deeper_wins_and_what_stays_is_held_from_above() {
+    fn deeper_paths_win_and_parents_hold_protected_paths() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("a/.git/hooks")).unwrap();

@@ -5,7 +5,7 @@ use rustix::process::{getegid, geteuid};
 use super::*;
 
 #[test]
-fn a_command_has_namespaces_of_its_own_and_is_who_we_are() {
+fn a_command_has_its_own_namespaces_and_our_user() {
     let world = World::new();
     for engine in namespaced() {
         let script = "for kind in user mnt pid net ipc uts; do readlink /proc/self/ns/$kind; done; id -u; id -g; \
@@ -25,7 +25,7 @@ fn a_command_has_namespaces_of_its_own_and_is_who_we_are() {
 
 /// The folders, files and links at the top of the tree are the same, whoever makes the namespaces.
 #[test]
-fn the_tree_is_the_same_whoever_builds_it() {
+fn both_engines_build_the_same_file_tree() {
     let world = World::new();
     let script = "ls -A / /dev /tmp /dev/shm \"$PWD\" ..; readlink /bin /var/tmp /dev/fd /dev/ptmx; \
                   stat -c '%a %n' / /tmp /dev/shm /dev/null; \

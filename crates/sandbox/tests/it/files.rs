@@ -224,7 +224,7 @@ fn hidden_files_cannot_be_seen() {
 }
 
 #[test]
-fn landlock_hides_what_lies_where_nothing_is_written() {
+fn landlock_hides_paths_in_read_only_folders() {
     if !engines().contains(&Engine::Landlock) {
         return;
     }
@@ -237,7 +237,7 @@ fn landlock_hides_what_lies_where_nothing_is_written() {
 }
 
 #[test]
-fn what_cannot_be_run_is_named() {
+fn a_command_that_cannot_run_is_named() {
     let world = World::new();
     fs::write(world.own.join("plain"), "x").unwrap();
     for engine in engines() {
@@ -270,7 +270,7 @@ fn walls_that_cannot_be_built_are_said_with_the_reason() {
 }
 
 #[test]
-fn what_the_starter_had_open_is_closed() {
+fn open_files_of_the_parent_are_closed() {
     let world = World::new();
     // As a shell, an editor or make leaves it behind.
     let folder = fs::File::open(&world.other).unwrap();

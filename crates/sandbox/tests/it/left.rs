@@ -121,7 +121,7 @@ fn a_killed_parent_leaves_nothing() {
 }
 
 #[test]
-fn the_next_process_waits_for_what_a_killed_one_left() {
+fn the_next_process_waits_for_commands_of_a_killed_one() {
     for engine in engines() {
         let mark = mark();
         let mut parent = Command::new(std::env::current_exe().unwrap())

@@ -68,7 +68,7 @@ fn too_much_of_anything_ends_a_command() {
 }
 
 #[test]
-fn nobody_wanting_it_ends_a_command() {
+fn a_cancelled_command_ends() {
     let world = World::new();
     for engine in engines() {
         let cancel = CancellationToken::new();

@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use super::*;
 
 #[test]
-fn without_a_network_nobody_is_reached() {
+fn without_a_network_no_host_is_reached() {
     let world = World::new();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();

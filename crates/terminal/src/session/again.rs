@@ -3,7 +3,7 @@
 //! Agents must not work where the user cannot see them. What was said is in the journal; opening the session folds it,
 //! as another process would, so that failed writes are repeated.
 
-use max_team_core::stop::is_stop;
+use max_team_core::interrupt::is_stop;
 use max_team_runtime::{Opened, RuntimeError, Which};
 
 use super::super::link::Act;

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::AgentId;
-use max_team_core::mates::name::{Means, means};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::near::nearest;
-use max_team_core::status::Reason;
-use max_team_core::stop::is_stop;
+use max_team_core::interrupt::is_stop;
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::status::IdleReason;
+use max_team_core::suggest::nearest;
+use max_team_core::teammate::name::{Addressee, means};
 use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Roll, Shown, Spawn, is_go_on};
 
 use super::super::background::Gone;
@@ -140,7 +140,7 @@ impl Session {
 
     /// `/continue [NAME]`: the lead is spoken to, the others are given what they were at.
     pub(super) fn go_on(&mut self, name: Option<String>) -> Vec<Item> {
-        let others = name.clone().filter(|name| !matches!(means(name, &self.who), Means::Lead));
+        let others = name.clone().filter(|name| !matches!(means(name, &self.who), Addressee::Lead));
         if others.is_some() {
             self.acts.push(Act::Continue { name: others, lead: false });
             return Vec::new();
@@ -149,7 +149,7 @@ impl Session {
             return vec![note(self.lang.busy_first().to_owned())];
         }
         // Whether messages wait for it is the mail's to say.
-        let lead = self.run.last.as_ref().is_some_and(End::is_unfinished);
+        let lead = self.run.last.as_ref().is_some_and(TurnOutcome::is_unfinished);
         let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
         match name {
             None => self.acts.push(Act::Continue { name: None, lead }),
@@ -274,7 +274,7 @@ impl Session {
         }
         // Teammates that a stop left with unread messages do not go on by themselves: the user is told.
         let waits = |mate: &Enrolled| match &mate.person.reason {
-            Some(Reason::Blocked(why)) if mate.is_active() => why.strip_prefix(Reason::LETTERS)?.parse().ok(),
+            Some(IdleReason::Blocked(why)) if mate.is_active() => why.strip_prefix(IdleReason::LETTERS)?.parse().ok(),
             _ => None,
         };
         let waiting = roll.mates.iter().filter_map(|mate| Some((mate.person.name.as_str(), waits(mate)?)));
@@ -308,13 +308,15 @@ impl Session {
         let is_shown = |letter: &&Letter| match letter.envelope.kind {
             _ if letter.fate == Fate::Withdrawn || is_go_on(&letter.text()) => false,
             // What was written in this chat stands in it.
-            Kind::Text | Kind::UserInput | Kind::TaskResult if self.mates.is_again() => false,
-            Kind::Text => !letter.text().is_empty(),
+            MessageKind::Text | MessageKind::UserInput | MessageKind::TaskResult if self.mates.is_again() => false,
+            MessageKind::Text => !letter.text().is_empty(),
             // What was said to the lead stands in the conversation.
-            Kind::UserInput => letter.to != self.who,
-            Kind::TaskResult => letter.envelope.mate().is_some(),
+            MessageKind::UserInput => letter.to != self.who,
+            MessageKind::TaskResult => letter.envelope.mate().is_some(),
             // What came to nothing while the session was being opened has been told.
-            Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user" && self.mates.is_news(&letter.envelope),
+            MessageKind::Undelivered | MessageKind::ShutdownRejected => {
+                letter.to == "user" && self.mates.is_news(&letter.envelope)
+            }
             _ => false,
         };
         let shown: Vec<&Letter> = letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).collect();
@@ -347,7 +349,7 @@ impl Session {
         }
         self.mates.tell(letter);
         let told = self.lang.came_to_nothing(letter).map(note);
-        let told = told.or_else(|| (letter.kind == Kind::ShutdownRejected).then(|| self.refuses(from, letter)));
+        let told = told.or_else(|| (letter.kind == MessageKind::ShutdownRejected).then(|| self.refuses(from, letter)));
         if told.is_some() {
             self.seen(Some(Shown::Letter(letter.id)));
         }
@@ -384,7 +386,7 @@ impl Session {
                 vec![note(format!("■ {}: {}", from.name, self.lang.moved_away(&changed.moved)))]
             }
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
-            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => {
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }
             _ => Vec::new(),

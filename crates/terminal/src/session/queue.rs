@@ -2,8 +2,8 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::EnvelopeId;
-use max_team_core::mates::name::{Means, means};
-use max_team_core::stop::is_stop;
+use max_team_core::interrupt::is_stop;
+use max_team_core::teammate::name::{Addressee, means};
 use max_team_runtime::{self as runtime, Origin, RuntimeError, letter_of};
 
 use super::super::link::{Act, fresh};
@@ -137,10 +137,12 @@ impl Session {
     /// for it may be read before that is heard of.
     pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &str, text: &str) {
         let unread = match means(to, &self.who) {
-            Means::Somebody(name) => vec![name.to_owned()],
+            Addressee::Somebody(name) => vec![name.to_owned()],
             // The lead has it, too.
-            Means::Everybody => self.mates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect(),
-            Means::Lead => return,
+            Addressee::Everybody => {
+                self.mates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect()
+            }
+            Addressee::Lead => return,
         };
         self.messages.sent.push(Sent { key, to: to.to_owned(), text: text.to_owned(), unread });
     }

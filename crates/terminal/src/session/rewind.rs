@@ -1,6 +1,6 @@
 //! `/rewind`: the points, what going back to one would do, and doing it once the user has seen that.
 
-use max_team_core::rewind::Failed;
+use max_team_core::rewind::FailedRestore;
 use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
 
 use super::super::link::{Act, Done};
@@ -79,7 +79,7 @@ impl Session {
     }
 
     fn rewound(&self, outcome: &Outcome) -> Vec<Item> {
-        let wrong = |failed: &Failed| Item::Row(Row::Error(format!("{}: {}", failed.path, failed.why)));
+        let wrong = |failed: &FailedRestore| Item::Row(Row::Error(format!("{}: {}", failed.path, failed.why)));
         let mut items: Vec<Item> = outcome.failed.iter().map(wrong).collect();
         if !outcome.done.is_empty() {
             items.push(note(self.lang.rewound_here(outcome.done.len())));

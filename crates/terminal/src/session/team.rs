@@ -8,9 +8,9 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::mention;
-use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
-use max_team_core::plan::{Draft, Plan, Status};
-use max_team_core::tasks::Tasks;
+use max_team_core::plan::event::{PlanAnswered, PlanAsked, PlanDecision, PlanQuestion};
+use max_team_core::plan::{Draft, Plan, TaskStatus};
+use max_team_core::task_list::TaskList;
 use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
 
 use super::super::background::Background;
@@ -66,7 +66,7 @@ impl Session {
         self.acts.extend(self.list.change().then_some(Act::Tasks));
     }
 
-    pub(super) fn list_read(&mut self, outcome: Result<Tasks, RuntimeError>) -> Vec<Item> {
+    pub(super) fn list_read(&mut self, outcome: Result<TaskList, RuntimeError>) -> Vec<Item> {
         let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
         self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
         // What is listed now may be newer than a stop.
@@ -138,8 +138,8 @@ impl Session {
         self.acts.push(Act::Propose { draft: Box::new(draft), source });
     }
 
-    pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
-        if matches!(say, Say::Edit(_)) {
+    pub(in super::super) fn decide(&mut self, question: QuestionId, say: PlanDecision) {
+        if matches!(say, PlanDecision::Edit(_)) {
             self.questions.edited_here(question, say.clone());
         } else {
             self.questions.answered_here(question);
@@ -216,7 +216,7 @@ impl Session {
                 }
             }
             // What it says now is asked next; until then the question stays on the screen.
-            Event::PlanAnswered(PlanAnswered { question, say: say @ Say::Edit(_), .. }) => {
+            Event::PlanAnswered(PlanAnswered { question, say: say @ PlanDecision::Edit(_), .. }) => {
                 self.questions.edited(*question, say);
                 return items;
             }
@@ -228,7 +228,7 @@ impl Session {
                 let elsewhere = self.questions.answered(answered.question);
                 if elsewhere.is_some() {
                     items.push(note(self.lang.answered_by(&answered.say, &answered.by.name())));
-                } else if !matches!(answered.say, Say::Rule(_)) {
+                } else if !matches!(answered.say, PlanDecision::Rule(_)) {
                     // What becomes of a task says so itself.
                     items.push(note(format!("{}: {}", self.lang.plan_word(), self.lang.said(&answered.say))));
                 }
@@ -270,7 +270,7 @@ impl Session {
     pub(super) fn plan_read(&mut self, id: PlanId, plan: Plan, now_ms: i64) {
         self.plans.read(id, plan, now_ms);
         let Some(known) = self.plans.get(id) else { return };
-        let asked: Vec<(QuestionId, About)> =
+        let asked: Vec<(QuestionId, PlanQuestion)> =
             known.plan.asked().map(|(question, about)| (question, about.clone())).collect();
         for (question, about) in asked {
             self.questions.ask_about(id, &PlanAsked { question, about });
@@ -293,7 +293,7 @@ impl Session {
     fn asked_first(&self) -> Option<(PlanId, QuestionId)> {
         let first = self.questions.first()?;
         match &first.matter {
-            Matter::Plan { plan, about: About::Proposal } => Some((*plan, first.id)),
+            Matter::Plan { plan, about: PlanQuestion::Proposal } => Some((*plan, first.id)),
             _ => None,
         }
     }
@@ -392,7 +392,7 @@ impl Session {
             known
                 .plan
                 .tasks()
-                .any(|view| view.task.id == task && !matches!(view.status, Status::Done | Status::Skipped))
+                .any(|view| view.task.id == task && !matches!(view.status, TaskStatus::Done | TaskStatus::Skipped))
         };
         match self.plans.open().filter(is_open).last().map(|known| known.id) {
             Some(plan) => self.ask(Act::Stop { plan, task: Some(task) }),

@@ -2,12 +2,14 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, TurnEnded, Withdrawn};
+use max_team_core::event::{
+    Event, Interrupted, LlmEnded, LlmOutcome, Steered, TurnEnded, TurnOutcome, UserMessage, Withdrawn,
+};
 use max_team_core::id::EnvelopeId;
+use max_team_core::interrupt::Hold;
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
-use max_team_core::rewind::Told;
-use max_team_core::stop::Hold;
+use max_team_core::rewind::RewindNote;
 use max_team_runtime::{Notice, Opened, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
@@ -112,10 +114,10 @@ fn what_the_turn_is_told_moves_from_the_chips_into_the_conversation() {
     }));
     // The news that it was said may come later.
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-    stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
+    stage.event(Event::Said(UserMessage { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
     let screen = stage.glass.screen();
     assert!(screen.contains("\n> use tabs\n") && !screen.contains('⧗'), "{screen}");
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     assert!(!stage.chat.session().is_busy());
 }
 
@@ -178,7 +180,7 @@ fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
         stage.say("go");
         let Event::TurnStarted(mut begun) = super::stage::started("go") else { unreachable!() };
         let (text, files) = ("(From the program) Files were put back.".into(), vec!["a".into(), "b".into()]);
-        begun.rewound = vec![Told { text, files, count: 2, again: false }];
+        begun.rewound = vec![RewindNote { text, files, count: 2, again: false }];
         assert!(
             begun.told().iter().any(|part| matches!(part, Part::Text { text } if text.contains("From the program")))
         );
@@ -221,7 +223,7 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     stage.begin("go");
     stage.say("/continue");
     assert!(stage.glass.screen().contains("press Esc to interrupt it first"), "{}", stage.glass.screen());
-    stage.end(End::Interrupted);
+    stage.end(TurnOutcome::Interrupted);
     assert!(stage.glass.screen().contains("or /continue"), "{}", stage.glass.screen());
     stage.say("/continue");
     assert!(orders(&stage).iter().any(|order| order.starts_with("say Go on with what you were doing")));
@@ -244,7 +246,7 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     stage.say("stop");
     let held = Some(Hold { letters: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
-    stage.end(End::Interrupted);
+    stage.end(TurnOutcome::Interrupted);
     counted(&mut stage, 1);
     let screen = stage.glass.screen();
     let rows = ["✉ 1 message waits; write or /continue", "⧗ waits (Up takes it back): use tabs"];
@@ -265,13 +267,13 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
 fn a_second_stop_is_no_message() {
     let mut stage = busy(WhileBusy::Steer);
     stage.say("stop");
-    stage.end(End::Interrupted);
+    stage.end(TurnOutcome::Interrupted);
     stage.acts.clear();
     stage.say("stop");
     assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs"), "{}", stage.glass.screen());
     stage.say("well");
     stage.begin("well");
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     stage.acts.clear();
     stage.say("stop");
     assert_eq!(orders(&stage), ["say stop"], "something was begun since");
@@ -282,10 +284,10 @@ fn a_second_stop_is_no_message() {
 #[test]
 fn what_waits_is_what_is_there() {
     let mut stage = busy(WhileBusy::Steer);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     let key = EnvelopeId::new(Uuid::from_u128(70));
     let by = Principal { door: "cli".into(), user: "me".into(), role: Role::Owner };
-    stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
+    stage.event(Event::Said(UserMessage { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
     let held = Some(Hold { letters: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
     counted(&mut stage, 1);
@@ -354,7 +356,7 @@ fn counted(stage: &mut Stage, count: usize) {
 #[test]
 fn what_comes_after_a_stop_is_counted_by_the_mail() {
     let mut stage = busy(WhileBusy::Steer);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     let held = Some(Hold::default());
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
     counted(&mut stage, 0);
@@ -394,7 +396,7 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
             let by = Interrupted { by: "cli".into(), who: None, ends: false, held: None };
             stage.event(Event::Interrupted(by));
         }
-        let ended = LlmEnded { call: 1, outcome: Outcome::Lost, ms: 0, summary: false, estimate: None };
+        let ended = LlmEnded { call: 1, outcome: LlmOutcome::Lost, ms: 0, summary: false, estimate: None };
         stage.event(Event::LlmEnded(ended));
         assert_eq!(stage.glass.screen().contains("it is made again"), !is_stopped, "{}", stage.glass.screen());
     }
@@ -404,7 +406,7 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
 #[test]
 fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
     let mut stage = busy(WhileBusy::Steer);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     let copies = |order, made, of| {
         let order = EnvelopeId::new(Uuid::from_u128(order));
         Notice::Copies { session: stage::session_id(), order, made, of }
@@ -433,7 +435,7 @@ fn a_turn_whose_cost_is_a_bound_says_so() {
         let mut stage = busy(WhileBusy::Steer);
         stage.call();
         stage.answer(vec![Part::text("Done.")]);
-        let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
+        let Event::TurnEnded(ended) = stage::ended(TurnOutcome::Answered) else { unreachable!() };
         let charges = vec![Charge { calls: 1, nano: unknown_nano, unknown_nano, ..Charge::default() }];
         stage.event(Event::TurnEnded(TurnEnded { charges, ..ended }));
         let screen = stage.glass.screen();

@@ -2,9 +2,9 @@
 
 use crossterm::event::KeyCode;
 use max_team_core::id::PlanId;
-use max_team_core::plan::event::Say;
-use max_team_core::plan::{Draft, Edit, Input};
-use max_team_core::policy::By;
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::plan::{Draft, Edit, PlanInput};
+use max_team_core::policy::DecidedBy;
 use uuid::Uuid;
 
 use super::super::chat::Wish;
@@ -15,15 +15,15 @@ use max_team_workspace::words::Lang;
 #[test]
 fn each_key_of_the_gate_says_one_thing() {
     let table = [
-        (vec![KeyCode::Char('y'), KeyCode::Enter], Say::Approve),
-        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], Say::Approve),
-        (vec![KeyCode::Char('1'), KeyCode::Enter], Say::FirstWave),
-        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], Say::FirstWave),
+        (vec![KeyCode::Char('y'), KeyCode::Enter], PlanDecision::Approve),
+        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], PlanDecision::Approve),
+        (vec![KeyCode::Char('1'), KeyCode::Enter], PlanDecision::FirstWave),
+        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], PlanDecision::FirstWave),
         (
             vec![KeyCode::Char('c'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('y'), KeyCode::Enter],
-            Say::Changes("y".into()),
+            PlanDecision::Changes("y".into()),
         ),
-        (vec![KeyCode::Char('n'), KeyCode::Enter, KeyCode::Enter], Say::Reject(String::new())),
+        (vec![KeyCode::Char('n'), KeyCode::Enter, KeyCode::Enter], PlanDecision::Reject(String::new())),
         (
             vec![
                 KeyCode::Char('n'),
@@ -35,7 +35,7 @@ fn each_key_of_the_gate_says_one_thing() {
                 KeyCode::Char('贵'),
                 KeyCode::Enter,
             ],
-            Say::Reject("贵".into()),
+            PlanDecision::Reject("贵".into()),
         ),
     ];
     for (keys, want) in table {
@@ -97,9 +97,9 @@ fn a_plan_put_off_is_parked_and_comes_back() {
     house.stage.say("/plan");
     house.stage.wait(1_000);
     assert!(house.stage.glass.screen().contains(" y  approve"), "{}", house.stage.glass.screen());
-    let elsewhere = By::Person("ada at cli".into());
+    let elsewhere = DecidedBy::Person("ada at cli".into());
     let (question, _) = house.plan.asked().next().unwrap();
-    house.step(Input::Answered { question, say: Say::Approve, by: elsewhere });
+    house.step(PlanInput::Answered { question, say: PlanDecision::Approve, by: elsewhere });
     let screen = house.stage.glass.screen();
     assert!(screen.contains("answered: approved by ada at cli") && !screen.contains(" y  approve"), "{screen}");
 }
@@ -121,7 +121,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.control('u');
     house.stage.write("mia");
     house.stage.key(KeyCode::Enter);
-    let Some(Act::Decide { say: Say::Edit(edits), .. }) = house.stage.acts.last() else { panic!() };
+    let Some(Act::Decide { say: PlanDecision::Edit(edits), .. }) = house.stage.acts.last() else { panic!() };
     assert_eq!(*edits, [Edit::Assign { task: "writer".into(), agent: "mia".into() }]);
     house.carry_out();
     assert!(house.stage.glass.everything().contains("· writer (mia)"), "{}", house.stage.glass.everything());
@@ -156,7 +156,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
         house.stage.write(words);
         house.stage.key(KeyCode::Enter);
         match (want, house.stage.acts.last()) {
-            (Some(want), Some(Act::Decide { say: Say::Edit(edits), .. })) => assert_eq!(*edits, [want]),
+            (Some(want), Some(Act::Decide { say: PlanDecision::Edit(edits), .. })) => assert_eq!(*edits, [want]),
             (None, None) => {
                 house.stage.key(KeyCode::Esc);
             }
@@ -171,7 +171,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.key(KeyCode::Esc);
     house.stage.key(KeyCode::Char('y'));
     house.stage.key(KeyCode::Enter);
-    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })));
+    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: PlanDecision::Approve, .. })));
 }
 
 /// Somebody changes the plan elsewhere, just before a key is pressed here.
@@ -189,7 +189,7 @@ fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
     house.stage.wait(1_000);
     house.stage.key(KeyCode::Char('y'));
     house.stage.key(KeyCode::Enter);
-    let Some(Act::Decide { question, say: Say::Approve }) = house.stage.acts.last() else { panic!() };
+    let Some(Act::Decide { question, say: PlanDecision::Approve }) = house.stage.acts.last() else { panic!() };
     assert_eq!(house.plan.asked().next().map(|(question, _)| question), Some(*question));
 
     // What was being chosen or written was about what the plan said before.
@@ -272,7 +272,10 @@ fn tab_shows_all_instructions() {
         assert!(shown.contains("│ Step 7: do it."), "{shown}");
         assert_eq!(shown.matches("│ Step 1: do it.").count(), 2, "once in short, once in full");
         house.stage.key(KeyCode::Enter);
-        assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })), "it stays chosen");
+        assert!(
+            matches!(house.stage.acts.last(), Some(Act::Decide { say: PlanDecision::Approve, .. })),
+            "it stays chosen"
+        );
         house.stage.say("/plan full");
         assert_eq!(house.stage.glass.everything().matches("Step 7").count(), 2);
     }
@@ -286,6 +289,10 @@ fn words_about_a_plan_that_was_answered_elsewhere_are_kept() {
     house.stage.key(KeyCode::Enter);
     house.stage.write("one task less");
     let (question, _) = house.plan.asked().next().unwrap();
-    house.step(Input::Answered { question, say: Say::Approve, by: By::Person("ada at cli".into()) });
+    house.step(PlanInput::Answered {
+        question,
+        say: PlanDecision::Approve,
+        by: DecidedBy::Person("ada at cli".into()),
+    });
     assert!(house.stage.glass.screen().contains("> one task less"), "{}", house.stage.glass.screen());
 }

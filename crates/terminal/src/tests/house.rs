@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
+use max_team_core::agent::Definition;
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, QuestionAsked, TurnStarted};
+use max_team_core::event::{Event, QuestionAsked, TurnOutcome, TurnStarted};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use max_team_core::machine::Machine as _;
 use max_team_core::message::{Assignment, Principal, Role};
-use max_team_core::plan::event::{Approve, PlanEdited, Proof, Say, Spent};
-use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
-use max_team_core::policy::{Action, By, Class, Deed, Memory, Recourse};
-use max_team_core::team::Definition;
+use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEdited, Proof, ResourceUse};
+use max_team_core::plan::{Draft, Edit, Findings, Plan, PlanEnv, PlanInput, Report, TaskDraft, edit};
+use max_team_core::policy::{Action, ActionKind, DecidedBy, Recourse, RememberedRule, Repeatability};
 use max_team_runtime::{Basis, Delta, Mate, Origin, Team, preview};
 use uuid::Uuid;
 
@@ -41,16 +41,16 @@ pub(crate) fn team() -> Team {
         call_depth: 1,
         coordinator: false,
         wished: BTreeMap::new(),
-        approve: Approve::Plan,
+        approve: ApprovalMode::Plan,
         max_parallel: 8,
         models: BTreeMap::from([("gpt-5".to_owned(), stage::settings().model)]),
     }
 }
 
-pub(super) fn task(id: &str, agent: &str, title: &str, needs: &[&str]) -> Task {
+pub(super) fn task(id: &str, agent: &str, title: &str, needs: &[&str]) -> TaskDraft {
     let needs = needs.iter().map(|need| (*need).to_owned()).collect();
     let (id, title, agent) = (id.to_owned(), title.to_owned(), agent.to_owned());
-    Task { description: format!("{title}. All of it."), id, title, agent, needs, ..Task::default() }
+    TaskDraft { description: format!("{title}. All of it."), id, title, agent, needs, ..TaskDraft::default() }
 }
 
 /// design → parser, writer, 文档 → tests
@@ -87,9 +87,9 @@ impl House {
         Arc::new(Origin { plan: Some(self.id), ..Origin::named("plan") })
     }
 
-    pub(super) fn step(&mut self, input: Input) {
+    pub(super) fn step(&mut self, input: PlanInput) {
         let at_ms = self.stage.now_ms();
-        for event in self.plan.step(input, &Now::at(at_ms), at_ms) {
+        for event in self.plan.step(input, &PlanEnv::at(at_ms), at_ms) {
             self.stage.event_from(self.origin(), event);
         }
     }
@@ -105,7 +105,7 @@ impl House {
         proposed.plan = self.id;
         proposed.session = stage::session_id();
         proposed.risks.extend(risks);
-        self.step(Input::Propose(Box::new(proposed)));
+        self.step(PlanInput::Propose(Box::new(proposed)));
     }
 
     pub(super) fn proposed(columns: u16, rows: u16, lang: Lang) -> Self {
@@ -126,10 +126,10 @@ impl House {
     /// Does what was decided last.
     pub(super) fn carry_out(&mut self) {
         let Some(Act::Decide { question, say }) = self.stage.acts.pop() else { panic!("{:?}", self.stage.acts) };
-        if let Say::Edit(edits) = say {
+        if let PlanDecision::Edit(edits) = say {
             return self.edited(edits);
         }
-        self.step(Input::Answered { question, say, by: By::Person("me at terminal".into()) });
+        self.step(PlanInput::Answered { question, say, by: DecidedBy::Person("me at terminal".into()) });
     }
 
     /// Somebody changes the plan that is proposed.
@@ -139,7 +139,7 @@ impl House {
         let forecast = self.plan.forecast().unwrap().clone();
         let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
         let edited = PlanEdited { draft, forecast, risks: None, risky_checks: None, by };
-        self.step(Input::Edited { question, edits, edited: Box::new(edited) });
+        self.step(PlanInput::Edited { question, edits, edited: Box::new(edited) });
     }
 
     pub(super) fn index(&self, task: &str) -> usize {
@@ -160,7 +160,7 @@ impl House {
     /// Its owner takes a task up: the first notices do not say which task it is.
     pub(super) fn begin(&mut self, task: &str) {
         let attempt = self.attempt(task);
-        self.step(Input::Begun { task: self.index(task), attempt });
+        self.step(PlanInput::Begun { task: self.index(task), attempt });
         let member = self.member(task);
         let early = Arc::new(Origin { task: None, ..(*member).clone() });
         let assignment = Some(Assignment {
@@ -183,9 +183,9 @@ impl House {
     pub(super) fn reports(&mut self, task: &str, report: Report) {
         let attempt = self.attempt(task);
         let member = self.member(task);
-        self.stage.event_from(member, stage::ended(End::Answered));
-        let spent = Spent { nano: 12_300_000, ms: 9_000, ..Spent::default() };
-        self.step(Input::Reported { task: self.index(task), attempt, report, spent });
+        self.stage.event_from(member, stage::ended(TurnOutcome::Answered));
+        let spent = ResourceUse { nano: 12_300_000, ms: 9_000, ..ResourceUse::default() };
+        self.step(PlanInput::Reported { task: self.index(task), attempt, report, spent });
     }
 
     pub(super) fn does(&mut self, task: &str, proof: Proof) {
@@ -218,15 +218,15 @@ pub(super) fn asks(number: u128, tool: &str, action: Action) -> Event {
         key: "1.0".into(),
         tool: tool.into(),
         action,
-        class: Class::Idempotent,
+        class: Repeatability::Idempotent,
         rule: "permission mode `default`".into(),
-        memory: Memory::Rules(vec!["Edit".into()]),
+        memory: RememberedRule::Rules(vec!["Edit".into()]),
         recourse: Recourse::default(),
     })
 }
 
 pub(super) fn ask_user(question: &str) -> Action {
-    Action { deed: Deed::Ask, preview: question.into(), ..Action::read("…") }
+    Action { deed: ActionKind::Ask, preview: question.into(), ..Action::read("…") }
 }
 
 /// Three at work, one of them after a failure, two that wait.
@@ -240,7 +240,7 @@ pub(super) fn at_work(house: &mut House) {
     house.stage.wait(4_000);
     house.fails("writer", "the task reported success, but a check failed: src/write.rs: the file does not exist");
     house.stage.wait(30_000);
-    house.step(Input::Woke);
+    house.step(PlanInput::Woke);
     house.begin("writer");
     house.runs("parser", "edit_file", edit_action("src/parse.rs", "@@ -1 +1 @@\n-a\n+b\n"));
     let writer = house.member("文档");

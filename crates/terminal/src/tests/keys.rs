@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::QuestionId;
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use uuid::Uuid;
 
 use super::super::link::Act;
@@ -21,7 +21,7 @@ fn asked() -> Stage {
 }
 
 fn answered_elsewhere(stage: &mut Stage, number: u128) {
-    let answer = Answer::new(true, By::Person("telegram".into()));
+    let answer = PermissionAnswer::new(true, DecidedBy::Person("telegram".into()));
     let question = QuestionId::new(Uuid::from_u128(number));
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
 }
@@ -168,7 +168,7 @@ fn words_for_a_question_that_is_answered_elsewhere_come_back() {
     }
     stage.write("my long comment");
     stage.acts.clear();
-    let answer = Answer::new(false, By::Person("me at cli".into()));
+    let answer = PermissionAnswer::new(false, DecidedBy::Person("me at cli".into()));
     let question = stage.chat.session().questions.first().unwrap().id;
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
     assert!(stage.glass.screen().contains("> my long comment"), "{}", stage.glass.screen());

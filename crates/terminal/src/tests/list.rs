@@ -1,41 +1,41 @@
 //! The shared list of tasks on the screen.
 
 use max_team_core::event::Event;
-use max_team_core::tasks::{Doer, Input, New, Status, Tasks, Update};
+use max_team_core::task_list::{Claimant, ListRequest, ListTaskStatus, NewTask, TaskList, TaskUpdate};
 
 use super::super::link::{Act, Done};
 use super::house::{House, at_work};
 use super::stage::Stage;
 use max_team_workspace::words::Lang;
 
-fn doer(name: &str) -> Doer {
-    Doer { at: format!("agent/{name}"), name: name.to_owned(), steers: name == "max" }
+fn doer(name: &str) -> Claimant {
+    Claimant { at: format!("agent/{name}"), name: name.to_owned(), steers: name == "max" }
 }
 
 /// What somebody wants happens; the last of what that was.
-fn step(tasks: &mut Tasks, who: &str, input: Input) -> Event {
+fn step(tasks: &mut TaskList, who: &str, input: ListRequest) -> Event {
     let events = tasks.decide(&doer(who), &input).unwrap();
     events.iter().for_each(|event| tasks.apply(event));
     events.into_iter().next_back().unwrap()
 }
 
-fn to(id: &str, status: Status) -> Input {
-    Input::Update(Box::new(Update { id: id.into(), status: Some(status), ..Update::default() }))
+fn to(id: &str, status: ListTaskStatus) -> ListRequest {
+    ListRequest::Update(Box::new(TaskUpdate { id: id.into(), status: Some(status), ..TaskUpdate::default() }))
 }
 
 /// Four tasks: one is done, one is being done, one could be, one waits.
-fn list() -> Tasks {
-    let mut tasks = Tasks::default();
+fn list() -> TaskList {
+    let mut tasks = TaskList::default();
     for (subject, active_form) in
         [("Read the format", ""), ("Write the parser", "Writing the parser"), ("Describe it", ""), ("Test it", "")]
     {
-        let new = New { subject: subject.into(), active_form: active_form.into(), ..New::default() };
-        step(&mut tasks, "max", Input::Create(new));
+        let new = NewTask { subject: subject.into(), active_form: active_form.into(), ..NewTask::default() };
+        step(&mut tasks, "max", ListRequest::Create(new));
     }
-    let waits = Update { id: "4".into(), blocked_by: vec!["2".into(), "3".into()], ..Update::default() };
-    step(&mut tasks, "max", Input::Update(Box::new(waits)));
-    step(&mut tasks, "ada", to("1", Status::Completed));
-    step(&mut tasks, "leo", to("2", Status::InProgress));
+    let waits = TaskUpdate { id: "4".into(), blocked_by: vec!["2".into(), "3".into()], ..TaskUpdate::default() };
+    step(&mut tasks, "max", ListRequest::Update(Box::new(waits)));
+    step(&mut tasks, "ada", to("1", ListTaskStatus::Completed));
+    step(&mut tasks, "leo", to("2", ListTaskStatus::InProgress));
     tasks
 }
 
@@ -48,8 +48,11 @@ fn a_list_at_work() {
     for (lang, name) in [(Lang::En, "list_80x24"), (Lang::Zh, "chinese_list_80x24")] {
         let mut stage = Stage::with(80, 24, false, lang);
         let mut tasks = list();
-        let added =
-            step(&mut tasks, "leo", Input::Create(New { subject: "Found\u{1b}[2J it".into(), ..New::default() }));
+        let added = step(
+            &mut tasks,
+            "leo",
+            ListRequest::Create(NewTask { subject: "Found\u{1b}[2J it".into(), ..NewTask::default() }),
+        );
         stage.event(added.clone());
         stage.event(added);
         assert_eq!(reads(&stage), 1, "read once, however much is heard meanwhile");
@@ -78,7 +81,7 @@ fn a_list_that_is_done_takes_no_room() {
     let mut stage = Stage::new(80, 24);
     let mut tasks = list();
     for id in ["2", "3", "4"] {
-        step(&mut tasks, "max", to(id, Status::Completed));
+        step(&mut tasks, "max", to(id, ListTaskStatus::Completed));
     }
     stage.chat.done(Done::Tasks(Ok(tasks)));
     stage.wait(1_000);

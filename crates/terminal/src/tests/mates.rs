@@ -6,14 +6,15 @@ use crossterm::event::KeyCode;
 use max_team_core::chat::Part;
 use max_team_core::cost::SessionCost;
 use max_team_core::event::{
-    Configured, End, Ending, Event, Interrupted, QuestionAnswered, Said, Steered, ToolDone, TurnEnded,
+    Configured, Event, Interrupted, QuestionAnswered, Steered, ToolDone, ToolOutcome, TurnEnded, TurnOutcome,
+    UserMessage,
 };
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Charge;
-use max_team_core::mates::letter::{About, wrapped};
-use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
-use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
-use max_team_core::policy::{Action, Answer, By, Memory, Recourse};
+use max_team_core::message::{Assignment, Envelope, MessageKind, Principal, Role};
+use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
+use max_team_core::teammate::render::{MessageAttributes, wrapped};
+use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
     Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, Spawn, Status, letter_of,
 };
@@ -35,7 +36,7 @@ pub(super) fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
 
 pub(super) fn begins(stage: &mut Stage, from: &Arc<Origin>, title: &str) {
     let (name, color) = (from.name.to_string(), from.color.as_deref().unwrap().to_owned());
-    let life = Life::Teammate(Box::new(Teammate { name, color, ..Teammate::default() }));
+    let life = Lifetime::Teammate(Box::new(Teammate { name, color, ..Teammate::default() }));
     let given = Assignment { title: title.into(), depth: 1, attempt: 1, life, ..Assignment::default() };
     stage.event_from(from.clone(), started(Some(given)));
     stage.event_from(from.clone(), stage::intent(1, 1));
@@ -51,7 +52,7 @@ fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
             key: "1.0".into(),
             content: Vec::new(),
             is_error: false,
-            ending: Ending::Ran,
+            ending: ToolOutcome::Ran,
             ms: 0,
             refused: None,
             words: String::new(),
@@ -60,7 +61,7 @@ fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
 }
 
 pub(super) fn ends(stage: &mut Stage, from: &Arc<Origin>, text: &str) {
-    let Event::TurnEnded(ended) = stage::ended(End::Answered) else { panic!("no end") };
+    let Event::TurnEnded(ended) = stage::ended(TurnOutcome::Answered) else { panic!("no end") };
     let turn = TurnId::new(Uuid::from_u128(4));
     stage.event_from(from.clone(), Event::TurnEnded(TurnEnded { turn, text: text.into(), ..ended }));
 }
@@ -165,9 +166,10 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
             from
         });
         let of = |number: u128| QuestionId::new(Uuid::from_u128(number));
-        let always = Answer { always: true, ..Answer::new(true, By::Person("owner at cli".into())) };
+        let always =
+            PermissionAnswer { always: true, ..PermissionAnswer::new(true, DecidedBy::Person("owner at cli".into())) };
         stage.event_from(ben, Event::QuestionAnswered(QuestionAnswered { question: of(12), answer: always }));
-        let shared = Answer::new(true, By::Rule("what `ben` was allowed for the session".into()));
+        let shared = PermissionAnswer::new(true, DecidedBy::Rule("what `ben` was allowed for the session".into()));
         stage.event_from(ann, Event::QuestionAnswered(QuestionAnswered { question: of(11), answer: shared }));
         let screen = stage.glass.screen();
         told.iter().for_each(|told| assert!(screen.contains(told), "{told}\n{screen}"));
@@ -232,13 +234,13 @@ fn a_letter_to_one_who_ended_comes_back() {
             hal.clone(),
             Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true, held: None }),
         );
-        stage.event_from(hal.clone(), stage::ended(End::Interrupted));
+        stage.event_from(hal.clone(), stage::ended(TurnOutcome::Interrupted));
         let body = json!({
             "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
             "from": "hal", "why": "it is no more", "said": "look at the blue file",
         });
         let id = EnvelopeId::new(Uuid::from_u128(9));
-        let letter = Envelope::new(id, "agent/hal", "user/cli/owner", Kind::Undelivered, body, 0);
+        let letter = Envelope::new(id, "agent/hal", "user/cli/owner", MessageKind::Undelivered, body, 0);
         stage.event_from(hal.clone(), Event::Mailed(letter));
         let screen = stage.glass.screen();
         assert!(screen.contains(words) && screen.matches("blue file").count() == 1, "{screen}");
@@ -263,14 +265,14 @@ fn a_no_to_an_end_is_one_row() {
             key: "1.0".into(),
             content: Vec::new(),
             is_error: false,
-            ending: Ending::Ran,
+            ending: ToolOutcome::Ran,
             ms: 0,
             refused: None,
             words: String::new(),
         };
         stage.event_from(hal.clone(), Event::ToolDone(done));
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(9)), json!({ "text": "busy", "from": "hal" }));
-        let letter = Envelope::new(id, "agent/hal", to, Kind::ShutdownRejected, body, 0);
+        let letter = Envelope::new(id, "agent/hal", to, MessageKind::ShutdownRejected, body, 0);
         stage.event_from(hal.clone(), Event::Mailed(letter));
         let screen = stage.glass.screen();
         assert!(screen.contains(told) && screen.matches("busy").count() == 1, "{screen}");
@@ -293,7 +295,7 @@ fn a_letter_does_not_cut_a_sentence() {
     stage.stream("agraph.");
     stage
         .answer(vec![max_team_core::chat::Part::text("The first half of the sentence is this.\n\nAnother paragraph.")]);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     stage.wait(100);
     let screen = stage.glass.screen();
     assert!(screen.contains("The first half of the sentence is this."), "{screen}");
@@ -327,7 +329,7 @@ fn a_letter_breaks_no_block() {
         writes(&mut stage, &alice, "bob", "users(id, name)");
         then.iter().for_each(|words| stage.stream(words));
         stage.answer(vec![max_team_core::chat::Part::text(format!("{before}{}", then.concat()))]);
-        stage.end(End::Answered);
+        stage.end(TurnOutcome::Answered);
         stage.wait(100);
         let shown = stage.glass.everything();
         let places: Vec<_> = order.iter().map(|words| shown.find(words)).collect();
@@ -362,7 +364,7 @@ fn the_cost_in_the_bar_moves_while_teammates_spend() {
 #[test]
 fn letters_of_a_session_are_shown_again() {
     let mut stage = stage(Lang::En);
-    let letter = |number: u128, kind: Kind, from: &str, to: &str, body: serde_json::Value| Letter {
+    let letter = |number: u128, kind: MessageKind, from: &str, to: &str, body: serde_json::Value| Letter {
         envelope: Envelope::new(EnvelopeId::new(Uuid::from_u128(number)), "agent/a", "agent/b", kind, body, 0),
         seq: 0,
         from: from.into(),
@@ -370,16 +372,16 @@ fn letters_of_a_session_are_shown_again() {
         fate: Fate::Delivered,
     };
     let letters = vec![
-        letter(1, Kind::UserInput, "user", "Max", json!({ "text": "said in the conversation" })),
-        letter(2, Kind::Text, "alice", "bob", json!({ "text": "users(id, name)" })),
-        letter(3, Kind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
-        letter(4, Kind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
-        letter(5, Kind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
+        letter(1, MessageKind::UserInput, "user", "Max", json!({ "text": "said in the conversation" })),
+        letter(2, MessageKind::Text, "alice", "bob", json!({ "text": "users(id, name)" })),
+        letter(3, MessageKind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
+        letter(4, MessageKind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
+        letter(5, MessageKind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
         Letter {
             fate: Fate::Withdrawn,
-            ..letter(6, Kind::UserInput, "user", "bob", json!({ "text": "no, taken back" }))
+            ..letter(6, MessageKind::UserInput, "user", "bob", json!({ "text": "no, taken back" }))
         },
-        letter(7, Kind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
+        letter(7, MessageKind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
     ];
     stage.chat.done(Done::Letters(Ok(letters)));
     stage.wait(100);
@@ -458,7 +460,7 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
         task: task.map(str::to_owned),
         color: color.map(str::to_owned),
         rule: "edits are asked about".into(),
-        memory: Memory::Nothing,
+        memory: RememberedRule::Nothing,
         recourse: Recourse::default(),
         at_ms: stage::START_MS,
     };
@@ -489,12 +491,12 @@ fn rows_say_who() {
     let spawn = json!({ "type": "general", "name": "pia", "role": "writer", "prompt": "Write." });
     stage.answer(vec![stage::tool_use("spawn_teammate", spawn)]);
     stage.runs("1.0", "spawn_teammate", Action::read("general"));
-    stage.done("1.0", Ending::Ran, "started", false, 3);
+    stage.done("1.0", ToolOutcome::Ran, "started", false, 3);
     assert!(stage.glass.screen().contains("spawn_teammate pia (general)"), "{}", stage.glass.screen());
     let pia = mate(11, "pia", "blue");
     let body = json!({ "text": "use tabs" });
     let id = EnvelopeId::new(Uuid::from_u128(5));
-    let letter = Envelope::new(id, "user/me", "agent/x", Kind::UserInput, body, stage::START_MS);
+    let letter = Envelope::new(id, "user/me", "agent/x", MessageKind::UserInput, body, stage::START_MS);
     stage.event_from(pia, Event::Mailed(letter));
     assert!(stage.glass.screen().contains("✉ you → pia: use tabs"), "{}", stage.glass.screen());
     stage.say("/team mode pia plan");
@@ -606,7 +608,7 @@ fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
         stage.say("@team hold on");
         let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
         let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-        let said = Said { envelope: key, text: text.clone(), by, cwd: String::new() };
+        let said = UserMessage { envelope: key, text: text.clone(), by, cwd: String::new() };
         stage.event(Event::Said(said));
         stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
         if reads {
@@ -706,7 +708,7 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
 #[test]
 fn what_is_told_beside_the_users_words_is_news() {
     let mut stage = stage(Lang::En);
-    let about = About { from: "bob", color: "green", ..About::default() };
+    let about = MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() };
     stage.begin(&format!("hello again\n\n{}", wrapped(about, "it was stopped")));
     let screen = stage.glass.screen();
     assert!(screen.contains("> hello again\n") && screen.contains("✉ news from the team"), "{screen}");
@@ -716,7 +718,8 @@ fn what_is_told_beside_the_users_words_is_news() {
 /// Also where a message asks for a skill, whose text is told behind everything else.
 #[test]
 fn what_is_told_before_a_skill_is_news_too() {
-    let letter = wrapped(About { from: "bob", color: "green", ..About::default() }, "it was stopped");
+    let letter =
+        wrapped(MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() }, "it was stopped");
     let skill = || Part::text("The user asks you to follow this skill:\n<skill name=\"deploy\">\nStep one\n</skill>");
     let Event::TurnStarted(mut begun) = stage::started("") else { unreachable!() };
     begun.input = vec![Part::text(format!("/deploy now\n\n{letter}")), skill()];
@@ -758,7 +761,7 @@ fn a_command_that_was_ended_or_lost_is_told() {
 fn a_letter_that_came_back_is_told_once() {
     let body = json!({ "text": "x", "from": "bob", "why": "it is no more", "said": "offline" });
     let id = EnvelopeId::new(Uuid::from_u128(9));
-    let envelope = Envelope::new(id, "agent/bob", "user/cli/owner", Kind::Undelivered, body, 0);
+    let envelope = Envelope::new(id, "agent/bob", "user/cli/owner", MessageKind::Undelivered, body, 0);
     let letter =
         Letter { envelope: envelope.clone(), seq: 1, from: "bob".into(), to: "user".into(), fate: Fate::Delivered };
     for is_heard_first in [true, false] {

@@ -1,8 +1,8 @@
 //! What commands print: a live tail, an excerpt below the call, and all of it with Ctrl-O.
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::event::{ToolOutcome, TurnOutcome};
+use max_team_core::policy::{Action, ActionKind};
 use max_team_runtime::Delta;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::stage::{Stage, tool_use};
 use max_team_workspace::words::Lang;
 
 fn command(line: &str) -> Action {
-    Action { deed: Deed::Execute, ..Action::read(line) }
+    Action { deed: ActionKind::Execute, ..Action::read(line) }
 }
 
 /// A turn that runs these commands, each with its result and whether it failed.
@@ -22,7 +22,7 @@ fn run(stage: &mut Stage, commands: &[(&str, &str, bool)]) {
     for (index, (line, result, is_error)) in commands.iter().enumerate() {
         let key = format!("1.{index}");
         stage.runs(&key, "run_shell", command(line));
-        stage.done(&key, Ending::Ran, result, *is_error, 1_240);
+        stage.done(&key, ToolOutcome::Ran, result, *is_error, 1_240);
     }
 }
 
@@ -72,7 +72,7 @@ fn a_command_that_runs_shows_its_last_lines() {
     stage.delta(Delta::Progress { key: "1.0".into(), words: "done".into() });
     let screen = stage.glass.screen();
     assert!(screen.contains("⎿ done") && !screen.contains("compiling"), "{screen}");
-    stage.done("1.0", Ending::Ran, "exit code 0, 3.0 s\ndone\n", false, 3_000);
+    stage.done("1.0", ToolOutcome::Ran, "exit code 0, 3.0 s\ndone\n", false, 3_000);
     assert_eq!(stage.glass.everything().matches("⎿ done").count(), 1, "the tail gives way to the excerpt");
 }
 
@@ -83,7 +83,7 @@ fn ctrl_o_unfolds_the_last_turn_and_folds_it_again() {
     assert!(stage.glass.screen().contains("Nothing to expand"));
     let result = format!("exit code 1, 0.1 s\n{}", lines(60));
     run(&mut stage, &[("seq 60; exit 1", &result, true), ("true", "exit code 0, 0.0 s\n(it printed nothing)", false)]);
-    stage.end(End::Answered);
+    stage.end(TurnOutcome::Answered);
     let before = stage.glass.screen();
     stage.write("half a draft");
     stage.control('o');

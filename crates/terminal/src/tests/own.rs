@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{End, Event, TurnStarted};
+use max_team_core::event::{Event, TurnOutcome, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::mates::letter::{About, OF_PLAN, wrapped};
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::turn::{Forked, Past};
+use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::teammate::render::{MessageAttributes, OF_PLAN, wrapped};
+use max_team_core::turn::{Forked, InheritedConversation};
 use max_team_runtime::storage::JournalError;
 use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError, Shown};
 use serde_json::json;
@@ -24,7 +24,7 @@ const NEWS: &str = "✉ news from the team";
 fn table() -> Vec<(String, Vec<&'static str>)> {
     let (go_on, read_on) = (CONTINUE.trim_end(), READ_ON.trim_end());
     let report = format!("{}Plan pln_1 is over: three\n\nTell the user, briefly.", OF_PLAN[0]);
-    let letter = wrapped(About { from: "bob", ..About::default() }, "it was stopped");
+    let letter = wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, "it was stopped");
     vec![
         (format!("thanks\n\nwhat now?\n\n{report}"), vec!["> thanks", "what now?", NEWS]),
         (format!("thanks\n\n{letter}\n\n{report}"), vec!["> thanks", NEWS]),
@@ -50,7 +50,11 @@ fn what_the_program_says_is_not_the_users() {
         assert_shown(&stage.glass.screen(), &rows);
         // And in what a session goes on from.
         let mut stage = Stage::new(80, 24);
-        let past = Past { history: vec![Message::user(vec![Part::text(told)])], turns: vec![0], ..Past::default() };
+        let past = InheritedConversation {
+            history: vec![Message::user(vec![Part::text(told)])],
+            turns: vec![0],
+            ..InheritedConversation::default()
+        };
         let agent = AgentId::new(Uuid::from_u128(5));
         stage.event(Event::Forked(Box::new(Forked { session: session_id(), agent, seq: 1, past })));
         assert_shown(&stage.glass.screen(), &rows);
@@ -63,7 +67,7 @@ fn what_the_program_says_waits_unseen() {
     let mut stage = Stage::new(80, 24);
     stage.say("go");
     stage.begin("go");
-    stage.end(End::Interrupted);
+    stage.end(TurnOutcome::Interrupted);
     stage.say("/continue");
     let said = stage.acts.iter().find_map(|act| match act {
         Act::Say { key, text, .. } if text == CONTINUE.trim_end() => Some((*key, text.clone())),
@@ -92,7 +96,7 @@ fn letters_are_not_shown_twice_in_one_chat() {
         let mut stage = Stage::new(80, 24);
         stage.say("go");
         stage.begin("go");
-        stage.end(End::Answered);
+        stage.end(TurnOutcome::Answered);
         if is_again {
             let error = Arc::new(RuntimeError::AgentStopped("disk full".into()));
             stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
@@ -101,7 +105,7 @@ fn letters_are_not_shown_twice_in_one_chat() {
         let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
         stage.chat.done(Done::Opened { outcome: Ok(arrival) });
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
-        let envelope = Envelope::new(id, "user/me", "agent/b", Kind::UserInput, body, 0);
+        let envelope = Envelope::new(id, "user/me", "agent/b", MessageKind::UserInput, body, 0);
         let (from, to) = ("user".to_owned(), "bob".to_owned());
         stage.chat.done(Done::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
         stage.paint();
@@ -117,7 +121,7 @@ fn letters_that_were_not_shown_are_not_read() {
         let acts = std::mem::take(&mut stage.acts).into_iter();
         acts.filter_map(|act| if let Act::Seen(shown) = act { Some(shown) } else { None }).flatten().collect::<Vec<_>>()
     };
-    let letter = |number: u128, kind: Kind, to: &str, fate: Fate| Letter {
+    let letter = |number: u128, kind: MessageKind, to: &str, fate: Fate| Letter {
         envelope: Envelope::new(
             EnvelopeId::new(Uuid::from_u128(number)),
             "agent/a",
@@ -131,10 +135,11 @@ fn letters_that_were_not_shown_are_not_read() {
         to: to.into(),
         fate,
     };
-    let mut letters: Vec<Letter> = (1..=12).map(|number| letter(number, Kind::Text, "user", Fate::Delivered)).collect();
-    letters.push(letter(13, Kind::Text, "bob", Fate::Delivered));
-    letters.push(letter(14, Kind::Text, "user", Fate::Read(None)));
-    letters.push(letter(15, Kind::IdleNotification, "user", Fate::Delivered));
+    let mut letters: Vec<Letter> =
+        (1..=12).map(|number| letter(number, MessageKind::Text, "user", Fate::Delivered)).collect();
+    letters.push(letter(13, MessageKind::Text, "bob", Fate::Delivered));
+    letters.push(letter(14, MessageKind::Text, "user", Fate::Read(None)));
+    letters.push(letter(15, MessageKind::IdleNotification, "user", Fate::Delivered));
     let mut stage = Stage::new(80, 24);
     stage.chat.done(Done::Letters(Ok(letters)));
     stage.paint();

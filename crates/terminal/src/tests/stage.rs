@@ -6,18 +6,18 @@
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
+use max_team_core::agent::{Model, Settings};
+use max_team_core::chat::{Answer, Message, Part, StopReason, Usage};
 use max_team_core::context::Window;
 use max_team_core::cost::{SessionCost, Spending};
 use max_team_core::event::{
-    Approval, End, Ending, Event, LlmEnded, LlmIntent, Outcome, QuestionAsked, RequestRef, ToolDone, ToolIntent,
-    TurnEnded, TurnStarted,
+    Approval, Event, LlmEnded, LlmIntent, LlmOutcome, QuestionAsked, RequestRef, ToolDone, ToolIntent, ToolOutcome,
+    TurnEnded, TurnOutcome, TurnStarted,
 };
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::{Charge, Ledger, Price};
-use max_team_core::policy::{Action, Class, Deed, Memory, Recourse};
-use max_team_core::team::{Model, Settings};
+use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule, Repeatability};
 use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Status, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
@@ -273,7 +273,7 @@ impl Stage {
         self.event(answer(self.calls, parts));
     }
 
-    pub(super) fn end(&mut self, end: End) {
+    pub(super) fn end(&mut self, end: TurnOutcome) {
         self.event(ended(end));
     }
 
@@ -281,7 +281,7 @@ impl Stage {
         self.event(runs(key, tool, action));
     }
 
-    pub(super) fn done(&mut self, key: &str, ending: Ending, result: &str, is_error: bool, ms: u64) {
+    pub(super) fn done(&mut self, key: &str, ending: ToolOutcome, result: &str, is_error: bool, ms: u64) {
         let content = vec![Part::text(result)];
         self.event(Event::ToolDone(ToolDone {
             key: key.into(),
@@ -300,9 +300,9 @@ impl Stage {
             key: key.into(),
             tool: "edit_file".into(),
             action,
-            class: Class::Idempotent,
+            class: Repeatability::Idempotent,
             rule: "permission mode `default`".into(),
-            memory: Memory::Rules(vec!["Edit".into()]),
+            memory: RememberedRule::Rules(vec!["Edit".into()]),
             recourse: Recourse::default(),
         }));
     }
@@ -329,7 +329,7 @@ pub(super) fn tool_use(name: &str, input: Value) -> Part {
 }
 
 pub(crate) fn edit(target: &str, preview: &str) -> Action {
-    Action { deed: Deed::Write, preview: preview.into(), ..Action::read(target) }
+    Action { deed: ActionKind::Write, preview: preview.into(), ..Action::read(target) }
 }
 
 /// What somebody did in a copy is asked about.
@@ -338,10 +338,10 @@ pub(crate) fn merges(key: &str, preview: &str) -> Event {
         question: QuestionId::new(Uuid::from_u128(7)),
         key: key.into(),
         tool: "dispatch_task".into(),
-        action: Action { deed: Deed::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
-        class: Class::Idempotent,
+        action: Action { deed: ActionKind::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
+        class: Repeatability::Idempotent,
         rule: "a person decides about changes in a worktree".into(),
-        memory: Memory::Nothing,
+        memory: RememberedRule::Nothing,
         recourse: Recourse::default(),
     })
 }
@@ -360,7 +360,7 @@ pub(crate) fn started(text: &str) -> Event {
     })
 }
 
-pub(crate) fn ended(end: End) -> Event {
+pub(crate) fn ended(end: TurnOutcome) -> Event {
     let turn = TurnId::new(Uuid::from_u128(3));
     let (text, charges) = (String::new(), Vec::new());
     Event::TurnEnded(TurnEnded { turn, end, text, structured: None, charges, short: None, unknown_nano: 0 })
@@ -371,7 +371,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
         key: key.into(),
         tool: tool.into(),
         input: Hash::of("x"),
-        class: Class::Pure,
+        class: Repeatability::Pure,
         approval: Approval::Rule("r".into()),
         action,
         attended: false,
@@ -384,12 +384,12 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
 pub(super) fn answer(call: u32, parts: Vec<Part>) -> Event {
     let answer = Answer {
         message: Message::assistant(parts),
-        stop: Stop::EndTurn,
+        stop: StopReason::EndTurn,
         usage: Usage { input: 1_200, output: 340, ..Usage::default() },
         request_id: None,
         model: "m".into(),
     };
-    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10, summary: false, estimate: None })
+    Event::LlmEnded(LlmEnded { call, outcome: LlmOutcome::Done(answer), ms: 10, summary: false, estimate: None })
 }
 
 pub(crate) fn answered(call: u32, text: &str) -> Event {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crossterm::event::KeyCode;
 use max_team_core::chat::Usage;
 use max_team_core::cost::{SessionCost, Spending};
-use max_team_core::event::{End, Ending, Event, LlmEnded, Outcome, ToolDone};
+use max_team_core::event::{Event, LlmEnded, LlmOutcome, ToolDone, ToolOutcome, TurnOutcome};
 use max_team_core::id::{AgentId, QuestionId};
 use max_team_core::ledger::Charge;
 use max_team_core::message::Assignment;
-use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
-use max_team_core::plan::{Draft, Findings, Input, Report};
-use max_team_core::policy::{Action, Deed, Memory, Recourse};
+use max_team_core::plan::event::{Evidence, PlanDecision, Proof, Ruling};
+use max_team_core::plan::{Draft, Findings, PlanInput, Report};
+use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule};
 use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, Status};
 use uuid::Uuid;
 
@@ -117,12 +117,12 @@ fn failed(columns: u16, rows: u16, lang: Lang) -> House {
         }
         house.fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
         house.stage.wait(600_000);
-        house.step(Input::Woke);
+        house.step(PlanInput::Woke);
         if !house.plan.needs_ruling() {
             house.begin("design");
         }
     }
-    house.step(Input::LeadSilent);
+    house.step(PlanInput::LeadSilent);
     house.stage.wait(1_000);
     house
 }
@@ -151,7 +151,7 @@ fn a_failure_asks_what_to_do() {
             }
         }
         let Some(Act::Decide { say, .. }) = house.stage.acts.last() else { panic!("{keys}: {:?}", house.stage.acts) };
-        assert_eq!(*say, Say::Rule(want));
+        assert_eq!(*say, PlanDecision::Rule(want));
     }
 }
 
@@ -193,8 +193,8 @@ fn a_member_asks() {
         house.stage.wait(1_000);
         insta::assert_snapshot!(name, house.stage.glass.screen());
         // The lead's turn and other members' calls do not close it.
-        house.stage.end(End::Answered);
-        house.stage.event_from(other, stage::ended(End::Interrupted));
+        house.stage.end(TurnOutcome::Answered);
+        house.stage.event_from(other, stage::ended(TurnOutcome::Interrupted));
         assert_eq!(house.stage.chat.session().questions.count(), 1);
         house.stage.key(KeyCode::Char('y'));
         house.stage.key(KeyCode::Enter);
@@ -202,7 +202,7 @@ fn a_member_asks() {
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
         let done = ToolDone {
             key: "1.0".into(),
-            ending: Ending::Ran,
+            ending: ToolOutcome::Ran,
             content: Vec::new(),
             is_error: false,
             ms: 1,
@@ -274,7 +274,8 @@ fn a_small_window_tells_of_the_risks_of_a_plan() {
         let screen = house.stage.glass.screen();
         house.stage.key(KeyCode::Char('y'));
         house.stage.key(KeyCode::Enter);
-        let is_approved = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { say: Say::Approve, .. }));
+        let is_approved =
+            house.stage.acts.iter().any(|act| matches!(act, Act::Decide { say: PlanDecision::Approve, .. }));
         let is_told = screen.contains("more lines") || screen.contains("! it deletes");
         assert!(!is_approved || is_told, "{rows}\n{screen}");
         approved += usize::from(is_approved);
@@ -288,7 +289,7 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.say("go");
     stage.begin("go");
     stage.answer(vec![stage::tool_use("dispatch_task", serde_json::json!({"agent": "leo"}))]);
-    stage.runs("1.0", "dispatch_task", Action { deed: Deed::Team, ..Action::read("leo") });
+    stage.runs("1.0", "dispatch_task", Action { deed: ActionKind::Team, ..Action::read("leo") });
     let leo = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(5))) });
     let given =
         Assignment { reply_to: String::new(), plan: None, task: "1.0".into(), attempt: 1, ..Assignment::default() };
@@ -301,7 +302,7 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.event_from(leo.clone(), stage::runs("1.0", "edit_file", Action::read("src/a.rs")));
     assert!(stage.glass.screen().contains("leo: edit_file src/a.rs"), "{}", stage.glass.screen());
     stage.wait(3_000);
-    stage.event_from(leo, stage::ended(End::Answered));
+    stage.event_from(leo, stage::ended(TurnOutcome::Answered));
     let screen = stage.glass.everything();
     assert!(screen.contains("⏺ leo: done · 3.0 s · $0.0087") && !screen.contains("secret"), "{screen}");
 }
@@ -312,7 +313,7 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
     stage.say("go");
     stage.begin("go");
     stage.answer(vec![stage::tool_use("agent", serde_json::json!({"type": "explore"}))]);
-    stage.runs("1.0", "agent", Action { deed: Deed::Team, ..Action::read("explore") });
+    stage.runs("1.0", "agent", Action { deed: ActionKind::Team, ..Action::read("explore") });
     let agent = AgentId::new(Uuid::from_u128(0xabc));
     let explore = Arc::new(Origin { name: "explore".into(), ..Origin::agent(agent) });
     let title = "find the parser".to_owned();
@@ -322,7 +323,7 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
         stage::intent(1, 1),
         stage::answered(1, "It is in parse.rs."),
         stage::runs("1.0", "search_code", Action::read("parser")),
-        stage::ended(End::Answered),
+        stage::ended(TurnOutcome::Answered),
     ];
     let (last, first) = did.split_last().unwrap();
     first.iter().for_each(|event| stage.event_from(explore.clone(), event.clone()));
@@ -371,7 +372,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         task: Some("design".into()),
         color: None,
         rule: "edits are asked about".into(),
-        memory: Memory::Rules(vec!["Edit".into()]),
+        memory: RememberedRule::Rules(vec!["Edit".into()]),
         recourse: Recourse::default(),
         at_ms: stage::START_MS,
     };
@@ -471,7 +472,7 @@ fn the_status_line_counts_a_running_turn_once() {
     }
     stage.event_from(origin.clone(), stage::intent(2, 1));
     let usage = Usage { input: 1, ..Usage::default() };
-    let (outcome, estimate) = (Outcome::Lost, Some(usage));
+    let (outcome, estimate) = (LlmOutcome::Lost, Some(usage));
     let lost = LlmEnded { call: 2, outcome, ms: 1, summary: false, estimate };
     stage.event_from(origin, Event::LlmEnded(lost));
     let sum = stage.chat.session().cost().total();

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::{APPROVED_FILES_MAX, PROTECTED_CHECK_MS, SET_ASIDE_MAX};
-use max_team_core::policy::{Protected, protected};
+use max_team_core::policy::{ProtectedRow, protected};
 use max_team_sandbox::{Appeared, set_aside};
 
 use super::Walls;
@@ -31,7 +31,7 @@ struct Running {
     /// Protected files and folders that were there when it began: the sandbox keeps them as they are.
     before: Vec<PathBuf>,
     /// The rows that it may change.
-    open: Vec<&'static Protected>,
+    open: Vec<&'static ProtectedRow>,
     /// Files that were approved since it began, with the hash of their content.
     approved: Mutex<Vec<(PathBuf, Hash)>>,
 }

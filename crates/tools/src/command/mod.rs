@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub use approved::is_planted;
 pub(crate) use job::Job;
 pub(crate) use kept::Kept;
-pub use max_team_core::policy::line::{join, quote};
+pub use max_team_core::policy::command_line::{join, quote};
 pub(crate) use max_team_sandbox::Out;
 pub use max_team_sandbox::{
     Ended, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine, is_secret,

@@ -127,7 +127,7 @@ fn is_name(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::line::join;
+    use max_team_core::policy::command_line::join;
     use proptest::prelude::*;
 
     use super::*;

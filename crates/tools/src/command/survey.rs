@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{Protected, Sight, obeyed_anywhere};
+use max_team_core::policy::{ProtectedRow, Visibility, obeyed_anywhere};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -39,7 +39,7 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Looks; once `cancel` has fired, no further.
-    pub(super) fn of(root: &Path, sight: &Sight, cancel: &CancellationToken) -> Result<Self, CommandError> {
+    pub(super) fn of(root: &Path, sight: &Visibility, cancel: &CancellationToken) -> Result<Self, CommandError> {
         let mut found = Self::default();
         let unread = walk(root, cancel, &mut |path, name, _| {
             let is_seen = sight.sees(name);
@@ -121,7 +121,7 @@ fn other_names(
 pub(super) fn obeyed(
     root: &Path,
     cancel: &CancellationToken,
-) -> Result<Vec<(PathBuf, &'static Protected)>, CommandError> {
+) -> Result<Vec<(PathBuf, &'static ProtectedRow)>, CommandError> {
     let mut found = Vec::new();
     walk(root, cancel, &mut |path, name, is_dir| {
         let own = name.rsplit('/').next().unwrap_or(name);
@@ -145,7 +145,7 @@ type Look<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
 
 /// The paths of a row of the table of protected files, beneath a project's folder: files that match its pattern, and
 /// the targets of links among them. A name without a `*` counts also if it does not exist.
-pub(super) fn named(root: &Path, row: &Protected) -> Result<Vec<PathBuf>, CommandError> {
+pub(super) fn named(root: &Path, row: &ProtectedRow) -> Result<Vec<PathBuf>, CommandError> {
     let (folder, name) = row.split();
     let folder = root.join(folder);
     let real = |path: &Path| path.canonicalize().ok().filter(|real| real != path && real.starts_with(root));
@@ -223,16 +223,16 @@ fn walk(root: &Path, cancel: &CancellationToken, look: &mut Look<'_>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::team::Constraints;
+    use max_team_core::agent::Constraints;
 
     use super::*;
 
-    fn blind(patterns: &[&str]) -> Sight {
+    fn blind(patterns: &[&str]) -> Visibility {
         let blocked_patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        Sight::of(&Constraints { blocked_patterns, ..Constraints::default() })
+        Visibility::of(&Constraints { blocked_patterns, ..Constraints::default() })
     }
 
-    fn survey(root: &Path, sight: &Sight) -> Result<Survey, CommandError> {
+    fn survey(root: &Path, sight: &Visibility) -> Result<Survey, CommandError> {
         Survey::of(root, sight, &CancellationToken::new())
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let mut found = survey(&root, &blind(&["*.env", "vault"])).unwrap().hidden;
         found.sort();
         assert_eq!(found, ["other", "src/copy", "src/prod.env", "vault"].map(|name| root.join(name)));
-        assert!(survey(&root, &Sight::default()).unwrap().hidden.is_empty());
+        assert!(survey(&root, &Visibility::default()).unwrap().hidden.is_empty());
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         }
         fs::create_dir_all(root.join("tree")).unwrap();
         fs::write(root.join("tree/.git"), "gitdir: ../.git/worktrees/tree\n").unwrap();
-        let mut found = survey(&root, &Sight::default()).unwrap().repositories;
+        let mut found = survey(&root, &Visibility::default()).unwrap().repositories;
         found.sort();
         assert_eq!(found, ["a/b", "tree", "vault"].map(|name| root.join(name)));
         assert!(!survey(&root, &blind(&["vault"])).unwrap().repositories.contains(&root.join("vault")));
@@ -273,13 +273,13 @@ mod tests {
     fn a_look_that_fails_is_not_a_look_at_nothing() {
         // No system takes a name of that length, and this is neither a folder that has gone nor one that is shut.
         let odd = PathBuf::from(format!("/{}", "x".repeat(5_000)));
-        let told = survey(&odd, &Sight::default()).unwrap_err();
+        let told = survey(&odd, &Visibility::default()).unwrap_err();
         assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("cannot be looked into")), "{told}");
         let dir = tempfile::tempdir().unwrap();
-        assert!(survey(&dir.path().join("gone"), &Sight::default()).unwrap().unread.is_empty());
+        assert!(survey(&dir.path().join("gone"), &Visibility::default()).unwrap().unread.is_empty());
     }
 
-    fn row(pattern: &str) -> &'static Protected {
+    fn row(pattern: &str) -> &'static ProtectedRow {
         max_team_core::policy::kept().find(|row| row.pattern == pattern).unwrap()
     }
 
@@ -346,7 +346,7 @@ mod tests {
         for number in 0..=REPOSITORIES_MAX {
             fs::create_dir_all(root.join(format!("{number}/.git"))).unwrap();
         }
-        let told = survey(&root, &Sight::default()).unwrap_err();
+        let told = survey(&root, &Visibility::default()).unwrap_err();
         assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("repositories")), "{told}");
     }
 }

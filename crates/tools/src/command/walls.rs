@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use max_team_core::policy::{Protected, Sight, kept};
+use max_team_core::policy::{ProtectedRow, Visibility, kept};
 use max_team_core::rewind::MovedFile;
 use max_team_sandbox::{Appeared, EndMark, Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
@@ -37,13 +37,13 @@ pub struct Walls {
     /// Further folders that they only read.
     pub reads: Vec<PathBuf>,
     /// What the agent can see.
-    pub sight: Arc<Sight>,
+    pub sight: Arc<Visibility>,
     /// Which hosts they can reach.
     pub network: Network,
     /// Whether a person has seen and approved this very command.
     pub attended: bool,
     /// Protected files that this command may change.
-    pub open: Vec<&'static Protected>,
+    pub open: Vec<&'static ProtectedRow>,
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
     /// Protected files that they made without approval and that were moved away; the runtime tells them to the user.
@@ -144,7 +144,7 @@ impl Walls {
 
 impl Walls {
     /// The rows of protected files that this command may not change.
-    fn rows(&self) -> impl Iterator<Item = &'static Protected> + '_ {
+    fn rows(&self) -> impl Iterator<Item = &'static ProtectedRow> + '_ {
         kept().filter(|row| !self.open.contains(row))
     }
 
@@ -192,9 +192,9 @@ impl Walls {
 
     /// The folders that commands write, and what they see there: files that a rule asks about only if a person
     /// approved this very command.
-    fn folders(&self) -> Result<Vec<(PathBuf, Sight)>, CommandError> {
+    fn folders(&self) -> Result<Vec<(PathBuf, Visibility)>, CommandError> {
         let root = self.root.canonicalize().map_err(|_| CommandError::Folder(self.root.clone()))?;
-        let sight = if self.attended { Sight::clone(&self.sight) } else { self.sight.in_passing() };
+        let sight = if self.attended { Visibility::clone(&self.sight) } else { self.sight.in_passing() };
         // A folder that is gone is no reason to run nothing.
         let also = self.sight.also().iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
         let also: Vec<_> = also.map(|folder| (folder.clone(), sight.beneath(&folder.to_string_lossy()))).collect();
@@ -290,9 +290,9 @@ pub(crate) fn linked(own: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+    use max_team_core::agent::Constraints;
+    use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
     use max_team_core::policy::{Permissions, Rule};
-    use max_team_core::team::Constraints;
 
     use super::*;
 
@@ -304,12 +304,12 @@ mod tests {
         fs::write(root.join("db/old/1.sql"), "x").unwrap();
         fs::hard_link(root.join("db/old/1.sql"), root.join("copy")).unwrap();
         let text = root.to_str().unwrap();
-        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
         let anchors = Anchors { root: text, base: text, home: "/" };
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
         let guarded = vec![format!("{text}/mine.yaml"), "/elsewhere/mine.yaml".to_owned()];
         let permissions = Permissions { root: text.to_owned(), rules, guarded, ..Permissions::default() };
-        let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+        let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
         let built =
             Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
         assert!(!built.protected.contains(&PathBuf::from("/elsewhere/mine.yaml")), "nobody is to read it there");
@@ -359,7 +359,7 @@ mod tests {
         let writable = |copy: &str| {
             let also = vec![shared.display().to_string()];
             let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
-            let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+            let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
             let walls = Walls { sight, ..Walls::around(&tree) };
             let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
             assert!(built.readable.contains(&shared));

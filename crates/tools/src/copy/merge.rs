@@ -10,13 +10,13 @@
 
 use std::path::Path;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use max_team_core::rewind;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::review::{Fate, IS, Review};
-use super::{Change, Copy, CopyError, Ignored, Settled, State, record, root};
+use super::{Change, Copy, CopyError, FileState, Ignored, Settled, record, root};
 use crate::files::{Content, Place, Root, prune, state, swap};
 use crate::git::GitError;
 use crate::tool::ToolError;
@@ -38,7 +38,7 @@ pub struct Accept<'a> {
     /// Only what this review showed, and only as it was then; `None`: everything that differs.
     pub shown: Option<&'a Review>,
     /// What may be changed in the project.
-    pub sight: &'a Sight,
+    pub sight: &'a Visibility,
 }
 
 impl Accept<'_> {
@@ -72,7 +72,7 @@ pub struct Step {
 }
 
 /// Records what a merge will do to the project's files, before it does anything; if that fails, nothing is done.
-pub type Note<'a> = &'a mut dyn FnMut(&[rewind::Change]) -> Result<(), String>;
+pub type Note<'a> = &'a mut dyn FnMut(&[rewind::FileChange]) -> Result<(), String>;
 
 /// What a merge will do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,8 +86,8 @@ pub(super) struct Intent {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Item {
     pub(super) path: String,
-    pub(super) before: State,
-    pub(super) after: State,
+    pub(super) before: FileState,
+    pub(super) after: FileState,
 }
 
 impl Copy {
@@ -139,7 +139,7 @@ impl Copy {
             if cancel.is_cancelled() {
                 return Err(GitError::Stopped.into());
             }
-            let noted: Vec<rewind::Change> = items.iter().map(Item::change).collect();
+            let noted: Vec<rewind::FileChange> = items.iter().map(Item::change).collect();
             note(&noted).map_err(CopyError::Unwritten)?;
             record::write(&self.home.join(FILE), &Intent { items, whole: accept.whole })?;
             let done = self.go_through(cancel, step)?;
@@ -153,7 +153,12 @@ impl Copy {
     }
 
     /// Rejects files; they stay in the worktree. Nothing is written into the project. Blocking.
-    pub fn reject(&mut self, files: &[String], sight: &Sight, cancel: &CancellationToken) -> Result<Merged, CopyError> {
+    pub fn reject(
+        &mut self,
+        files: &[String],
+        sight: &Visibility,
+        cancel: &CancellationToken,
+    ) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
         let named: Vec<&str> = files.iter().map(|file| clean(file)).collect();
         let review = self.look(&named, sight, cancel)?;
@@ -274,32 +279,32 @@ impl Copy {
 }
 
 impl Item {
-    fn change(&self) -> rewind::Change {
-        rewind::Change { path: self.path.clone(), before: self.before, after: self.after }
+    fn change(&self) -> rewind::FileChange {
+        rewind::FileChange { path: self.path.clone(), before: self.before, after: self.after }
     }
 
     /// Whether the project has it as it was, or as it will be.
     fn fits(&self, project: &Root) -> bool {
         let now = self.now(project);
         // A folder makes room once it is empty.
-        now == self.before || now == self.after || (self.before, now) == (State::Gone, State::Other)
+        now == self.before || now == self.after || (self.before, now) == (FileState::Gone, FileState::Other)
     }
 }
 
 fn put(project: &Root, is: &Root, item: &Item, tree: &Path) -> Result<(), ToolError> {
     let place = project.place(&item.path)?;
-    let content = if item.after == State::Gone { Some(Content::Gone) } else { Content::read(is, &place)? };
+    let content = if item.after == FileState::Gone { Some(Content::Gone) } else { Content::read(is, &place)? };
     let same = content.filter(|content| content.state() == item.after);
     let content = same.ok_or_else(|| ToolError::correctable(format!("`{place}` is not what was shown any more")))?;
     // The rules were asked when the file was chosen; protected files are checked once more.
-    swap(project, &Sight::default(), &place, item.before, &content)?;
+    swap(project, &Visibility::default(), &place, item.before, &content)?;
     make_room(project, &place, item, tree);
     Ok(())
 }
 
 /// Removes the folders that a file leaves empty and that the worktree does not have.
 pub(super) fn make_room(project: &Root, place: &Place, item: &Item, tree: &Path) {
-    if item.after == State::Gone {
+    if item.after == FileState::Gone {
         prune(project, place, &|folder| tree.join(folder).symlink_metadata().map_or(true, |meta| !meta.is_dir()));
     }
 }

@@ -21,7 +21,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, lstat, openat};
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ use crate::git::repo::Repo;
 use crate::tool::ToolError;
 
 pub use ignored::Ignored;
-pub use max_team_core::rewind::State;
+pub use max_team_core::rewind::FileState;
 pub use merge::{Accept, Merged, Note, Step};
 pub use record::Settled;
 pub use review::{Change, Fate, Review};
@@ -112,7 +112,7 @@ pub struct Order<'a> {
     /// The project's folder.
     pub project: &'a Path,
     /// What its agent sees of the project; nothing else gets into it.
-    pub sight: &'a Sight,
+    pub sight: &'a Visibility,
     /// Files that are in it even if git ignores them, because they will be asked for by name.
     pub named: &'a [String],
     /// Its agent, and what the agent works at: for people.
@@ -293,7 +293,7 @@ impl Copy {
 }
 
 /// The project's repository, or why there is none to copy.
-fn open<'a>(project: &Path, sight: &'a Sight, cancel: &'a CancellationToken) -> Result<Repo<'a>, CopyError> {
+fn open<'a>(project: &Path, sight: &'a Visibility, cancel: &'a CancellationToken) -> Result<Repo<'a>, CopyError> {
     Repo::open(project, sight, cancel)?.ok_or_else(|| CopyError::NoRepository(project.display().to_string()))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{CopyError, State, failed};
+use super::{CopyError, FileState, failed};
 
 /// The file of the record. A folder that has it is a whole worktree.
 pub(super) const FILE: &str = "copy.json";
@@ -47,12 +47,12 @@ pub struct Settled {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
     /// How it was in the worktree.
-    pub after: State,
+    pub after: FileState,
 }
 
 impl Settled {
     /// It went into the project.
-    pub(super) fn taken(after: State) -> Self {
+    pub(super) fn taken(after: FileState) -> Self {
         Self { accepted: true, back: false, after }
     }
 }

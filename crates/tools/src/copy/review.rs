@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ use super::ignored::Ignored;
 use super::keep::{FIRST, Keep};
 use super::merge::clean;
 use super::record::Record;
-use super::{CHANGES_MAX, Copy, CopyError, State, clear, failed, root};
+use super::{CHANGES_MAX, Copy, CopyError, FileState, clear, failed, root};
 use crate::files::{Content, Place, Root, state};
 use crate::git::patch::Patch;
 use crate::git::question::Answer;
@@ -61,9 +61,9 @@ pub struct Change {
     /// Where, relative to the project's folder.
     pub path: String,
     /// How it was when the worktree was made.
-    pub before: State,
+    pub before: FileState,
     /// How it is in the worktree.
-    pub after: State,
+    pub after: FileState,
     /// What becomes of it.
     #[serde(flatten)]
     pub fate: Fate,
@@ -92,7 +92,7 @@ pub enum Fate {
 
 impl Copy {
     /// Looks at what differs. `sight` says what may be changed in the project. Blocking.
-    pub fn review(&self, sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
+    pub fn review(&self, sight: &Visibility, cancel: &CancellationToken) -> Result<Review, CopyError> {
         self.review_with(&[], sight, cancel)
     }
 
@@ -100,7 +100,7 @@ impl Copy {
     pub fn review_with(
         &self,
         named: &[String],
-        sight: &Sight,
+        sight: &Visibility,
         cancel: &CancellationToken,
     ) -> Result<Review, CopyError> {
         let _held = self.hold()?;
@@ -109,7 +109,12 @@ impl Copy {
     }
 
     /// Like `review_with`, for a caller that holds the worktree. Files that were decided about count as named.
-    pub(super) fn look(&self, named: &[&str], sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
+    pub(super) fn look(
+        &self,
+        named: &[&str],
+        sight: &Visibility,
+        cancel: &CancellationToken,
+    ) -> Result<Review, CopyError> {
         let keep = Keep::new(&self.home, &self.record.objects, cancel);
         let named = named.iter().copied().chain(self.record.settled.keys().map(String::as_str)).collect();
         let (first, now, ignored) = self.lists(&keep, &named)?;
@@ -237,7 +242,7 @@ fn read(answer: &Answer) -> List {
 /// Says what becomes of each file.
 struct Judge<'a> {
     record: &'a Record,
-    sight: &'a Sight,
+    sight: &'a Visibility,
     was: &'a Root,
     is: &'a Root,
     project: &'a Root,
@@ -253,10 +258,10 @@ impl Judge<'_> {
             None => return Ok(Change::refused(shown, "its name is not text".to_owned())),
         };
         let side = |root: &Root, entry: Option<&Entry>| match entry {
-            None => Ok(State::Gone),
-            Some(entry) if entry.is_repository() => Ok(State::Other),
+            None => Ok(FileState::Gone),
+            Some(entry) if entry.is_repository() => Ok(FileState::Other),
             // What group and others may do with a file does not matter in a worktree.
-            Some(_) => state(root, &place).map(State::elsewhere),
+            Some(_) => state(root, &place).map(FileState::elsewhere),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
         let path = place.to_string();
@@ -274,7 +279,7 @@ impl Judge<'_> {
     }
 
     /// Why a file cannot be merged, independently of what the project has.
-    fn cannot(&self, place: &Place, before: State, after: State) -> Result<Option<String>, CopyError> {
+    fn cannot(&self, place: &Place, before: FileState, after: FileState) -> Result<Option<String>, CopyError> {
         let path = place.to_string();
         if let Some(why) = self.sight.guards(&path) {
             return Ok(Some(format!("{why}; only the user changes it")));
@@ -283,9 +288,13 @@ impl Judge<'_> {
             return Ok(Some("a rule keeps it from being changed".to_owned()));
         }
         Ok(match (before, after) {
-            (State::Other, _) | (_, State::Other) => Some("it is a repository of its own, or no file".to_owned()),
-            (State::Large, _) | (_, State::Large) => Some("it is too large to be merged; copy it by hand".to_owned()),
-            (_, State::Link { .. }) if self.leads_out(place)? => {
+            (FileState::Other, _) | (_, FileState::Other) => {
+                Some("it is a repository of its own, or no file".to_owned())
+            }
+            (FileState::Large, _) | (_, FileState::Large) => {
+                Some("it is too large to be merged; copy it by hand".to_owned())
+            }
+            (_, FileState::Link { .. }) if self.leads_out(place)? => {
                 Some("it is a link that leads out of the project; make it by hand".to_owned())
             }
             _ => None,
@@ -309,17 +318,18 @@ impl Judge<'_> {
     }
 
     /// What becomes of a file, by what the project has there.
-    fn meets(&self, place: &Place, before: State, after: State) -> Result<Fate, CopyError> {
+    fn meets(&self, place: &Place, before: FileState, after: FileState) -> Result<Fate, CopyError> {
         let now = state(self.project, place)?;
         let conflict = |why: &str| Fate::Conflict { why: why.to_owned() };
         // Where a folder made room for a file in the worktree, it will here, too, if nothing else is in it.
-        let makes_room = before == State::Gone && now == State::Other && self.was.path().join(place.as_path()).is_dir();
+        let makes_room =
+            before == FileState::Gone && now == FileState::Other && self.was.path().join(place.as_path()).is_dir();
         Ok(match now {
             now if now == after => Fate::Done,
             now if now == before || makes_room => Fate::Ready,
-            State::Gone => conflict("it is gone from the project"),
-            State::Other => conflict("the project has a folder there"),
-            _ if before == State::Gone => conflict("the project has another file there"),
+            FileState::Gone => conflict("it is gone from the project"),
+            FileState::Other => conflict("the project has a folder there"),
+            _ if before == FileState::Gone => conflict("the project has another file there"),
             _ => conflict("it has changed in the project too"),
         })
     }
@@ -327,6 +337,6 @@ impl Judge<'_> {
 
 impl Change {
     fn refused(path: String, why: String) -> Self {
-        Self { path, before: State::Other, after: State::Other, fate: Fate::Refused { why } }
+        Self { path, before: FileState::Other, after: FileState::Other, fate: Fate::Refused { why } }
     }
 }

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use tokio_util::sync::CancellationToken;
 
 use super::{BYTES_MAX, CopyError, FILES_MAX};
@@ -141,7 +141,7 @@ impl List {
     pub(super) fn put(
         &mut self,
         project: &Root,
-        sight: &Sight,
+        sight: &Visibility,
         tree: &Path,
         cancel: &CancellationToken,
     ) -> Result<(), CopyError> {
@@ -163,7 +163,7 @@ impl List {
 /// Puts one file into the worktree; returns why it stays out, if it does.
 fn put_one(
     project: &Root,
-    sight: &Sight,
+    sight: &Visibility,
     tree: &Path,
     path: &Path,
     is_known: bool,

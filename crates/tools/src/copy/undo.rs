@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use tokio_util::sync::CancellationToken;
 
 use super::keep::{FIRST, Keep};
 use super::merge::{FILE, Intent, Item, make_room};
 use super::record::Record;
 use super::review::WAS;
-use super::{Copy, CopyError, Settled, State, record, root};
+use super::{Copy, CopyError, FileState, Settled, record, root};
 use crate::files::{Content, Root, prune, state, swap};
 use crate::text::visible;
 use crate::tool::ToolError;
@@ -96,7 +96,7 @@ impl Copy {
         if !back.is_empty() {
             // A later review may have been killed while it laid this out.
             let keep = Keep::new(&self.home, &self.record.objects, cancel);
-            let known = back.iter().filter(|item| item.before != State::Gone);
+            let known = back.iter().filter(|item| item.before != FileState::Gone);
             self.lay_out(&keep, WAS, FIRST, known.map(|item| item.path.as_str()))?;
         }
         let halt = self.go_back(&back, "a merge that was begun cannot be put back")?;
@@ -179,7 +179,7 @@ impl Copy {
         let mut intent: Option<Intent> = record::read(&self.home.join(FILE))?;
         if let Some(intent) = &mut intent {
             let depth = |item: &Item| std::cmp::Reverse(item.path.matches('/').count());
-            intent.items.sort_by_key(|item| (item.after != State::Gone, depth(item)));
+            intent.items.sort_by_key(|item| (item.after != FileState::Gone, depth(item)));
         }
         Ok(intent)
     }
@@ -187,17 +187,17 @@ impl Copy {
 
 impl Item {
     /// How the project has it.
-    pub(super) fn now(&self, project: &Root) -> State {
-        project.place(&self.path).and_then(|place| state(project, &place)).unwrap_or(State::Other)
+    pub(super) fn now(&self, project: &Root) -> FileState {
+        project.place(&self.path).and_then(|place| state(project, &place)).unwrap_or(FileState::Other)
     }
 
-    fn is_done(&self, now: State) -> bool {
+    fn is_done(&self, now: FileState) -> bool {
         now == self.after || self.made_room(now)
     }
 
     /// Whether it is half done: a link makes room before a file takes its place.
-    fn made_room(&self, now: State) -> bool {
-        now == State::Gone && matches!((self.before, self.after), (State::Link { .. }, State::File { .. }))
+    fn made_room(&self, now: FileState) -> bool {
+        now == FileState::Gone && matches!((self.before, self.after), (FileState::Link { .. }, FileState::File { .. }))
     }
 }
 
@@ -208,13 +208,13 @@ fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> 
     if !item.is_done(now) {
         return Ok(false);
     }
-    let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
+    let content = if item.before == FileState::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
     let content = content.filter(|content| content.state() == item.before);
     let content = content
         .ok_or_else(|| ToolError::correctable(format!("the earlier content of `{place}` is no longer stored")))?;
     // A file that was made read-only since stays so.
-    swap(project, &Sight::default(), &place, now.elsewhere(), &content)?;
-    if item.before == State::Gone {
+    swap(project, &Visibility::default(), &place, now.elsewhere(), &content)?;
+    if item.before == FileState::Gone {
         prune(project, &place, &|_| true);
     }
     Ok(true)

@@ -4,7 +4,7 @@
 //! to be right the second time. Line endings stay as they are in the file. Never guesses, never creates a file.
 
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use max_team_core::text::{has_hidden, stripped_with_places};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub struct EditFile {
 }
 
 pub(crate) fn edit_file() -> Typed<EditFile> {
-    Typed::new("edit_file", Class::Idempotent, action, call)
+    Typed::new("edit_file", Repeatability::Idempotent, action, call)
 }
 
 fn action(cx: &Cx, args: &EditFile) -> Result<Action, ToolError> {

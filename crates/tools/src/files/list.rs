@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use max_team_core::limits::{LIST_ENTRIES_MAX, TOOL_RESULT_BYTES_MAX};
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub struct ListDir {
 }
 
 pub(crate) fn list_dir() -> Typed<ListDir> {
-    Typed::new("list_dir", Class::Pure, action, call)
+    Typed::new("list_dir", Repeatability::Pure, action, call)
 }
 
 fn action(cx: &Cx, args: &ListDir) -> Result<Action, ToolError> {

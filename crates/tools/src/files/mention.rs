@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::chat::Part;
-use max_team_core::folder::Folder;
 use max_team_core::limits::{MENTION_FILE_BYTES_MAX, MENTION_FILES_MAX, MENTION_IMAGES_MAX};
 use max_team_core::mention::{self, Mention};
 use max_team_core::policy::Verdict;
@@ -118,7 +118,7 @@ fn find(cx: &Cx, path: &str) -> Option<Found> {
     }
     // Agents call their own folders `@files` and `@data`; the `@` is the mention's.
     let own = format!("@{path}");
-    let (folder, rest) = Folder::split(&own)?;
+    let (folder, rest) = AgentDir::split(&own)?;
     let place = Place::own(folder, rest).ok().filter(|_| cx.store(folder).is_some())?;
     cx.look(&place).is_ok_and(|at| at.root.has(place.as_path())).then_some(Found::Place(place))
 }

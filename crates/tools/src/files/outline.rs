@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use max_team_core::limits::{OUTLINE_BYTES_MAX, OUTLINE_ENTRIES_MAX, OUTLINE_LINES_MAX, OUTLINE_NAMES_MAX};
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use rustix::fs::FileType;
 
 use super::root::Root;
@@ -24,13 +24,13 @@ struct Folder {
 }
 
 /// Lists the files of a project; empty if it has none.
-pub fn outline(root: &Root, sight: &Sight) -> String {
+pub fn outline(root: &Root, sight: &Visibility) -> String {
     let (folders, is_cut) = folders(root, sight);
     show(&folders, is_cut)
 }
 
 /// The folders with files, level by level, and whether some were not looked at.
-fn folders(root: &Root, sight: &Sight) -> (Vec<Folder>, bool) {
+fn folders(root: &Root, sight: &Visibility) -> (Vec<Folder>, bool) {
     let (mut found, mut looked_at) = (Vec::new(), 0);
     let mut queue = VecDeque::from([(PathBuf::from("."), Rules::default())]);
     if let Ok(top) = root.place(".") {
@@ -122,8 +122,8 @@ mod tests {
         let files = ["b.py", "README.md", "src/deep/x.py", "src/a.py", ".env", ".git/HEAD", "out/gen.py", "src/a.pyc"];
         let (folder, root) = project(&files);
         std::fs::write(folder.path().join(".gitignore"), "out/\n*.pyc\n").unwrap();
-        assert_eq!(outline(&root, &Sight::default()), "./ README.md, b.py\nsrc/ a.py\nsrc/deep/ x.py\n");
-        assert_eq!(outline(&project(&[]).1, &Sight::default()), "");
+        assert_eq!(outline(&root, &Visibility::default()), "./ README.md, b.py\nsrc/ a.py\nsrc/deep/ x.py\n");
+        assert_eq!(outline(&project(&[]).1, &Visibility::default()), "");
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let files: Vec<String> = (0..90).map(|n| format!("d{:02}/sub/file{n}.rs", n % 70)).collect();
         let many: Vec<String> = (0..30).map(|n| format!("top{n:02}.rs")).collect();
         let names: Vec<&str> = files.iter().chain(&many).map(String::as_str).collect();
-        let text = outline(&project(&names).1, &Sight::default());
+        let text = outline(&project(&names).1, &Visibility::default());
         assert!(text.starts_with("./ top00.rs, ") && text.contains(" and 10 more\n"), "{text}");
         assert!(text.lines().count() <= OUTLINE_LINES_MAX + 1 && text.len() <= OUTLINE_BYTES_MAX + 500, "{text}");
         assert!(text.contains("[further files: d39/ 1"), "{text}");

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::path::{Component, Path};
 
-use max_team_core::folder::Folder;
-use max_team_core::policy::Deed;
+use max_team_core::agent_dirs::AgentDir;
+use max_team_core::policy::ActionKind;
 
 use crate::text::{clip, visible};
 use crate::tool::ToolError;
@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// Cleans a path in a folder of one's own, which is all that can be named from there.
-    pub(crate) fn own(folder: Folder, rest: &str) -> Result<Self, ToolError> {
+    pub(crate) fn own(folder: AgentDir, rest: &str) -> Result<Self, ToolError> {
         let label = folder.name();
         let whole = format!("{label}/{rest}");
         check(&whole)?;
@@ -92,23 +92,23 @@ impl Place {
 
     /// The same so that it is not taken for a place in a folder of one's own.
     pub(crate) fn of_project(self) -> Self {
-        let label = if Folder::split(&self.path).is_some() { HERE } else { "" };
+        let label = if AgentDir::split(&self.path).is_some() { HERE } else { "" };
         Self { label, ..self }
     }
 
     /// The folder of one's own that it lies in; `None`: it is of the project.
-    pub(crate) fn folder(&self) -> Option<Folder> {
-        Folder::named(self.label)
+    pub(crate) fn folder(&self) -> Option<AgentDir> {
+        AgentDir::named(self.label)
     }
 
     /// What reading there means to the policy.
-    pub(crate) fn reading(&self) -> Deed {
-        if self.folder().is_some() { Deed::ReadOwn } else { Deed::Read }
+    pub(crate) fn reading(&self) -> ActionKind {
+        if self.folder().is_some() { ActionKind::ReadOwn } else { ActionKind::Read }
     }
 
     /// What writing there means to the policy.
-    pub(crate) fn writing(&self) -> Deed {
-        if self.folder().is_some() { Deed::WriteOwn } else { Deed::Write }
+    pub(crate) fn writing(&self) -> ActionKind {
+        if self.folder().is_some() { ActionKind::WriteOwn } else { ActionKind::Write }
     }
 
     /// The path from the root; `.` for the root itself.

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_core::secret::is_key_file;
 use max_team_core::text::has_hidden;
 use memchr::memchr;
@@ -47,13 +47,13 @@ pub struct ReadFile {
 }
 
 pub(crate) fn read_file() -> Typed<ReadFile> {
-    Typed::new("read_file", Class::Pure, action, call).or_at_once(at_once)
+    Typed::new("read_file", Repeatability::Pure, action, call).or_at_once(at_once)
 }
 
 fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
     if let Some((cx, name)) = cx.shelved(&args.path)? {
         cx.open_file(cx.root.place(name)?.as_path())?;
-        return Ok(Action { deed: Deed::Query, ..Action::read(args.path.as_str()) });
+        return Ok(Action { deed: ActionKind::Query, ..Action::read(args.path.as_str()) });
     }
     let place = cx.place(&args.path)?;
     if cx.hides(&place) {
@@ -69,7 +69,7 @@ pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
     if opened.is_linked() && place.folder().is_some() {
         return Err(ToolError::correctable(format!("`{place}` has other names (hard links) and is not read")));
     }
-    let deed = if opened.is_linked() { Deed::ReadLinked } else { place.reading() };
+    let deed = if opened.is_linked() { ActionKind::ReadLinked } else { place.reading() };
     Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
 /// search of all names, so it happens when the file is read, not when it is judged.
 pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
     twin::check(cx, place, opened)?;
-    if opened.is_linked() && intent.deed != Deed::ReadLinked {
+    if opened.is_linked() && intent.deed != ActionKind::ReadLinked {
         return Err(ToolError::correctable(format!(
             "`{place}` has become a hard link since it was looked at; ask for it again"
         )));

@@ -11,9 +11,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use max_team_core::folder::Folder;
-use max_team_core::near::nearest;
-use max_team_core::policy::Sight;
+use max_team_core::agent_dirs::AgentDir;
+use max_team_core::policy::Visibility;
+use max_team_core::suggest::nearest;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -37,7 +37,7 @@ pub struct Root {
     given: PathBuf,
     how: How,
     /// Which folder of agents (`@files`, `@data`) it is; `None`: the project's.
-    own: Option<Folder>,
+    own: Option<AgentDir>,
 }
 
 /// How a path is kept beneath the root.
@@ -78,7 +78,7 @@ impl Root {
     }
 
     /// Opens a folder that agents keep outside the project, unless its name is a link: what is made in it is private.
-    pub(crate) fn own(path: &Path, folder: Folder) -> io::Result<Self> {
+    pub(crate) fn own(path: &Path, folder: AgentDir) -> io::Result<Self> {
         let dir = openat(CWD, path, DIR | OFlags::NOFOLLOW, Mode::empty())?;
         let how = best(dir.as_fd());
         Ok(Self { dir, path: path.to_owned(), given: path.to_owned(), how, own: Some(folder) })
@@ -132,7 +132,7 @@ impl Root {
     }
 
     /// Opens a regular file for reading; anything else is refused.
-    pub(crate) fn open_file(&self, path: &Path, sight: &Sight) -> Result<Opened, ToolError> {
+    pub(crate) fn open_file(&self, path: &Path, sight: &Visibility) -> Result<Opened, ToolError> {
         let file = self.open_beneath(path, FILE, sight).map_err(|errno| self.missing(path, errno, sight))?;
         let stat = fstat(&file).map_err(|errno| self.trouble("read", path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -142,7 +142,7 @@ impl Root {
     }
 
     /// Opens a folder for reading.
-    pub(crate) fn open_dir(&self, path: &Path, sight: &Sight) -> Result<OwnedFd, ToolError> {
+    pub(crate) fn open_dir(&self, path: &Path, sight: &Visibility) -> Result<OwnedFd, ToolError> {
         self.open_beneath(path, DIR, sight).map_err(|errno| match errno {
             Errno::NOTDIR if self.open_beneath(path, FILE, sight).is_ok() => {
                 ToolError::correctable(format!("`{}` is not a folder; use `read_file`", self.shown(path)))
@@ -152,7 +152,7 @@ impl Root {
     }
 
     /// Whether there is a folder at that path.
-    pub(crate) fn is_dir(&self, path: &Path, sight: &Sight) -> bool {
+    pub(crate) fn is_dir(&self, path: &Path, sight: &Visibility) -> bool {
         self.open_beneath(path, DIR, sight).is_ok()
     }
 
@@ -165,12 +165,12 @@ impl Root {
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path == Path::new(".") };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let dir = self.open_beneath(folder, DIR, &Sight::default());
+        let dir = self.open_beneath(folder, DIR, &Visibility::default());
         dir.is_ok_and(|dir| statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
     /// If some files are hidden, a link is followed only to a target that is visible by its own name.
-    fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
+    fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Visibility) -> Result<OwnedFd, Errno> {
         match self.how {
             #[cfg(target_os = "linux")]
             How::Kernel if sight.is_whole() => by_kernel(self.dir(), path, flags),
@@ -186,7 +186,7 @@ impl Root {
     /// Opens the target of a link, and asks the kernel for the name of the opened file, so that a rename meanwhile does
     /// not matter.
     #[cfg(target_os = "linux")]
-    fn through_links(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
+    fn through_links(&self, path: &Path, flags: OFlags, sight: &Visibility) -> Result<OwnedFd, Errno> {
         let name = |fd: BorrowedFd<'_>| {
             let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
             std::fs::read_link(link).map_err(|_| Errno::LOOP)
@@ -226,7 +226,7 @@ impl Root {
     }
 
     /// Like `trouble` while opening to read; names what the model may have meant.
-    fn missing(&self, path: &Path, errno: Errno, sight: &Sight) -> ToolError {
+    fn missing(&self, path: &Path, errno: Errno, sight: &Visibility) -> ToolError {
         let told = self.trouble("open", path, errno);
         let (ToolError::Correctable(words), Errno::NOENT) = (&told, errno) else { return told };
         match self.similar(path, sight) {
@@ -235,7 +235,7 @@ impl Root {
         }
     }
 
-    fn similar(&self, path: &Path, sight: &Sight) -> Option<String> {
+    fn similar(&self, path: &Path, sight: &Visibility) -> Option<String> {
         let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
         let beside = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let dir = self.open_beneath(beside, DIR, sight).ok()?;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Sight, refusal};
-use max_team_core::rewind::State;
+use max_team_core::policy::{Visibility, refusal};
+use max_team_core::rewind::FileState;
 use rustix::fs::{
     Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RawMode, RenameFlags, Stat, Uid, accessat, fchmod,
     fchown, flock, fstat, fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
@@ -71,13 +71,13 @@ pub(super) struct Wear {
 
 impl<'a> Slot<'a> {
     /// The slot at a place, if its folder exists.
-    pub(crate) fn find(root: &'a Root, sight: &Sight, place: &'a Place) -> Result<Option<Self>, ToolError> {
+    pub(crate) fn find(root: &'a Root, sight: &Visibility, place: &'a Place) -> Result<Option<Self>, ToolError> {
         guard(sight, place)?;
         Self::reach(root, place, false)
     }
 
     /// The slot at a place; folders on the way are made.
-    pub(crate) fn make(root: &'a Root, sight: &Sight, place: &'a Place) -> Result<Self, ToolError> {
+    pub(crate) fn make(root: &'a Root, sight: &Visibility, place: &'a Place) -> Result<Self, ToolError> {
         guard(sight, place)?;
         Self::reach(root, place, true)?
             .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
@@ -123,13 +123,13 @@ impl<'a> Slot<'a> {
     }
 
     /// Like `look`, but accepts a read-only file where the expected state is read-only, too: a tool set that permission, not the user.
-    pub(super) fn look_at(&self, from: &State) -> Result<Option<Old>, ToolError> {
+    pub(super) fn look_at(&self, from: &FileState) -> Result<Option<Old>, ToolError> {
         let is_closed = |mode: u16| !Mode::from_raw_mode(RawMode::from(mode)).intersects(WRITE);
         if from.mode().is_some_and(is_closed) { Ok(self.open()?.map(|(old, _)| old)) } else { self.look() }
     }
 
     /// Gives the file that is there these permissions, if it is still what was seen; its bytes stay as they are.
-    pub(super) fn chmod(&self, seen: &State, mode: Mode) -> Result<(), ToolError> {
+    pub(super) fn chmod(&self, seen: &FileState, mode: Mode) -> Result<(), ToolError> {
         let (old, file) = self.open()?.ok_or_else(|| self.changed())?;
         if !file_state(old.hash, old.stat.st_mode).fits(seen) {
             return Err(self.changed());
@@ -244,7 +244,7 @@ fn not_a_name(place: &Place) -> ToolError {
 }
 
 /// Refuses what is no file, and places whose content other programs run or obey: only the user changes them.
-pub(super) fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
+pub(super) fn guard(sight: &Visibility, place: &Place) -> Result<(), ToolError> {
     if place.parts().next().is_none() {
         return Err(not_a_name(place));
     }

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::Sight;
-use max_team_core::rewind::State;
+use max_team_core::policy::Visibility;
+use max_team_core::rewind::FileState;
 use rustix::fs::{
     AtFlags, FileType, Mode, RawMode, RenameFlags, Stat, fstat, readlinkat, renameat, renameat_with, statat, symlinkat,
     unlinkat,
@@ -35,13 +35,13 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> FileState {
         match self {
-            Self::Gone => State::Gone,
+            Self::Gone => FileState::Gone,
             Self::File { bytes, program, private, mode } => {
-                State::File { hash: Hash::of(bytes), program: *program, private: *private, mode: *mode }
+                FileState::File { hash: Hash::of(bytes), program: *program, private: *private, mode: *mode }
             }
-            Self::Link(target) => State::Link { hash: Hash::of(target.as_bytes()) },
+            Self::Link(target) => FileState::Link { hash: Hash::of(target.as_bytes()) },
         }
     }
 
@@ -51,17 +51,17 @@ impl Content {
         let state = look(root, place, &mut bytes)?;
         let bytes = bytes.unwrap_or_default();
         Ok(match state {
-            State::Gone => Some(Self::Gone),
+            FileState::Gone => Some(Self::Gone),
             // Who may read a file in a worktree says nothing about the project.
-            State::File { program, .. } => Some(Self::File { bytes, program, private: false, mode: None }),
-            State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
-            State::Large | State::Bulky { .. } | State::Other => None,
+            FileState::File { program, .. } => Some(Self::File { bytes, program, private: false, mode: None }),
+            FileState::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
+            FileState::Large | FileState::Bulky { .. } | FileState::Other => None,
         })
     }
 }
 
 /// What is at a path.
-pub(crate) fn state(root: &Root, place: &Place) -> Result<State, ToolError> {
+pub(crate) fn state(root: &Root, place: &Place) -> Result<FileState, ToolError> {
     look(root, place, &mut None)
 }
 
@@ -102,10 +102,10 @@ pub(crate) fn find(root: &Root, place: &Place) -> Result<Found, ToolError> {
 }
 
 /// Like `state`, with the bytes.
-pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
+pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<FileState, ToolError> {
     let (bytes, mode) = match find(root, place)? {
-        Found::Gone => return Ok(State::Gone),
-        Found::Other => return Ok(State::Other),
+        Found::Gone => return Ok(FileState::Gone),
+        Found::Other => return Ok(FileState::Other),
         Found::Link(target) => (target.into_vec(), None),
         Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(bulky(&stat)),
         Found::File(file, stat) => {
@@ -117,26 +117,32 @@ pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) ->
     };
     let hash = Hash::of(&bytes);
     *content = Some(bytes);
-    Ok(mode.map_or(State::Link { hash }, |mode| file_state(hash, mode)))
+    Ok(mode.map_or(FileState::Link { hash }, |mode| file_state(hash, mode)))
 }
 
 /// A file with these bytes and permissions.
-pub(crate) fn file_state(hash: Hash, mode: RawMode) -> State {
+pub(crate) fn file_state(hash: Hash, mode: RawMode) -> FileState {
     let (run, others) = (Mode::XUSR, Mode::RWXG | Mode::RWXO);
     let mode = Mode::from_raw_mode(mode) & (Mode::RWXU | others);
     let worn = u16::try_from(mode.as_raw_mode()).ok();
-    State::File { hash, program: mode.contains(run), private: !mode.intersects(others), mode: worn }
+    FileState::File { hash, program: mode.contains(run), private: !mode.intersects(others), mode: worn }
 }
 
 /// A file that is too large to be read. Writing to it, or putting another in its place, changes one of these numbers.
-pub(crate) fn bulky(stat: &Stat) -> State {
+pub(crate) fn bulky(stat: &Stat) -> FileState {
     let (changed, touched) = ((stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec));
     let numbers = format!("{} {} {changed:?} {touched:?}", stat.st_ino, stat.st_size);
-    State::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
+    FileState::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
 }
 
 /// Puts `to` where `from` is. If it is there already, it is only synced.
-pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &Content) -> Result<(), ToolError> {
+pub(crate) fn swap(
+    root: &Root,
+    sight: &Visibility,
+    place: &Place,
+    from: FileState,
+    to: &Content,
+) -> Result<(), ToolError> {
     let (now, then) = (state(root, place)?, to.state());
     let found = Slot::find(root, sight, place)?;
     let slot = match (found, to) {
@@ -148,18 +154,20 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
         return sync_dir(&slot.dir).map_err(|errno| slot.trouble(errno));
     }
     // A link makes room before a file takes its place; a process may have died in between.
-    let made_room = now == State::Gone && matches!((from, then), (State::Link { .. }, State::File { .. }));
+    let made_room = now == FileState::Gone && matches!((from, then), (FileState::Link { .. }, FileState::File { .. }));
     if !now.fits(&from) && !made_room {
         return Err(slot.changed());
     }
     match to {
         Content::Gone => remove(&slot, from),
         Content::Link(target) => put_link(&slot, from, target),
-        Content::File { mode: Some(mode), .. } if now.bytes() == then.bytes() && matches!(now, State::File { .. }) => {
+        Content::File { mode: Some(mode), .. }
+            if now.bytes() == then.bytes() && matches!(now, FileState::File { .. }) =>
+        {
             slot.chmod(&now, Mode::from_raw_mode(RawMode::from(*mode)))
         }
         Content::File { bytes, program, private, mode } => {
-            if matches!(now, State::Link { .. }) {
+            if matches!(now, FileState::Link { .. }) {
                 remove(&slot, now)?;
             }
             let mode = mode.map(|mode| Mode::from_raw_mode(RawMode::from(mode)));
@@ -169,14 +177,14 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
 }
 
 /// Takes away what is there, unless it is something else by now.
-fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
+fn remove(slot: &Slot<'_>, from: FileState) -> Result<(), ToolError> {
     let trouble = |errno| slot.trouble(errno);
     if from.is_large() {
         let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
         if bulky(&now) != from {
             return Err(slot.changed());
         }
-    } else if !matches!(from, State::Link { .. }) {
+    } else if !matches!(from, FileState::Link { .. }) {
         let old = slot.look_at(&from)?.ok_or_else(|| slot.changed())?;
         let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
         if !is_same(&now, &old.stat) {
@@ -187,9 +195,9 @@ fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
     sync_dir(&slot.dir).map_err(trouble)
 }
 
-fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolError> {
+fn put_link(slot: &Slot<'_>, from: FileState, target: &OsString) -> Result<(), ToolError> {
     let trouble = |errno| slot.trouble(errno);
-    if let State::File { .. } = from {
+    if let FileState::File { .. } = from {
         // Fails if the file may not be replaced.
         slot.look_at(&from)?;
     }
@@ -201,7 +209,7 @@ fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolE
         Err(errno) => return Err(trouble(errno)),
     }
     symlinkat(target, &slot.dir, &temp).map_err(trouble)?;
-    let placed = if from == State::Gone {
+    let placed = if from == FileState::Gone {
         match renameat_with(&slot.dir, &temp, &slot.dir, slot.name, RenameFlags::NOREPLACE) {
             // Some file systems cannot guarantee it; then the check a moment ago has to do.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => renameat(&slot.dir, &temp, &slot.dir, slot.name),

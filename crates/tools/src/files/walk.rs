@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use rustix::fs::{AtFlags, Dir, FileType, fstat, statat};
 use rustix::io::Errno;
 
@@ -132,7 +132,7 @@ impl Rules {
             let file = match name.rsplit_once('/') {
                 None => open_part_file(dir.as_fd(), name.as_ref()).ok()?,
                 // Rules are read by us and never shown.
-                Some(_) => root.open_file(&path.join(name), &Sight::default()).ok()?.file.into(),
+                Some(_) => root.open_file(&path.join(name), &Visibility::default()).ok()?.file.into(),
             };
             text_of(file.into())
         });
@@ -183,7 +183,7 @@ pub(crate) struct Walk<'a> {
     cx: &'a Cx,
     /// What is visible on the way: not the files that a rule asks about, unless the place itself is one
     /// (`Cx::passing`).
-    sight: Sight,
+    sight: Visibility,
     stack: Vec<Frame>,
     /// Whether ignore rules count.
     is_ruled: bool,

@@ -3,7 +3,7 @@
 //! Bound to what was judged by `change`, put in place by `slot`. Writes what it is given, with the line endings of what it
 //! replaces.
 
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub struct WriteFile {
 }
 
 pub(crate) fn write_file() -> Typed<WriteFile> {
-    Typed::new("write_file", Class::Idempotent, action, call)
+    Typed::new("write_file", Repeatability::Idempotent, action, call)
 }
 
 fn action(cx: &Cx, args: &WriteFile) -> Result<Action, ToolError> {

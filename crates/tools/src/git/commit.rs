@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use max_team_core::hash::Hash;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -47,7 +47,7 @@ pub struct GitCommit {
 }
 
 pub(crate) fn git_commit() -> Typed<GitCommit> {
-    Typed::new("git_commit", Class::Keyed, action, call)
+    Typed::new("git_commit", Repeatability::Keyed, action, call)
 }
 
 fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
@@ -70,7 +70,7 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
     }
     let shown = diff_seen(cx.root.path(), &args.paths, &cx.sight, &cx.cancel)?.unwrap_or_default();
     Ok(Action {
-        deed: Deed::Write,
+        deed: ActionKind::Write,
         preview: preview(args, &shown),
         before: Some(fingerprint(&repo, &files)?),
         after: Some(key(&repo, args)),
@@ -185,7 +185,7 @@ fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
 }
 
 fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let is_judged = intent.deed == Deed::Write && intent.preview.starts_with(&heading(&args));
+    let is_judged = intent.deed == ActionKind::Write && intent.preview.starts_with(&heading(&args));
     let Some(key) = intent.after.filter(|_| is_judged) else {
         return Err(ToolError::fatal("the commit is not the one that was judged"));
     };

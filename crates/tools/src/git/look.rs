@@ -3,7 +3,7 @@
 //! They only read, and only what the member sees: a hidden path is refused, hidden files are left out and counted.
 //! Programs that a repository brings along are never run.
 
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ pub struct GitLog {
 }
 
 pub(crate) fn git_status() -> Typed<GitStatus> {
-    Typed::new("git_status", Class::Pure, |_, _| Ok(Action::read(".")), status)
+    Typed::new("git_status", Repeatability::Pure, |_, _| Ok(Action::read(".")), status)
 }
 
 pub(crate) fn git_diff() -> Typed<GitDiff> {
@@ -52,7 +52,7 @@ pub(crate) fn git_diff() -> Typed<GitDiff> {
         let places = seen(cx, args.paths.as_deref().unwrap_or_default())?;
         Ok(Action::read(nearest(places.iter().map(String::as_str))))
     };
-    Typed::new("git_diff", Class::Pure, action, differ)
+    Typed::new("git_diff", Repeatability::Pure, action, differ)
 }
 
 pub(crate) fn git_log() -> Typed<GitLog> {
@@ -60,7 +60,7 @@ pub(crate) fn git_log() -> Typed<GitLog> {
         let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
         Ok(Action::read(place.to_string()))
     };
-    Typed::new("git_log", Class::Pure, action, log)
+    Typed::new("git_log", Repeatability::Pure, action, log)
 }
 
 /// Where the paths and globs of a model lead: each path, and of a glob the folder that it begins in. A hidden one is

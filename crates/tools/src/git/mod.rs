@@ -15,7 +15,7 @@ mod within;
 
 use std::path::Path;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -103,14 +103,14 @@ impl From<GitError> for ToolError {
 /// How the working tree differs from the last commit, files that are new and not ignored included. `paths` are paths
 /// or globs relative to `root`; none means everything beneath it. `None`: there is no git repository here. Blocking.
 pub fn diff(root: &Path, paths: &[String], cancel: &CancellationToken) -> Result<Option<Diff>, GitError> {
-    diff_seen(root, paths, &Sight::default(), cancel)
+    diff_seen(root, paths, &Visibility::default(), cancel)
 }
 
 /// Like `diff`, within sight: hidden files are left out, and counted. Blocking.
 pub fn diff_seen(
     root: &Path,
     paths: &[String],
-    sight: &Sight,
+    sight: &Visibility,
     cancel: &CancellationToken,
 ) -> Result<Option<Diff>, GitError> {
     let Some(repo) = Repo::open(root, sight, cancel)? else { return Ok(None) };

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
@@ -24,7 +24,7 @@ const LONG_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Repo<'a> {
     pub(crate) root: Root,
     /// What of it may be shown to the agent that asks.
-    pub(crate) sight: &'a Sight,
+    pub(crate) sight: &'a Visibility,
     /// What the working tree is compared with: the last commit, or the empty tree where there is none yet.
     pub(crate) base: String,
     /// The last commit.
@@ -38,7 +38,11 @@ pub(crate) struct Repo<'a> {
 
 impl<'a> Repo<'a> {
     /// The repository that a folder is in; `None` if it is in none.
-    pub(crate) fn open(root: &Path, sight: &'a Sight, cancel: &'a CancellationToken) -> Result<Option<Self>, GitError> {
+    pub(crate) fn open(
+        root: &Path,
+        sight: &'a Visibility,
+        cancel: &'a CancellationToken,
+    ) -> Result<Option<Self>, GitError> {
         let root = Root::open(root).map_err(|err| GitError::Folder(root.display().to_string(), err.to_string()))?;
         let mut repo = Self { root, sight, base: String::new(), head: None, filters: Vec::new(), within: None, cancel };
         let inside = repo.ask(&["rev-parse", "--is-inside-work-tree"])?;

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 
 use super::patch::Patch;
 use super::question::Answer;
@@ -147,7 +147,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Whether a file that differs is hidden; then it is counted as such.
-    pub(crate) fn hides(&mut self, sight: &Sight, path: &str) -> bool {
+    pub(crate) fn hides(&mut self, sight: &Visibility, path: &str) -> bool {
         let is_hidden = !sight.sees(path);
         if is_hidden {
             self.hidden.insert(path.to_owned());

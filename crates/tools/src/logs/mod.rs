@@ -10,7 +10,7 @@ mod loki;
 mod sieve;
 
 use max_team_core::limits::LOG_LINES_MAX;
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -81,9 +81,9 @@ fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
     match args.source() {
         "journald" => {
             let line = visible(&join(&journald::argv(args)?));
-            Ok(Action { deed: Deed::Execute, preview: line.clone(), ..Action::read(line) })
+            Ok(Action { deed: ActionKind::Execute, preview: line.clone(), ..Action::read(line) })
         }
-        LOKI => Ok(Action { deed: Deed::Query, ..Action::read(loki::target(cx, args)?) }),
+        LOKI => Ok(Action { deed: ActionKind::Query, ..Action::read(loki::target(cx, args)?) }),
         _ => files::action(cx, args),
     }
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use max_team_core::hash::Hash;
-use max_team_core::policy::Sight;
-use max_team_core::rewind::{Change, State};
+use max_team_core::policy::Visibility;
+use max_team_core::rewind::{FileChange, FileState};
 use tokio_util::sync::CancellationToken;
 
 use super::objects::Objects;
@@ -50,7 +50,7 @@ impl Trees {
         root: &Path,
         then: &Hash,
         paths: &[String],
-        sight: &Sight,
+        sight: &Visibility,
         cancel: &CancellationToken,
         record: Record<'_>,
     ) -> Option<Diff> {
@@ -63,7 +63,7 @@ impl Trees {
         })?;
         let mut changes = Changes::default();
         changes.patch.cut |= differing.len() > FILES_MAX;
-        for Change { path, before, after } in differing.into_iter().take(FILES_MAX) {
+        for FileChange { path, before, after } in differing.into_iter().take(FILES_MAX) {
             if cancel.is_cancelled() {
                 return None;
             }
@@ -82,23 +82,23 @@ fn differing(
     then: &List,
     now: &List,
     is_meant: impl Fn(&str) -> bool,
-) -> Option<Vec<Change>> {
+) -> Option<Vec<FileChange>> {
     let leftovers = leftovers()?;
     let was_unread = |path: &str| then.unread.iter().any(|folder| Path::new(path).starts_with(folder));
     let mut found = Vec::new();
     for (path, known) in now.files.iter().filter(|(path, _)| is_meant(path) && !is_in(&leftovers, path)) {
         match then.files.get(path) {
             Some(old) if old.state == known.state => {}
-            Some(old) => found.push(Change { path: path.clone(), before: old.state, after: known.state }),
+            Some(old) => found.push(FileChange { path: path.clone(), before: old.state, after: known.state }),
             None if was_unread(path) => {}
-            None => found.push(Change { path: path.clone(), before: State::Gone, after: known.state }),
+            None => found.push(FileChange { path: path.clone(), before: FileState::Gone, after: known.state }),
         }
     }
     // A file that is on the list no longer may only have become ignored.
     for (path, old) in then.files.iter().filter(|(path, _)| is_meant(path) && !now.files.contains_key(*path)) {
         let after = on_disk(root, objects, path)?;
         if after != old.state {
-            found.push(Change { path: path.clone(), before: old.state, after });
+            found.push(FileChange { path: path.clone(), before: old.state, after });
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -106,9 +106,9 @@ fn differing(
 }
 
 /// The state of a file that a scan passes over; its bytes are kept.
-fn on_disk(root: &Root, objects: &Objects, path: &str) -> Option<State> {
+fn on_disk(root: &Root, objects: &Objects, path: &str) -> Option<FileState> {
     let mut bytes = None;
-    let state = look(root, &root.place(path).ok()?, &mut bytes).unwrap_or(State::Other);
+    let state = look(root, &root.place(path).ok()?, &mut bytes).unwrap_or(FileState::Other);
     if let Some((hash, bytes)) = state.bytes().zip(bytes) {
         objects.put(&hash, &bytes).ok()?;
     }
@@ -117,7 +117,7 @@ fn on_disk(root: &Root, objects: &Objects, path: &str) -> Option<State> {
 
 /// Files that the project ignores and git tracks all the same.
 fn tracked_though_ignored(root: &Root, cancel: &CancellationToken) -> Vec<String> {
-    let whole = Sight::default();
+    let whole = Visibility::default();
     let Ok(Some(repo)) = Repo::open(root.path(), &whole, cancel) else { return Vec::new() };
     let args = ["ls-files", "--cached", "--ignored", "--exclude-standard", "-z", "--", "."];
     let told = repo.told(&args, "list ignored files");
@@ -133,14 +133,14 @@ enum Side {
 }
 
 impl Side {
-    fn of(objects: &Objects, state: State) -> Self {
+    fn of(objects: &Objects, state: FileState) -> Self {
         let mode = match state {
-            State::Gone => return Self::Gone,
-            State::File { program: true, .. } => "100755",
-            State::File { .. } => "100644",
-            State::Link { .. } => "120000",
-            State::Large | State::Bulky { .. } => return Self::Unknown("it is too large"),
-            State::Other => return Self::Unknown("it is no file"),
+            FileState::Gone => return Self::Gone,
+            FileState::File { program: true, .. } => "100755",
+            FileState::File { .. } => "100644",
+            FileState::Link { .. } => "120000",
+            FileState::Large | FileState::Bulky { .. } => return Self::Unknown("it is too large"),
+            FileState::Other => return Self::Unknown("it is no file"),
         };
         match state.bytes().and_then(|hash| objects.get(&hash)) {
             None => Self::Unknown("what it was is not known any more"),
@@ -154,7 +154,7 @@ impl Side {
     }
 }
 
-fn show(changes: &mut Changes, root: &Root, sight: &Sight, path: &str, sides: [Side; 2]) {
+fn show(changes: &mut Changes, root: &Root, sight: &Visibility, path: &str, sides: [Side; 2]) {
     let name = visible(path);
     // One of its other names may be hidden.
     let is_linked = || root.open_file(Path::new(path), sight).is_ok_and(|file| file.is_linked());

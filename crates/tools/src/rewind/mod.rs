@@ -18,8 +18,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
-use max_team_core::rewind::{Change, State};
+use max_team_core::policy::Visibility;
+use max_team_core::rewind::{FileChange, FileState};
 
 use crate::files::{Content, Root, look, prune, swap};
 use crate::tool::{Cx, ToolError};
@@ -36,7 +36,7 @@ pub struct Image {
     /// Its path from there.
     pub path: String,
     /// What is there.
-    pub state: State,
+    pub state: FileState,
     /// Its bytes, if it is a file.
     pub bytes: Option<Vec<u8>>,
 }
@@ -49,7 +49,7 @@ impl Image {
         let Some(at) = cx.reach(&place)? else {
             let store = place.folder().and_then(|folder| cx.store(folder));
             let root = store.map_or_else(|| cx.root.path(), crate::Store::path).to_owned();
-            return Ok(Self { root, path, state: State::Gone, bytes: None });
+            return Ok(Self { root, path, state: FileState::Gone, bytes: None });
         };
         let mut bytes = None;
         let state = look(&at.root, &place, &mut bytes)?;
@@ -67,7 +67,7 @@ impl Ground {
     }
 
     /// What is at a path, with its bytes if it has some. Blocking.
-    pub fn look(&self, path: &str) -> Result<(State, Option<Vec<u8>>), ToolError> {
+    pub fn look(&self, path: &str) -> Result<(FileState, Option<Vec<u8>>), ToolError> {
         let mut bytes = None;
         let state = look(&self.0, &self.0.place(path)?, &mut bytes)?;
         Ok((state, bytes))
@@ -75,22 +75,22 @@ impl Ground {
 
     /// Makes of a file what `change` says, with these bytes, if it is still what `change` begins with. If it is that
     /// already, nothing happens. Folders that become empty go. Blocking.
-    pub fn put(&self, change: &Change, bytes: Option<Vec<u8>>) -> Result<(), ToolError> {
+    pub fn put(&self, change: &FileChange, bytes: Option<Vec<u8>>) -> Result<(), ToolError> {
         let unknown =
             || ToolError::correctable(format!("the earlier content of `{}` is no longer stored", change.path));
         let content = match (change.after, bytes) {
-            (State::Gone, _) => Content::Gone,
-            (State::File { program, private, mode, .. }, Some(bytes)) => {
+            (FileState::Gone, _) => Content::Gone,
+            (FileState::File { program, private, mode, .. }, Some(bytes)) => {
                 Content::File { bytes, program, private, mode }
             }
-            (State::Link { .. }, Some(bytes)) => Content::Link(OsString::from_vec(bytes)),
+            (FileState::Link { .. }, Some(bytes)) => Content::Link(OsString::from_vec(bytes)),
             _ => return Err(unknown()),
         };
         if content.state() != change.after {
             return Err(unknown());
         }
         let place = self.0.place(&change.path)?;
-        swap(&self.0, &Sight::default(), &place, change.before, &content)?;
+        swap(&self.0, &Visibility::default(), &place, change.before, &content)?;
         if content == Content::Gone {
             prune(&self.0, &place, &|_| true);
         }

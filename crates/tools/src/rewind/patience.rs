@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use max_team_core::rewind::Why;
+use max_team_core::rewind::SkippedReason;
 use tokio_util::sync::CancellationToken;
 
 use crate::progress::Progress;
@@ -38,20 +38,20 @@ impl Patience<'_> {
     }
 
     /// Tries until it succeeds.
-    pub(super) fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Result<T, Why> {
+    pub(super) fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Result<T, SkippedReason> {
         loop {
             if let Some(had) = attempt() {
                 return Ok(had);
             }
             if self.is_over() {
-                return Err(Why::Slow);
+                return Err(SkippedReason::Slow);
             }
             thread::park_timeout(AGAIN);
         }
     }
 
     /// Waits for a lock. One whose holder panicked still guards plain data.
-    pub(super) fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Why> {
+    pub(super) fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, SkippedReason> {
         self.wait(|| match mutex.try_lock() {
             Ok(held) => Some(held),
             Err(TryLockError::Poisoned(held)) => Some(PoisonError::into_inner(held)),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
-use max_team_core::rewind::{State, Why};
+use max_team_core::rewind::{FileState, SkippedReason};
 use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
 
 use super::objects::Objects;
@@ -38,7 +38,7 @@ pub(super) struct Known {
     pub(super) stamp: u64,
     /// It had only just changed: its numbers prove nothing.
     pub(super) is_fresh: bool,
-    pub(super) state: State,
+    pub(super) state: FileState,
 }
 
 /// Files by their paths.
@@ -53,7 +53,7 @@ pub(super) struct Found {
     /// Bytes that are kept and were not before.
     pub(super) added: u64,
     /// Why it came to no end.
-    pub(super) ended: Option<Why>,
+    pub(super) ended: Option<SkippedReason>,
 }
 
 /// What a look needs to know.
@@ -83,7 +83,7 @@ impl Sweep<'_> {
                 let rules = Rules::at(self.root, &place);
                 self.enter(dir, PathBuf::new(), &rules, &mut levels, &mut found);
             }
-            None => found.ended = Some(Why::Unread),
+            None => found.ended = Some(SkippedReason::Unread),
         }
         let (mut bytes, mut seen) = (0_u64, 0_usize);
         while let Some(level) = levels.last_mut() {
@@ -93,7 +93,7 @@ impl Sweep<'_> {
             };
             seen += 1;
             if seen.is_multiple_of(CLOCK_EVERY) && self.patience.is_over() {
-                found.ended = Some(Why::Slow);
+                found.ended = Some(SkippedReason::Slow);
                 return found;
             }
             let path = level.path.join(&entry.name);
@@ -122,13 +122,13 @@ impl Sweep<'_> {
                 // It has gone meanwhile.
                 Ok(None) => {}
                 Err(error) if is_full(&error) => {
-                    found.ended = Some(Why::Unread);
+                    found.ended = Some(SkippedReason::Unread);
                     return found;
                 }
                 Err(_) => found.unread.push(path.to_string_lossy().into_owned()),
             }
             if found.files.len() > FILES_MAX || bytes > BYTES_MAX {
-                found.ended = Some(Why::Many);
+                found.ended = Some(SkippedReason::Many);
                 return found;
             }
         }
@@ -184,7 +184,7 @@ impl Sweep<'_> {
                 let target = readlinkat(dir, &entry.name, Vec::new())?.into_bytes();
                 let hash = Hash::of(&target);
                 *added += self.objects.put(&hash, &target)?;
-                State::Link { hash }
+                FileState::Link { hash }
             }
             FileType::RegularFile => {
                 let file = File::from(open_part_file(dir.as_fd(), Path::new(&entry.name))?);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::Timestamp;
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
-use max_team_core::rewind::{Change, Left, State, Why};
+use max_team_core::rewind::{FileChange, FileState, SkippedChange, SkippedReason};
 use max_team_sandbox::EndMark;
 use rustix::fs::{FlockOperation, RawMode, flock};
 use rustix::io::Errno;
@@ -60,7 +60,7 @@ struct Tree {
     folder: PathBuf,
     objects: Objects,
     /// Unfinished scans in a row, and why the last one did not finish.
-    tries: (u32, Why),
+    tries: (u32, SkippedReason),
     list: List,
     /// When this process last began a scan that finished, in milliseconds since 1970: the list is from then or later.
     looked_ms: i64,
@@ -155,7 +155,7 @@ impl Trees {
         let running = patience.lock(&tree).and_then(|mut tree| {
             let held = tree.hold(root.path(), &patience)?;
             tree.look(root, &home, &patience, record)?;
-            let running = Running::begin(&tree.folder, caller).map_err(|_| Why::Unread);
+            let running = Running::begin(&tree.folder, caller).map_err(|_| SkippedReason::Unread);
             drop(held);
             running
         });
@@ -239,9 +239,9 @@ pub struct TreeStep {
     pub root: PathBuf,
     /// The commands that ran while it changed; with more than one, any of them may have made a change.
     pub callers: Vec<Caller>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileChange>,
     /// Changes that cannot be undone.
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedChange>,
     /// When the tree was scanned before, in milliseconds since 1970.
     pub since_ms: i64,
 }
@@ -257,7 +257,7 @@ pub struct Watch {
     home: PathBuf,
     leaving: Arc<Leaving>,
     /// The command, or why the tree could not be scanned before it.
-    running: Result<Running, Why>,
+    running: Result<Running, SkippedReason>,
     background_since: Option<Instant>,
 }
 
@@ -269,14 +269,14 @@ impl Watch {
 
     /// Scans the tree after the command; its changes go to `record`. Returns what is not known. Blocking, for a
     /// moment.
-    pub fn end(self, root: &Root, record: Record<'_>) -> Vec<Left> {
-        let all = |why| vec![Left { path: String::new(), why }];
+    pub fn end(self, root: &Root, record: Record<'_>) -> Vec<SkippedChange> {
+        let all = |why| vec![SkippedChange { path: String::new(), why }];
         let running = match self.running {
             Ok(running) => running,
             Err(why) => return all(why),
         };
         if self.background_since.is_some_and(|since| since.elapsed() >= BACKGROUND_MAX) {
-            return all(Why::Background);
+            return all(SkippedReason::Background);
         }
         // The changes of a command that was stopped are looked for, too.
         let (cancel, progress) = (CancellationToken::new(), Progress::default());
@@ -298,12 +298,18 @@ impl Tree {
     fn new(folder: PathBuf) -> Self {
         let objects = Objects::within(&folder);
         let list = List { is_partial: true, ..List::default() };
-        Self { folder, objects, tries: (0, Why::Slow), list, looked_ms: 0, written: None }
+        Self { folder, objects, tries: (0, SkippedReason::Slow), list, looked_ms: 0, written: None }
     }
 
     /// Brings the list up to date, and records the changes that commands have made since the last scan. The caller
     /// holds the list.
-    fn look(&mut self, root: &Root, home: &Path, patience: &Patience<'_>, record: Record<'_>) -> Result<(), Why> {
+    fn look(
+        &mut self,
+        root: &Root,
+        home: &Path,
+        patience: &Patience<'_>,
+        record: Record<'_>,
+    ) -> Result<(), SkippedReason> {
         if self.tries.0 >= TRIES_MAX {
             return Err(self.tries.1);
         }
@@ -329,19 +335,19 @@ impl Tree {
         let commands = Commands::read(&self.folder);
         for mut step in attributed(root.path(), changes, &commands) {
             step.since_ms = step.since_ms.max(self.looked_ms);
-            record(step).map_err(|_| Why::Unread)?;
+            record(step).map_err(|_| SkippedReason::Unread)?;
         }
         self.looked_ms = now_ms;
         (self.list.files, self.list.unread, self.list.is_partial) = (found.files, found.unread, false);
         if is_other {
-            self.write().map_err(|_| Why::Unread)?;
+            self.write().map_err(|_| SkippedReason::Unread)?;
         }
         commands.forget_killed();
         Ok(())
     }
 
     /// Holds the list against other processes.
-    fn hold(&self, root: &Path, patience: &Patience<'_>) -> Result<File, Why> {
+    fn hold(&self, root: &Path, patience: &Patience<'_>) -> Result<File, SkippedReason> {
         let open = || {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let name = self.folder.join(ROOT);
@@ -350,7 +356,7 @@ impl Tree {
             }
             File::open(name)
         };
-        let file = open().map_err(|_: io::Error| Why::Unread)?;
+        let file = open().map_err(|_: io::Error| SkippedReason::Unread)?;
         // On a file system without locks, other processes are not kept out.
         let is_free =
             || (flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)).then_some(());
@@ -385,8 +391,8 @@ impl Tree {
 
 impl List {
     /// What differs between this list and a scan.
-    fn differing(&self, found: &Found) -> Vec<Change> {
-        let state = |files: &Files, path: &str| files.get(path).map_or(State::Gone, |known| known.state);
+    fn differing(&self, found: &Found) -> Vec<FileChange> {
+        let state = |files: &Files, path: &str| files.get(path).map_or(FileState::Gone, |known| known.state);
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
@@ -401,7 +407,7 @@ impl List {
         }
         for (path, known) in self.files.iter().filter(|(path, _)| !found.files.contains_key(*path)) {
             // A file that cannot be read any more is still there, in an unknown state.
-            let after = if found.unread.contains(path) { State::Other } else { State::Gone };
+            let after = if found.unread.contains(path) { FileState::Other } else { FileState::Gone };
             changes.insert(path, (known.state, after));
         }
         // If the ignore rules have changed, a file that seems to have come or gone may have been there all the time.
@@ -410,11 +416,13 @@ impl List {
             let unread = self.unread.iter().chain(&found.unread);
             unread.into_iter().any(|folder| folder.is_empty() || Path::new(path).starts_with(folder))
         };
-        let is_known = |path: &str, before: State, after: State| {
-            (before != State::Gone && after != State::Gone) || is_rules(path) || !(is_ruled_anew || was_unread(path))
+        let is_known = |path: &str, before: FileState, after: FileState| {
+            (before != FileState::Gone && after != FileState::Gone)
+                || is_rules(path)
+                || !(is_ruled_anew || was_unread(path))
         };
         let known = changes.into_iter().filter(|(path, (before, after))| is_known(path, *before, *after));
-        known.map(|(path, (before, after))| Change { path: path.clone(), before, after }).collect()
+        known.map(|(path, (before, after))| FileChange { path: path.clone(), before, after }).collect()
     }
 
     pub(super) fn text(&self) -> String {
@@ -424,11 +432,11 @@ impl List {
         text.push('\n');
         for (path, Known { stamp, is_fresh, state }) in &self.files {
             let (kind, hash) = match state {
-                State::File { hash, mode, .. } => (format!("f{:o}", mode.unwrap_or_default()), Some(hash)),
-                State::Link { hash } => ("l".to_owned(), Some(hash)),
-                State::Bulky { size, print } => (format!("L{size:x}"), Some(print)),
+                FileState::File { hash, mode, .. } => (format!("f{:o}", mode.unwrap_or_default()), Some(hash)),
+                FileState::Link { hash } => ("l".to_owned(), Some(hash)),
+                FileState::Bulky { size, print } => (format!("L{size:x}"), Some(print)),
                 // Nothing of this is ever looked at.
-                State::Large | State::Gone | State::Other => continue,
+                FileState::Large | FileState::Gone | FileState::Other => continue,
             };
             let hash = hash.map_or_else(|| "-".to_owned(), Hash::to_string);
             let fresh = if *is_fresh { '~' } else { '=' };
@@ -453,9 +461,9 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
     let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hash = || hash.parse::<Hash>().ok();
     let state = match kind {
-        "l" => State::Link { hash: hash()? },
+        "l" => FileState::Link { hash: hash()? },
         large if large.starts_with('L') => {
-            State::Bulky { size: u64::from_str_radix(large.strip_prefix('L')?, 16).ok()?, print: hash()? }
+            FileState::Bulky { size: u64::from_str_radix(large.strip_prefix('L')?, 16).ok()?, print: hash()? }
         }
         file => file_state(hash()?, RawMode::from_str_radix(file.strip_prefix('f')?, 8).ok()?),
     };

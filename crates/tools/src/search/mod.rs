@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use grep_searcher::Searcher;
 use ignore::overrides::{Override, OverrideBuilder};
 use max_team_core::limits::{SEARCH_MATCHES_MAX, TOOL_RESULT_BYTES_MAX};
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -62,7 +62,7 @@ pub struct SearchCode {
 }
 
 pub(crate) fn search_code() -> Typed<SearchCode> {
-    Typed::new("search_code", Class::Pure, action, call)
+    Typed::new("search_code", Repeatability::Pure, action, call)
 }
 
 fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
@@ -71,7 +71,7 @@ fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     if let Some((cx, name)) = cx.shelved(path)? {
         cx.open_file(cx.root.place(name)?.as_path())?;
-        return Ok(Action { deed: Deed::Query, ..Action::read(path) });
+        return Ok(Action { deed: ActionKind::Query, ..Action::read(path) });
     }
     let place = cx.place(path)?;
     let seen = || Action { deed: place.reading(), ..Action::read(place.to_string()) };

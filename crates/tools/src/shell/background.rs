@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::limits::{BACKGROUND_KNOWN_MAX, BACKGROUND_MAX, KEPT_BYTES_MAX};
 use max_team_core::output::rendered;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_sandbox::Over;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -430,7 +430,7 @@ pub(crate) struct ShellStop {
 
 pub(crate) fn shell_output() -> Typed<ShellOutput> {
     let action = |cx: &Cx, args: &ShellOutput| own(cx, &args.id);
-    Typed::new("shell_output", Class::Pure, action, |cx, args, _, _| {
+    Typed::new("shell_output", Repeatability::Pure, action, |cx, args, _, _| {
         let job = cx.background.find(&args.id)?;
         let since = args.since;
         job.wait(cx, Duration::from_secs(args.wait.unwrap_or(0).into()), |state| {
@@ -442,7 +442,7 @@ pub(crate) fn shell_output() -> Typed<ShellOutput> {
 
 pub(crate) fn shell_stop() -> Typed<ShellStop> {
     let action = |cx: &Cx, args: &ShellStop| own(cx, &args.id);
-    Typed::new("shell_stop", Class::Idempotent, action, |cx, args, _, _| {
+    Typed::new("shell_stop", Repeatability::Idempotent, action, |cx, args, _, _| {
         let job = cx.background.find(&args.id)?;
         job.cancel.cancel();
         job.wait(cx, STOP_WAIT, |_| false)?;
@@ -453,7 +453,7 @@ pub(crate) fn shell_stop() -> Typed<ShellStop> {
 /// An agent may always look after its own commands.
 fn own(cx: &Cx, id: &str) -> Result<Action, ToolError> {
     let job = cx.background.find(id)?;
-    Ok(Action { deed: Deed::Query, ..Action::read(job.id()) })
+    Ok(Action { deed: ActionKind::Query, ..Action::read(job.id()) })
 }
 
 #[cfg(test)]
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn the_schema_and_the_limits_say_the_same() {
-        let spec = crate::tool::Spec::of::<ShellOutput>("shell_output", Class::Pure);
+        let spec = crate::tool::Spec::of::<ShellOutput>("shell_output", Repeatability::Pure);
         assert_eq!(spec.schema["properties"]["wait"]["maximum"], max_team_core::limits::BACKGROUND_WAIT_S_MAX);
     }
 }

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use max_team_core::limits::{GLOB_LOOKED_MAX, GLOB_NAMES_MAX};
-use max_team_core::policy::line::{End, Join, Part};
-use max_team_core::policy::pattern::Glob;
-use max_team_core::policy::program::{self, Effect};
+use max_team_core::policy::command_line::{Operator, RedirectTarget, SimpleCommand};
+use max_team_core::policy::glob::Glob;
+use max_team_core::policy::program::{self, CommandEffect};
 
 /// Why a line with a pattern is left to a shell.
 const PATTERN: &str = "a pattern of file names";
@@ -25,7 +25,7 @@ pub(super) struct Pattern {
 }
 
 /// Puts names in the place of patterns.
-pub(super) fn expand(parts: &mut [Part], patterns: &[Pattern], root: &Path) -> Result<(), String> {
+pub(super) fn expand(parts: &mut [SimpleCommand], patterns: &[Pattern], root: &Path) -> Result<(), String> {
     let mut folder = String::new();
     for at in 0..parts.len() {
         let (before, rest) = parts.split_at_mut(at);
@@ -44,20 +44,23 @@ pub(super) fn expand(parts: &mut [Part], patterns: &[Pattern], root: &Path) -> R
             _ => {}
         }
     }
-    let is_chain = parts.iter().skip(1).all(|part| matches!(part.join, Join::And | Join::Pipe));
+    let is_chain = parts.iter().skip(1).all(|part| matches!(part.join, Operator::And | Operator::Pipe));
     if !folder.is_empty() && !is_chain { Err(PATTERN.to_owned()) } else { Ok(()) }
 }
 
 /// Whether a command changes no file.
-fn only_looks(part: &Part) -> bool {
+fn only_looks(part: &SimpleCommand) -> bool {
     let facts = program::look(&part.argv);
-    let changes = |effect: &Effect| matches!(effect, Effect::Write(_) | Effect::Delete(_) | Effect::Run(_));
-    let writes =
-        part.flows.iter().any(|flow| matches!(&flow.to, End::Write(path) | End::Append(path) if path != "/dev/null"));
+    let changes = |effect: &CommandEffect| {
+        matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_) | CommandEffect::Run(_))
+    };
+    let writes = part.flows.iter().any(
+        |flow| matches!(&flow.to, RedirectTarget::Write(path) | RedirectTarget::Append(path) if path != "/dev/null"),
+    );
     facts.is_whole && !writes && !facts.effects.iter().any(changes)
 }
 
-fn replace(part: &mut Part, patterns: &[&Pattern], folder: &Path, root: &Path) -> Result<(), String> {
+fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root: &Path) -> Result<(), String> {
     let mut argv = Vec::with_capacity(part.argv.len());
     let mut found = Vec::new();
     for (at, word) in part.argv.iter().enumerate() {
@@ -79,8 +82,9 @@ fn replace(part: &mut Part, patterns: &[&Pattern], folder: &Path, root: &Path) -
     }
     // The command must be judged as a reader of each name.
     let effects = program::look(&argv).effects;
-    let is_read = |name: &String| effects.iter().any(|effect| matches!(effect, Effect::Read(path) if path == name));
-    let changes = effects.iter().any(|effect| matches!(effect, Effect::Write(_) | Effect::Delete(_)));
+    let is_read =
+        |name: &String| effects.iter().any(|effect| matches!(effect, CommandEffect::Read(path) if path == name));
+    let changes = effects.iter().any(|effect| matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_)));
     if changes || !found.iter().all(is_read) {
         return Err(PATTERN.to_owned());
     }

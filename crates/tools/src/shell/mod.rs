@@ -15,9 +15,9 @@ mod word;
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::line::{End, Line, Part};
-use max_team_core::policy::program::{self, Effect};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::command_line::{CommandLine, RedirectTarget, SimpleCommand};
+use max_team_core::policy::program::{self, CommandEffect};
+use max_team_core::policy::{Action, ActionKind};
 use max_team_core::text::visible;
 
 pub use background::{Background, Known};
@@ -37,31 +37,33 @@ pub fn action(text: &str, root: &Path) -> Action {
     let line = read_in(text, root);
     let shown = line.shown();
     let preview = match &line {
-        Line::Plain(_) => String::new(),
-        Line::Opaque { why, .. } => format!("{}\n[{why}]", visible(text)),
+        CommandLine::Plain(_) => String::new(),
+        CommandLine::Opaque { why, .. } => format!("{}\n[{why}]", visible(text)),
     };
     let (line, links) = match &line {
-        Line::Plain(parts) => match links(parts, root) {
+        CommandLine::Plain(parts) => match links(parts, root) {
             Some(links) => (line, links),
             None => (
-                Line::Opaque { text: text.to_owned(), why: format!("it names more than {PLACES_MAX} places") },
+                CommandLine::Opaque { text: text.to_owned(), why: format!("it names more than {PLACES_MAX} places") },
                 Vec::new(),
             ),
         },
-        Line::Opaque { .. } => (line, Vec::new()),
+        CommandLine::Opaque { .. } => (line, Vec::new()),
     };
-    Action { deed: Deed::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
+    Action { deed: ActionKind::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
 }
 
 /// The places of a line that lead elsewhere; `None`: there are too many to check.
-fn links(parts: &[Part], root: &Path) -> Option<Vec<(String, String)>> {
+fn links(parts: &[SimpleCommand], root: &Path) -> Option<Vec<(String, String)>> {
     let mut folders = vec![PathBuf::new()];
     let mut links = Vec::new();
     let mut looked = 0;
     for part in parts {
         let flows = part.flows.iter().filter_map(|flow| match &flow.to {
-            End::Read(path) | End::Write(path) | End::Append(path) => Some(path.clone()),
-            End::Same(_) => None,
+            RedirectTarget::Read(path) | RedirectTarget::Write(path) | RedirectTarget::Append(path) => {
+                Some(path.clone())
+            }
+            RedirectTarget::Same(_) => None,
         });
         let mut places: Vec<String> = flows.collect();
         collect(&part.argv, DEPTH_MAX, &mut places);
@@ -86,8 +88,8 @@ fn links(parts: &[Part], root: &Path) -> Option<Vec<(String, String)>> {
 fn collect(argv: &[String], depth: usize, places: &mut Vec<String>) {
     for effect in program::look(argv).effects {
         match effect {
-            Effect::Read(path) | Effect::Write(path) | Effect::Delete(path) => places.push(path),
-            Effect::Run(inner) if depth > 0 => collect(&inner, depth - 1, places),
+            CommandEffect::Read(path) | CommandEffect::Write(path) | CommandEffect::Delete(path) => places.push(path),
+            CommandEffect::Run(inner) if depth > 0 => collect(&inner, depth - 1, places),
             _ => {}
         }
     }

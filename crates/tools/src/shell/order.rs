@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use max_team_core::policy::line::{self, End, Join, Line, Part};
+use max_team_core::policy::command_line::{self, CommandLine, Operator, RedirectTarget, SimpleCommand};
 use max_team_core::policy::opened;
-use max_team_core::policy::program::{self, Effect};
+use max_team_core::policy::program::{self, CommandEffect};
 use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
 
@@ -29,10 +29,10 @@ pub(super) struct Order {
 
 impl Order {
     /// Exactly the line that was judged.
-    pub(super) fn new(cx: &Cx, line: &Line, timeout: Duration) -> Self {
+    pub(super) fn new(cx: &Cx, line: &CommandLine, timeout: Duration) -> Self {
         let (argv, steps) = match line {
-            Line::Opaque { text, .. } => (["sh", "-c", text].map(str::to_owned).to_vec(), Vec::new()),
-            Line::Plain(parts) => match parts.as_slice() {
+            CommandLine::Opaque { text, .. } => (["sh", "-c", text].map(str::to_owned).to_vec(), Vec::new()),
+            CommandLine::Plain(parts) => match parts.as_slice() {
                 [part] if is_bare(part) => (part.argv.clone(), Vec::new()),
                 parts => (vec![clip(&line.shown(), NAME_BYTES_MAX)], parts.iter().map(step).collect()),
             },
@@ -63,24 +63,24 @@ impl Order {
 }
 
 /// Whether a command can run by itself, without a process that joins it to others.
-fn is_bare(part: &Part) -> bool {
+fn is_bare(part: &SimpleCommand) -> bool {
     part.env.is_empty() && part.flows.is_empty() && part.argv.first().is_some_and(|program| program != "cd")
 }
 
-fn step(part: &Part) -> sandbox::Step {
+fn step(part: &SimpleCommand) -> sandbox::Step {
     let join = match part.join {
-        Join::Then => sandbox::Join::Then,
-        Join::And => sandbox::Join::And,
-        Join::Or => sandbox::Join::Or,
-        Join::Pipe => sandbox::Join::Pipe,
+        Operator::Then => sandbox::Join::Then,
+        Operator::And => sandbox::Join::And,
+        Operator::Or => sandbox::Join::Or,
+        Operator::Pipe => sandbox::Join::Pipe,
     };
-    let flow = |flow: &line::Flow| sandbox::Flow {
+    let flow = |flow: &command_line::Redirect| sandbox::Flow {
         fd: fd(flow.fd),
         to: match &flow.to {
-            End::Read(path) => sandbox::End::Read(path.clone()),
-            End::Write(path) => sandbox::End::Write(path.clone()),
-            End::Append(path) => sandbox::End::Append(path.clone()),
-            End::Same(other) => sandbox::End::Same(fd(*other)),
+            RedirectTarget::Read(path) => sandbox::End::Read(path.clone()),
+            RedirectTarget::Write(path) => sandbox::End::Write(path.clone()),
+            RedirectTarget::Append(path) => sandbox::End::Append(path.clone()),
+            RedirectTarget::Same(other) => sandbox::End::Same(fd(*other)),
         },
     };
     let flows = part.flows.iter().map(flow).collect();
@@ -92,9 +92,9 @@ fn fd(number: u32) -> usize {
 }
 
 /// Which hosts the line can reach: the agent's own, and those that it names itself, because each of them was judged.
-fn network(own: &Network, line: &Line) -> Network {
+fn network(own: &Network, line: &CommandLine) -> Network {
     let mut named = Vec::new();
-    if let Line::Plain(parts) = line {
+    if let CommandLine::Plain(parts) = line {
         parts.iter().for_each(|part| hosts(&part.argv, DEPTH_MAX, &mut named));
     }
     match own {
@@ -107,8 +107,8 @@ fn network(own: &Network, line: &Line) -> Network {
 fn hosts(argv: &[String], depth: usize, named: &mut Vec<String>) {
     for effect in program::look(argv).effects {
         match effect {
-            Effect::Reach(host) if !host.is_empty() => named.push(host),
-            Effect::Run(inner) if depth > 0 => hosts(&inner, depth - 1, named),
+            CommandEffect::Reach(host) if !host.is_empty() => named.push(host),
+            CommandEffect::Run(inner) if depth > 0 => hosts(&inner, depth - 1, named),
             _ => {}
         }
     }

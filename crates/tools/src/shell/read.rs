@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use max_team_core::limits::{COMMAND_BYTES_MAX, COMMAND_PARTS_MAX};
-use max_team_core::policy::line::{End, Flow, Join, Line, Part};
+use max_team_core::policy::command_line::{CommandLine, Operator, Redirect, RedirectTarget, SimpleCommand};
 use tree_sitter::{Node, Parser, Tree};
 
 use super::glob::{self, Pattern};
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// Reads a command line by its text alone: a pattern of file names is not plain.
-pub fn read(text: &str) -> Line {
+pub fn read(text: &str) -> CommandLine {
     line(
         text,
         plain(text).and_then(|(parts, patterns)| match patterns.is_empty() {
@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Line {
 }
 
 /// Reads a command line that would run in a folder, with the names of its files in the place of patterns.
-pub(super) fn read_in(text: &str, folder: &Path) -> Line {
+pub(super) fn read_in(text: &str, folder: &Path) -> CommandLine {
     line(
         text,
         plain(text).and_then(|(mut parts, patterns)| {
@@ -50,14 +50,14 @@ pub(super) fn read_in(text: &str, folder: &Path) -> Line {
     )
 }
 
-fn line(text: &str, parts: Result<Vec<Part>, String>) -> Line {
+fn line(text: &str, parts: Result<Vec<SimpleCommand>, String>) -> CommandLine {
     match parts {
-        Ok(parts) => Line::Plain(parts),
-        Err(why) => Line::Opaque { text: text.to_owned(), why },
+        Ok(parts) => CommandLine::Plain(parts),
+        Err(why) => CommandLine::Opaque { text: text.to_owned(), why },
     }
 }
 
-fn plain(text: &str) -> Result<(Vec<Part>, Vec<Pattern>), String> {
+fn plain(text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(format!("it is longer than {COMMAND_BYTES_MAX} bytes"));
     }
@@ -113,7 +113,7 @@ struct Piece<'a> {
 enum Kind {
     Word,
     Assignment,
-    Join(Join),
+    Join(Operator),
     Flow,
     Fd,
 }
@@ -153,10 +153,10 @@ fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Pie
         "\n" | "comment" => return Ok(()),
         "variable_assignment" => Kind::Assignment,
         "file_descriptor" => Kind::Fd,
-        ";" => Kind::Join(Join::Then),
-        "&&" => Kind::Join(Join::And),
-        "||" => Kind::Join(Join::Or),
-        "|" => Kind::Join(Join::Pipe),
+        ";" => Kind::Join(Operator::Then),
+        "&&" => Kind::Join(Operator::And),
+        "||" => Kind::Join(Operator::Or),
+        "|" => Kind::Join(Operator::Pipe),
         "<" | ">" | ">>" | ">|" | ">&" | "&>" | "&>>" => Kind::Flow,
         kind => return Err(named(kind)),
     };
@@ -227,13 +227,13 @@ fn whole<'a>(pieces: &[Piece<'a>], text: &'a str) -> Result<Vec<Piece<'a>>, Stri
 }
 
 /// Puts the pieces together, and sees that nothing stands between them.
-fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<Part>, Vec<Pattern>), String> {
-    let (mut parts, mut patterns): (Vec<Part>, Vec<Pattern>) = (Vec::new(), Vec::new());
-    let mut part = Part::default();
+fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
+    let (mut parts, mut patterns): (Vec<SimpleCommand>, Vec<Pattern>) = (Vec::new(), Vec::new());
+    let mut part = SimpleCommand::default();
     let mut end = 0;
     let mut pieces = pieces.iter().peekable();
     while let Some(piece) = pieces.next() {
-        if gap(text, end, piece.start)? && part != (Part { join: part.join, ..Part::default() }) {
+        if gap(text, end, piece.start)? && part != (SimpleCommand { join: part.join, ..SimpleCommand::default() }) {
             parts.push(finished(std::mem::take(&mut part))?);
         }
         end = piece.start + piece.text.len();
@@ -248,8 +248,8 @@ fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<Part>, Vec<Pattern>
             Kind::Assignment if part.argv.is_empty() && part.flows.is_empty() => part.env.push(assignment(piece.text)?),
             Kind::Assignment => return Err("a variable behind its command".to_owned()),
             Kind::Join(join) => {
-                let is_last = pieces.peek().is_none() && join == Join::Then;
-                parts.push(finished(std::mem::replace(&mut part, Part { join, ..Part::default() }))?);
+                let is_last = pieces.peek().is_none() && join == Operator::Then;
+                parts.push(finished(std::mem::replace(&mut part, SimpleCommand { join, ..SimpleCommand::default() }))?);
                 if is_last {
                     gap(text, end, text.len())?;
                     return bounded(parts, patterns);
@@ -284,7 +284,7 @@ fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<Part>, Vec<Pattern>
     bounded(parts, patterns)
 }
 
-fn bounded(parts: Vec<Part>, patterns: Vec<Pattern>) -> Result<(Vec<Part>, Vec<Pattern>), String> {
+fn bounded(parts: Vec<SimpleCommand>, patterns: Vec<Pattern>) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
     match parts.len() > COMMAND_PARTS_MAX {
         true => Err(format!("more than {COMMAND_PARTS_MAX} commands")),
         false => Ok((parts, patterns)),
@@ -317,7 +317,7 @@ fn gap(text: &str, from: usize, to: usize) -> Result<bool, String> {
     if goes_on && !is_open { Err("a line that goes on inside a word".to_owned()) } else { Ok(ends) }
 }
 
-fn finished(part: Part) -> Result<Part, String> {
+fn finished(part: SimpleCommand) -> Result<SimpleCommand, String> {
     if part.argv.is_empty() { Err("a part without a command".to_owned()) } else { Ok(part) }
 }
 
@@ -348,16 +348,16 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or_else(|| "an odd descriptor".to_owned())
 }
 
-fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Flow>, String> {
-    let both = |to| vec![Flow { fd: 1, to }, Flow { fd: 2, to: End::Same(1) }];
-    let one = |usual: u32, to| vec![Flow { fd: fd.unwrap_or(usual), to }];
+fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Redirect>, String> {
+    let both = |to| vec![Redirect { fd: 1, to }, Redirect { fd: 2, to: RedirectTarget::Same(1) }];
+    let one = |usual: u32, to| vec![Redirect { fd: fd.unwrap_or(usual), to }];
     match (sign, fd) {
-        (">&", _) => Ok(one(1, End::Same(number(to)?))),
-        ("<", _) => Ok(one(0, End::Read(place(to)?))),
-        (">" | ">|", _) => Ok(one(1, End::Write(place(to)?))),
-        (">>", _) => Ok(one(1, End::Append(place(to)?))),
-        ("&>", None) => Ok(both(End::Write(place(to)?))),
-        ("&>>", None) => Ok(both(End::Append(place(to)?))),
+        (">&", _) => Ok(one(1, RedirectTarget::Same(number(to)?))),
+        ("<", _) => Ok(one(0, RedirectTarget::Read(place(to)?))),
+        (">" | ">|", _) => Ok(one(1, RedirectTarget::Write(place(to)?))),
+        (">>", _) => Ok(one(1, RedirectTarget::Append(place(to)?))),
+        ("&>", None) => Ok(both(RedirectTarget::Write(place(to)?))),
+        ("&>>", None) => Ok(both(RedirectTarget::Append(place(to)?))),
         _ => Err("an odd redirection".to_owned()),
     }
 }

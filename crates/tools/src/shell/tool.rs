@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_S_DEFAULT, COMMAND_S_MAX};
 use max_team_core::output::rendered;
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Repeatability};
 use max_team_sandbox::Over;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl RunShell {
 }
 
 pub(crate) fn run_shell() -> Typed<RunShell> {
-    Typed::new("run_shell", Class::Opaque, action, call)
+    Typed::new("run_shell", Repeatability::Opaque, action, call)
 }
 
 fn action(cx: &Cx, args: &RunShell) -> Result<Action, ToolError> {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_schema_and_the_limits_say_the_same() {
-        let spec = crate::tool::Spec::of::<RunShell>("run_shell", Class::Opaque);
+        let spec = crate::tool::Spec::of::<RunShell>("run_shell", Repeatability::Opaque);
         let timeout = &spec.schema["properties"]["timeout"];
         assert_eq!(timeout["maximum"], BACKGROUND_S_MAX);
         let words = timeout["description"].as_str().unwrap();

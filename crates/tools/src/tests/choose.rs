@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 
 use super::TestError;
 use crate::files::Root;
@@ -55,8 +55,8 @@ impl Chosen {
     fn new(root: &Path, filter: &str) -> Self {
         let found = Root::open(root).ok().and_then(|root| {
             let place = root.place(filter).ok()?;
-            let is_file = root.open_file(place.as_path(), &Sight::default()).is_ok();
-            let is_folder = !is_file && root.is_dir(place.as_path(), &Sight::default());
+            let is_file = root.open_file(place.as_path(), &Visibility::default()).is_ok();
+            let is_folder = !is_file && root.is_dir(place.as_path(), &Visibility::default());
             let path = place.to_string();
             if is_file { Some(Self::File(path)) } else { is_folder.then_some(Self::Folder(path)) }
         });

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, ActionKind, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,12 +61,12 @@ pub struct CoverageReport {
 
 pub(crate) fn run_test() -> Typed<RunTest> {
     let action = |cx: &Cx, args: &RunTest| Run::of_tests(cx, args).map(|run| run.action());
-    Typed::new("run_test", Class::Opaque, action, test)
+    Typed::new("run_test", Repeatability::Opaque, action, test)
 }
 
 pub(crate) fn coverage_report() -> Typed<CoverageReport> {
     let action = |cx: &Cx, args: &CoverageReport| Run::of_coverage(cx, args).map(|run| run.action());
-    Typed::new("coverage_report", Class::Opaque, action, measure)
+    Typed::new("coverage_report", Repeatability::Opaque, action, measure)
 }
 
 impl From<TestError> for ToolError {
@@ -130,7 +130,7 @@ impl Run {
     fn action(&self) -> Action {
         let line = visible(&join(&self.argv));
         let place = if self.shown == "." { String::new() } else { format!(" (in `{}`)", self.shown) };
-        Action { deed: Deed::Execute, preview: format!("{line}{place}"), ..Action::read(line) }
+        Action { deed: ActionKind::Execute, preview: format!("{line}{place}"), ..Action::read(line) }
     }
 
     fn is_judged(&self, intent: &Action) -> Result<(), ToolError> {

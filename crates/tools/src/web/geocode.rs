@@ -5,7 +5,7 @@
 //! looked for, and places that lie in the rest of the name come first.
 
 use max_team_core::limits::PLACES_MAX;
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ pub(crate) fn geocode() -> RemoteTyped<Geocode> {
 
 fn action(cx: &Cx, args: &Geocode) -> Result<Action, ToolError> {
     let url = Ask::new(cx, args)?.url(args.name.trim());
-    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
+    Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 async fn call(cx: &Cx, args: Geocode, intent: &Action) -> Result<Output, ToolError> {

@@ -8,7 +8,7 @@ use std::io;
 
 use encoding_rs::{Encoding, UTF_8};
 use max_team_core::limits::{PAGE_BYTES_MAX, REDIRECTS_MAX};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, ActionKind};
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ pub(crate) fn http_get() -> RemoteTyped<HttpGet> {
 
 fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
     let url = parse(&args.url)?;
-    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
+    Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 async fn call(cx: &Cx, args: HttpGet, intent: &Action) -> Result<Output, ToolError> {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
-use max_team_core::policy::{Permissions, Rule, Sight};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
+use max_team_core::policy::{Permissions, Rule, Visibility};
 use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -181,11 +181,11 @@ fn a_command_is_kept_in_its_folder() {
 fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> Walls {
     let text = root.to_str().unwrap();
     let anchors = Anchors { root: text, base: text, home: "/" };
-    let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = || Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let rules = rules.iter().map(|(list, text)| Rule::new(*list, text, origin(), &anchors)).collect();
     let also = also.iter().map(|folder| folder.to_str().unwrap().to_owned()).collect();
     let permissions = Permissions { root: text.to_owned(), rules, also, ..Permissions::default() };
-    let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+    let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
     Walls { sight, ..Walls::around(root) }
 }
 

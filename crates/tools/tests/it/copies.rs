@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::Visibility;
 use max_team_tools::copy::{Accept, Copies, Copy, Fate, Ignored, Merged, Order, Review};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ impl Desk {
     }
 
     fn copy_of(&self, project: &Path, id: &str) -> Copy {
-        let order = Order { id, project, sight: &Sight::default(), named: &[], by: "leo", at_ms: 1 };
+        let order = Order { id, project, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
         self.copies().make(&order, &CancellationToken::new()).unwrap()
     }
 
@@ -67,7 +67,7 @@ impl Desk {
 }
 
 fn review(copy: &Copy) -> Review {
-    copy.review(&Sight::default(), &CancellationToken::new()).unwrap()
+    copy.review(&Visibility::default(), &CancellationToken::new()).unwrap()
 }
 
 fn fates(review: &Review) -> Vec<(&str, &str)> {
@@ -84,7 +84,7 @@ fn fates(review: &Review) -> Vec<(&str, &str)> {
 
 fn accept(copy: &mut Copy, files: Option<&[&str]>) -> Merged {
     let files: Option<Vec<String>> = files.map(|files| files.iter().map(|file| (*file).to_owned()).collect());
-    let accept = Accept { files: files.as_deref(), whole: false, shown: None, sight: &Sight::default() };
+    let accept = Accept { files: files.as_deref(), whole: false, shown: None, sight: &Visibility::default() };
     copy.accept(&accept, &CancellationToken::new(), &mut |_| {}).unwrap()
 }
 
@@ -175,11 +175,11 @@ fn a_copy_has_what_the_user_sees_and_the_project_stays_as_it_is() {
 fn what_is_out_of_sight_is_not_in_the_copy() {
     let desk = Desk::usual();
     desk.project.write("prod.env", "TOKEN=x\n");
-    let blocked = max_team_core::team::Constraints {
+    let blocked = max_team_core::agent::Constraints {
         blocked_patterns: vec!["*.env".to_owned(), "data.bin".to_owned()],
         ..Default::default()
     };
-    let sight = Sight::of(&blocked);
+    let sight = Visibility::of(&blocked);
     let order = Order { id: "a", project: &desk.project.inside(""), sight: &sight, named: &[], by: "leo", at_ms: 1 };
     let copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
     let names = files(&copy.root());
@@ -194,8 +194,14 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
 fn there_is_no_copy_of_what_is_no_repository_and_none_by_a_bad_name() {
     let desk = Desk::new(Project::new());
     let make = |id| {
-        let order =
-            Order { id, project: &desk.project.inside(""), sight: &Sight::default(), named: &[], by: "leo", at_ms: 1 };
+        let order = Order {
+            id,
+            project: &desk.project.inside(""),
+            sight: &Visibility::default(),
+            named: &[],
+            by: "leo",
+            at_ms: 1,
+        };
         desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string()
     };
     assert!(make("a").contains("is in no git repository"), "{}", make("a"));

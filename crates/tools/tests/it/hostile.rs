@@ -4,10 +4,10 @@
 //! plan is approved, and rules allow every program named below with any words. None of them may pass without a
 //! question. For a member with constraints they are refused. Ordinary lines pass without a question.
 
-use max_team_core::policy::line::Line;
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::agent::Constraints;
+use max_team_core::policy::command_line::CommandLine;
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{Judgement, Mode, Permissions, Rule, Rules, Verdict, judge};
-use max_team_core::team::Constraints;
 use max_team_tools::shell;
 
 const ROOT: &str = "/home/u/project";
@@ -474,7 +474,7 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 fn rule(list: List, text: &str) -> Rule {
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     Rule::new(list, text, origin, &Anchors { root: ROOT, base: ROOT, home: "/root" })
 }
 
@@ -610,7 +610,7 @@ fn a_question_shows_what_would_run() {
         assert!(!action.target.contains(char::is_control) && !action.preview.contains(acts), "{action:?}");
         // What would run is the text itself, and not what it looks like.
         match &action.line {
-            Some(Line::Opaque { text: own, .. }) => assert_eq!(own, text),
+            Some(CommandLine::Opaque { text: own, .. }) => assert_eq!(own, text),
             Some(line) => assert_eq!((shell::read(text), shell::read(&line.to_string())), (line.clone(), line.clone())),
             None => panic!("{action:?}"),
         }

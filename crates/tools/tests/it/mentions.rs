@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use max_team_core::agent::Constraints;
 use max_team_core::chat::Part;
 use max_team_core::limits::{MENTION_BYTES_MAX, MENTION_FILES_MAX, MENTION_IMAGES_MAX};
 use max_team_core::mention::{Label, find, label};
-use max_team_core::policy::{Mode, Rules, Sight, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::policy::{Mode, Rules, Verdict, Visibility, judge};
 use max_team_tools::{Gate, mentioned, paths};
 
 use crate::project::Project;
@@ -166,7 +166,7 @@ fn paths_leave_out_what_git_ignores_and_what_is_hidden() {
             project.write(path, "");
         }
         let mut project = project;
-        project.cx.sight = Arc::new(Sight::of(&constraints(&["."], &["*.env"])));
+        project.cx.sight = Arc::new(Visibility::of(&constraints(&["."], &["*.env"])));
         assert_eq!(paths(&project.cx, 100), ["docs/", "docs/a b.md", "src/", "src/main.rs"]);
         assert_eq!(paths(&project.cx, 3).len(), 3);
     }

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use max_team_core::agent::Constraints;
 use max_team_core::chat::Part;
-use max_team_core::policy::Sight;
-use max_team_core::team::Constraints;
+use max_team_core::policy::Visibility;
 use max_team_tools::command::{Engine, Limits, Walls, engine};
 use max_team_tools::{Cx, Registry, Root, Shelf};
 use serde_json::json;
@@ -241,7 +241,7 @@ impl World {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let constraints =
             Constraints { blocked_patterns: list(&["*.env", ".env*", "*secret*"]), ..Constraints::default() };
-        let sight = Arc::new(Sight::of(&constraints));
+        let sight = Arc::new(Visibility::of(&constraints));
         let limits = Limits {
             memory: 400 << 20,
             processes: 100,

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use max_team_core::agent::Constraints;
 use max_team_core::chat::Part;
-use max_team_core::policy::{Action, Permissions, Sight};
-use max_team_core::team::Constraints;
+use max_team_core::policy::{Action, Permissions, Visibility};
 use max_team_tools::{Cx, Handler, Output, Registry, Root, ToolError, run_remote};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -37,13 +37,13 @@ impl Project {
 
     /// The same as somebody sees it who is kept from the rest.
     pub(crate) fn within(mut self, constraints: &Constraints) -> Self {
-        self.cx.sight = Arc::new(Sight::of(constraints));
+        self.cx.sight = Arc::new(Visibility::of(constraints));
         self
     }
 
     /// The same under what settings say.
     pub(crate) fn under(mut self, permissions: &Permissions) -> Self {
-        self.cx.sight = Arc::new(Sight::under(&Constraints::default(), permissions));
+        self.cx.sight = Arc::new(Visibility::under(&Constraints::default(), permissions));
         self
     }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
-use max_team_core::policy::Deed;
+use max_team_core::policy::ActionKind;
 use max_team_tools::{Output, ToolError};
 use serde_json::json;
 
@@ -193,7 +193,7 @@ fn what_is_too_large_to_be_told_is_kept_to_be_read() {
 
     let kept = max_team_tools::Shelf::new(shelf).keep("first\nsecond\n").unwrap();
     let action = project.action("read_file", &json!({ "path": kept })).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (Deed::Query, kept.as_str()));
+    assert_eq!((action.deed, action.target.as_str()), (ActionKind::Query, kept.as_str()));
     assert_eq!(
         project.call("read_file", json!({ "path": kept, "offset": 2 })).unwrap(),
         "2\tsecond\n\n[lines 2-2 of 2]"

@@ -1,7 +1,7 @@
 //! What stands between a model's words and a tool.
 
 use max_team_core::limits::{LIST_ENTRIES_MAX, READ_LINES_MAX, SEARCH_MATCHES_MAX, TOOL_INPUT_BYTES_MAX};
-use max_team_core::policy::{Class, Deed};
+use max_team_core::policy::{ActionKind, Repeatability};
 use max_team_tools::{Output, Registry, RegistryError, Spec, Structured, ToolError};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn the_structured_answer_is_a_tool() {
 
     let input = json!({ "answer": 42 });
     let prepared = registry.prepare(&project.cx, "structured_output", &input).unwrap();
-    assert_eq!((prepared.action.deed, prepared.class), (Deed::Answer, Class::Pure));
+    assert_eq!((prepared.action.deed, prepared.class), (ActionKind::Answer, Repeatability::Pure));
     let told = registry.run(&project.cx, "structured_output", input, &prepared.action, false);
     assert_eq!(told, Ok(Output::text("ok")));
     let err = registry.prepare(&project.cx, "structured_output", &json!({ "answer": 101 })).unwrap_err();

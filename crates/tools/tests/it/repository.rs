@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use max_team_core::hash::Hash;
-use max_team_core::policy::{Deed, Sight};
+use max_team_core::policy::{ActionKind, Visibility};
 use max_team_tools::ToolError;
 use max_team_tools::git::{DIFF_BYTES_MAX, Diff, FileStat, diff};
 use max_team_tools::rewind::Trees;
@@ -63,10 +63,10 @@ pub(crate) fn mark(project: &Project) -> Hash {
 }
 
 fn since(project: &Project, then: &Hash, paths: &[&str]) -> Diff {
-    seen_since(project, then, paths, &Sight::default())
+    seen_since(project, then, paths, &Visibility::default())
 }
 
-pub(crate) fn seen_since(project: &Project, then: &Hash, paths: &[&str], sight: &Sight) -> Diff {
+pub(crate) fn seen_since(project: &Project, then: &Hash, paths: &[&str], sight: &Visibility) -> Diff {
     let (trees, root) = (Trees::within(&project.outside("home")), project.inside(""));
     trees.diff(&root, then, &owned(paths), sight, &CancellationToken::new(), &|_| Ok(())).unwrap()
 }
@@ -398,7 +398,7 @@ fn a_commit_is_shown_then_made_once() {
     git(&project, &["add", "notes/c.md"]);
     let input = json!({ "message": "Change a\n\nBecause.", "paths": ["src"] });
     let intent = project.action("git_commit", &input).unwrap();
-    assert_eq!((intent.deed, intent.target.as_str()), (Deed::Write, "src/**/*"));
+    assert_eq!((intent.deed, intent.target.as_str()), (ActionKind::Write, "src/**/*"));
     assert!(
         intent.preview.starts_with("commit `src`: Change a\n\nBecause.\n[3 files, +2 −2 lines]\n"),
         "{}",

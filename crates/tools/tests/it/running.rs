@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
 use max_team_core::limits::{BACKGROUND_MAX, KEPT_BYTES_MAX};
-use max_team_core::policy::{Deed, Line};
+use max_team_core::policy::{ActionKind, CommandLine};
 use max_team_tools::command::Walls;
 use max_team_tools::shell::Job;
 use max_team_tools::{Cx, Output, Progress, Registry, Root, Shelf, ToolError};
@@ -103,8 +103,8 @@ fn what_a_call_would_do_is_told_before() {
     let desk = Desk::new();
     let action = |input: Value| desk.tools.prepare(&desk.cx, "run_shell", &input).unwrap().action;
     let plain = action(json!({ "command": "ls -l", "description": "look" }));
-    assert_eq!((plain.deed, plain.target.as_str(), plain.parameters.len()), (Deed::Execute, "ls -l", 0));
-    assert!(matches!(plain.line, Some(Line::Plain(_))));
+    assert_eq!((plain.deed, plain.target.as_str(), plain.parameters.len()), (ActionKind::Execute, "ls -l", 0));
+    assert!(matches!(plain.line, Some(CommandLine::Plain(_))));
     let odd = action(json!({ "command": "ls $X\u{1b}[2J", "background": true }));
     assert_eq!(odd.preview, "ls $X\\u{1b}[2J\n[a variable or an expansion (`$`)]");
     assert_eq!(odd.parameters, [("run_in_background".to_owned(), "true".to_owned())]);

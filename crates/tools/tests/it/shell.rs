@@ -1,13 +1,13 @@
 //! The reader of command lines: what is plain, what is not and why, and that nothing gets lost in between.
 
 use max_team_core::limits::{COMMAND_BYTES_MAX, COMMAND_PARTS_MAX};
-use max_team_core::policy::line::{End, Flow, Join, Line, Part};
+use max_team_core::policy::command_line::{CommandLine, Operator, Redirect, RedirectTarget, SimpleCommand};
 use max_team_tools::shell::{self, read};
 use proptest::prelude::*;
 
-fn parts(text: &str) -> Vec<Part> {
+fn parts(text: &str) -> Vec<SimpleCommand> {
     match read(text) {
-        Line::Plain(parts) => parts,
+        CommandLine::Plain(parts) => parts,
         opaque => panic!("{text}: {opaque:?}"),
     }
 }
@@ -18,7 +18,7 @@ fn argv(text: &str) -> Vec<String> {
 
 fn why(text: &str) -> String {
     match read(text) {
-        Line::Opaque { why, text: kept } => {
+        CommandLine::Opaque { why, text: kept } => {
             assert_eq!(kept, text);
             why
         }
@@ -54,19 +54,19 @@ fn words_come_out_as_a_program_gets_them() {
 fn lines_comments_and_tests_are_read() {
     let all = |text: &str| parts(text).into_iter().map(|part| (part.join, part.argv.join(" "))).collect::<Vec<_>>();
     let want =
-        |list: &[(Join, &str)]| list.iter().map(|(join, words)| (*join, (*words).to_owned())).collect::<Vec<_>>();
+        |list: &[(Operator, &str)]| list.iter().map(|(join, words)| (*join, (*words).to_owned())).collect::<Vec<_>>();
     for (text, list) in [
-        ("a \\\n  b", &[(Join::Then, "a b")][..]),
-        ("a\\\n b", &[(Join::Then, "a b")]),
-        ("a \"b\\\nc\"", &[(Join::Then, "a bc")]),
-        ("a\nb", &[(Join::Then, "a"), (Join::Then, "b")]),
-        ("a\n\n# words\nb # more\n", &[(Join::Then, "a"), (Join::Then, "b")]),
-        ("a &&\n  b |\n c", &[(Join::Then, "a"), (Join::And, "b"), (Join::Pipe, "c")]),
-        ("a &&\\\n b", &[(Join::Then, "a"), (Join::And, "b")]),
-        ("a;\nb", &[(Join::Then, "a"), (Join::Then, "b")]),
-        ("a b#c", &[(Join::Then, "a b#c")]),
-        ("[ -f a ] && b", &[(Join::Then, "[ -f a ]"), (Join::And, "b")]),
-        ("[ \"x\" = y ]", &[(Join::Then, "[ x = y ]")]),
+        ("a \\\n  b", &[(Operator::Then, "a b")][..]),
+        ("a\\\n b", &[(Operator::Then, "a b")]),
+        ("a \"b\\\nc\"", &[(Operator::Then, "a bc")]),
+        ("a\nb", &[(Operator::Then, "a"), (Operator::Then, "b")]),
+        ("a\n\n# words\nb # more\n", &[(Operator::Then, "a"), (Operator::Then, "b")]),
+        ("a &&\n  b |\n c", &[(Operator::Then, "a"), (Operator::And, "b"), (Operator::Pipe, "c")]),
+        ("a &&\\\n b", &[(Operator::Then, "a"), (Operator::And, "b")]),
+        ("a;\nb", &[(Operator::Then, "a"), (Operator::Then, "b")]),
+        ("a b#c", &[(Operator::Then, "a b#c")]),
+        ("[ -f a ] && b", &[(Operator::Then, "[ -f a ]"), (Operator::And, "b")]),
+        ("[ \"x\" = y ]", &[(Operator::Then, "[ x = y ]")]),
     ] {
         assert_eq!(all(text), want(list), "{text:?}");
     }
@@ -82,7 +82,7 @@ fn patterns_stand_for_the_names_that_are_there() {
     }
     std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
     let words = |line: &str| match shell::action(line, &root).line {
-        Some(Line::Plain(parts)) => parts.iter().map(|part| part.argv.join("|")).collect::<Vec<_>>().join(" & "),
+        Some(CommandLine::Plain(parts)) => parts.iter().map(|part| part.argv.join("|")).collect::<Vec<_>>().join(" & "),
         _ => "asked".to_owned(),
     };
     for (line, want) in [
@@ -115,18 +115,21 @@ fn patterns_stand_for_the_names_that_are_there() {
 
 #[test]
 fn joins_redirections_and_variables() {
-    let joins: Vec<Join> = parts("a && b || c ; d | e").into_iter().map(|part| part.join).collect();
-    assert_eq!(joins, [Join::Then, Join::And, Join::Or, Join::Then, Join::Pipe]);
+    let joins: Vec<Operator> = parts("a && b || c ; d | e").into_iter().map(|part| part.join).collect();
+    assert_eq!(joins, [Operator::Then, Operator::And, Operator::Or, Operator::Then, Operator::Pipe]);
     assert_eq!(parts("a;").len(), 1);
     let part = |text: &str| parts(text).pop().unwrap();
-    let flow = |fd, to| Flow { fd, to };
-    assert_eq!(part("a >x").flows, [flow(1, End::Write("x".into()))]);
-    assert_eq!(part("a >> 'x y' 2>&1").flows, [flow(1, End::Append("x y".into())), flow(2, End::Same(1))]);
+    let flow = |fd, to| Redirect { fd, to };
+    assert_eq!(part("a >x").flows, [flow(1, RedirectTarget::Write("x".into()))]);
+    assert_eq!(
+        part("a >> 'x y' 2>&1").flows,
+        [flow(1, RedirectTarget::Append("x y".into())), flow(2, RedirectTarget::Same(1))]
+    );
     assert_eq!(
         part("a <x 2>/dev/null").flows,
-        [flow(0, End::Read("x".into())), flow(2, End::Write("/dev/null".into()))]
+        [flow(0, RedirectTarget::Read("x".into())), flow(2, RedirectTarget::Write("/dev/null".into()))]
     );
-    assert_eq!(part("a &>x").flows, [flow(1, End::Write("x".into())), flow(2, End::Same(1))]);
+    assert_eq!(part("a &>x").flows, [flow(1, RedirectTarget::Write("x".into())), flow(2, RedirectTarget::Same(1))]);
     // What follows the file belongs to the command again, whatever a grammar makes of it.
     assert_eq!(
         (part("a > x y z").argv, part("> x a y").argv),
@@ -231,7 +234,7 @@ proptest! {
     #[test]
     fn a_plain_line_written_down_is_itself(odd in "[ab1 '\"\\\\;=~#<>|&{}!.-]{0,40}") {
         let line = read(&odd);
-        if let Line::Plain(_) = line {
+        if let CommandLine::Plain(_) = line {
             prop_assert_eq!(read(&line.to_string()), line);
         }
     }
@@ -239,7 +242,7 @@ proptest! {
     /// A program whose name would be an assignment is written as a name.
     #[test]
     fn a_program_is_never_an_assignment(name in "-?[a1]{0,3}=[b2]{0,3}") {
-        let plain = Line::of(&[name, "b=c".to_owned()]);
+        let plain = CommandLine::of(&[name, "b=c".to_owned()]);
         prop_assert_eq!(read(&plain.to_string()), plain);
     }
 
@@ -252,16 +255,16 @@ proptest! {
         join in 0..4,
     ) {
         let words: Vec<String> = std::iter::once("cmd".to_owned()).chain(words).collect();
-        let plain = Line::of(&words);
+        let plain = CommandLine::of(&words);
         prop_assert_eq!(read(&plain.to_string()), plain);
-        let join = [Join::Then, Join::And, Join::Or, Join::Pipe][usize::try_from(join).unwrap()];
+        let join = [Operator::Then, Operator::And, Operator::Or, Operator::Pipe][usize::try_from(join).unwrap()];
         let env = vec![("A".to_owned(), value)];
-        let flows = vec![Flow { fd: 1, to: End::Write(path) }, Flow { fd: 2, to: End::Same(1) }];
-        let one = Part { join: Join::Then, env, argv: words.clone(), flows };
-        let line = Line::Plain(vec![one.clone(), Part { join, ..one }]);
+        let flows = vec![Redirect { fd: 1, to: RedirectTarget::Write(path) }, Redirect { fd: 2, to: RedirectTarget::Same(1) }];
+        let one = SimpleCommand { join: Operator::Then, env, argv: words.clone(), flows };
+        let line = CommandLine::Plain(vec![one.clone(), SimpleCommand { join, ..one }]);
         let text = line.to_string();
         match read(&text) {
-            Line::Opaque { why, .. } => prop_assert_eq!(why, "it cannot be parsed"),
+            CommandLine::Opaque { why, .. } => prop_assert_eq!(why, "it cannot be parsed"),
             plain => prop_assert_eq!(plain, line),
         }
     }

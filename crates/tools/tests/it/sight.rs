@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
-use max_team_core::policy::{Deed, Mode, Rules, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::{ActionKind, Mode, Rules, Verdict, judge};
 use serde_json::{Value, json};
 
 use crate::project::Project;
@@ -69,13 +69,13 @@ fn nothing_is_looked_at_before_the_gate_says_no() {
         fill(&project);
         let project = project.within(&blocked);
         let rules = Rules { approved: true, ..Rules::new(Mode::BypassPermissions, &blocked) };
-        let calls: [(&str, Value, Deed); 6] = [
-            ("read_file", json!({ "path": "prod.env" }), Deed::Read),
-            ("read_file", json!({ "path": "missing.env" }), Deed::Read),
-            ("search_code", json!({ "pattern": "KEY", "path": "prod.env" }), Deed::Read),
-            ("list_dir", json!({ "path": "x.env" }), Deed::Read),
-            ("write_file", json!({ "path": "prod.env", "content": "KEY=needle\n" }), Deed::Write),
-            ("edit_file", json!({ "path": "prod.env", "old": "KEY=needl", "new": "" }), Deed::Write),
+        let calls: [(&str, Value, ActionKind); 6] = [
+            ("read_file", json!({ "path": "prod.env" }), ActionKind::Read),
+            ("read_file", json!({ "path": "missing.env" }), ActionKind::Read),
+            ("search_code", json!({ "pattern": "KEY", "path": "prod.env" }), ActionKind::Read),
+            ("list_dir", json!({ "path": "x.env" }), ActionKind::Read),
+            ("write_file", json!({ "path": "prod.env", "content": "KEY=needle\n" }), ActionKind::Write),
+            ("edit_file", json!({ "path": "prod.env", "old": "KEY=needl", "new": "" }), ActionKind::Write),
         ];
         for (tool, input, deed) in calls {
             let action = project.action(tool, &input).unwrap();
@@ -162,7 +162,7 @@ fn a_hard_link_to_a_blocked_file_is_that_file() {
             let told = project.run(tool, &input, &free, false).unwrap_err().to_string();
             assert!(told.contains("has a name that is blocked"), "{tool}: {told}");
         }
-        assert_eq!(project.action("read_file", &json!({ "path": "two.txt" })).unwrap().deed, Deed::ReadLinked);
+        assert_eq!(project.action("read_file", &json!({ "path": "two.txt" })).unwrap().deed, ActionKind::ReadLinked);
         assert_eq!(project.call("read_file", json!({ "path": "two.txt" })).unwrap(), "1\tfine\n");
     }
 }

@@ -5,11 +5,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::folder::Folder;
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{OWN_BYTES_MAX, OWN_NAMES_MAX};
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
-use max_team_core::policy::{Deed, Permissions, Rule};
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
+use max_team_core::policy::{ActionKind, Permissions, Rule};
 use max_team_tools::{Store, ToolError};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn what_is_kept_is_made_by_the_first_write_and_is_private() {
     let (project, home) = desk(ONE, "小林/..");
     let input = write("@data/notes/a.md", "one\n");
     let action = project.action("write_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str(), action.before), (Deed::WriteOwn, "@data/notes/a.md", None));
+    assert_eq!((action.deed, action.target.as_str(), action.before), (ActionKind::WriteOwn, "@data/notes/a.md", None));
     assert!(action.preview.contains("+++ b/@data/notes/a.md"), "{}", action.preview);
     for (tool, input) in [("read_file", json!({ "path": "@data/a" })), ("list_dir", json!({ "path": "@files" }))] {
         assert!(project.refused(tool, input).contains("nothing is kept in `@"), "{tool}");
@@ -67,7 +67,7 @@ fn what_is_kept_is_made_by_the_first_write_and_is_private() {
     for (tool, input) in
         [("read_file", json!({ "path": "@data/notes/a.md" })), ("list_dir", json!({ "path": "@data" }))]
     {
-        assert_eq!(project.action(tool, &input).unwrap().deed, Deed::ReadOwn, "{tool}");
+        assert_eq!(project.action(tool, &input).unwrap().deed, ActionKind::ReadOwn, "{tool}");
     }
     project.call("write_file", write("@data/report.md", "x")).unwrap();
     let missing = project.refused("read_file", json!({ "path": "@data/reports.md" }));
@@ -190,7 +190,7 @@ fn a_folder_of_the_project_with_such_a_name_is_reached_by_a_dot() {
     project.write("@files/a.md", "of the project\n");
     let input = json!({ "path": "./@files/a.md" });
     let action = project.action("read_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (Deed::Read, "./@files/a.md"));
+    assert_eq!((action.deed, action.target.as_str()), (ActionKind::Read, "./@files/a.md"));
     assert_eq!(project.call("read_file", input).unwrap(), "1\tof the project\n");
     let told = project.call("write_file", write("./@files/b.md", "x")).unwrap();
     assert!(told.starts_with("created `./@files/b.md`") && project.read("@files/b.md") == "x", "{told}");
@@ -206,7 +206,7 @@ fn rules_and_blocked_names_hold_there() {
     for (path, content) in [("@files/a.md", "needle"), ("@files/deep/b.md", "needle"), ("@data/a.pem", "needle")] {
         project.call("write_file", write(path, content)).unwrap();
     }
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root: &root, base: &root, home: "/" };
     let rules = vec![Rule::new(List::Deny, "Read(@files/deep/**)", origin, &anchors)];
     let permissions = Permissions { root: root.clone(), rules, ..Permissions::default() };
@@ -215,7 +215,7 @@ fn rules_and_blocked_names_hold_there() {
     assert!(found.starts_with("@files/a.md\n") && !found.contains("deep/b.md"), "{found}");
     let input = json!({ "path": "@files/deep/b.md" });
     let action = project.action("read_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (Deed::ReadOwn, "@files/deep/b.md"));
+    assert_eq!((action.deed, action.target.as_str()), (ActionKind::ReadOwn, "@files/deep/b.md"));
     assert!(project.refused("read_file", input).contains("not for you to see"));
     // What keeps somebody to folders of the project is not about these.
     let project = project.within(&constraints(&["src"], &["*.pem"]));
@@ -252,7 +252,7 @@ fn a_write_that_was_made_before_a_crash_is_not_made_again() {
     fs::write(project.cx.stores[1].path().join("a.md"), "another's").unwrap();
     let told = project.run("write_file", &input, &action, true).unwrap_err();
     assert!(told.to_string().contains("has changed since"), "{told}");
-    assert_eq!(project.action("write_file", &write("@data/a.md", "another's")).unwrap().deed, Deed::ReadOwn);
+    assert_eq!(project.action("write_file", &write("@data/a.md", "another's")).unwrap().deed, ActionKind::ReadOwn);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn the_user_sees_reads_and_clears_it() {
         assert!(files.read(path).is_err(), "{path}");
     }
     let all = |folder| Store::all(&home, folder, Path::new("/p")).unwrap();
-    assert_eq!((all(Folder::Files), all(Folder::Data)), (vec![files.clone()], vec![data.clone()]));
+    assert_eq!((all(AgentDir::Files), all(AgentDir::Data)), (vec![files.clone()], vec![data.clone()]));
     assert_eq!(files.clear(), Ok(2));
     assert!(!files.path().exists() && data.read("a.md").is_ok());
     // Whoever works there goes on.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_core::policy::Deed;
+use max_team_core::policy::ActionKind;
 use max_team_tools::ToolError;
 use max_team_tools::command::{CommandError, Ended, Walls};
 use max_team_tools::project::{Kind, Project as Found, detect};
@@ -220,7 +220,7 @@ fn the_gate_sees_the_exact_line() {
     ];
     for (tool, input, line, place) in table {
         let action = project.action(tool, &input).unwrap();
-        assert_eq!((action.deed, action.target.as_str()), (Deed::Execute, line), "{input}");
+        assert_eq!((action.deed, action.target.as_str()), (ActionKind::Execute, line), "{input}");
         assert_eq!(action.preview, format!("{line}{place}"));
     }
     for (input, want) in [

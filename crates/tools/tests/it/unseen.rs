@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use max_team_core::policy::{Mode, Rules, Sight, Verdict, judge};
-use max_team_core::team::Constraints;
+use max_team_core::agent::Constraints;
+use max_team_core::policy::{Mode, Rules, Verdict, Visibility, judge};
 use max_team_tools::git::{Diff, diff, diff_seen};
 use max_team_tools::{Cx, Registry, Root};
 use serde_json::json;
@@ -72,7 +72,7 @@ fn a_folder_of_a_repository_is_told_by_its_own_names() {
     let project = repository();
     project.write("src/deep/b.rs", "b\n");
     let root = Arc::new(Root::open(project.inside("src")).unwrap());
-    let cx = Cx { sight: Arc::new(Sight::of(&constraints(&["deep"], &[]))), ..Cx::new(root) };
+    let cx = Cx { sight: Arc::new(Visibility::of(&constraints(&["deep"], &[]))), ..Cx::new(root) };
     let registry = Registry::builtin();
     let call = |input| {
         let intent = registry.prepare(&cx, "git_status", &input).unwrap().action;
@@ -177,7 +177,7 @@ fn links_do_not_say_what_they_point_to() {
     symlink("../.env", project.inside("src/old")).unwrap();
     symlink("../config/secrets.yaml", project.inside("src/fresh")).unwrap();
     for sight in [blocked(), kept()] {
-        let found = diff_seen(&project.inside(""), &[], &Sight::of(&sight), &CancellationToken::new());
+        let found = diff_seen(&project.inside(""), &[], &Visibility::of(&sight), &CancellationToken::new());
         let found = found.unwrap().unwrap();
         hushed(&found.text);
         assert_eq!(stats(&found), [("src/fresh", 0, 0), ("src/old", 1, 1)]);
@@ -191,13 +191,13 @@ fn links_do_not_say_what_they_point_to() {
 fn code_may_look_with_the_eyes_of_a_member() {
     let project = repository();
     let none = CancellationToken::new();
-    let (root, sight) = (project.inside(""), Sight::of(&blocked()));
+    let (root, sight) = (project.inside(""), Visibility::of(&blocked()));
     let whole = diff(&root, &[], &none).unwrap().unwrap();
     assert_eq!((whole.files.len(), whole.hidden), (6, 0));
     let seen = diff_seen(&root, &[], &sight, &none).unwrap().unwrap();
     assert_eq!((seen.files.len(), seen.hidden, seen.cut), (3, 3, false));
     hushed(&seen.text);
-    assert_eq!(diff_seen(&root, &[], &Sight::default(), &none).unwrap().unwrap(), whole);
+    assert_eq!(diff_seen(&root, &[], &Visibility::default(), &none).unwrap().unwrap(), whole);
 
     let then = mark(&project);
     assert_eq!(seen_since(&project, &then, &[], &sight), Diff::default());
@@ -219,7 +219,7 @@ fn code_may_look_with_the_eyes_of_a_member() {
     );
     let found = seen_since(&project, &then, &["src"], &sight);
     assert_eq!((found.hidden, found.files.len()), (1, 1));
-    assert_eq!(seen_since(&project, &then, &[], &Sight::default()).files.len(), 7);
+    assert_eq!(seen_since(&project, &then, &[], &Visibility::default()).files.len(), 7);
 }
 
 #[test]

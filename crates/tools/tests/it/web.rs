@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use max_team_core::limits::PAGE_BYTES_MAX;
-use max_team_core::policy::Deed;
+use max_team_core::policy::ActionKind;
 use max_team_tools::{Reach, ToolError};
 use serde_json::json;
 
@@ -93,7 +93,10 @@ fn pages_come_as_text_and_say_what_they_are() {
     let get = |path: &str| project.call("http_get", url(path)).unwrap();
 
     let action = project.action("http_get", &url("/page?q=1#part")).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (Deed::Fetch, format!("127.0.0.1:{}", server.port).as_str()));
+    assert_eq!(
+        (action.deed, action.target.as_str()),
+        (ActionKind::Fetch, format!("127.0.0.1:{}", server.port).as_str())
+    );
     assert_eq!(action.preview, format!("GET http://127.0.0.1:{}/page?q=1", server.port));
     assert_eq!(server.asked(), [""; 0], "looking at a call asks nobody");
 
@@ -186,7 +189,7 @@ fn lines_come_from_loki() {
     // The address may hold a password and a path before the API's own.
     let loki_url = Some(format!("http://me:pw@127.0.0.1:{}/logs/", server.port));
     project.cx.reach = Arc::new(Reach { loki_url, ..Reach::default() });
-    assert_eq!(project.action("query_log", &input).unwrap().deed, Deed::Query);
+    assert_eq!(project.action("query_log", &input).unwrap().deed, ActionKind::Query);
     let told = project.call("query_log", input).unwrap();
     assert_eq!(
         told,

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Action, Class, Deed, Permissions};
+use max_team_core::policy::{Action, ActionKind, Permissions, Repeatability};
 use max_team_tools::{Spec, ToolError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn a_write_is_told_before_it_is_made() {
     assert_eq!(
         action,
         Action {
-            deed: Deed::Write,
+            deed: ActionKind::Write,
             preview: "--- /dev/null\n+++ b/src/new/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".into(),
             after: Some(Hash::of("one\ntwo\n")),
             ..Action::read("src/new/a.txt")
@@ -50,27 +50,27 @@ fn a_write_is_told_before_it_is_made() {
 #[test]
 fn classes_say_what_a_crash_means() {
     let project = Project::new();
-    let classes: Vec<(&str, Class)> =
+    let classes: Vec<(&str, Repeatability)> =
         project.registry.specs().map(|Spec { name, class, .. }| (name.as_str(), *class)).collect();
     let want = [
-        ("coverage_report", Class::Opaque),
-        ("edit_file", Class::Idempotent),
-        ("geocode", Class::Pure),
-        ("git_commit", Class::Keyed),
-        ("git_diff", Class::Pure),
-        ("git_log", Class::Pure),
-        ("git_status", Class::Pure),
-        ("http_get", Class::Pure),
-        ("list_dir", Class::Pure),
-        ("query_log", Class::Pure),
-        ("query_metrics", Class::Pure),
-        ("read_file", Class::Pure),
-        ("run_shell", Class::Opaque),
-        ("run_test", Class::Opaque),
-        ("search_code", Class::Pure),
-        ("shell_output", Class::Pure),
-        ("shell_stop", Class::Idempotent),
-        ("write_file", Class::Idempotent),
+        ("coverage_report", Repeatability::Opaque),
+        ("edit_file", Repeatability::Idempotent),
+        ("geocode", Repeatability::Pure),
+        ("git_commit", Repeatability::Keyed),
+        ("git_diff", Repeatability::Pure),
+        ("git_log", Repeatability::Pure),
+        ("git_status", Repeatability::Pure),
+        ("http_get", Repeatability::Pure),
+        ("list_dir", Repeatability::Pure),
+        ("query_log", Repeatability::Pure),
+        ("query_metrics", Repeatability::Pure),
+        ("read_file", Repeatability::Pure),
+        ("run_shell", Repeatability::Opaque),
+        ("run_test", Repeatability::Opaque),
+        ("search_code", Repeatability::Pure),
+        ("shell_output", Repeatability::Pure),
+        ("shell_stop", Repeatability::Idempotent),
+        ("write_file", Repeatability::Idempotent),
     ];
     assert_eq!(classes, want);
 }
@@ -143,7 +143,7 @@ fn what_changes_nothing_needs_no_leave() {
     project.write("a", "same");
     let input = json!({ "path": "a", "content": "same" });
     let intent = project.action("write_file", &input).unwrap();
-    assert_eq!((intent.deed, intent.before), (Deed::Read, intent.after));
+    assert_eq!((intent.deed, intent.before), (ActionKind::Read, intent.after));
     assert!(text(project.run("write_file", &input, &intent, false).unwrap()).contains("nothing was changed"));
     project.write("a", "other");
     assert!(project.run("write_file", &input, &intent, false).is_err(), "judged as a look, so it never writes");

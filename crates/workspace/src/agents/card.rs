@@ -4,9 +4,9 @@
 //! wall makes the whole definition unusable. `values` reads single values, `front_matter` takes the file apart. Nothing in
 //! it is filled in from the environment but its constraints, which follow the rules of agents files.
 
-use max_team_core::near::{did_you_mean, nearest};
+use max_team_core::agent::{Constraints, Definition, Member, NotesScope, TeamRole};
 use max_team_core::policy::Mode;
-use max_team_core::team::{Constraints, Definition, Member, Memory, Place};
+use max_team_core::suggest::{did_you_mean, nearest};
 use max_team_core::text::{code_points, hidden_lines, visible};
 use max_team_runtime::front_matter;
 use max_team_tools::names;
@@ -142,7 +142,7 @@ pub(super) fn card(front: Option<&Node>, text: String, called: &str, file: &File
         reader: Reader::new(file, env),
         card: Card {
             member: Member {
-                definition: Definition { place: Place::Expert, inherits_tools: true, ..Definition::default() },
+                definition: Definition { place: TeamRole::Expert, inherits_tools: true, ..Definition::default() },
                 model: None,
                 mcp_servers: Vec::new(),
                 constraints: Constraints::default(),
@@ -336,7 +336,7 @@ impl Maker<'_> {
     fn memory(&mut self, node: &Node) {
         match values::memory(node) {
             None => self.unfit("memory", node, values::wanted("memory")),
-            Some(Memory::User) if self.reader.is_strange() => {
+            Some(NotesScope::User) if self.reader.is_strange() => {
                 self.warn(node.spot, format!("`memory: user` is held back: {}", trust::MEMORY));
             }
             Some(memory) => self.card.member.definition.work.memory = Some(memory),
@@ -420,8 +420,8 @@ impl Maker<'_> {
         };
         match own.role.as_str() {
             "" => own.role = "expert".to_owned(),
-            "lead" | "team_lead" => own.place = Place::Lead,
-            _ if own.place != Place::Lead && super::read::is_name(&own.name) => own.place = Place::Member,
+            "lead" | "team_lead" => own.place = TeamRole::Lead,
+            _ if own.place != TeamRole::Lead && super::read::is_name(&own.name) => own.place = TeamRole::Member,
             _ => {}
         }
         if let Some(words) = self.tools.take() {
@@ -442,7 +442,7 @@ impl Maker<'_> {
 
     /// Gives it the tools it lists, as far as there are such tools.
     fn equip(&mut self, words: Vec<(String, Spot)>) {
-        let is_lead = self.card.member.definition.place == Place::Lead;
+        let is_lead = self.card.member.definition.place == TeamRole::Lead;
         let (mut commands, mut is_any_command) = (None::<Vec<String>>, false);
         self.card.member.definition.inherits_tools = false;
         for (word, spot) in words {

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::{CHECK_INBOX, LEADING, SPAWNING, is_among};
-use max_team_core::near::did_you_mean;
-use max_team_core::tasks;
-use max_team_core::team::Definition;
+use max_team_core::agent::Definition;
+use max_team_core::delegation::tool_filter::{CHECK_INBOX, LEADING, SPAWNING, is_among};
+use max_team_core::suggest::did_you_mean;
+use max_team_core::task_list;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
@@ -47,7 +47,7 @@ pub(super) enum Hand {
 /// Every tool that a lead can have: none of them changes anything by itself.
 pub(super) fn for_leads() -> impl Iterator<Item = &'static str> {
     let others = SPAWNING.into_iter().chain(LEADING).chain([CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
-    TEAM.into_iter().chain(others).chain(tasks::TOOLS)
+    TEAM.into_iter().chain(others).chain(task_list::TOOLS)
 }
 
 /// The tools of a lead: those that its definition lists (default: all tools of a lead), without disallowed ones. A lead
@@ -65,7 +65,7 @@ pub(super) fn lead_tools(definition: &Definition) -> Vec<String> {
 pub fn given(definition: &Definition) -> Vec<String> {
     let Definition { tools, disallowed_tools, .. } = definition;
     let is_new = |tool: &&str| !is_among(tools, tool) && !is_among(disallowed_tools, tool);
-    tasks::TOOLS.into_iter().filter(is_new).map(str::to_owned).collect()
+    task_list::TOOLS.into_iter().filter(is_new).map(str::to_owned).collect()
 }
 
 /// Every tool there is, those that act on the team among them.
@@ -77,7 +77,7 @@ pub(super) fn known() -> &'static Registry {
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     // A lead may have skills and the shared task list, too: neither reads or changes files.
-    if tool == SKILL || tasks::TOOLS.contains(&tool) {
+    if tool == SKILL || task_list::TOOLS.contains(&tool) {
         return Hand::Has(tool.to_owned());
     }
     if let Some((name, _)) = MEMORY.iter().find(|(name, alias)| tool == *name || tool == *alias) {

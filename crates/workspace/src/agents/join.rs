@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use max_team_core::calling::hands::SPAWNING;
-use max_team_core::calling::offer::hidden_from;
-use max_team_core::tasks;
-use max_team_core::team::{Definition, Member, Place};
+use max_team_core::agent::{Definition, Member, TeamRole};
+use max_team_core::delegation::offer::hidden_from;
+use max_team_core::delegation::tool_filter::SPAWNING;
+use max_team_core::task_list;
 use max_team_runtime::MEMORY_READ;
 use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
@@ -73,7 +73,7 @@ impl Desk {
         let mut joined =
             Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new(), lead_at: None };
         joined.warnings.extend(roster.odd().map(str::to_owned));
-        joined.lead.definition.place = Place::Lead;
+        joined.lead.definition.place = TeamRole::Lead;
         let mut has_lead = !self.is_builtin();
         for ranked in roster.ranked() {
             let entry = ranked.entry;
@@ -82,12 +82,12 @@ impl Desk {
             let at = joined.members.iter().position(|member| member.definition.name == name);
             let is_leads = joined.lead.definition.name == name;
             match member.definition.place {
-                Place::Lead if has_lead => {
+                TeamRole::Lead if has_lead => {
                     let first = &joined.lead.definition.name;
                     joined.warnings.push(format!("{}: `{first}` leads already; it is not used", entry.place()));
                     continue;
                 }
-                Place::Lead => {
+                TeamRole::Lead => {
                     has_lead = true;
                     joined.lead = led(&joined.lead, member);
                     joined.lead_at = (entry.scope == Scope::Project).then(|| entry.place());
@@ -105,7 +105,7 @@ impl Desk {
                 }
                 place => match (at.and_then(|at| joined.members.get_mut(at)), place) {
                     (Some(old), _) => *old = owner(member, Some(&old.definition.role)),
-                    (None, Place::Member) => joined.members.push(owner(member, None)),
+                    (None, TeamRole::Member) => joined.members.push(owner(member, None)),
                     (None, _) => joined.experts.push(member),
                 },
             }
@@ -128,7 +128,7 @@ impl Desk {
     pub fn experts(&self, roster: &Roster, taken: &[String]) -> Vec<Member> {
         let ranked = roster.ranked();
         let mates = ranked.iter().map(|ranked| self.member(ranked));
-        let is_free = |own: &Definition| own.place == Place::Expert && !taken.contains(&own.name);
+        let is_free = |own: &Definition| own.place == TeamRole::Expert && !taken.contains(&own.name);
         mates.filter(|member| is_free(&member.definition)).collect()
     }
 
@@ -175,7 +175,7 @@ fn owner(mut member: Member, role: Option<&str>) -> Member {
         own.hidden_tools = hidden_from(&own.tools, &own.prompt);
     }
     own.inherits_tools = false;
-    own.place = Place::Member;
+    own.place = TeamRole::Member;
     if let Some(role) = role.filter(|_| own.role == "expert") {
         own.role = role.to_owned();
     }
@@ -187,13 +187,13 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     let known = Registry::builtin();
     let mut tools = definition.tools.clone();
     if definition.inherits_tools {
-        let shared = [SKILL, MEMORY_READ].into_iter().chain(tasks::TOOLS).map(str::to_owned);
+        let shared = [SKILL, MEMORY_READ].into_iter().chain(task_list::TOOLS).map(str::to_owned);
         tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
     // An agent that lists the tools of `SPAWNING` may call others.
     let is_there = |tool: &str| {
-        let is_shared = [SKILL, MEMORY_READ].contains(&tool) || tasks::TOOLS.contains(&tool);
+        let is_shared = [SKILL, MEMORY_READ].contains(&tool) || task_list::TOOLS.contains(&tool);
         known.get(tool).is_some() || is_shared || SPAWNING.contains(&tool)
     };
     tools.retain(|tool| is_there(tool) && !is_taken(tool));

@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use max_team_core::calling::hands::{COORDINATING, assigns_work};
-use max_team_core::calling::offer::{hidden_from, hidden_from_lead, is_offered};
-use max_team_core::near::candidates;
-use max_team_core::team::{Constraints, Definition, Member};
+use max_team_core::agent::{Constraints, Definition, Member};
+use max_team_core::delegation::offer::{hidden_from, hidden_from_lead, is_offered};
+use max_team_core::delegation::tool_filter::{COORDINATING, assigns_work};
+use max_team_core::suggest::candidates;
 
 use crate::exit::{Exit, Stop};
 use crate::selection::Selection;

@@ -1,7 +1,7 @@
 //! All agents of a team with the files that define them, for `agents list` and `agents show`.
 
-use max_team_core::calling::hands::{self as calling, Caller, Hands, Layer};
-use max_team_core::team::{Member, Place as Position};
+use max_team_core::agent::{Member, TeamRole as Position};
+use max_team_core::delegation::tool_filter::{self as calling, AllowedTools, Caller, FilterLayer};
 use serde_json::{Value, json};
 
 use super::Team;
@@ -96,15 +96,15 @@ impl Person<'_> {
     }
 
     /// What it does not have when it is called, by the layer that took it.
-    pub fn taken(&self) -> Vec<(Layer, Vec<String>)> {
+    pub fn taken(&self) -> Vec<(FilterLayer, Vec<String>)> {
         let has = self.tools();
         let left = |tools: Vec<String>| tools.into_iter().filter(|tool| !has.contains(tool)).collect();
         let taken = self.hands().taken.into_iter().map(|(layer, tools)| (layer, left(tools)));
-        taken.filter(|(_, tools): &(Layer, Vec<String>)| !tools.is_empty()).collect()
+        taken.filter(|(_, tools): &(FilterLayer, Vec<String>)| !tools.is_empty()).collect()
     }
 
     /// What is left to it when it is called, and which layer took the rest.
-    fn hands(&self) -> Hands {
+    fn hands(&self) -> AllowedTools {
         let there = hands::known().specs().map(|spec| spec.name.as_str());
         calling::hands(there, &self.member.definition, Caller::default())
     }

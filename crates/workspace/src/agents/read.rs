@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use max_team_core::near::did_you_mean;
-use max_team_core::policy::pattern::Glob;
-use max_team_core::team::{Constraints, Definition, McpServer, Member};
+use max_team_core::agent::{Constraints, Definition, McpServer, Member};
+use max_team_core::policy::glob::Glob;
+use max_team_core::suggest::did_you_mean;
 
 use super::PROMPTS;
 use super::roll::{Roll, Row};

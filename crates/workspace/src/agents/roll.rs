@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use max_team_core::team::{Definition, Member};
+use max_team_core::agent::{Definition, Member};
 use max_team_tools::names;
 
 use super::hands::{self, Hand};

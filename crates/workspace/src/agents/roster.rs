@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use max_team_core::agent::Definition;
 use max_team_core::memory::EXPERT;
-use max_team_core::team::Definition;
 
 use super::card::{self, Card};
 use super::shelf::{Leaf, Scope, Shelf};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use max_team_core::policy::{Action, Deed, Mode, Permissions, Rules, Verdict, judge};
+use max_team_core::policy::{Action, ActionKind, Mode, Permissions, Rules, Verdict, judge};
 use max_team_tools::{Registry, shell};
 use tempfile::TempDir;
 
@@ -75,7 +75,7 @@ fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
     let ray = team.members.iter().find(|member| member.definition.name == "ray").unwrap();
     let rules = Rules { approved: true, ..Rules::new(Mode::AcceptEdits, &ray.constraints) };
     let may = |path: &str| {
-        judge(&rules, "write_file", &Action { deed: Deed::Write, ..Action::read(path) }).verdict == Verdict::Allow
+        judge(&rules, "write_file", &Action { deed: ActionKind::Write, ..Action::read(path) }).verdict == Verdict::Allow
     };
     for path in [
         "a/b_test.go",

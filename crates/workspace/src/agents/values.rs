@@ -4,8 +4,8 @@
 
 use std::str::FromStr as _;
 
-use max_team_core::near::did_you_mean;
-use max_team_core::team::{Allotment, Cache, Constraints, Effort, Isolation, Memory, Place};
+use max_team_core::agent::{AgentBudget, CachePolicy, Constraints, Effort, Isolation, NotesScope, TeamRole};
+use max_team_core::suggest::did_you_mean;
 
 use super::read::LIST_MAX;
 use crate::config::yaml::{Name, Node, Spot, Value};
@@ -111,16 +111,16 @@ pub(super) fn effort(node: &Node) -> Option<Effort> {
     named(node, &Effort::NAMES).or_else(|| u32::from_str(node.text()?).ok().map(Effort::Tokens))
 }
 
-pub(super) fn memory(node: &Node) -> Option<Memory> {
-    named(node, &Memory::NAMES)
+pub(super) fn memory(node: &Node) -> Option<NotesScope> {
+    named(node, &NotesScope::NAMES)
 }
 
 pub(super) fn isolation(node: &Node) -> Option<Isolation> {
     named(node, &[("worktree", Isolation::Worktree), ("none", Isolation::None)])
 }
 
-pub(super) fn place(node: &Node) -> Option<Place> {
-    named(node, &[("main", Place::Lead), ("sub", Place::Expert), ("subagent", Place::Expert)])
+pub(super) fn place(node: &Node) -> Option<TeamRole> {
+    named(node, &[("main", TeamRole::Lead), ("sub", TeamRole::Expert), ("subagent", TeamRole::Expert)])
 }
 
 /// The unknown keys of a map: the place of each, and the warning about it.
@@ -134,20 +134,20 @@ pub(super) fn strange(node: &Node, key: &str, known: &[&'static str]) -> Vec<(Sp
 }
 
 /// `{ttl, keys}`; the time in seconds, or with its unit.
-pub(super) fn cache(node: &Node) -> Option<Cache> {
+pub(super) fn cache(node: &Node) -> Option<CachePolicy> {
     let ttl_s = duration(entry(node, "ttl")?.text()?)?.as_secs();
     let keys = entry(node, "keys").map_or_else(|| Some(Vec::new()), words)?;
-    Some(Cache { ttl_s, keys })
+    Some(CachePolicy { ttl_s, keys })
 }
 
 /// `{usd, tokens, wall}`, each if it is there.
-pub(super) fn budget(node: &Node) -> Option<Allotment> {
+pub(super) fn budget(node: &Node) -> Option<AgentBudget> {
     let Value::Map(_) = &node.value else { return None };
     let nano = entry(node, "usd").map(|node| max_team_llm::cost::nano(Usd::read(node)?));
     let tokens = entry(node, "tokens").map(|node| u64::from_str(&node.text()?.replace('_', "")).ok());
     let wall = entry(node, "wall").map(|node| u64::try_from(Time::read(node)?.as_millis()).ok());
     let read = |value: Option<Option<u64>>| value.map_or(Some(None), |value| value.map(Some));
-    Some(Allotment { nano: read(nano)?, tokens: read(tokens)?, wall_ms: read(wall)? })
+    Some(AgentBudget { nano: read(nano)?, tokens: read(tokens)?, wall_ms: read(wall)? })
 }
 
 /// Constraints that come in several pieces.

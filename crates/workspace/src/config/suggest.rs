@@ -3,7 +3,7 @@
 //! A slip of the finger (`llm.timeuot`), the right name in the wrong section (`server.timeout`) and half a name
 //! (`llm.model` for `llm.default_model`) are all found. It only guesses: nothing is ever set by a guess.
 
-use max_team_core::near::slips;
+use max_team_core::suggest::slips;
 
 use super::table::{self, Key};
 

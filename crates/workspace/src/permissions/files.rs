@@ -228,7 +228,7 @@ impl File {
 
     fn unknown(&mut self, shown: &str, node: &Node, key: &str, known: &[&'static str]) {
         let name = key.rsplit('.').next().unwrap_or(key);
-        let guess = max_team_core::near::did_you_mean(name, known.iter().copied());
+        let guess = max_team_core::suggest::did_you_mean(name, known.iter().copied());
         self.warn(shown, node, format!("unknown key `{}`{guess}", quote(key)));
     }
 }

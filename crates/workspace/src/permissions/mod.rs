@@ -13,7 +13,7 @@ mod trust;
 
 use std::path::Path;
 
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope, escape};
+use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope, escape};
 use max_team_core::policy::{Mode, Permissions, Rule};
 
 use crate::config::{Chooser, quote};
@@ -59,7 +59,7 @@ pub struct Flags<'a> {
 
 /// One settings file that may be there.
 struct Source {
-    scope: Scope,
+    scope: RuleScope,
     path: std::path::PathBuf,
     /// The folder that `/x` in its rules means.
     base: std::path::PathBuf,
@@ -102,13 +102,13 @@ pub const FILES: [&str; 4] = [
 fn sources(place: &Place, root: &Path) -> Vec<Source> {
     let file = |scope, path: std::path::PathBuf, base: &Path| Source { scope, path, base: base.to_owned() };
     let mut all = vec![
-        file(Scope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
-        file(Scope::User, place.home.join("settings.json"), &place.home),
+        file(RuleScope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
+        file(RuleScope::User, place.home.join("settings.json"), &place.home),
     ];
     let theirs = place.env.user().map(|user| user.join(".claude"));
-    all.extend(theirs.map(|folder| file(Scope::User, folder.join("settings.json"), &folder)));
+    all.extend(theirs.map(|folder| file(RuleScope::User, folder.join("settings.json"), &folder)));
     for name in FILES {
-        let scope = if name.ends_with(".local.json") { Scope::Local } else { Scope::Project };
+        let scope = if name.ends_with(".local.json") { RuleScope::Local } else { RuleScope::Project };
         all.push(file(scope, root.join(name), root));
     }
     // A project in the user's own folder would find the user's files twice.
@@ -128,7 +128,7 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
     let mut loaded = Loaded::default();
     for source in sources {
         let shown = shown(&source.path, root, &home);
-        let is_foreign = matches!(source.scope, Scope::Project | Scope::Local);
+        let is_foreign = matches!(source.scope, RuleScope::Project | RuleScope::Local);
         let file = match files::read(&source.path, &shown) {
             Ok(Some(File { lost: Some(problem), .. })) | Err(problem) if !is_foreign => {
                 return Err(unsafe_without(&problem));
@@ -181,7 +181,7 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
     for (list, given, flag) in
         [(List::Allow, flags.allowed, "--allowed-tools"), (List::Deny, flags.denied, "--disallowed-tools")]
     {
-        let origin = || Origin { scope: Scope::Flags, file: flag.to_owned(), line: 0 };
+        let origin = || Origin { scope: RuleScope::Flags, file: flag.to_owned(), line: 0 };
         let rules = given.iter().flat_map(|text| split(text));
         loaded.permissions.rules.extend(rules.map(|text| Rule::new(list, &text, origin(), &anchors)));
     }
@@ -248,7 +248,7 @@ impl Loaded {
     /// user trusted to skip.
     fn leave(&mut self, file: &File, shown: &str, words: &[String], anchors: &Anchors<'_>) {
         for hook in file.hooks.iter().filter(|hook| !words.contains(&hook.word())) {
-            let origin = Origin { scope: Scope::Hook, file: shown.to_owned(), line: hook.line };
+            let origin = Origin { scope: RuleScope::Hook, file: shown.to_owned(), line: hook.line };
             let rules = hook.rules().into_iter().map(|text| Rule::new(List::Ask, &text, origin.clone(), anchors));
             self.permissions.rules.extend(rules);
             self.hooks.push((hook.clone(), origin));

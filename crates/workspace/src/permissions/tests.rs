@@ -1,6 +1,6 @@
 //! Settings files as they lie about, and what becomes of them.
 
-use max_team_core::policy::{Action, Deed, Rules, Verdict, judge};
+use max_team_core::policy::{Action, ActionKind, Rules, Verdict, judge};
 
 use super::*;
 
@@ -86,9 +86,9 @@ fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
     desk.put("p/.claude/settings.json", &hook("guard.sh"));
     let loaded = desk.load();
     assert_eq!(desk.shown(), ["`ask: Bash` (.claude/settings.json:2)", "`ask: Edit` (.claude/settings.json:2)"]);
-    let none = max_team_core::team::Constraints::default();
+    let none = max_team_core::agent::Constraints::default();
     let mode = |mode| Rules { permissions: &loaded.permissions, ..Rules::new(mode, &none) };
-    let action = Action { deed: Deed::Write, ..Action::read("a.txt") };
+    let action = Action { deed: ActionKind::Write, ..Action::read("a.txt") };
     let judged = judge(&mode(Mode::BypassPermissions), "write_file", &action);
     assert_eq!(judged.verdict, Verdict::Ask);
     assert_eq!(judged.rule, "a `PreToolUse` hook (.claude/settings.json:2) covers `Edit` and is not run here");

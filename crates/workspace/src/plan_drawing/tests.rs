@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use max_team_core::plan::{Gate, Task};
+use max_team_core::plan::{Gate, TaskDraft};
 
 const MEMBERS: [&str; 5] = ["ada", "leo", "ray", "sam", "小明"];
 
-fn task(id: &str, agent: &str, needs: &[&str]) -> Task {
+fn task(id: &str, agent: &str, needs: &[&str]) -> TaskDraft {
     let needs = needs.iter().map(|need| (*need).to_owned()).collect();
-    Task { id: id.into(), agent: agent.into(), description: "x".into(), needs, ..Task::default() }
+    TaskDraft { id: id.into(), agent: agent.into(), description: "x".into(), needs, ..TaskDraft::default() }
 }
 
-fn draft(tasks: Vec<Task>) -> Draft {
+fn draft(tasks: Vec<TaskDraft>) -> Draft {
     Draft { tasks, ..Draft::default() }
 }
 
@@ -36,7 +36,7 @@ fn layers(count: usize, size: usize) -> Draft {
     let needs = |layer: usize| -> Vec<String> {
         layer.checked_sub(1).into_iter().flat_map(|above| (0..size).map(move |n| format!("t{above}{n}"))).collect()
     };
-    let one = |layer: usize, n: usize| Task { needs: needs(layer), ..task(&format!("t{layer}{n}"), "leo", &[]) };
+    let one = |layer: usize, n: usize| TaskDraft { needs: needs(layer), ..task(&format!("t{layer}{n}"), "leo", &[]) };
     draft((0..count).flat_map(|layer| (0..size).map(move |n| one(layer, n))).collect())
 }
 
@@ -184,7 +184,7 @@ fn marks_gates_and_wide_letters() {
 fn long_names_give_way_before_the_drawing_does() {
     let name = |n: usize| format!("{n}-implement-the-importer");
     let needs = |n: usize| n.checked_sub(1).map(name).into_iter().collect();
-    let tasks = (0..4).map(|n| Task { needs: needs(n), ..task(&name(n), "leo", &[]) });
+    let tasks = (0..4).map(|n| TaskDraft { needs: needs(n), ..task(&name(n), "leo", &[]) });
     let want = ["[0-impleme… leo]──▶[1-impleme… leo]──▶[2-impleme… leo]──▶[3-impleme… leo]"];
     assert_eq!(drawn(&draft(tasks.collect()), 80), want);
 }
@@ -194,13 +194,13 @@ fn a_huge_plan_is_counted() {
     let owner = |n: usize| if n.is_multiple_of(5) { "ray" } else { "leo" };
     let tasks = (0..300).map(|n| {
         let needs: Vec<String> = if n < 50 { vec![] } else { vec![format!("t{}", n - 50)] };
-        Task { needs, ..task(&format!("t{n}"), owner(n), &[]) }
+        TaskDraft { needs, ..task(&format!("t{n}"), owner(n), &[]) }
     });
     let lines = drawn(&draft(tasks.collect()), 80);
     assert_eq!((lines.len(), lines[2].as_str()), (6, "wave 3: 50 tasks (leo 40, ray 10)"));
     let chain = (0..100).map(|n: usize| {
         let needs = n.checked_sub(1).map(|need| format!("t{need}"));
-        Task { needs: needs.into_iter().collect(), ..task(&format!("t{n}"), "leo", &[]) }
+        TaskDraft { needs: needs.into_iter().collect(), ..task(&format!("t{n}"), "leo", &[]) }
     });
     let lines = drawn(&draft(chain.collect()), 80);
     assert_eq!((lines.len(), lines[0].as_str()), (61, "wave 1: 1 task (leo 1)"));
@@ -210,10 +210,10 @@ fn a_huge_plan_is_counted() {
 #[test]
 fn mermaid_says_everything() {
     let tasks = vec![
-        Task { title: "Say \"hi\" <b>#1</b>".into(), ..task("design", "ada", &[]) },
-        Task { skip: true, ..task("impl", "leo", &["design"]) },
-        Task { when: Some("impl.failed".into()), description: "y\nz".into(), ..task("fix", "leo", &["design"]) },
-        Task { when: Some("impl.ok".into()), ..task("test_it", "ray", &[]) },
+        TaskDraft { title: "Say \"hi\" <b>#1</b>".into(), ..task("design", "ada", &[]) },
+        TaskDraft { skip: true, ..task("impl", "leo", &["design"]) },
+        TaskDraft { when: Some("impl.failed".into()), description: "y\nz".into(), ..task("fix", "leo", &["design"]) },
+        TaskDraft { when: Some("impl.ok".into()), ..task("test_it", "ray", &[]) },
     ];
     let gates = vec![Gate { before: "impl".into(), ask: "owner".into() }];
     let draft = Draft { gates, ..draft(tasks) };
@@ -308,7 +308,7 @@ proptest! {
             if at == 0 { Vec::new() } else { row.iter().map(|need| format!("t{}", need.index(at))).collect() }
         };
         let tasks = rows.iter().enumerate();
-        let tasks = tasks.map(|(at, row)| Task { needs: needs(at, row), ..task(&format!("t{at}"), "leo", &[]) });
+        let tasks = tasks.map(|(at, row)| TaskDraft { needs: needs(at, row), ..task(&format!("t{at}"), "leo", &[]) });
         let draft = draft(tasks.collect());
         let graph = Graph::new(&draft, &MEMBERS).unwrap();
         let lines = drawn(&draft, width);
@@ -332,7 +332,7 @@ proptest! {
             if at == 0 { Vec::new() } else { row.iter().map(|need| format!("t{}", need.index(at))).collect() }
         };
         let tasks = rows.iter().enumerate();
-        let tasks = tasks.map(|(at, row)| Task { needs: needs(at, row), ..task(&format!("t{at}"), "leo", &[]) });
+        let tasks = tasks.map(|(at, row)| TaskDraft { needs: needs(at, row), ..task(&format!("t{at}"), "leo", &[]) });
         let draft = draft(tasks.collect());
         let graph = Graph::new(&draft, &MEMBERS).unwrap();
         let all = |edges: &dyn Fn(usize) -> Vec<usize>| -> Vec<BTreeSet<usize>> {

@@ -11,7 +11,7 @@ pub mod scalar;
 mod tests;
 mod writer;
 
-use max_team_core::plan::{Draft, Flaw};
+use max_team_core::plan::{Draft, DraftFlaw};
 
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, Problem, quote};
@@ -54,7 +54,7 @@ impl Read {
     }
 
     /// Everything that is wrong with the file, in its order: what could not be read, and the flaws of the plan.
-    pub fn stop(mut self, flaws: &[Flaw]) -> Stop {
+    pub fn stop(mut self, flaws: &[DraftFlaw]) -> Stop {
         let (named, read) = (self.named(), self.problems.is_empty());
         let nameless = self.draft.tasks.iter().enumerate().filter(|(_, task)| task.id.is_empty());
         for (at, _) in nameless.filter(|(at, _)| !self.broken.contains(at)) {

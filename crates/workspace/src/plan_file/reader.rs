@@ -4,9 +4,9 @@
 //! wrong with the plan as a plan. A wrong type, duration or amount is an error, an unknown key only a warning. Scalars
 //! are taken as written, so an id of `007` keeps its zeros.
 
-use max_team_core::near::did_you_mean;
-use max_team_core::plan::{Budget, Draft, Gate, Task};
-use max_team_core::team::Isolation;
+use max_team_core::agent::Isolation;
+use max_team_core::plan::{Budget, Draft, Gate, TaskDraft};
+use max_team_core::suggest::did_you_mean;
 use max_team_core::text::{code_points, hidden_lines};
 
 use super::{Read, place};
@@ -191,7 +191,7 @@ impl Reader<'_> {
         draft
     }
 
-    fn tasks(&mut self, tasks: &[Node]) -> Vec<Task> {
+    fn tasks(&mut self, tasks: &[Node]) -> Vec<TaskDraft> {
         let mut read = Vec::new();
         for (at, node) in tasks.iter().enumerate() {
             let wrong = self.told;
@@ -204,8 +204,8 @@ impl Reader<'_> {
         read
     }
 
-    fn task(&mut self, node: &Node) -> Task {
-        let mut task = Task::default();
+    fn task(&mut self, node: &Node) -> TaskDraft {
+        let mut task = TaskDraft::default();
         for (field, name, node) in self.map(node, "a task", "a map such as `{id: …, agent: …, do: …}`", FIELDS) {
             match field {
                 Field::Id => self.set(&mut task.id, name, node, "a word", word),

@@ -1,7 +1,7 @@
 //! What a person would write, what goes wrong, and that whatever is written reads back the same.
 
-use max_team_core::plan::{Budget, Draft, Gate, Graph, Task};
-use max_team_core::team::Isolation;
+use max_team_core::agent::Isolation;
+use max_team_core::plan::{Budget, Draft, Gate, Graph, TaskDraft};
 use proptest::prelude::*;
 
 use super::*;
@@ -61,15 +61,15 @@ gates:
 "#;
 
 fn csv() -> Draft {
-    let design = Task {
+    let design = TaskDraft {
         id: "design".into(),
         agent: "ada".into(),
         title: "Design: the import".into(),
         description: "Write docs/csv-import.md:\n  - the columns\n  - the errors\n\nAsk nobody.".into(),
         outputs: words(&["docs/csv-import.md"]),
-        ..Task::default()
+        ..TaskDraft::default()
     };
-    let code = Task {
+    let code = TaskDraft {
         id: "impl".into(),
         agent: "leo".into(),
         description:
@@ -86,9 +86,9 @@ fn csv() -> Draft {
         timeout_ms: Some(600_000),
         budget: Budget { nano: Some(500_000_000), ..Budget::default() },
         model: Some("claude-sonnet-4-5".into()),
-        ..Task::default()
+        ..TaskDraft::default()
     };
-    let tests = Task {
+    let tests = TaskDraft {
         id: "tests".into(),
         agent: "ray".into(),
         title: "Break it".into(),
@@ -96,7 +96,7 @@ fn csv() -> Draft {
         when: Some("impl.ok".into()),
         timeout_ms: Some(5_400_000),
         skip: true,
-        ..Task::default()
+        ..TaskDraft::default()
     };
     Draft {
         goal: "Add CSV import".into(),
@@ -147,22 +147,22 @@ fn the_names_of_others_read() {
    "max_retries": 3, "status": 0, "retry_count": 1, "result": null, "artifacts": [], "created_at": "x"},
   {"id": "b", "prompt": "P", "owner": "leo", "blocked_by": ["a"], "timeout_ms": 1500, "budget": {"nano": 7}}
 ]"#;
-    let first = Task {
+    let first = TaskDraft {
         id: "a".into(),
         title: "T".into(),
         description: "D 😀 /".into(),
         agent: "ada".into(),
         retry: 3,
-        ..Task::default()
+        ..TaskDraft::default()
     };
-    let second = Task {
+    let second = TaskDraft {
         id: "b".into(),
         description: "P".into(),
         agent: "leo".into(),
         needs: words(&["a"]),
         timeout_ms: Some(1_500),
         budget: Budget { nano: Some(7), ..Budget::default() },
-        ..Task::default()
+        ..TaskDraft::default()
     };
     let want = Draft { tasks: vec![first, second], ..Draft::default() };
     assert_eq!(draft(text), want);
@@ -276,13 +276,13 @@ fn mistakes_have_a_place_and_stop_with_three() {
 
 #[test]
 fn a_large_plan_fits() {
-    let task = |at: usize| Task {
+    let task = |at: usize| TaskDraft {
         id: format!("t{at}"),
         agent: "leo".into(),
         description: "Do it.\nWell.".into(),
         needs: (1..=3).filter_map(|step| at.checked_sub(step * 100)).map(|need| format!("t{need}")).collect(),
         verify: words(&["cargo test"]),
-        ..Task::default()
+        ..TaskDraft::default()
     };
     let large = Draft { tasks: (0..10_000).map(task).collect(), ..Draft::default() };
     assert_eq!(draft(&write(&large)), large);
@@ -314,7 +314,7 @@ fn budget() -> impl Strategy<Value = Budget> {
         .prop_map(|(nano, tokens, wall_ms)| Budget { nano, tokens, wall_ms })
 }
 
-fn task() -> impl Strategy<Value = Task> {
+fn task() -> impl Strategy<Value = TaskDraft> {
     let list = || prop::collection::vec(short(), 0..4);
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
     let claims =
@@ -323,7 +323,7 @@ fn task() -> impl Strategy<Value = Task> {
     (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>(), apart).prop_map(
         |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, isolation)| {
             let (id, title, description, agent, needs, when) = names;
-            Task {
+            TaskDraft {
                 id,
                 title,
                 description,

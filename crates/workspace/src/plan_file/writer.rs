@@ -3,7 +3,7 @@
 //! What is empty or usual is left out, so a small plan is a small file and a changed plan is a small difference.
 
 use max_team_core::ledger::NANO;
-use max_team_core::plan::{Budget, Draft, Task};
+use max_team_core::plan::{Budget, Draft, TaskDraft};
 
 use super::scalar::{self, LINE_MAX};
 
@@ -46,7 +46,7 @@ struct Page {
 }
 
 impl Page {
-    fn task(&mut self, task: &Task) {
+    fn task(&mut self, task: &TaskDraft) {
         self.item = true;
         self.row("id", &scalar::line(&task.id, false));
         self.word("agent", &task.agent);
@@ -62,7 +62,7 @@ impl Page {
         }
         self.list("outputs", &task.outputs);
         self.list("verify", &task.verify);
-        if task.retry != Task::default().retry {
+        if task.retry != TaskDraft::default().retry {
             self.row("retry", &task.retry.to_string());
         }
         if let Some(ms) = task.timeout_ms {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use max_team_core::team::{Member, Settings};
+use max_team_core::agent::{Member, Settings};
 use max_team_runtime::{Changes, Crew as Staff, Definitions, Lead, Mate};
 
 use super::{Ways, allot, colleagues, narrowed, seated, vouching, wish};

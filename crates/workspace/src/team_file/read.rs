@@ -1,11 +1,11 @@
 //! A team's file into who is in it.
 
-use max_team_core::calling::hands::GENERAL;
-use max_team_core::mates::color;
-use max_team_core::mates::name::{looks_like, misfit};
-use max_team_core::near::{candidates, did_you_mean};
+use max_team_core::agent::Isolation;
+use max_team_core::delegation::tool_filter::GENERAL;
 use max_team_core::policy::Mode;
-use max_team_core::team::Isolation;
+use max_team_core::suggest::{candidates, did_you_mean};
+use max_team_core::teammate::color;
+use max_team_core::teammate::name::{looks_like, misfit};
 use max_team_runtime::Spawn;
 
 use super::{Here, TeamFile};

@@ -1,6 +1,6 @@
 //! The phrases about definitions of agents.
 
-use max_team_core::calling::hands::Layer;
+use max_team_core::delegation::tool_filter::FilterLayer;
 
 use super::Lang;
 
@@ -55,18 +55,18 @@ impl Lang {
     }
 
     /// Why a called agent does not have a tool.
-    pub fn layer(self, layer: Layer) -> &'static str {
+    pub fn layer(self, layer: FilterLayer) -> &'static str {
         match (layer, self) {
-            (Layer::Meta, Self::En) => "steers the team",
-            (Layer::Meta, Self::Zh) => "用于管理团队",
-            (Layer::Custom, Self::En) => "only for what comes with the program",
-            (Layer::Custom, Self::Zh) => "仅限内置智能体",
-            (Layer::Background, Self::En) => "there is no user to ask in the background",
-            (Layer::Background, Self::Zh) => "后台无人可问",
-            (Layer::Own, Self::En) => "by its definition",
-            (Layer::Own, Self::Zh) => "定义所限",
-            (Layer::Caller, Self::En) => "its caller has none",
-            (Layer::Caller, Self::Zh) => "调用者没有",
+            (FilterLayer::Meta, Self::En) => "steers the team",
+            (FilterLayer::Meta, Self::Zh) => "用于管理团队",
+            (FilterLayer::Custom, Self::En) => "only for what comes with the program",
+            (FilterLayer::Custom, Self::Zh) => "仅限内置智能体",
+            (FilterLayer::Background, Self::En) => "there is no user to ask in the background",
+            (FilterLayer::Background, Self::Zh) => "后台无人可问",
+            (FilterLayer::Own, Self::En) => "by its definition",
+            (FilterLayer::Own, Self::Zh) => "定义所限",
+            (FilterLayer::Caller, Self::En) => "its caller has none",
+            (FilterLayer::Caller, Self::Zh) => "调用者没有",
         }
     }
 

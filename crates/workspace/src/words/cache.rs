@@ -1,6 +1,6 @@
 //! The phrases of answers that are kept. Arguments, data and words are passed through as they are.
 
-use max_team_core::calling::cache::Age;
+use max_team_core::delegation::cache::AnswerAge;
 
 use super::{Lang, plural};
 
@@ -16,15 +16,15 @@ phrases! {
 }
 
 impl Lang {
-    pub fn age(self, age: Age) -> String {
+    pub fn age(self, age: AnswerAge) -> String {
         if self == Self::En {
             return age.to_string();
         }
         match age {
-            Age::Moments => "不到 1 分钟前".to_owned(),
-            Age::Minutes(minutes) => format!("{minutes} 分钟前"),
-            Age::Hours(hours) => format!("{hours} 小时前"),
-            Age::Days(days) => format!("{days} 天前"),
+            AnswerAge::Moments => "不到 1 分钟前".to_owned(),
+            AnswerAge::Minutes(minutes) => format!("{minutes} 分钟前"),
+            AnswerAge::Hours(hours) => format!("{hours} 小时前"),
+            AnswerAge::Days(days) => format!("{days} 天前"),
         }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! What an agent, a file or a check says is passed through as it is.
 
-use max_team_core::event::Ending;
+use max_team_core::event::ToolOutcome;
 use max_team_core::id::{PlanId, SessionId};
-use max_team_core::plan::Status;
-use max_team_core::plan::event::{About, PlanEnd, Tally};
-use max_team_core::policy::{Reach, Until};
-use max_team_core::status::{Reason, Standing};
+use max_team_core::plan::TaskStatus;
+use max_team_core::plan::event::{PlanEnd, PlanQuestion, Totals};
+use max_team_core::policy::{GrantScope, ProtectedReason};
+use max_team_core::status::{AgentStage, IdleReason};
 use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{Person, PersonReply, SpanKind};
 use max_team_tools::shell::Job;
@@ -154,16 +154,16 @@ impl Lang {
     }
 
     /// Why files are protected.
-    pub fn reach(self, reach: Reach) -> &'static str {
+    pub fn reach(self, reach: ProtectedReason) -> &'static str {
         match (self, reach) {
-            (Self::En, Reach::Runs) => "Run by themselves:",
-            (Self::En, Reach::Instructs) => "Instruct an agent:",
-            (Self::En, Reach::Configures) => "Configure an agent:",
-            (Self::En, Reach::Records) => "Record what agents did:",
-            (Self::Zh, Reach::Runs) => "会自行运行：",
-            (Self::Zh, Reach::Instructs) => "给智能体下指令：",
-            (Self::Zh, Reach::Configures) => "配置智能体：",
-            (Self::Zh, Reach::Records) => "记录智能体的行为：",
+            (Self::En, ProtectedReason::Runs) => "Run by themselves:",
+            (Self::En, ProtectedReason::Instructs) => "Instruct an agent:",
+            (Self::En, ProtectedReason::Configures) => "Configure an agent:",
+            (Self::En, ProtectedReason::Records) => "Record what agents did:",
+            (Self::Zh, ProtectedReason::Runs) => "会自行运行：",
+            (Self::Zh, ProtectedReason::Instructs) => "给智能体下指令：",
+            (Self::Zh, ProtectedReason::Configures) => "配置智能体：",
+            (Self::Zh, ProtectedReason::Records) => "记录智能体的行为：",
         }
     }
 
@@ -188,28 +188,28 @@ impl Lang {
         }
     }
 
-    pub fn person_state(self, state: Standing) -> &'static str {
+    pub fn person_state(self, state: AgentStage) -> &'static str {
         match (self, state) {
             (Self::En, state) => state.name(),
-            (Self::Zh, Standing::Created) => "待批准",
-            (Self::Zh, Standing::Starting) => "启动中",
-            (Self::Zh, Standing::Ready) => "就绪",
-            (Self::Zh, Standing::Busy) => "忙碌",
-            (Self::Zh, Standing::Stopped) => "已停止",
+            (Self::Zh, AgentStage::Created) => "待批准",
+            (Self::Zh, AgentStage::Starting) => "启动中",
+            (Self::Zh, AgentStage::Ready) => "就绪",
+            (Self::Zh, AgentStage::Busy) => "忙碌",
+            (Self::Zh, AgentStage::Stopped) => "已停止",
         }
     }
 
     /// Why an agent does nothing.
     pub fn reason(self, person: &Person) -> Option<String> {
         let reason = person.reason.as_ref()?;
-        let is_parked = person.pid.is_none() && person.state == Standing::Stopped;
-        if let (Self::Zh, Reason::Blocked(why), true) = (self, reason, is_parked) {
+        let is_parked = person.pid.is_none() && person.state == AgentStage::Stopped;
+        if let (Self::Zh, IdleReason::Blocked(why), true) = (self, reason, is_parked) {
             let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
             let first = why.split("; ").next().unwrap_or_default();
-            return Some(match (first.strip_prefix(Reason::LETTERS), first.strip_prefix(Reason::CLAIMS)) {
+            return Some(match (first.strip_prefix(IdleReason::LETTERS), first.strip_prefix(IdleReason::CLAIMS)) {
                 (Some(count), _) => format!("有 {count} 条消息在等待；{parked}"),
                 (None, Some(name)) => format!("{}；{parked}", self.takes_none(name)),
-                (None, None) if [Reason::STOPPED, Reason::TEAM].contains(&first) => {
+                (None, None) if [IdleReason::STOPPED, IdleReason::TEAM].contains(&first) => {
                     format!("{}；{parked}", self.phrase(first))
                 }
                 (None, None) => parked,
@@ -219,15 +219,16 @@ impl Lang {
     }
 
     /// A reason in words.
-    pub fn idle_because(self, reason: &Reason) -> String {
+    pub fn idle_because(self, reason: &IdleReason) -> String {
         match reason {
-            Reason::Done => self.done_word().to_owned(),
-            Reason::WaitingFor(what) => {
+            IdleReason::Done => self.done_word().to_owned(),
+            IdleReason::WaitingFor(what) => {
                 let what = self.phrase(what);
                 say!(self, "waiting for {what}", "等待 {what}")
             }
-            Reason::Blocked(what) => {
-                let behind = [Reason::DECISION, Reason::LETTERS, Reason::CLAIMS].map(|front| what.strip_prefix(front));
+            IdleReason::Blocked(what) => {
+                let behind = [IdleReason::DECISION, IdleReason::LETTERS, IdleReason::CLAIMS]
+                    .map(|front| what.strip_prefix(front));
                 match behind {
                     [Some(error), ..] => say!(self, "a decision: {error}", "需要决定：{error}"),
                     [_, Some(count), _] => say!(self, "messages wait: {count}", "有 {count} 条消息在等待"),
@@ -235,7 +236,7 @@ impl Lang {
                     [None, None, None] => self.phrase(what).to_owned(),
                 }
             }
-            Reason::Failed(why) => self.failed_with(self.phrase(why), false),
+            IdleReason::Failed(why) => self.failed_with(self.phrase(why), false),
         }
     }
 
@@ -247,20 +248,20 @@ impl Lang {
     /// What is always said in the same words; names and errors stay as they are.
     fn phrase(self, words: &str) -> &str {
         const PHRASES: [(&str, &str); 14] = [
-            (Reason::YOU, "你"),
-            (Reason::LEAD, "负责人"),
-            (Reason::USER, "用户"),
-            (Reason::PLACE, "空位"),
-            (Reason::SERVER, "模型服务"),
-            (Reason::COPIES, "项目副本"),
-            (Reason::BUDGET, "预算已用完"),
-            (Reason::STOPPED, "被停止"),
-            (Reason::TEAM, "有团队等待开始"),
-            (Reason::REFUSED, "模型拒绝回答"),
-            (Reason::EMPTY, "模型没有回答"),
-            (Reason::UNSTRUCTURED, "模型始终没有给出结构化的回答"),
-            (Reason::LOOPING, "模型在重复自己"),
-            (Reason::ROUNDS, "达到轮数上限"),
+            (IdleReason::YOU, "你"),
+            (IdleReason::LEAD, "负责人"),
+            (IdleReason::USER, "用户"),
+            (IdleReason::PLACE, "空位"),
+            (IdleReason::SERVER, "模型服务"),
+            (IdleReason::COPIES, "项目副本"),
+            (IdleReason::BUDGET, "预算已用完"),
+            (IdleReason::STOPPED, "被停止"),
+            (IdleReason::TEAM, "有团队等待开始"),
+            (IdleReason::REFUSED, "模型拒绝回答"),
+            (IdleReason::EMPTY, "模型没有回答"),
+            (IdleReason::UNSTRUCTURED, "模型始终没有给出结构化的回答"),
+            (IdleReason::LOOPING, "模型在重复自己"),
+            (IdleReason::ROUNDS, "达到轮数上限"),
         ];
         let own = PHRASES.iter().find(|(en, _)| self == Self::Zh && *en == words);
         own.map_or(words, |(_, zh)| zh)
@@ -298,12 +299,12 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
-    pub fn call_failed(self, key: &str, ending: Ending) -> String {
+    pub fn call_failed(self, key: &str, ending: ToolOutcome) -> String {
         let how = match ending {
-            Ending::Refused => self.refused(),
-            Ending::Interrupted => self.stopped_row(),
-            Ending::Unknown => self.outcome_unknown(),
-            Ending::Ran | Ending::Invalid => return say!(self, "call {key} failed", "调用 {key} 失败"),
+            ToolOutcome::Refused => self.refused(),
+            ToolOutcome::Interrupted => self.stopped_row(),
+            ToolOutcome::Unknown => self.outcome_unknown(),
+            ToolOutcome::Ran | ToolOutcome::Invalid => return say!(self, "call {key} failed", "调用 {key} 失败"),
         };
         say!(self, "call {key} failed: {how}", "调用 {key} 失败：{how}")
     }
@@ -358,8 +359,8 @@ impl Lang {
     }
 
     /// The rules that were allowed with an answer, how long they hold, and for which agents.
-    pub fn allowed_from_now_on(self, rules: &str, until: Until, names: &[String]) -> String {
-        let (names, others) = (names.join(", "), until == Until::Repository);
+    pub fn allowed_from_now_on(self, rules: &str, until: GrantScope, names: &[String]) -> String {
+        let (names, others) = (names.join(", "), until == GrantScope::Repository);
         let later = match self {
             Self::En if others => "; for all agents in this repository from the next start on",
             Self::Zh if others => "；从下次启动起对此处所有人有效",
@@ -373,13 +374,13 @@ impl Lang {
         )
     }
 
-    pub fn how_long(self, until: Until) -> &'static str {
+    pub fn how_long(self, until: GrantScope) -> &'static str {
         match (self, until) {
             (Self::En, until) => until.name(),
-            (Self::Zh, Until::Once) => "仅此一次",
-            (Self::Zh, Until::Task) => "在本任务中",
-            (Self::Zh, Until::Session) => "在本会话中",
-            (Self::Zh, Until::Repository) => "在本仓库中",
+            (Self::Zh, GrantScope::Once) => "仅此一次",
+            (Self::Zh, GrantScope::Task) => "在本任务中",
+            (Self::Zh, GrantScope::Session) => "在本会话中",
+            (Self::Zh, GrantScope::Repository) => "在本仓库中",
         }
     }
 
@@ -392,22 +393,22 @@ impl Lang {
     }
 
     /// The rules that were allowed with it.
-    pub fn and_allowed(self, rules: &str, until: Until) -> String {
+    pub fn and_allowed(self, rules: &str, until: GrantScope) -> String {
         let long = self.how_long(until);
         say!(self, "; allowed from now on, {long}: {rules}", "；从现在起{long}允许：{rules}")
     }
 
     /// What a plan asks, in one line.
-    pub fn about_plan(self, about: &About) -> String {
+    pub fn about_plan(self, about: &PlanQuestion) -> String {
         match about {
-            About::Proposal => say!(self, "may this plan run?", "是否执行此计划？"),
-            About::Rest => say!(self, "the first wave is over; may the rest run?", "第一波之后是否继续？"),
-            About::Start { task } => say!(self, "may task `{task}` start?", "任务 `{task}` 可以开始吗？"),
-            About::Failure { task, error } => {
+            PlanQuestion::Proposal => say!(self, "may this plan run?", "是否执行此计划？"),
+            PlanQuestion::Rest => say!(self, "the first wave is over; may the rest run?", "第一波之后是否继续？"),
+            PlanQuestion::Start { task } => say!(self, "may task `{task}` start?", "任务 `{task}` 可以开始吗？"),
+            PlanQuestion::Failure { task, error } => {
                 let error = self.task_error(error);
                 say!(self, "task `{task}` failed: {error}", "任务 `{task}` 失败：{error}")
             }
-            About::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),
+            PlanQuestion::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),
         }
     }
 
@@ -471,12 +472,12 @@ impl Lang {
         say!(self, "plan {plan} is over: {end}", "计划 {plan} 已结束：{end}")
     }
 
-    pub fn task_over(self, name: &str, status: Status) -> String {
+    pub fn task_over(self, name: &str, status: TaskStatus) -> String {
         let status = self.task_status(status);
         say!(self, "task `{name}` is over: {status}", "任务 `{name}` 已结束：{status}")
     }
 
-    pub fn stopped_with(self, end: PlanEnd, tally: &Tally) -> String {
+    pub fn stopped_with(self, end: PlanEnd, tally: &Totals) -> String {
         let end = self.plan_end(end);
         let tally = self.tally(tally);
         say!(self, "{end}: {tally}", "{end}：{tally}")

@@ -1,6 +1,6 @@
 //! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
 
-use max_team_core::policy::{By, Free};
+use max_team_core::policy::{AutoAllow, DecidedBy};
 use max_team_runtime::storage::{Detail, Drift, Fault, FaultKind, How, SchemaChange};
 use max_team_runtime::{Allowed, Refused, Set, Word};
 
@@ -290,20 +290,20 @@ impl Lang {
 
     /// What a built-in rule says, in the words of the judge or in Chinese.
     pub(super) fn free(self, name: &str, rule: &str) -> String {
-        let words = Free::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
+        let words = AutoAllow::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
         let zh = words.map(|free| match free {
-            Free::Answer => "答复总是允许的",
-            Free::Team => "与团队协作总是允许的",
-            Free::SetUp => "查询用户已配置的内容总是允许的",
-            Free::Read => "读取项目内的文件总是允许的",
-            Free::ReadAlso => "读取 `additionalDirectories` 总是允许的",
-            Free::Own => "它自己的目录总是可用的",
-            Free::Device => "不保存任何内容的设备",
-            Free::Places => "它所做的不超出已逐处判断的范围",
-            Free::Rest => "命令行的其余部分",
-            Free::Hosts => "该成员的 `allowed_hosts`",
-            Free::Check => "其任务已批准的检查，或项目自身的测试命令",
-            Free::Worktree => "始终可以在自己的工作树中编辑",
+            AutoAllow::Answer => "答复总是允许的",
+            AutoAllow::Team => "与团队协作总是允许的",
+            AutoAllow::SetUp => "查询用户已配置的内容总是允许的",
+            AutoAllow::Read => "读取项目内的文件总是允许的",
+            AutoAllow::ReadAlso => "读取 `additionalDirectories` 总是允许的",
+            AutoAllow::Own => "它自己的目录总是可用的",
+            AutoAllow::Device => "不保存任何内容的设备",
+            AutoAllow::Places => "它所做的不超出已逐处判断的范围",
+            AutoAllow::Rest => "命令行的其余部分",
+            AutoAllow::Hosts => "该成员的 `allowed_hosts`",
+            AutoAllow::Check => "其任务已批准的检查，或项目自身的测试命令",
+            AutoAllow::Worktree => "始终可以在自己的工作树中编辑",
         });
         zh.unwrap_or(rule).to_owned()
     }
@@ -311,11 +311,11 @@ impl Lang {
     /// Who has set a mode.
     fn setter(self, set: &Set) -> String {
         match &set.by {
-            Some(By::Person(who)) => match who.rsplit_once(" at ") {
+            Some(DecidedBy::Person(who)) => match who.rsplit_once(" at ") {
                 Some((who, door)) => say!(self, "{who}, at the {door},", " {who}（{door}）"),
                 None => say!(self, "{who}", " {who} "),
             },
-            Some(By::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
+            Some(DecidedBy::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
             Some(other) => other.name(),
             None => {
                 let actor = &set.actor;
@@ -332,15 +332,19 @@ impl Lang {
         let Word { by, at_ms, .. } = word;
         let (at, said) = (local(*at_ms), self.told(&word.said));
         match by {
-            By::Person(who) => match who.rsplit_once(" at ") {
+            DecidedBy::Person(who) => match who.rsplit_once(" at ") {
                 Some((who, door)) => {
                     say!(self, "`{said}` by {who}, at the {door}, at {at}", "{who} 在 {door} 于 {at} 答复 `{said}`")
                 }
                 None => say!(self, "`{said}` by {who}, at {at}", "{who} 于 {at} 答复 `{said}`"),
             },
-            By::Rule(rule) => say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`"),
-            By::Lead(lead) => say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`"),
-            By::Nobody(why) => {
+            DecidedBy::Rule(rule) => {
+                say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`")
+            }
+            DecidedBy::Lead(lead) => {
+                say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`")
+            }
+            DecidedBy::Nobody(why) => {
                 say!(self, "`{said}` automatically ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`")
             }
         }

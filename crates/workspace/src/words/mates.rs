@@ -1,6 +1,6 @@
 //! The phrases of teammates and their mail.
 
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_runtime::{Enrolled, Fate};
 use serde_json::Value;
 
@@ -149,14 +149,14 @@ impl Lang {
         }
     }
 
-    pub fn letter_kind(self, kind: Kind) -> &'static str {
+    pub fn letter_kind(self, kind: MessageKind) -> &'static str {
         match (self, kind) {
-            (Self::Zh, Kind::UserInput) => "用户",
-            (Self::Zh, Kind::Text) => "消息",
-            (Self::Zh, Kind::TaskAssign) => "任务",
-            (Self::Zh, Kind::TaskResult) => "结果",
-            (Self::Zh, Kind::PlanApprovalRequest) => "计划待批",
-            (Self::Zh, Kind::PlanApprovalResponse) => "计划答复",
+            (Self::Zh, MessageKind::UserInput) => "用户",
+            (Self::Zh, MessageKind::Text) => "消息",
+            (Self::Zh, MessageKind::TaskAssign) => "任务",
+            (Self::Zh, MessageKind::TaskResult) => "结果",
+            (Self::Zh, MessageKind::PlanApprovalRequest) => "计划待批",
+            (Self::Zh, MessageKind::PlanApprovalResponse) => "计划答复",
             (_, kind) => kind.name(),
         }
     }
@@ -179,7 +179,7 @@ impl Lang {
     pub fn will_not_end(self, letter: &Envelope) -> Option<String> {
         let (name, text) = (letter.author(), letter.text());
         let why = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let is_it = letter.kind == Kind::ShutdownRejected && letter.to.starts_with("user/");
+        let is_it = letter.kind == MessageKind::ShutdownRejected && letter.to.starts_with("user/");
         is_it.then(|| {
             say!(
                 self,
@@ -268,7 +268,7 @@ impl Lang {
 
     /// A message of the user that a teammate did not read. `None` for messages of any other kind.
     fn came_back(self, letter: &Envelope) -> Option<String> {
-        if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
+        if letter.kind != MessageKind::Undelivered || !letter.to.starts_with("user/") {
             return None;
         }
         let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The phrases of what is remembered. Keys, values and quotes are passed through as they are.
 
 use max_team_core::limits::{MEMORY_FACTS_MAX, MEMORY_VALUE_BYTES_MAX};
-use max_team_core::memory::{KeyError, Refusal, Section, Why};
+use max_team_core::memory::{KeyError, RecallReason, Section, WriteRefusal};
 
 use super::Lang;
 
@@ -51,12 +51,12 @@ impl Lang {
         }
     }
 
-    pub fn told_because(self, why: &Why) -> String {
+    pub fn told_because(self, why: &RecallReason) -> String {
         match why {
-            Why::Personality => say!(self, "always: how the lead speaks", "始终：主持者的说话方式"),
-            Why::LastConversation => say!(self, "the last conversation here", "此处的上一次对话"),
-            Why::Standing => say!(self, "always: about the user", "始终：关于用户"),
-            Why::Matched { terms, .. } => {
+            RecallReason::Personality => say!(self, "always: how the lead speaks", "始终：主持者的说话方式"),
+            RecallReason::LastConversation => say!(self, "the last conversation here", "此处的上一次对话"),
+            RecallReason::Standing => say!(self, "always: about the user", "始终：关于用户"),
+            RecallReason::Matched { terms, .. } => {
                 let terms = terms.join(", ");
                 say!(self, "same words: {terms}", "相同词语：{terms}")
             }
@@ -77,25 +77,25 @@ impl Lang {
         }
     }
 
-    pub fn memory_refusal(self, refusal: &Refusal) -> String {
+    pub fn memory_refusal(self, refusal: &WriteRefusal) -> String {
         match (self, refusal) {
-            (Self::Zh, Refusal::TooLarge { key, bytes }) => {
+            (Self::Zh, WriteRefusal::TooLarge { key, bytes }) => {
                 format!("`{key}` 的值有 {bytes} 字节，上限为 {MEMORY_VALUE_BYTES_MAX}；请写得短些")
             }
-            (Self::Zh, Refusal::Full) => {
+            (Self::Zh, WriteRefusal::Full) => {
                 format!("该分区已有 {MEMORY_FACTS_MAX} 条记忆；用 `max-team memory forget` 腾出空间")
             }
-            (Self::Zh, Refusal::Nothing(key)) => self.nothing_under(key.as_str()),
-            (Self::Zh, Refusal::Covers { section, facts }) => format!(
+            (Self::Zh, WriteRefusal::Nothing(key)) => self.nothing_under(key.as_str()),
+            (Self::Zh, WriteRefusal::Covers { section, facts }) => format!(
                 "`{section}` 下有 {facts} 条记忆，直接写入一个值会使其丢失：请写在其中的某个名称下，例如 `{section}.name`，\
                  或先用 `max-team memory forget {section}` 忘记它们"
             ),
-            (Self::Zh, Refusal::Within(section)) => format!(
+            (Self::Zh, WriteRefusal::Within(section)) => format!(
                 "`{section}` 本身存有一个值，写入其下的内容会取代它：请先用 `max-team memory forget {section}` 忘记它，\
                  或把它写在某个名称下"
             ),
-            (Self::Zh, Refusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
-            (Self::Zh, Refusal::Key(error)) => self.no_key(error),
+            (Self::Zh, WriteRefusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
+            (Self::Zh, WriteRefusal::Key(error)) => self.no_key(error),
             _ => refusal.to_string(),
         }
     }

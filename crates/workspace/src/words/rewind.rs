@@ -1,6 +1,6 @@
 //! The phrases of files that are put back.
 
-use max_team_core::rewind::{Left, State, Told, Why};
+use max_team_core::rewind::{FileState, RewindNote, SkippedChange, SkippedReason};
 use max_team_runtime::rewind::{Moment, Plan, Skip};
 
 use super::{Lang, plural};
@@ -51,8 +51,8 @@ impl Lang {
         let mut files: Vec<(char, &str)> = Vec::new();
         for (_, change) in &moment.changes {
             let sign = match (change.before, change.after) {
-                (State::Gone, _) => '+',
-                (_, State::Gone) => '-',
+                (FileState::Gone, _) => '+',
+                (_, FileState::Gone) => '-',
                 _ => '~',
             };
             match files.iter_mut().find(|(_, path)| *path == change.path) {
@@ -138,37 +138,37 @@ impl Lang {
         }
     }
 
-    pub fn rewind_left(self, left: &Left) -> String {
+    pub fn rewind_left(self, left: &SkippedChange) -> String {
         format!("{} ({})", self.rewind_left_what(left), self.rewind_left_why(left.why))
     }
 
     /// What cannot be put back.
-    pub fn rewind_left_what(self, left: &Left) -> String {
+    pub fn rewind_left_what(self, left: &SkippedChange) -> String {
         if left.path.is_empty() { say!(self, "a command", "某条命令") } else { left.path.clone() }
     }
 
-    pub fn rewind_left_why(self, why: Why) -> String {
+    pub fn rewind_left_why(self, why: SkippedReason) -> String {
         match why {
-            Why::Large => say!(self, "larger than what is kept", "超出可保存的大小"),
-            Why::Many => say!(self, "too many files, or too many bytes", "文件过多或总量过大"),
-            Why::Slow => say!(self, "looking took too long", "查看耗时过长"),
-            Why::Unread => say!(self, "it could not be looked at", "无法查看"),
-            Why::Background => say!(self, "a command in the background", "后台命令"),
-            Why::Later => {
+            SkippedReason::Large => say!(self, "larger than what is kept", "超出可保存的大小"),
+            SkippedReason::Many => say!(self, "too many files, or too many bytes", "文件过多或总量过大"),
+            SkippedReason::Slow => say!(self, "looking took too long", "查看耗时过长"),
+            SkippedReason::Unread => say!(self, "it could not be looked at", "无法查看"),
+            SkippedReason::Background => say!(self, "a command in the background", "后台命令"),
+            SkippedReason::Later => {
                 say!(
                     self,
                     "changed after a command was killed; kept as your change",
                     "在命令被终止之后改动；视为您的改动予以保留"
                 )
             }
-            Why::Cut => {
+            SkippedReason::Cut => {
                 say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
             }
         }
     }
 
     /// What the lead is told with the user's words.
-    pub fn told_rewound(self, told: &Told) -> String {
+    pub fn told_rewound(self, told: &RewindNote) -> String {
         let mut names: Vec<&str> = told.files.iter().take(TOLD_MAX).map(String::as_str).collect();
         if told.count > names.len() && !names.is_empty() {
             names.push("…");

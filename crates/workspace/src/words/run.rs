@@ -1,8 +1,8 @@
 //! Phrases about plans that are left unfinished: by a user who leaves the chat, and by headless runs.
 
-use max_team_core::event::{End, TurnEnded};
-use max_team_core::plan::event::{About, Approve};
-use max_team_core::plan::{Plan, Status};
+use max_team_core::event::{TurnEnded, TurnOutcome};
+use max_team_core::plan::event::{ApprovalMode, PlanQuestion};
+use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::policy::Recourse;
 
 use super::Lang;
@@ -130,40 +130,40 @@ impl Lang {
     }
 
     /// Why a turn of a headless run ended without a plain answer, and what to do next.
-    pub fn ended_because(self, end: &End) -> Option<String> {
+    pub fn ended_because(self, end: &TurnOutcome) -> Option<String> {
         let (en, zh) = match end {
-            End::Answered | End::Proposed | End::Interrupted => return None,
-            End::Truncated => (
+            TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Interrupted => return None,
+            TurnOutcome::Truncated => (
                 "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less",
                 "回答因模型输出上限被截断；请提高 llm.max_tokens，或少问一些",
             ),
-            End::Refused => {
+            TurnOutcome::Refused => {
                 ("the model refused to answer; rephrase, or use another model", "模型拒绝回答；请换个说法或换一个模型")
             }
-            End::Empty => (
+            TurnOutcome::Empty => (
                 "the model kept answering with nothing; try again or use another model",
                 "模型多次没有给出内容；请重试或换一个模型",
             ),
-            End::Unstructured => (
+            TurnOutcome::Unstructured => (
                 "the model never gave the structured answer; check the schema or use another model",
                 "模型始终没有给出结构化回答；请检查 schema 或换一个模型",
             ),
-            End::Looping => (
+            TurnOutcome::Looping => (
                 "the model repeated the same call again and again and was stopped; rephrase the task",
                 "模型不断重复同一调用，已被停止；请换个说法",
             ),
-            End::Rounds => (
+            TurnOutcome::Rounds => (
                 "the round limit was reached; go on with `-c -p \"\"`, or raise --max-turns",
                 "已达到轮次上限；用 `-c -p \"\"` 继续，或提高 --max-turns",
             ),
-            End::Budget => (
+            TurnOutcome::Budget => (
                 "the budget was reached; go on with `-c -p \"\"` and a larger --max-budget-usd",
                 "预算已用完；用 `-c -p \"\"` 并加大 --max-budget-usd 继续",
             ),
-            End::Failed { detail, .. } => {
+            TurnOutcome::Failed { detail, .. } => {
                 return Some(say!(self, "the model could not answer: {detail}", "模型无法回答：{detail}"));
             }
-            End::Broken { detail } => {
+            TurnOutcome::Broken { detail } => {
                 return Some(say!(self, "the work could not go on: {detail}", "工作无法继续：{detail}"));
             }
         };
@@ -175,7 +175,7 @@ impl Lang {
         if plan.ended().is_some() || plan.proposed().is_none() {
             return None;
         }
-        let failing = plan.tasks().filter(|view| view.status == Status::Failed).count();
+        let failing = plan.tasks().filter(|view| view.status == TaskStatus::Failed).count();
         let progress = self.progress(&plan.tally(), failing);
         Some(match self.answered_with(plan) {
             Some(how) => say!(self, "{how} ({progress})", "{how}（{progress}）"),
@@ -192,30 +192,30 @@ impl Lang {
         let id = plan.id()?;
         let (question, about) = plan.asked().next()?;
         Some(match about {
-            About::Failure { task, .. } => say!(
+            PlanQuestion::Failure { task, .. } => say!(
                 self,
                 "task `{task}` failed and somebody must decide: `max-team approve {question} --retry`, `--skip`, \
                  `--fixed`, `--accept` or `--give-up`",
                 "任务 `{task}` 失败，需要有人决定：`max-team approve {question} --retry`、`--skip`、`--fixed`、`--accept` 或 `--give-up`"
             ),
-            About::Budget => say!(
+            PlanQuestion::Budget => say!(
                 self,
                 "the budget is used up: go on with a larger --max-budget-usd, or `max-team deny {question} -m WHY`",
                 "预算已用完：请加大 --max-budget-usd 后继续，或 `max-team deny {question} -m 原因`"
             ),
-            About::Start { .. } | About::Rest => say!(
+            PlanQuestion::Start { .. } | PlanQuestion::Rest => say!(
                 self,
                 "the plan waits for a person: `max-team approve {question}` or `max-team deny {question} -m WHY`",
                 "计划在等待人工答复：`max-team approve {question}` 或 `max-team deny {question} -m 原因`"
             ),
-            About::Proposal if plan.approve() == Approve::Never => say!(
+            PlanQuestion::Proposal if plan.approve() == ApprovalMode::Never => say!(
                 self,
                 "the plan does something risky (`!`), which `--approve never` does not cover, so it waits for a person: \
                  `max-team approve {id}` or `max-team deny {id} -m WHY`",
                 "计划含有风险操作（`!`），`--approve never` 不包括这类操作，因此在等待人工批准：`max-team approve {id}` 或 \
                  `max-team deny {id} -m 原因`"
             ),
-            About::Proposal => say!(
+            PlanQuestion::Proposal => say!(
                 self,
                 "the plan waits for a person: `max-team approve {id}` or `max-team deny {id} -m WHY`",
                 "计划在等待人工批准：`max-team approve {id}` 或 `max-team deny {id} -m 原因`"

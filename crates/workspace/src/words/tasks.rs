@@ -1,7 +1,7 @@
 //! The phrases of the shared list of tasks. What tasks say is passed through as it is.
 
 use max_team_core::limits::{LIST_BLOCKERS_MAX, LIST_TASKS_MAX};
-use max_team_core::tasks::{Id, ItemMoved, Move, Refusal, Status};
+use max_team_core::task_list::{ItemMoved, ListRefusal, ListTaskStatus, StatusChange, TaskNumber};
 
 use super::Lang;
 
@@ -30,13 +30,13 @@ impl Lang {
         }
     }
 
-    pub fn list_status(self, status: Status) -> &'static str {
+    pub fn list_status(self, status: ListTaskStatus) -> &'static str {
         match (self, status) {
             (Self::En, status) => status.name(),
-            (Self::Zh, Status::Pending) => "待办",
-            (Self::Zh, Status::InProgress) => "进行中",
-            (Self::Zh, Status::Completed) => "已完成",
-            (Self::Zh, Status::Deleted) => "已删除",
+            (Self::Zh, ListTaskStatus::Pending) => "待办",
+            (Self::Zh, ListTaskStatus::InProgress) => "进行中",
+            (Self::Zh, ListTaskStatus::Completed) => "已完成",
+            (Self::Zh, ListTaskStatus::Deleted) => "已删除",
         }
     }
 
@@ -54,54 +54,56 @@ impl Lang {
         let ItemMoved { id, state, .. } = moved;
         let owner = &state.owner;
         match moved.what {
-            Move::Claimed => say!(self, "#{id} is held by {owner} now", "#{id} 现由 {owner} 负责"),
-            Move::Completed => say!(self, "#{id} is completed", "#{id} 已完成"),
-            Move::Deleted => say!(self, "#{id} is deleted", "#{id} 已删除"),
-            Move::Blocked => {
+            StatusChange::Claimed => say!(self, "#{id} is held by {owner} now", "#{id} 现由 {owner} 负责"),
+            StatusChange::Completed => say!(self, "#{id} is completed", "#{id} 已完成"),
+            StatusChange::Deleted => say!(self, "#{id} is deleted", "#{id} 已删除"),
+            StatusChange::Blocked => {
                 let ids = numbers(state.blocked_by.iter());
                 say!(self, "#{id} waits for {ids}", "#{id} 等待 {ids}")
             }
-            Move::Released(_) | Move::Assigned if owner.is_empty() => {
+            StatusChange::Released(_) | StatusChange::Assigned if owner.is_empty() => {
                 say!(self, "#{id} is anybody's to take", "#{id} 可由任何人领取")
             }
-            Move::Released(_) | Move::Assigned => say!(self, "#{id} is meant for {owner}", "#{id} 已指派给 {owner}"),
+            StatusChange::Released(_) | StatusChange::Assigned => {
+                say!(self, "#{id} is meant for {owner}", "#{id} 已指派给 {owner}")
+            }
         }
     }
 
     /// Why a list stays as it is.
-    pub fn list_refusal(self, refusal: &Refusal) -> String {
+    pub fn list_refusal(self, refusal: &ListRefusal) -> String {
         if self == Self::En {
             // What a model is told by the names of its tools, people know by the command's.
             return refusal.to_string().replace("`task_query`", "`max-team tasks list`");
         }
         match refusal {
-            Refusal::Unknown { id, was_deleted: true, .. } => format!("任务 `{id}` 已删除"),
-            Refusal::Unknown { id, meant: Some(meant), .. } => format!("没有任务 `{id}`，是指 `{meant}` 吗？"),
-            Refusal::Unknown { id, .. } => format!("没有任务 `{id}`；用 `max-team tasks list` 查看"),
-            Refusal::OfPlan(id) => format!("`{id}` 是计划中的任务，由程序执行，这里不能修改"),
-            Refusal::Nothing(id) => format!("请说明要修改任务 `{id}` 的什么，例如 `--status` 或 `--owner`"),
-            Refusal::NoSubject => "任务需要一个标题：用一行说明要做什么".to_owned(),
-            Refusal::TooLong { field, size, max } => format!("`{field}` 长度为 {size}，上限为 {max}；请写短些"),
-            Refusal::Full => format!("列表最多 {LIST_TASKS_MAX} 个任务；请删除不需要的（`--status deleted`）"),
-            Refusal::TooManyBlockers(id) => format!("任务 `{id}` 最多等待 {LIST_BLOCKERS_MAX} 个其他任务"),
-            Refusal::Circle(ids) => {
+            ListRefusal::Unknown { id, was_deleted: true, .. } => format!("任务 `{id}` 已删除"),
+            ListRefusal::Unknown { id, meant: Some(meant), .. } => format!("没有任务 `{id}`，是指 `{meant}` 吗？"),
+            ListRefusal::Unknown { id, .. } => format!("没有任务 `{id}`；用 `max-team tasks list` 查看"),
+            ListRefusal::OfPlan(id) => format!("`{id}` 是计划中的任务，由程序执行，这里不能修改"),
+            ListRefusal::Nothing(id) => format!("请说明要修改任务 `{id}` 的什么，例如 `--status` 或 `--owner`"),
+            ListRefusal::NoSubject => "任务需要一个标题：用一行说明要做什么".to_owned(),
+            ListRefusal::TooLong { field, size, max } => format!("`{field}` 长度为 {size}，上限为 {max}；请写短些"),
+            ListRefusal::Full => format!("列表最多 {LIST_TASKS_MAX} 个任务；请删除不需要的（`--status deleted`）"),
+            ListRefusal::TooManyBlockers(id) => format!("任务 `{id}` 最多等待 {LIST_BLOCKERS_MAX} 个其他任务"),
+            ListRefusal::Circle(ids) => {
                 let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
                 format!("会形成循环：{}；请去掉其中一个", ids.join(" 等待 "))
             }
-            Refusal::Begun(id) => format!("任务 `{id}` 已开始：只有待办时才能改变它等待什么"),
-            Refusal::Blocked { id, by } => format!("任务 `{id}` 还不能开始：它等待 {}", numbers(by.iter())),
-            Refusal::Held { id, by, .. } => {
+            ListRefusal::Begun(id) => format!("任务 `{id}` 已开始：只有待办时才能改变它等待什么"),
+            ListRefusal::Blocked { id, by } => format!("任务 `{id}` 还不能开始：它等待 {}", numbers(by.iter())),
+            ListRefusal::Held { id, by, .. } => {
                 format!("任务 `{id}` 正由 `{by}` 进行；可先用 `--status pending` 收回")
             }
-            Refusal::Assigned { id, owner } => format!("任务 `{id}` 已指派给 `{owner}`"),
-            Refusal::ForOther { id, owner } => {
+            ListRefusal::Assigned { id, owner } => format!("任务 `{id}` 已指派给 `{owner}`"),
+            ListRefusal::ForOther { id, owner } => {
                 format!("只有 `{owner}` 自己能开始：去掉 `--status`，任务 `{id}` 就指派给 `{owner}`")
             }
-            Refusal::Completed { id, .. } => format!("任务 `{id}` 已完成，不再改变；剩下的请另建任务"),
+            ListRefusal::Completed { id, .. } => format!("任务 `{id}` 已完成，不再改变；剩下的请另建任务"),
         }
     }
 }
 
-fn numbers<'a>(ids: impl Iterator<Item = &'a Id>) -> String {
+fn numbers<'a>(ids: impl Iterator<Item = &'a TaskNumber>) -> String {
     ids.map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
 }

@@ -2,12 +2,12 @@
 //!
 //! Words that a member, a file or an error says are passed through as they are.
 
-use max_team_core::calling::cache::Age;
+use max_team_core::delegation::cache::AnswerAge;
 use max_team_core::ledger::dollars;
 use max_team_core::plan::event::{
-    Correction, Evidence, Outcome, PlanEnd, Proof, Recheck, Ruling, Say, Tally, TaskFiles, TaskResult,
+    Correction, CountedOutcome, Evidence, PlanDecision, PlanEnd, Proof, Recheck, Ruling, TaskFiles, TaskResult, Totals,
 };
-use max_team_core::plan::{PlanState, Status};
+use max_team_core::plan::{PlanState, TaskStatus};
 use max_team_core::rewind::MovedFile;
 
 use super::{Lang, plural};
@@ -289,25 +289,25 @@ impl Lang {
     }
 
     /// A decision about a plan.
-    pub fn said(self, say: &Say) -> String {
+    pub fn said(self, say: &PlanDecision) -> String {
         let (en, zh) = match say {
-            Say::Approve => ("approved", "已批准"),
-            Say::FirstWave => ("approved, the first wave", "已批准第一波"),
-            Say::Edit(_) => ("edited", "已修改"),
-            Say::Changes(words) => return say!(self, "changes wanted: {words}", "要求改动：{words}"),
-            Say::Reject(why) if !why.is_empty() => return say!(self, "rejected: {why}", "已拒绝：{why}"),
-            Say::Reject(_) => ("rejected", "已拒绝"),
-            Say::Rule(ruling) => return self.ruling(ruling),
+            PlanDecision::Approve => ("approved", "已批准"),
+            PlanDecision::FirstWave => ("approved, the first wave", "已批准第一波"),
+            PlanDecision::Edit(_) => ("edited", "已修改"),
+            PlanDecision::Changes(words) => return say!(self, "changes wanted: {words}", "要求改动：{words}"),
+            PlanDecision::Reject(why) if !why.is_empty() => return say!(self, "rejected: {why}", "已拒绝：{why}"),
+            PlanDecision::Reject(_) => ("rejected", "已拒绝"),
+            PlanDecision::Rule(ruling) => return self.ruling(ruling),
         };
         if self == Self::En { en } else { zh }.to_owned()
     }
 
-    pub fn said_by(self, say: &Say, by: &str) -> String {
+    pub fn said_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said(say);
         say!(self, "{said} by {by}", "{said}（{by}）")
     }
 
-    pub fn answered_by(self, say: &Say, by: &str) -> String {
+    pub fn answered_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said_by(say, by);
         say!(self, "answered: {said}", "已答复：{said}")
     }
@@ -364,24 +364,24 @@ impl Lang {
         say!(self, "state: {state}", "状态：{state}")
     }
 
-    pub fn came_to(self, end: PlanEnd, tally: &Tally) -> String {
+    pub fn came_to(self, end: PlanEnd, tally: &Totals) -> String {
         let (end, money) = (self.plan_end(end), spent(tally.spent.nano, tally.spent.unknown_nano));
         let tally = self.tally(tally);
         say!(self, "{end}: {tally}, {money}", "{end}：{tally}，{money}")
     }
 
     /// The counts of a plan's tasks.
-    pub fn tally(self, tally: &Tally) -> String {
+    pub fn tally(self, tally: &Totals) -> String {
         if self == Self::En {
             return tally.to_string();
         }
-        let count = |(outcome, count): (Outcome, usize)| match outcome {
-            Outcome::Cached => format!("，来自缓存 {count}"),
-            Outcome::Verified => format!("，已验证 {count}"),
-            Outcome::Failed => format!("，失败 {count}"),
-            Outcome::Mended => format!("（其中已补上 {count}）"),
-            Outcome::Skipped => format!("，跳过 {count}"),
-            Outcome::GivenUp => format!("，放弃 {count}"),
+        let count = |(outcome, count): (CountedOutcome, usize)| match outcome {
+            CountedOutcome::Cached => format!("，来自缓存 {count}"),
+            CountedOutcome::Verified => format!("，已验证 {count}"),
+            CountedOutcome::Failed => format!("，失败 {count}"),
+            CountedOutcome::Mended => format!("（其中已补上 {count}）"),
+            CountedOutcome::Skipped => format!("，跳过 {count}"),
+            CountedOutcome::GivenUp => format!("，放弃 {count}"),
         };
         format!("{} 个任务完成 {} 个{}", tally.tasks, tally.done, tally.outcomes().map(count).collect::<String>())
     }
@@ -411,29 +411,29 @@ impl Lang {
             }
             None => proof.to_owned(),
             Some(cached) => {
-                let age = self.age(Age::of(cached.age_ms));
+                let age = self.age(AnswerAge::of(cached.age_ms));
                 say!(self, "{proof}, from the cache, {age}", "{proof}，来自缓存（{age}）")
             }
         }
     }
 
-    pub fn task_status(self, status: Status) -> &'static str {
+    pub fn task_status(self, status: TaskStatus) -> &'static str {
         let (en, zh) = match status {
-            Status::Planned => ("planned", "计划"),
-            Status::Approved => ("waiting", "等待"),
-            Status::Dispatched => ("sent", "已派发"),
-            Status::Running => ("running", "运行"),
-            Status::Done => ("done", "完成"),
-            Status::Failed => ("failed", "失败"),
-            Status::Skipped => ("skipped", "跳过"),
-            Status::Cancelled => ("given up", "放弃"),
+            TaskStatus::Planned => ("planned", "计划"),
+            TaskStatus::Approved => ("waiting", "等待"),
+            TaskStatus::Dispatched => ("sent", "已派发"),
+            TaskStatus::Running => ("running", "运行"),
+            TaskStatus::Done => ("done", "完成"),
+            TaskStatus::Failed => ("failed", "失败"),
+            TaskStatus::Skipped => ("skipped", "跳过"),
+            TaskStatus::Cancelled => ("given up", "放弃"),
         };
         if self == Self::En { en } else { zh }
     }
 
     /// How far a plan is.
-    pub fn progress(self, tally: &Tally, failing: usize) -> String {
-        let Tally { tasks, done, verified, .. } = tally;
+    pub fn progress(self, tally: &Totals, failing: usize) -> String {
+        let Totals { tasks, done, verified, .. } = tally;
         let text = say!(self, "{done}/{tasks} done, {verified} verified", "完成 {done}/{tasks}，已验证 {verified}");
         match failing {
             0 => text,

@@ -4,7 +4,7 @@
 //! sentences in the user's by this table: one row per sentence, with `{}` where something of the matter stands. A
 //! sentence that is not in it is shown as it is.
 
-use max_team_core::policy::Free;
+use max_team_core::policy::AutoAllow;
 use max_team_runtime::SpanKind;
 
 use super::Lang;
@@ -255,7 +255,7 @@ impl Lang {
 
     /// A rule in the words of the judge; a built-in one says it in ours.
     pub fn rule(self, rule: &str) -> String {
-        match Free::of(rule) {
+        match AutoAllow::of(rule) {
             Some(free) => self.free(free.name(), rule),
             None => self.told(rule),
         }

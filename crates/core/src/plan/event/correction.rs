@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PlanEnded, Spent, TaskResult};
+use super::{PlanEnded, ResourceUse, TaskResult};
 
 /// The owner of a task that is over has answered again. Also the stream of an ended plan takes this event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct TaskCorrected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Correction {
     /// What this answer alone used.
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// Whether the task's checks ran after it.
     pub checks: Recheck,
     /// Whether the answer begins with `NOT DONE:`.

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::calling::cache::Age;
 use crate::chat::Usage;
+use crate::delegation::cache::AnswerAge;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 use crate::plan::Budget;
-use crate::policy::By;
+use crate::policy::DecidedBy;
 
 /// A task was put into its owner's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub struct TaskReported {
     /// The owner's answer.
     pub output: String,
     /// What it used.
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// Commands that a crash interrupted: their outcome is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
@@ -156,13 +156,13 @@ pub struct TaskResult {
     pub evidence: Vec<Evidence>,
     /// What it used, over all attempts.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// Commands that a crash interrupted: their outcome is unknown, and files that they left prove nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// The task was not run: the cache had an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached: Option<Cached>,
+    pub cached: Option<CachedAnswer>,
 }
 
 impl TaskResult {
@@ -183,17 +183,17 @@ impl TaskResult {
 
 /// The cached answer that a task got instead of being run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cached {
+pub struct CachedAnswer {
     /// Key of the cache entry.
     pub key: String,
     /// Age of the entry when it was used.
     pub age_ms: u64,
 }
 
-impl Cached {
+impl CachedAnswer {
     /// The origin of the result, for display.
     pub fn words(&self) -> String {
-        format!("from the cache, {}", Age::of(self.age_ms))
+        format!("from the cache, {}", AnswerAge::of(self.age_ms))
     }
 }
 
@@ -290,7 +290,7 @@ pub struct Artifact {
 
 /// Money, tokens and time that some work used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Spent {
+pub struct ResourceUse {
     /// Nano-dollars, as far as prices are known.
     pub nano: u64,
     /// The part for calls whose outcome is unknown: they may have been charged.
@@ -343,7 +343,7 @@ pub struct TaskFailed {
     pub artifacts: Vec<Artifact>,
     /// What it used.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// When it is tried again, if that happens automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at_ms: Option<i64>,
@@ -358,7 +358,7 @@ pub struct TaskStopped {
     pub task: String,
     pub attempt: u32,
     /// What it had used.
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// The files that it had changed, relative to the project's folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -436,7 +436,7 @@ pub struct TaskRuled {
     pub by: String,
     /// The decider: a person, the lead or a rule of the code. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub who: Option<By>,
+    pub who: Option<DecidedBy>,
     /// The decider's note, shown beside the owner's answer. The note of a retry is part of `ruling`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -483,7 +483,7 @@ pub struct TaskCancelled {
     pub detail: String,
     /// What it had used.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// Whether the owner still works on it and was told to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
@@ -500,7 +500,7 @@ pub struct TaskPaused {
     /// The owner's partial result.
     pub output: String,
     /// What it has used.
-    pub spent: Spent,
+    pub spent: ResourceUse,
     /// What the shared budgets had left, which was too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Budget>,

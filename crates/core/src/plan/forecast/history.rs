@@ -7,7 +7,7 @@ const HIGH_PERCENT: usize = 90;
 
 /// A finished task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
+pub struct TaskSample {
     /// The member that did it.
     pub member: String,
     /// The model that answered.
@@ -22,7 +22,7 @@ pub struct Sample {
 
 /// Finished tasks of earlier plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct History(pub Vec<Sample>);
+pub struct History(pub Vec<TaskSample>);
 
 /// Averages over earlier tasks of one member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +40,8 @@ pub struct PastTasks {
 impl History {
     /// The tasks of a member. Their cost counts only for the same model.
     pub fn of(&self, member: &str, model: &str) -> PastTasks {
-        let own: Vec<&Sample> = self.0.iter().filter(|sample| sample.member == member && sample.calls > 0).collect();
+        let own: Vec<&TaskSample> =
+            self.0.iter().filter(|sample| sample.member == member && sample.calls > 0).collect();
         let mut paid: Vec<u64> =
             own.iter().filter(|sample| sample.model == model && sample.nano > 0).map(|sample| sample.nano).collect();
         paid.sort_unstable();

@@ -17,22 +17,22 @@ fn usual() -> Usage {
     Usage { input: 0, output: 8 * 500, cache_write: 18_000, cache_read: 4_000 * 7 + 2_000 * 21 }
 }
 
-fn sample(model: &str, calls: u64, nano: u64) -> Sample {
-    Sample { member: "leo".into(), model: model.into(), calls, nano, ms: 10 * calls }
+fn sample(model: &str, calls: u64, nano: u64) -> TaskSample {
+    TaskSample { member: "leo".into(), model: model.into(), calls, nano, ms: 10 * calls }
 }
 
-fn task(id: &str, needs: &[&str]) -> Task {
+fn task(id: &str, needs: &[&str]) -> TaskDraft {
     let needs = needs.iter().map(|need| (*need).to_owned()).collect();
-    Task { id: id.into(), agent: "leo".into(), description: "x".into(), needs, retry: 0, ..Task::default() }
+    TaskDraft { id: id.into(), agent: "leo".into(), description: "x".into(), needs, retry: 0, ..TaskDraft::default() }
 }
 
-fn draft(tasks: Vec<Task>) -> Draft {
+fn draft(tasks: Vec<TaskDraft>) -> Draft {
     Draft { tasks, ..Draft::default() }
 }
 
 fn seen(draft: &Draft, rate: Option<Rate>, max_parallel: usize) -> Forecast {
     let graph = Graph::new(draft, &["leo"]).unwrap();
-    forecast(draft, &graph, &|_| rate, Bounds { max_parallel, session_nano: None })
+    forecast(draft, &graph, &|_| rate, PlanBounds { max_parallel, session_nano: None })
 }
 
 fn diamond() -> Draft {
@@ -40,7 +40,7 @@ fn diamond() -> Draft {
 }
 
 #[test]
-fn one_ordinary_task_is_priced_call_by_call() {
+fn an_ordinary_task_is_priced_call_by_call() {
     let sum = seen(&draft(vec![task("a", &[])]), Some(RATE), 4);
     let want = Forecast {
         likely_nano: Some(PRICE.of(usual())),
@@ -65,7 +65,7 @@ fn the_high_figure_is_of_the_order_of_the_likely_one() {
 }
 
 #[test]
-fn what_was_seen_counts_more_than_a_guess() {
+fn history_outweighs_the_default_estimate() {
     let sum = seen(&diamond(), Some(KNOWN), 4);
     let money = (sum.likely_nano, sum.high_nano);
     assert_eq!((money, sum.likely_ms, sum.calls_likely), ((Some(400), Some(1_000)), 30_000, 20));
@@ -82,8 +82,8 @@ fn what_was_seen_counts_more_than_a_guess() {
 
 #[test]
 fn history_is_of_the_member_and_of_the_model() {
-    let ten: Vec<Sample> = (1..=10).map(|n| sample("m", n, n * 100)).collect();
-    let other = Sample { member: "ada".into(), ..sample("m", 99, 9_900) };
+    let ten: Vec<TaskSample> = (1..=10).map(|n| sample("m", n, n * 100)).collect();
+    let other = TaskSample { member: "ada".into(), ..sample("m", 99, 9_900) };
     let table = [
         (vec![], PastTasks::default()),
         (vec![other.clone(), sample("m", 0, 0)], PastTasks::default()),
@@ -105,7 +105,7 @@ fn history_is_of_the_member_and_of_the_model() {
 
 #[test]
 fn the_clock_follows_the_chains_and_the_lanes() {
-    let wide: Vec<Task> = (0..10).map(|n| task(&format!("t{n}"), &[])).collect();
+    let wide: Vec<TaskDraft> = (0..10).map(|n| task(&format!("t{n}"), &[])).collect();
     let table = [
         (diamond(), 1, 40_000),
         (diamond(), 2, 30_000),
@@ -122,9 +122,9 @@ fn the_clock_follows_the_chains_and_the_lanes() {
 }
 
 #[test]
-fn what_does_not_run_costs_nothing() {
-    let skip = |task: Task| Task { skip: true, ..task };
-    let when = |task: Task, when: &str| Task { when: Some(when.into()), ..task };
+fn a_task_that_does_not_run_costs_nothing() {
+    let skip = |task: TaskDraft| TaskDraft { skip: true, ..task };
+    let when = |task: TaskDraft, when: &str| TaskDraft { when: Some(when.into()), ..task };
     let struck = draft(vec![skip(task("a", &[])), skip(task("b", &["a"]))]);
     let nothing = Forecast { likely_nano: Some(0), high_nano: Some(0), ..Forecast::default() };
     assert_eq!(seen(&struck, Some(RATE), 4), nothing);
@@ -140,7 +140,7 @@ fn what_does_not_run_costs_nothing() {
 
 #[test]
 fn budgets_bound_both_figures_and_are_named() {
-    let of = |budget| draft(vec![Task { budget, ..task("a", &[]) }]);
+    let of = |budget| draft(vec![TaskDraft { budget, ..task("a", &[]) }]);
     let none = Budget::default();
     let capped = Budget { nano: Some(77), ..none };
     let short = Budget { tokens: Some(1_000), ..none };
@@ -157,7 +157,7 @@ fn budgets_bound_both_figures_and_are_named() {
     ];
     for (at, (draft, rate, session_nano, want)) in table.into_iter().enumerate() {
         let graph = Graph::new(&draft, &["leo"]).unwrap();
-        let sum = forecast(&draft, &graph, &|_| rate, Bounds { max_parallel: 1, session_nano });
+        let sum = forecast(&draft, &graph, &|_| rate, PlanBounds { max_parallel: 1, session_nano });
         assert_eq!(sum.budget_nano, want, "row {at}");
         let is_within = |nano: Option<u64>| nano.zip(want).is_none_or(|(nano, most)| nano <= most);
         assert!(is_within(sum.likely_nano) && is_within(sum.high_nano), "row {at}: {sum:?}");
@@ -175,7 +175,7 @@ fn without_a_price_there_is_no_sum_but_there_is_a_clock() {
         &diamond(),
         &graph,
         &|task| (task.id == "a").then_some(KNOWN),
-        Bounds { max_parallel: 2, session_nano: None },
+        PlanBounds { max_parallel: 2, session_nano: None },
     );
     assert_eq!((half.likely_nano, half.high_nano, half.unpriced), (Some(100), Some(250), true));
 }
@@ -208,12 +208,12 @@ proptest! {
             if at == 0 { Vec::new() } else { row.iter().map(|need| format!("t{}", need.index(at))).collect() }
         };
         let tasks = rows.iter().enumerate();
-        let tasks = tasks.map(|(at, (row, _))| Task { needs: needs(at, row), ..task(&format!("t{at}"), &[]) });
+        let tasks = tasks.map(|(at, (row, _))| TaskDraft { needs: needs(at, row), ..task(&format!("t{at}"), &[]) });
         let draft = draft(tasks.collect());
         let graph = Graph::new(&draft, &["leo"]).unwrap();
-        let ms = |task: &Task| rows[task.id[1..].parse::<usize>().unwrap()].1;
-        let rates = |task: &Task| Some(Rate { past: PastTasks { ms: Some(ms(task)), ..KNOWN.past }, ..RATE });
-        let sum = forecast(&draft, &graph, &rates, Bounds { max_parallel: lanes, session_nano: None });
+        let ms = |task: &TaskDraft| rows[task.id[1..].parse::<usize>().unwrap()].1;
+        let rates = |task: &TaskDraft| Some(Rate { past: PastTasks { ms: Some(ms(task)), ..KNOWN.past }, ..RATE });
+        let sum = forecast(&draft, &graph, &rates, PlanBounds { max_parallel: lanes, session_nano: None });
         let all: u64 = draft.tasks.iter().map(ms).sum();
         let mut chain = vec![0; draft.tasks.len()];
         for place in graph.waves().iter().flatten() {

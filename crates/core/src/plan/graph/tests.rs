@@ -6,27 +6,27 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limits::{TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
-use crate::plan::{Budget, Gate, Task};
+use crate::plan::{Budget, Gate, TaskDraft};
 
 const MEMBERS: [&str; 5] = ["max", "leo", "ada", "ray", "sam"];
 
-fn task(id: &str, needs: &[&str]) -> Task {
+fn task(id: &str, needs: &[&str]) -> TaskDraft {
     let needs = needs.iter().map(|need| (*need).to_owned()).collect();
-    Task { id: id.into(), agent: "leo".into(), description: "x".into(), needs, ..Task::default() }
+    TaskDraft { id: id.into(), agent: "leo".into(), description: "x".into(), needs, ..TaskDraft::default() }
 }
 
-fn draft(tasks: Vec<Task>) -> Draft {
+fn draft(tasks: Vec<TaskDraft>) -> Draft {
     Draft { goal: "g".into(), tasks, ..Draft::default() }
 }
 
-fn one(change: impl FnOnce(&mut Task)) -> Draft {
+fn one(change: impl FnOnce(&mut TaskDraft)) -> Draft {
     let mut task = task("a", &[]);
     change(&mut task);
     draft(vec![task])
 }
 
-fn when(id: &str, needs: &[&str], when: &str) -> Task {
-    Task { when: Some(when.into()), ..task(id, needs) }
+fn when(id: &str, needs: &[&str], when: &str) -> TaskDraft {
+    TaskDraft { when: Some(when.into()), ..task(id, needs) }
 }
 
 fn flaws(draft: &Draft) -> Vec<String> {
@@ -40,7 +40,7 @@ fn all(table: Vec<(Draft, &[&str])>) {
 }
 
 #[test]
-fn what_tasks_are_to_each_other() {
+fn needs_and_dependents_are_found() {
     all(vec![
         (draft(vec![task("a", &["a"])]), &["task `a`: it waits for itself"]),
         (
@@ -87,7 +87,7 @@ fn what_tasks_are_to_each_other() {
 }
 
 #[test]
-fn what_a_task_must_have() {
+fn required_fields_of_a_task() {
     let nobody: &[&str] = &["task `a`: `agent` is missing; the members are `max`, `leo`, `ada`, `ray`, `sam`"];
     let slip: &[&str] =
         &["task `a`: there is no member `loe`, did you mean `leo`? the members are `max`, `leo`, `ada`, `ray`, `sam`"];
@@ -149,7 +149,7 @@ fn paths_stay_in_the_project() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn a_draft_over_a_limit_is_refused() {
     let long = |bytes: usize| "x".repeat(bytes);
     all(vec![
         (
@@ -178,7 +178,7 @@ fn what_is_too_large_is_refused() {
 #[test]
 fn a_million_tasks_are_refused_at_once() {
     // None of them is even looked at: each has a dozen flaws, and only one is told.
-    let many = draft(vec![Task::default(); 1_000_000]);
+    let many = draft(vec![TaskDraft::default(); 1_000_000]);
     assert_eq!(flaws(&many), ["1000000 tasks are too many; at most 10000"]);
     let gates = vec![Gate { before: "a".into(), ask: "owner".into() }; PLAN_TASKS_MAX + 1];
     let gated = Draft { gates, ..draft(vec![task("a", &[])]) };
@@ -215,7 +215,7 @@ fn depth_and_edges_are_bounded() {
 
 #[test]
 fn many_flaws_are_counted_not_listed() {
-    let tasks = (0..2_000).map(|at| Task { agent: "x".repeat(500), ..task(&format!("t{at}"), &["nobody"]) });
+    let tasks = (0..2_000).map(|at| TaskDraft { agent: "x".repeat(500), ..task(&format!("t{at}"), &["nobody"]) });
     let told = flaws(&draft(tasks.collect()));
     assert_eq!((told.len(), told[12].as_str()), (13, "and 3988 more"));
     assert!(told.iter().all(|line| line.chars().count() < 200), "{told:#?}");
@@ -236,7 +236,7 @@ fn a_diamond_has_waves_a_tail_and_a_longest_chain() {
     assert_eq!((graph.needs(0), graph.dependents(2)), ([1, 3].as_slice(), [1, 3].as_slice()));
     assert_eq!((0..5).map(|at| graph.tail(at)).collect::<Vec<_>>(), [1, 2, 3, 2, 1]);
     assert_eq!(graph.critical(), [2, 1, 0]);
-    assert_eq!((graph.condition(3), graph.condition(1)), (Some((2, Wanted::Failed)), None));
+    assert_eq!((graph.condition(3), graph.condition(1)), (Some((2, WhenCondition::Failed)), None));
     assert_eq!((graph.is_gated(0), graph.is_gated(1), graph.is_gated(99)), (true, false, false));
     assert_eq!((graph.index("c"), graph.index("z"), graph.wave(3), graph.len()), (Some(3), None, 1, 5));
 }
@@ -246,7 +246,7 @@ fn ten_thousand_tasks_are_a_plan() {
     let tasks = (0_usize..PLAN_TASKS_MAX).map(|at| {
         let back = |step: usize| format!("t{}", at - step);
         let needs = if at < 300 { Vec::new() } else { vec![back(100), back(150), back(300)] };
-        Task { needs, ..task(&format!("t{at}"), &[]) }
+        TaskDraft { needs, ..task(&format!("t{at}"), &[]) }
     });
     let graph = Graph::new(&draft(tasks.collect()), &MEMBERS).unwrap();
     assert_eq!(graph.len(), PLAN_TASKS_MAX);
@@ -311,7 +311,7 @@ fn drafts() -> impl Strategy<Value = Draft> {
                 10..15 => Some(format!("{other}.failed")),
                 _ => None,
             };
-            Task {
+            TaskDraft {
                 needs: needs.iter().filter_map(point).collect(),
                 when: when.filter(|_| at > 0),
                 agent: if *owner == 0 { "nobody" } else { MEMBERS[usize::from(*owner) % 5] }.into(),
@@ -364,7 +364,7 @@ proptest! {
         let name = |at: usize| format!("t{at}");
         let tasks = needs.iter().enumerate().map(|(at, row)| {
             let needs = row.iter().map(|need| need.index(needs.len())).filter(|need| *need != at).map(name);
-            Task { needs: needs.collect(), ..task(&name(at), &[]) }
+            TaskDraft { needs: needs.collect(), ..task(&name(at), &[]) }
         });
         let draft = draft(tasks.collect());
         let told = flaws(&draft);

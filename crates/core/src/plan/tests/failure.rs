@@ -4,8 +4,8 @@ use super::*;
 use crate::limits::RULED_RETRIES_MAX;
 use event::{Artifact, ArtifactType, Correction, PlanEnd, Recheck, SkipReason};
 
-fn once(id: &str) -> Task {
-    Task { retry: 0, ..task(id) }
+fn once(id: &str) -> TaskDraft {
+    TaskDraft { retry: 0, ..task(id) }
 }
 
 fn retry(agent: Option<&str>, model: Option<&str>) -> Ruling {
@@ -20,28 +20,28 @@ fn retry(agent: Option<&str>, model: Option<&str>) -> Ruling {
 fn failed() -> Play {
     let mut play = Play::running(vec![once("a"), after("b", &["a"])], 1);
     play.fails("a");
-    assert_eq!((play.status("a"), play.view("a").waits), (Status::Failed, Waits::Ruling));
+    assert_eq!((play.status("a"), play.view("a").waits), (TaskStatus::Failed, WaitReason::Ruling));
     play
 }
 
 #[test]
 fn failures_are_tried_again_with_growing_waits() {
-    let mut play = Play::running(vec![Task { retry: 10, ..task("a") }], 1);
+    let mut play = Play::running(vec![TaskDraft { retry: 10, ..task("a") }], 1);
     for (n, wait_ms) in
         [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000].into_iter().enumerate()
     {
         assert_eq!(play.attempt("a") as usize, n + 1);
         play.fails("a");
         let at_ms = play.now + wait_ms;
-        assert_eq!(play.view("a").waits, Waits::Retry { at_ms });
-        assert_eq!(play.plan.pending(), [Effect::Sleep { until_ms: at_ms }]);
+        assert_eq!(play.view("a").waits, WaitReason::Retry { at_ms });
+        assert_eq!(play.plan.pending(), [PlanEffect::Sleep { until_ms: at_ms }]);
         play.wake_at(at_ms - 1);
         assert_eq!(play.at_work().len(), 0);
         play.wake_at(at_ms);
         assert_eq!(play.at_work(), ["a"]);
     }
     play.fails("a");
-    assert_eq!(play.view("a").waits, Waits::Ruling);
+    assert_eq!(play.view("a").waits, WaitReason::Ruling);
     assert_eq!((play.attempt("a"), play.plan.tally().spent.nano), (11, 77));
 }
 
@@ -54,22 +54,22 @@ fn the_next_attempt_knows_of_the_last() {
         matches!(&failed[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks && failed.output == "done")
     );
     play.now += 1_000;
-    let events = play.step(Input::Woke);
+    let events = play.step(PlanInput::Woke);
     assert_eq!(told_short(&events), ["task_queued a", "task_assigned a"]);
     assert!(matches!(&events[1], Event::TaskAssigned(assigned) if assigned.note.contains("cargo test: seen")));
 }
 
 #[test]
 fn time_that_runs_out_is_not_tried_again() {
-    let mut play = Play::running(vec![Task { timeout_ms: Some(5_000), retry: 2, ..task("a") }], 1);
+    let mut play = Play::running(vec![TaskDraft { timeout_ms: Some(5_000), retry: 2, ..task("a") }], 1);
     play.wake_at(play.now + 4_999);
-    assert_eq!(play.status("a"), Status::Dispatched);
+    assert_eq!(play.status("a"), TaskStatus::Dispatched);
     play.wake_at(play.now + 1);
-    assert_eq!((play.status("a"), play.view("a").waits), (Status::Failed, Waits::Ruling));
+    assert_eq!((play.status("a"), play.view("a").waits), (TaskStatus::Failed, WaitReason::Ruling));
     assert_eq!(told_short(&play.done("a")), ["task_stopped a"], "too late");
     assert!(play.plan.is_moving(), "the lead is to say");
     // The longest times there are do no harm.
-    let mut play = Play::running(vec![Task { timeout_ms: Some(u64::MAX), ..task("a") }], 1);
+    let mut play = Play::running(vec![TaskDraft { timeout_ms: Some(u64::MAX), ..task("a") }], 1);
     play.asks("a");
     play.told("a");
     play.done("a");
@@ -77,12 +77,12 @@ fn time_that_runs_out_is_not_tried_again() {
 
 /// Its owner would say the same again: the lead is asked at once, and decides as about any failure.
 #[test]
-fn what_its_owner_ends_as_not_done_is_not_tried_again() {
-    let mut play = Play::running(vec![Task { retry: 2, ..task("a") }, after("b", &["a"])], 1);
+fn a_task_reported_as_not_done_is_not_retried() {
+    let mut play = Play::running(vec![TaskDraft { retry: 2, ..task("a") }, after("b", &["a"])], 1);
     let events = play.report("a", Report::NotDone { output: "NOT DONE: the code is wrong".into() });
     let [Event::TaskFailed(failed)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((failed.cause, failed.error.as_str()), (Cause::NotDone, "not done: the code is wrong"));
-    assert_eq!((failed.retry_at_ms, play.view("a").waits), (None, Waits::Ruling));
+    assert_eq!((failed.retry_at_ms, play.view("a").waits), (None, WaitReason::Ruling));
     play.rule("a", retry(None, None));
     assert_eq!((play.at_work(), play.attempt("a")), (vec!["a"], 2));
 }
@@ -90,19 +90,19 @@ fn what_its_owner_ends_as_not_done_is_not_tried_again() {
 /// Whatever is decided about a failed task, the last answer of its owner stays: its dependents and the report get it, with the
 /// decision beside it.
 #[test]
-fn the_last_answer_stays_whatever_is_decided() {
+fn the_last_answer_stays_after_every_ruling() {
     let words = "NOT DONE: add(1, 2) is 4";
     let table = [
-        (Ruling::Skip, Status::Skipped),
-        (Ruling::Accept, Status::Done),
-        (Ruling::Fixed, Status::Running),
-        (Ruling::GiveUp, Status::Failed),
-        (Ruling::Escalate, Status::Failed),
+        (Ruling::Skip, TaskStatus::Skipped),
+        (Ruling::Accept, TaskStatus::Done),
+        (Ruling::Fixed, TaskStatus::Running),
+        (Ruling::GiveUp, TaskStatus::Failed),
+        (Ruling::Escalate, TaskStatus::Failed),
     ];
     for (ruling, status) in table {
         let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
         play.report("a", Report::NotDone { output: words.into() });
-        play.step(Input::Rule { task: 0, ruling: ruling.clone(), by: "max".into(), note: "see a.txt".into() });
+        play.step(PlanInput::Rule { task: 0, ruling: ruling.clone(), by: "max".into(), note: "see a.txt".into() });
         let view = play.view("a");
         assert_eq!((view.status, view.result.unwrap().output.as_str()), (status, words), "{ruling:?}");
         let told = format!("max decided: {}, see a.txt", ruling.name());
@@ -121,11 +121,11 @@ fn the_last_answer_stays_whatever_is_decided() {
 
 /// An attempt without an answer leaves the answer of the attempt before it. An accepted answer counts with the evidence against it.
 #[test]
-fn an_accepted_answer_keeps_what_was_seen() {
-    let mut play = Play::running(vec![Task { retry: 1, ..task("a") }, after("b", &["a"])], 1);
+fn an_accepted_answer_keeps_its_evidence() {
+    let mut play = Play::running(vec![TaskDraft { retry: 1, ..task("a") }, after("b", &["a"])], 1);
     play.report("a", Report::Done { output: "first".into(), findings: None, unknown: Vec::new() });
     play.checked("a", Proof::Failed);
-    let Waits::Retry { at_ms } = play.view("a").waits else { panic!() };
+    let WaitReason::Retry { at_ms } = play.view("a").waits else { panic!() };
     play.wake_at(at_ms);
     play.fails("a");
     play.rule("a", Ruling::Accept);
@@ -149,7 +149,7 @@ fn the_result_of_a_task_is_its_newest() {
         artifacts: vec![text("answer", "old"), text("code_diff", "-1")],
         ..Findings::default()
     };
-    play.step(Input::Checked { task: 0, attempt: 1, findings });
+    play.step(PlanInput::Checked { task: 0, attempt: 1, findings });
     let tally = play.plan.tally();
     assert_eq!((tally.done, tally.verified, play.at_work()), (1, 1, vec!["b"]));
     let said = "new\n\n(Before it was asked again it had said:)\n";
@@ -157,7 +157,7 @@ fn the_result_of_a_task_is_its_newest() {
         |proof| Some(Findings { artifacts: vec![text("answer", "new"), text("code_diff", "-2")], ..found(proof) });
     let corrected = |task, output: &str, findings, checks| {
         let answer = NewAnswer { output: output.into(), findings, checks, spent: used(5) };
-        Input::Corrected { task, answer }
+        PlanInput::Corrected { task, answer }
     };
     let table = [
         (None, Recheck::Unneeded, 1, "-1", 0),
@@ -202,14 +202,14 @@ fn the_result_of_a_task_is_its_newest() {
 }
 
 #[test]
-fn what_the_lead_can_say() {
+fn rulings_of_the_lead() {
     let table = [
-        (Ruling::Skip, Status::Skipped, Status::Dispatched, 0),
-        (Ruling::GiveUp, Status::Failed, Status::Cancelled, 0),
-        (Ruling::Fixed, Status::Running, Status::Approved, 0),
-        (Ruling::Accept, Status::Done, Status::Dispatched, 0),
-        (retry(Some("ada"), Some("opus")), Status::Dispatched, Status::Approved, 0),
-        (Ruling::Escalate, Status::Failed, Status::Approved, 1),
+        (Ruling::Skip, TaskStatus::Skipped, TaskStatus::Dispatched, 0),
+        (Ruling::GiveUp, TaskStatus::Failed, TaskStatus::Cancelled, 0),
+        (Ruling::Fixed, TaskStatus::Running, TaskStatus::Approved, 0),
+        (Ruling::Accept, TaskStatus::Done, TaskStatus::Dispatched, 0),
+        (retry(Some("ada"), Some("opus")), TaskStatus::Dispatched, TaskStatus::Approved, 0),
+        (Ruling::Escalate, TaskStatus::Failed, TaskStatus::Approved, 1),
     ];
     for (ruling, a, b, questions) in table {
         let mut play = failed();
@@ -222,24 +222,24 @@ fn what_the_lead_can_say() {
 }
 
 #[test]
-fn what_the_user_can_say_once_the_lead_does_not() {
-    let failure = About::Failure { task: "a".into(), error: "could not".into() };
+fn rulings_of_the_user_after_a_silent_lead() {
+    let failure = PlanQuestion::Failure { task: "a".into(), error: "could not".into() };
     let table = [
-        (Say::Rule(Ruling::Skip), Status::Skipped, false),
-        (Say::Rule(Ruling::GiveUp), Status::Failed, false),
-        (Say::Rule(Ruling::Fixed), Status::Running, false),
-        (Say::Rule(retry(None, None)), Status::Dispatched, false),
-        (Say::Approve, Status::Dispatched, false),
-        (Say::Reject("leave it".into()), Status::Failed, false),
-        (Say::Changes("leave it".into()), Status::Failed, false),
-        (Say::Rule(Ruling::Escalate), Status::Failed, true),
-        (Say::FirstWave, Status::Failed, true),
-        (Say::Edit(Vec::new()), Status::Failed, true),
+        (PlanDecision::Rule(Ruling::Skip), TaskStatus::Skipped, false),
+        (PlanDecision::Rule(Ruling::GiveUp), TaskStatus::Failed, false),
+        (PlanDecision::Rule(Ruling::Fixed), TaskStatus::Running, false),
+        (PlanDecision::Rule(retry(None, None)), TaskStatus::Dispatched, false),
+        (PlanDecision::Approve, TaskStatus::Dispatched, false),
+        (PlanDecision::Reject("leave it".into()), TaskStatus::Failed, false),
+        (PlanDecision::Changes("leave it".into()), TaskStatus::Failed, false),
+        (PlanDecision::Rule(Ruling::Escalate), TaskStatus::Failed, true),
+        (PlanDecision::FirstWave, TaskStatus::Failed, true),
+        (PlanDecision::Edit(Vec::new()), TaskStatus::Failed, true),
     ];
     for (say, status, open) in table {
         let mut play = failed();
-        assert_eq!(told_short(&play.step(Input::LeadSilent)), ["plan_asked"]);
-        assert!(play.step(Input::LeadSilent).is_empty());
+        assert_eq!(told_short(&play.step(PlanInput::LeadSilent)), ["plan_asked"]);
+        assert!(play.step(PlanInput::LeadSilent).is_empty());
         assert_eq!(play.questions(), std::slice::from_ref(&failure));
         assert!(!play.plan.is_moving());
         play.say(say.clone());
@@ -254,12 +254,14 @@ fn the_lead_may_still_speak_while_the_user_is_asked() {
     let question = play.question();
     play.rule("a", retry(None, None));
     assert_eq!(play.questions(), []);
-    assert!(play.step(Input::Answered { question, say: Say::Rule(Ruling::Skip), by: person() }).is_empty());
+    assert!(
+        play.step(PlanInput::Answered { question, say: PlanDecision::Rule(Ruling::Skip), by: person() }).is_empty()
+    );
 }
 
 #[test]
 fn a_retry_by_ruling_counts_attempts_on_and_failures_anew() {
-    let mut play = Play::running(vec![Task { retry: 1, ..task("a") }], 1);
+    let mut play = Play::running(vec![TaskDraft { retry: 1, ..task("a") }], 1);
     play.fails_for_good("a");
     let before = play.view("a").agent;
     let events = play.rule("a", retry(Some("ada"), Some("opus")));
@@ -268,12 +270,12 @@ fn a_retry_by_ruling_counts_attempts_on_and_failures_anew() {
     assert!(assigned.note.contains("could not") && assigned.note.contains("the other door"));
     assert_ne!(play.view("a").agent, before);
     play.fails("a");
-    assert!(matches!(play.view("a").waits, Waits::Retry { .. }), "it has its retries again");
+    assert!(matches!(play.view("a").waits, WaitReason::Retry { .. }), "it has its retries again");
 }
 
 #[test]
-fn a_decision_is_recorded_as_that_of_who_made_it() {
-    let mut play = Play::running(vec![Task { retry: 0, ..task("a") }], 1);
+fn a_decision_is_recorded_with_its_author() {
+    let mut play = Play::running(vec![TaskDraft { retry: 0, ..task("a") }], 1);
     let decided = |events: &[Event]| {
         let ruled = events.iter().find_map(|event| match event {
             Event::TaskRuled(ruled) => Some((ruled.ruling.clone(), ruled.who.clone().unwrap())),
@@ -283,18 +285,18 @@ fn a_decision_is_recorded_as_that_of_who_made_it() {
     };
     for _ in 0..RULED_RETRIES_MAX {
         play.fails_for_good("a");
-        assert_eq!(decided(&play.rule("a", retry(None, None))).1, By::Lead("max".into()));
+        assert_eq!(decided(&play.rule("a", retry(None, None))).1, DecidedBy::Lead("max".into()));
     }
     play.fails_for_good("a");
     let (ruling, who) = decided(&play.rule("a", retry(None, None)));
-    assert!(ruling == Ruling::Escalate && matches!(who, By::Rule(_)), "not the lead's decision: {who:?}");
-    assert_eq!(decided(&play.say(Say::Rule(Ruling::Skip))), (Ruling::Skip, person()));
+    assert!(ruling == Ruling::Escalate && matches!(who, DecidedBy::Rule(_)), "not the lead's decision: {who:?}");
+    assert_eq!(decided(&play.say(PlanDecision::Rule(Ruling::Skip))), (Ruling::Skip, person()));
 }
 
 #[test]
-fn what_was_fixed_is_checked_in_its_turn_and_by_hand_only() {
+fn a_manual_fix_is_checked_in_its_turn() {
     let mut play = Play::running(
-        vec![Task { timeout_ms: Some(1_000), ..owning("a", &["src"]) }, owning("b", &["src/x"]), task("c")],
+        vec![TaskDraft { timeout_ms: Some(1_000), ..owning("a", &["src"]) }, owning("b", &["src/x"]), task("c")],
         2,
     );
     play.wake_at(play.now + 1_000);
@@ -303,28 +305,28 @@ fn what_was_fixed_is_checked_in_its_turn_and_by_hand_only() {
     play.rule("a", Ruling::Fixed);
     assert_eq!(
         (play.at_work(), play.status("a"), play.view("a").waits),
-        (vec!["b", "c"], Status::Failed, Waits::Place)
+        (vec!["b", "c"], TaskStatus::Failed, WaitReason::Place)
     );
     play.done("c");
     assert_eq!(play.at_work(), ["b"], "somebody is at work on its paths");
     play.crash();
     play.done("b");
-    assert_eq!((play.at_work(), play.status("a")), (vec!["a"], Status::Running));
+    assert_eq!((play.at_work(), play.status("a")), (vec!["a"], TaskStatus::Running));
     play.checked("a", Proof::Failed);
-    assert_eq!(play.view("a").waits, Waits::Ruling, "who mended it is told");
+    assert_eq!(play.view("a").waits, WaitReason::Ruling, "who mended it is told");
     play.rule("a", Ruling::Fixed);
     play.checked("a", Proof::Verified);
     play.ended(PlanEnd::Done);
 }
 
 #[test]
-fn conditions_decide_who_runs() {
+fn conditions_decide_which_task_runs() {
     let (ok, failed) = (true, false);
-    let table: [(bool, &str, Status); 4] = [
-        (ok, "a.ok", Status::Dispatched),
-        (ok, "a.failed", Status::Skipped),
-        (failed, "a.failed", Status::Dispatched),
-        (failed, "a.ok", Status::Skipped),
+    let table: [(bool, &str, TaskStatus); 4] = [
+        (ok, "a.ok", TaskStatus::Dispatched),
+        (ok, "a.failed", TaskStatus::Skipped),
+        (failed, "a.failed", TaskStatus::Dispatched),
+        (failed, "a.ok", TaskStatus::Skipped),
     ];
     for (went_well, condition, status) in table {
         // The second handler makes the failure the plan's own business.
@@ -336,7 +338,7 @@ fn conditions_decide_who_runs() {
             play.fails("a")
         };
         assert_eq!(play.status("x"), status, "{condition}");
-        let follows = if status == Status::Skipped { Status::Skipped } else { Status::Approved };
+        let follows = if status == TaskStatus::Skipped { TaskStatus::Skipped } else { TaskStatus::Approved };
         assert_eq!(play.status("y"), follows, "{condition}");
         assert_eq!(play.plan.upstream_error(play.place("x")).is_some(), !went_well);
     }
@@ -362,7 +364,7 @@ fn a_task_with_something_left_to_build_on_runs() {
 }
 
 #[test]
-fn a_failure_that_is_made_up_for_holds_nobody_up() {
+fn a_handled_failure_blocks_no_task() {
     let tasks = vec![
         once("a"),
         when("fix", "a.failed"),
@@ -373,7 +375,7 @@ fn a_failure_that_is_made_up_for_holds_nobody_up() {
     let mut play = Play::running(tasks, 5);
     play.fails("a");
     assert_eq!(play.questions(), []);
-    assert_eq!((play.at_work(), play.status("c")), (vec!["fix", "also"], Status::Cancelled));
+    assert_eq!((play.at_work(), play.status("c")), (vec!["fix", "also"], TaskStatus::Cancelled));
     assert_eq!(play.view("c").error, "it needs `a`, which failed");
     play.done("fix");
     play.done("also");
@@ -387,8 +389,10 @@ fn a_failure_that_is_made_up_for_holds_nobody_up() {
 fn how_a_plan_with_a_failure_ends() {
     // What becomes of the task that is to make up for it.
     for (mends, end) in [(true, PlanEnd::Done), (false, PlanEnd::Failed)] {
-        let mut play =
-            Play::running(vec![once("a"), Task { retry: 0, ..when("fix", "a.failed") }, after("b", &["a", "fix"])], 5);
+        let mut play = Play::running(
+            vec![once("a"), TaskDraft { retry: 0, ..when("fix", "a.failed") }, after("b", &["a", "fix"])],
+            5,
+        );
         play.fails("a");
         if mends {
             play.done("fix");
@@ -396,7 +400,7 @@ fn how_a_plan_with_a_failure_ends() {
         } else {
             play.fails("fix");
             play.rule("fix", Ruling::GiveUp);
-            assert_eq!(play.status("b"), Status::Cancelled);
+            assert_eq!(play.status("b"), TaskStatus::Cancelled);
         }
         play.ended(end);
     }
@@ -404,14 +408,14 @@ fn how_a_plan_with_a_failure_ends() {
 
 #[test]
 fn a_handler_that_will_never_run_handles_nothing() {
-    let struck = Task { skip: true, ..when("fix", "a.failed") };
+    let struck = TaskDraft { skip: true, ..when("fix", "a.failed") };
     let mut play = Play::running(vec![once("a"), struck], 5);
     play.fails("a");
-    assert_eq!(play.view("a").waits, Waits::Ruling);
+    assert_eq!(play.view("a").waits, WaitReason::Ruling);
     let mut play = Play::running(vec![once("a"), when("fix", "a.failed")], 5);
     play.stop(Some("fix"));
     play.fails("a");
-    assert_eq!(play.view("a").waits, Waits::Ruling);
+    assert_eq!(play.view("a").waits, WaitReason::Ruling);
 }
 
 /// Says that a task is done, and that its checks failed while these others could change files.
@@ -419,22 +423,22 @@ fn fails_beside(play: &mut Play, id: &str, beside: &[&str]) -> Vec<Event> {
     play.report(id, Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
     let (task, attempt) = (play.place(id), play.attempt(id));
     let beside = beside.iter().map(|id| play.place(id)).collect();
-    play.step(Input::Checked { task, attempt, findings: Findings { beside, ..found(Proof::Failed) } })
+    play.step(PlanInput::Checked { task, attempt, findings: Findings { beside, ..found(Proof::Failed) } })
 }
 
 #[test]
 fn a_check_that_fails_beside_others_runs_again_once_they_are_through() {
     let mut play = Play::running(vec![task("a"), task("b"), task("c")], 3);
     assert_eq!(told_short(&fails_beside(&mut play, "a", &["a", "b"])), ["task_deferred a"]);
-    assert_eq!((play.status("a"), play.view("a").waits), (Status::Running, Waits::For(vec!["b"])));
+    assert_eq!((play.status("a"), play.view("a").waits), (TaskStatus::Running, WaitReason::For(vec!["b"])));
     play.crash();
     // `b` fails with no other task at work: it is tried again at once, and `a` still waits for it.
     assert_eq!(told_short(&fails_beside(&mut play, "b", &["a"])), ["task_failed b"]);
-    assert_eq!(play.view("a").waits, Waits::For(vec!["b"]));
+    assert_eq!(play.view("a").waits, WaitReason::For(vec!["b"]));
     play.wake_at(play.now + 60_000);
     play.done("b");
     let attempt = play.attempt("a");
-    let check = Effect::Check { task: play.place("a"), attempt };
+    let check = PlanEffect::Check { task: play.place("a"), attempt };
     assert!(play.plan.pending().contains(&check), "{:?}", play.plan.pending());
     // The second failure counts, also beside other tasks.
     assert_eq!(told_short(&play.checked("a", Proof::Failed)), ["task_failed a"]);
@@ -448,8 +452,8 @@ fn a_check_that_fails_beside_others_runs_again_once_they_are_through() {
 }
 
 #[test]
-fn a_missing_file_is_nobody_elses_fault() {
-    let mut play = Play::running(vec![Task { outputs: names(&["cargo test"]), ..task("a") }, task("b")], 2);
+fn a_missing_file_is_not_blamed_on_other_tasks() {
+    let mut play = Play::running(vec![TaskDraft { outputs: names(&["cargo test"]), ..task("a") }, task("b")], 2);
     assert_eq!(told_short(&fails_beside(&mut play, "a", &["b"])), ["task_failed a"]);
 }
 
@@ -466,7 +470,7 @@ fn a_check_that_cannot_start_is_no_fault_of_the_task() {
         play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
         let findings = Findings { proof: Proof::Failed, evidence: evidence(code), ..Findings::default() };
         let (task, attempt) = (play.place("a"), play.attempt("a"));
-        let events = play.step(Input::Checked { task, attempt, findings });
+        let events = play.step(PlanInput::Checked { task, attempt, findings });
         let Event::TaskFailed(failed) = &events[0] else { panic!("{events:?}") };
         assert_eq!((failed.cause, failed.retry_at_ms.is_some()), (cause, tried_again), "{code:?}");
         assert_eq!(failed.error.contains("cannot be started here"), !tried_again, "{}", failed.error);
@@ -477,15 +481,15 @@ fn a_check_that_cannot_start_is_no_fault_of_the_task() {
     let mut play = Play::running(vec![task("a")], 1);
     play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
     let findings = Findings { proof: Proof::Failed, evidence: both, ..Findings::default() };
-    let events = play.step(Input::Checked { task: 0, attempt: 1, findings });
+    let events = play.step(PlanInput::Checked { task: 0, attempt: 1, findings });
     assert!(matches!(&events[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks));
 }
 
 #[test]
 fn a_note_stands_beside_the_approved_words() {
-    let note = |task| Input::Note { task, note: "tabs, please".into(), by: "max".into() };
+    let note = |task| PlanInput::Note { task, note: "tabs, please".into(), by: "max".into() };
     let none: [&str; 0] = [];
-    let owned = Task { needs: names(&["a"]), ..owning("b", &["b.txt"]) };
+    let owned = TaskDraft { needs: names(&["a"]), ..owning("b", &["b.txt"]) };
     let mut play = Play::running(vec![owning("a", &["a.txt"]), owned, after("c", &["a"])], 1);
     assert_eq!(told_short(&play.step(note(0))), none, "it has begun");
     assert_eq!(told_short(&play.step(note(2))), none, "no `owns` keeps it to files that the user saw");
@@ -510,7 +514,7 @@ fn a_note_stands_beside_the_approved_words() {
 
 #[test]
 fn a_check_that_passed_before_the_task_is_remembered() {
-    let probed = |tasks: &[usize]| Input::Probed { tasks: tasks.to_vec(), line: "cargo test".into() };
+    let probed = |tasks: &[usize]| PlanInput::Probed { tasks: tasks.to_vec(), line: "cargo test".into() };
     let mut play = Play::running(vec![task("a"), task("b"), after("c", &["a"])], 5);
     assert_eq!(told_short(&play.step(probed(&[0, 1, 2]))), ["task_marked a", "task_marked b"]);
     assert_eq!(told_short(&play.step(probed(&[0]))), [] as [&str; 0], "known already");
@@ -526,12 +530,12 @@ fn a_check_that_passed_before_the_task_is_remembered() {
 
 #[test]
 fn a_plan_that_the_user_leaves_is_paused_until_something_happens() {
-    let pause = || Input::Pause { by: "ann".into(), files: Vec::new() };
+    let pause = || PlanInput::Pause { by: "ann".into(), files: Vec::new() };
     let mut play = Play::running(vec![task("a")], 1);
     assert_eq!(told_short(&play.step(pause())), ["plan_paused"]);
     assert_eq!(play.plan.paused_by(), Some("ann"));
     play.crash();
-    assert_eq!((play.plan.paused_by(), play.status("a")), (None, Status::Dispatched), "it goes on");
+    assert_eq!((play.plan.paused_by(), play.status("a")), (None, TaskStatus::Dispatched), "it goes on");
     play.done("a");
     assert_eq!(told_short(&play.step(pause())), [] as [&str; 0], "it is over");
     let mut play = Play::proposed(proposal(draft(vec![task("a")])));

@@ -1,6 +1,6 @@
 //! What holds after every event and every step of any plan.
 
-use super::super::slot::{Slot, State};
+use super::super::task_state::{TaskRecord, TaskState};
 use super::*;
 
 /// The task that an event is about.
@@ -29,8 +29,8 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
     })
 }
 
-fn is_legal(from: Status, to: Status) -> bool {
-    use Status::{Approved, Cancelled, Dispatched, Done, Failed, Planned, Running, Skipped};
+fn is_legal(from: TaskStatus, to: TaskStatus) -> bool {
+    use TaskStatus::{Approved, Cancelled, Dispatched, Done, Failed, Planned, Running, Skipped};
     match from {
         // What an earlier plan had finished is done as soon as it is approved.
         Planned => matches!(to, Approved | Done | Cancelled),
@@ -44,14 +44,17 @@ fn is_legal(from: Status, to: Status) -> bool {
     }
 }
 
-fn has_place(slot: &Slot) -> bool {
-    matches!(slot.state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. } | State::Checking)
+fn has_place(slot: &TaskRecord) -> bool {
+    matches!(
+        slot.state,
+        TaskState::Dispatched { .. } | TaskState::Running { .. } | TaskState::Held { .. } | TaskState::Checking
+    )
 }
 
-fn is_at_work(slot: &Slot) -> bool {
+fn is_at_work(slot: &TaskRecord) -> bool {
     let reported =
-        matches!(slot.state, State::Deferred { .. }) || (slot.state == State::Unchecked && !slot.tries.by_hand);
-    has_place(slot) || reported || matches!(slot.state, State::Asking { .. } | State::Answered { .. })
+        matches!(slot.state, TaskState::Deferred { .. }) || (slot.state == TaskState::Unchecked && !slot.tries.by_hand);
+    has_place(slot) || reported || matches!(slot.state, TaskState::Asking { .. } | TaskState::Answered { .. })
 }
 
 impl Play {
@@ -62,7 +65,7 @@ impl Play {
         if let Event::TaskAssigned(assigned) = event {
             self.check_assigned(&assigned.task, assigned.attempt);
         }
-        let before: Vec<Slot> = self.folded.slots.clone();
+        let before: Vec<TaskRecord> = self.folded.slots.clone();
         self.folded.apply(event, self.now);
         if matches!(event, Event::PlanProposed(_) | Event::PlanEdited(_)) {
             self.overlaps = overlaps(self.folded.draft().unwrap());
@@ -81,7 +84,7 @@ impl Play {
         let graph = plan.graph().unwrap();
         let task = graph.index(id).unwrap();
         let slot = &plan.slots[task];
-        assert_eq!(slot.state, State::Approved, "{id} was assigned");
+        assert_eq!(slot.state, TaskState::Approved, "{id} was assigned");
         assert_eq!(attempt, slot.tries.attempt + 1, "{id} was assigned");
         assert!(graph.wave(task) < plan.progress.waves, "{id} was not approved");
         assert!(graph.needs(task).iter().all(|need| plan.slots[*need].state.is_settled()), "{id} came too early");
@@ -98,26 +101,26 @@ impl Play {
         let state = |task: usize| &plan.slots[task].state;
         let condition = graph.condition(task);
         let is_met = condition.is_none_or(|(other, wanted)| match wanted {
-            Wanted::Ok => *state(other) == State::Done,
-            Wanted::Failed => *state(other) == State::Failed { settled: true },
+            WhenCondition::Ok => *state(other) == TaskState::Done,
+            WhenCondition::Failed => *state(other) == TaskState::Failed { settled: true },
         });
         let made_up = |failed: usize| {
-            let handles = |need: &&usize| graph.condition(**need) == Some((failed, Wanted::Failed));
-            graph.needs(task).iter().filter(handles).any(|need| *state(*need) == State::Done)
+            let handles = |need: &&usize| graph.condition(**need) == Some((failed, WhenCondition::Failed));
+            graph.needs(task).iter().filter(handles).any(|need| *state(*need) == TaskState::Done)
         };
         let is_fine = |need: &usize| match state(*need) {
-            State::Failed { .. } => condition == Some((*need, Wanted::Failed)) || made_up(*need),
-            State::Cancelled => false,
+            TaskState::Failed { .. } => condition == Some((*need, WhenCondition::Failed)) || made_up(*need),
+            TaskState::Cancelled => false,
             _ => true,
         };
-        let gone = |need: &usize| *state(*need) == State::Skipped(event::SkipReason::Condition);
+        let gone = |need: &usize| *state(*need) == TaskState::Skipped(event::SkipReason::Condition);
         let needs = graph.needs(task);
         is_met && needs.iter().all(is_fine) && (needs.is_empty() || !needs.iter().all(gone))
     }
 
     fn check_places(&self) {
         let plan = &self.folded;
-        let tasks = |wanted: fn(&Slot) -> bool| -> Vec<usize> {
+        let tasks = |wanted: fn(&TaskRecord) -> bool| -> Vec<usize> {
             (0..plan.slots.len()).filter(|task| wanted(&plan.slots[*task])).collect()
         };
         let placed = tasks(has_place);
@@ -137,7 +140,7 @@ impl Play {
     pub(super) fn check_rest(&self) {
         let plan = &self.plan;
         let Some(graph) = plan.graph() else { return };
-        let count = |wanted: &dyn Fn(&Slot) -> bool| plan.slots.iter().filter(|slot| wanted(slot)).count();
+        let count = |wanted: &dyn Fn(&TaskRecord) -> bool| plan.slots.iter().filter(|slot| wanted(slot)).count();
         let unsettled = count(&|slot| !slot.state.is_settled());
         assert_eq!(plan.progress.unsettled, unsettled);
         if plan.ended().is_some() {
@@ -152,7 +155,7 @@ impl Play {
         }
         self.check_tally();
         self.check_sets();
-        let waiting = (0..graph.len()).filter(|task| plan.slots[*task].state == State::Approved);
+        let waiting = (0..graph.len()).filter(|task| plan.slots[*task].state == TaskState::Approved);
         for task in waiting.filter(|_| plan.ended().is_none()) {
             let open = graph.needs(task).iter().filter(|need| !plan.slots[**need].state.is_settled()).count();
             assert_eq!(plan.slots[task].open, open);
@@ -173,16 +176,16 @@ impl Play {
     fn check_tally(&self) {
         let (plan, tally) = (&self.plan, self.plan.tally());
         let graph = plan.graph().unwrap();
-        let count = |wanted: &dyn Fn(usize, &Slot) -> bool| {
+        let count = |wanted: &dyn Fn(usize, &TaskRecord) -> bool| {
             plan.slots.iter().enumerate().filter(|(task, slot)| wanted(*task, slot)).count()
         };
-        let failed = |slot: &Slot| slot.state == State::Failed { settled: true };
+        let failed = |slot: &TaskRecord| slot.state == TaskState::Failed { settled: true };
         let made_up = |task: usize| {
-            let handles = |other: &usize| graph.condition(*other) == Some((task, Wanted::Failed));
-            (0..graph.len()).filter(handles).any(|other| plan.slots[other].state == State::Done)
+            let handles = |other: &usize| graph.condition(*other) == Some((task, WhenCondition::Failed));
+            (0..graph.len()).filter(handles).any(|other| plan.slots[other].state == TaskState::Done)
         };
         assert_eq!(tally.tasks, plan.slots.len());
-        let cached = |slot: &Slot| {
+        let cached = |slot: &TaskRecord| {
             slot.tries.attempt > 0 && slot.outcome.result.as_ref().is_some_and(|result| result.cached.is_some())
         };
         assert_eq!(tally.ran, count(&|_, slot| slot.tries.attempt > 0 && !cached(slot)));
@@ -190,15 +193,15 @@ impl Play {
         assert!(
             plan.slots
                 .iter()
-                .all(|slot| !cached(slot) || slot.owner.agent.is_none() && slot.money.spent == Spent::default())
+                .all(|slot| !cached(slot) || slot.owner.agent.is_none() && slot.money.spent == ResourceUse::default())
         );
-        assert_eq!(tally.done, count(&|_, slot| slot.state == State::Done));
-        assert_eq!(tally.verified, count(&|_, slot| slot.state == State::Done && slot.is_verified()));
+        assert_eq!(tally.done, count(&|_, slot| slot.state == TaskState::Done));
+        assert_eq!(tally.verified, count(&|_, slot| slot.state == TaskState::Done && slot.is_verified()));
         assert_eq!(tally.failed, count(&|_, slot| failed(slot)));
         assert_eq!(tally.mended, count(&|task, slot| failed(slot) && made_up(task)));
-        assert_eq!(tally.skipped, count(&|_, slot| matches!(slot.state, State::Skipped(_))));
-        assert_eq!(tally.cancelled, count(&|_, slot| slot.state == State::Cancelled));
-        let mut spent = Spent::default();
+        assert_eq!(tally.skipped, count(&|_, slot| matches!(slot.state, TaskState::Skipped(_))));
+        assert_eq!(tally.cancelled, count(&|_, slot| slot.state == TaskState::Cancelled));
+        let mut spent = ResourceUse::default();
         plan.slots.iter().for_each(|slot| spent.add(slot.money.spent));
         assert_eq!(tally.spent, spent);
         let settled = tally.done + tally.failed + tally.skipped + tally.cancelled;
@@ -208,33 +211,35 @@ impl Play {
     /// What is kept beside the records says what they say.
     fn check_sets(&self) {
         let plan = &self.plan;
-        let states = |wanted: &dyn Fn(&State) -> bool| -> Vec<usize> {
+        let states = |wanted: &dyn Fn(&TaskState) -> bool| -> Vec<usize> {
             (0..plan.slots.len()).filter(|task| wanted(&plan.slots[*task].state)).collect()
         };
-        let same = |set: &std::collections::BTreeSet<usize>, wanted: &dyn Fn(&State) -> bool| {
+        let same = |set: &std::collections::BTreeSet<usize>, wanted: &dyn Fn(&TaskState) -> bool| {
             assert_eq!(set.iter().copied().collect::<Vec<_>>(), states(wanted));
         };
-        same(&plan.queues.asking, &|state| matches!(state, State::Asking { .. }));
-        same(&plan.queues.answered, &|state| matches!(state, State::Answered { .. }));
-        same(&plan.queues.unchecked, &|state| *state == State::Unchecked);
-        same(&plan.queues.paused, &|state| *state == State::Paused);
-        same(&plan.queues.deferred, &|state| matches!(state, State::Deferred { .. }));
+        same(&plan.queues.asking, &|state| matches!(state, TaskState::Asking { .. }));
+        same(&plan.queues.answered, &|state| matches!(state, TaskState::Answered { .. }));
+        same(&plan.queues.unchecked, &|state| *state == TaskState::Unchecked);
+        same(&plan.queues.paused, &|state| *state == TaskState::Paused);
+        same(&plan.queues.deferred, &|state| matches!(state, TaskState::Deferred { .. }));
         assert!(plan.queues.doomed.is_empty() && plan.queues.gated.is_empty() && plan.questions.withdrawn.is_empty());
         let asked = |task: &usize| plan.questions.is_asked(Some(*task));
-        for task in states(&|state| *state == State::Failed { settled: false }) {
+        for task in states(&|state| *state == TaskState::Failed { settled: false }) {
             assert!(plan.queues.with_lead.contains(&task) != asked(&task), "who is to say about task {task}?");
         }
-        assert!(plan.queues.with_lead.iter().all(|task| plan.slots[*task].state == State::Failed { settled: false }));
+        assert!(
+            plan.queues.with_lead.iter().all(|task| plan.slots[*task].state == TaskState::Failed { settled: false })
+        );
         let abouts: std::collections::BTreeSet<_> = plan.questions.open.values().map(|(about, _)| about).collect();
         assert_eq!(plan.questions.open.len(), abouts.len());
         for (task, about) in plan.questions.open.values() {
             let state = task.map(|task| &plan.slots[task].state);
             match (about, state) {
-                (About::Start { .. }, state) => assert_eq!(state, Some(&State::Approved)),
-                (About::Failure { .. }, state) => assert_eq!(state, Some(&State::Failed { settled: false })),
-                (About::Budget, None) => assert!(!plan.queues.paused.is_empty(), "nobody needs the money"),
-                (About::Rest, None) => assert_eq!(plan.progress.open, 0),
-                (About::Proposal, None) => assert!(!plan.is_approved()),
+                (PlanQuestion::Start { .. }, state) => assert_eq!(state, Some(&TaskState::Approved)),
+                (PlanQuestion::Failure { .. }, state) => assert_eq!(state, Some(&TaskState::Failed { settled: false })),
+                (PlanQuestion::Budget, None) => assert!(!plan.queues.paused.is_empty(), "nobody needs the money"),
+                (PlanQuestion::Rest, None) => assert_eq!(plan.progress.open, 0),
+                (PlanQuestion::Proposal, None) => assert!(!plan.is_approved()),
                 (about, state) => panic!("{about:?} {state:?}"),
             }
         }
@@ -247,6 +252,8 @@ impl Play {
 }
 
 fn overlaps(draft: &Draft) -> Vec<Vec<bool>> {
-    let meet = |a: &Task, b: &Task| a.owned().iter().any(|mine| b.owned().iter().any(|theirs| overlap(mine, theirs)));
+    let meet = |a: &TaskDraft, b: &TaskDraft| {
+        a.owned().iter().any(|mine| b.owned().iter().any(|theirs| overlap(mine, theirs)))
+    };
     draft.tasks.iter().map(|a| draft.tasks.iter().map(|b| meet(a, b)).collect()).collect()
 }

@@ -10,41 +10,44 @@ mod random;
 mod revision;
 mod work;
 
-use super::event::{About, Cached, Cause, Evidence, PlanEnd, PlanProposed, Proof, Ruling, Say, Spent, TaskResult};
+use super::event::{
+    CachedAnswer, Cause, Evidence, PlanDecision, PlanEnd, PlanProposed, PlanQuestion, Proof, ResourceUse, Ruling,
+    TaskResult,
+};
 use super::*;
 use crate::event::Event;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::machine::Machine;
-use crate::policy::By;
+use crate::policy::DecidedBy;
 use uuid::Uuid;
 
 /// A task that leo does.
-fn task(id: &str) -> Task {
-    Task { id: id.into(), description: format!("do {id}"), agent: "leo".into(), ..Task::default() }
+fn task(id: &str) -> TaskDraft {
+    TaskDraft { id: id.into(), description: format!("do {id}"), agent: "leo".into(), ..TaskDraft::default() }
 }
 
-fn after(id: &str, needs: &[&str]) -> Task {
-    Task { needs: names(needs), ..task(id) }
+fn after(id: &str, needs: &[&str]) -> TaskDraft {
+    TaskDraft { needs: names(needs), ..task(id) }
 }
 
-fn when(id: &str, condition: &str) -> Task {
-    Task { when: Some(condition.into()), ..task(id) }
+fn when(id: &str, condition: &str) -> TaskDraft {
+    TaskDraft { when: Some(condition.into()), ..task(id) }
 }
 
-fn owning(id: &str, owns: &[&str]) -> Task {
-    Task { owns: Some(names(owns)), ..task(id) }
+fn owning(id: &str, owns: &[&str]) -> TaskDraft {
+    TaskDraft { owns: Some(names(owns)), ..task(id) }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn draft(tasks: Vec<Task>) -> Draft {
+fn draft(tasks: Vec<TaskDraft>) -> Draft {
     Draft { goal: "test".into(), tasks, ..Draft::default() }
 }
 
-fn person() -> By {
-    By::Person("cli".into())
+fn person() -> DecidedBy {
+    DecidedBy::Person("cli".into())
 }
 
 fn proposal(draft: Draft) -> PlanProposed {
@@ -54,7 +57,7 @@ fn proposal(draft: Draft) -> PlanProposed {
         lead: AgentId::new(Uuid::from_u128(3)),
         draft,
         forecast: Forecast::default(),
-        approve: event::Approve::Plan,
+        approve: event::ApprovalMode::Plan,
         max_parallel: 5,
         by: "max".into(),
         revises: None,
@@ -64,8 +67,8 @@ fn proposal(draft: Draft) -> PlanProposed {
     }
 }
 
-fn used(nano: u64) -> Spent {
-    Spent { nano, ms: 10, ..Spent::default() }
+fn used(nano: u64) -> ResourceUse {
+    ResourceUse { nano, ms: 10, ..ResourceUse::default() }
 }
 
 fn found(proof: Proof) -> Findings {
@@ -74,10 +77,10 @@ fn found(proof: Proof) -> Findings {
 }
 
 /// An attempt at a task has been answered before.
-fn served(task: usize, attempt: u32) -> Input {
-    let cached = Cached { key: "1f2e3d4c5b6a".into(), age_ms: 180_000 };
+fn served(task: usize, attempt: u32) -> PlanInput {
+    let cached = CachedAnswer { key: "1f2e3d4c5b6a".into(), age_ms: 180_000 };
     let findings = Findings { proof: Proof::Unverified, ..Findings::default() };
-    Input::Served { task, attempt, output: "as before".into(), findings, cached }
+    PlanInput::Served { task, attempt, output: "as before".into(), findings, cached }
 }
 
 /// A plan, the same plan folded from its events, and its log.
@@ -104,23 +107,23 @@ impl Play {
             overlaps: Vec::new(),
             taken: Vec::new(),
         };
-        play.step(Input::Propose(Box::new(proposal)));
+        play.step(PlanInput::Propose(Box::new(proposal)));
         play
     }
 
     /// Proposes with so many places and approves all of it.
-    fn running(tasks: Vec<Task>, places: u32) -> Self {
+    fn running(tasks: Vec<TaskDraft>, places: u32) -> Self {
         Self::of(draft(tasks), places)
     }
 
     fn of(draft: Draft, places: u32) -> Self {
         let mut play = Self::proposed(PlanProposed { max_parallel: places, ..proposal(draft) });
-        play.say(Say::Approve);
+        play.say(PlanDecision::Approve);
         play
     }
 
-    fn step(&mut self, input: Input) -> Vec<Event> {
-        let events = self.plan.step(input, &Now { taken: &self.taken, ..Now::at(self.now) }, self.now);
+    fn step(&mut self, input: PlanInput) -> Vec<Event> {
+        let events = self.plan.step(input, &PlanEnv { taken: &self.taken, ..PlanEnv::at(self.now) }, self.now);
         for event in &events {
             self.fold(event);
             self.log.push((self.now, event.clone()));
@@ -142,7 +145,7 @@ impl Play {
         let kept: Plan = serde_json::from_slice(&serde_json::to_vec(&plan).unwrap()).unwrap();
         assert_eq!(kept, plan, "its snapshot differs");
         self.plan = plan;
-        self.step(Input::Recovered { first: Vec::new() });
+        self.step(PlanInput::Recovered { first: Vec::new() });
     }
 
     fn crash_unless_over(&mut self) {
@@ -163,7 +166,7 @@ impl Play {
         self.view(id).attempt
     }
 
-    fn status(&self, id: &str) -> Status {
+    fn status(&self, id: &str) -> TaskStatus {
         self.view(id).status
     }
 
@@ -172,7 +175,7 @@ impl Play {
         self.plan.active().map(|task| self.plan.draft().unwrap().tasks[task].id.as_str()).collect()
     }
 
-    fn questions(&self) -> Vec<About> {
+    fn questions(&self) -> Vec<PlanQuestion> {
         self.plan.asked().map(|(_, about)| about.clone()).collect()
     }
 
@@ -183,14 +186,14 @@ impl Play {
     }
 
     /// Answers the one open question.
-    fn say(&mut self, say: Say) -> Vec<Event> {
+    fn say(&mut self, say: PlanDecision) -> Vec<Event> {
         let question = self.question();
-        self.step(Input::Answered { question, say, by: person() })
+        self.step(PlanInput::Answered { question, say, by: person() })
     }
 
     fn report(&mut self, id: &str, report: Report) -> Vec<Event> {
         let (task, attempt) = (self.place(id), self.attempt(id));
-        self.step(Input::Reported { task, attempt, report, spent: used(7) })
+        self.step(PlanInput::Reported { task, attempt, report, spent: used(7) })
     }
 
     fn done(&mut self, id: &str) -> Vec<Event> {
@@ -213,7 +216,7 @@ impl Play {
         loop {
             self.fails(id);
             match self.view(id).waits {
-                Waits::Retry { at_ms } => self.wake_at(at_ms),
+                WaitReason::Retry { at_ms } => self.wake_at(at_ms),
                 _ => return,
             }
         }
@@ -221,29 +224,29 @@ impl Play {
 
     fn checked(&mut self, id: &str, proof: Proof) -> Vec<Event> {
         let (task, attempt) = (self.place(id), self.attempt(id));
-        self.step(Input::Checked { task, attempt, findings: found(proof) })
+        self.step(PlanInput::Checked { task, attempt, findings: found(proof) })
     }
 
     fn asks(&mut self, id: &str) -> Vec<Event> {
         self.letters += 1;
         let letter = EnvelopeId::new(Uuid::from_u128(self.letters));
         let (task, attempt) = (self.place(id), self.attempt(id));
-        self.step(Input::Asked { task, attempt, question: "which?".into(), letter })
+        self.step(PlanInput::Asked { task, attempt, question: "which?".into(), letter })
     }
 
     fn told(&mut self, id: &str) -> Vec<Event> {
         let task = self.place(id);
-        self.step(Input::Told { task, answer: "that".into(), by: "max".into() })
+        self.step(PlanInput::Told { task, answer: "that".into(), by: "max".into() })
     }
 
     fn rule(&mut self, id: &str, ruling: Ruling) -> Vec<Event> {
         let task = self.place(id);
-        self.step(Input::Rule { task, ruling, by: "max".into(), note: String::new() })
+        self.step(PlanInput::Rule { task, ruling, by: "max".into(), note: String::new() })
     }
 
     fn stop(&mut self, id: Option<&str>) -> Vec<Event> {
         let task = id.map(|id| self.place(id));
-        self.step(Input::Stop { task, by: "user".into() })
+        self.step(PlanInput::Stop { task, by: "user".into() })
     }
 
     /// Those who were told to stop say that they have.
@@ -251,13 +254,13 @@ impl Play {
         let stopping: Vec<usize> = self.plan.stopping().collect();
         for task in stopping {
             let attempt = self.plan.slots[task].tries.attempt;
-            self.step(Input::Reported { task, attempt, report: Report::Stopped, spent: used(7) });
+            self.step(PlanInput::Reported { task, attempt, report: Report::Stopped, spent: used(7) });
         }
     }
 
     fn wake_at(&mut self, at_ms: i64) {
         self.now = at_ms;
-        self.step(Input::Woke);
+        self.step(PlanInput::Woke);
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::super::slot::State;
+use super::super::task_state::TaskState;
 use super::*;
 use crate::message::{Principal, Role};
 
@@ -64,12 +64,12 @@ fn random_draft(bytes: &mut Bytes<'_>) -> Draft {
 
 fn random_proposal(bytes: &mut Bytes<'_>) -> PlanProposed {
     let draft = random_draft(bytes);
-    let approve = [event::Approve::Plan, event::Approve::Never, event::Approve::Risky][bytes.below(3)];
+    let approve = [event::ApprovalMode::Plan, event::ApprovalMode::Never, event::ApprovalMode::Risky][bytes.below(3)];
     let risks = if bytes.is_one_in(2) { names(&["it deletes"]) } else { Vec::new() };
     let mut carried = Vec::new();
     for _ in 0..bytes.below(3) {
         let task = draft.tasks[bytes.below(draft.tasks.len())].id.clone();
-        carried.push(event::Carried { task, result: TaskResult { spent: used(9), ..TaskResult::default() } });
+        carried.push(event::CarriedResult { task, result: TaskResult { spent: used(9), ..TaskResult::default() } });
     }
     let max_parallel = u32::try_from(1 + bytes.below(5)).unwrap();
     PlanProposed { approve, risks, carried, max_parallel, ..proposal(draft) }
@@ -101,20 +101,20 @@ fn random_ruling(bytes: &mut Bytes<'_>) -> Ruling {
     }
 }
 
-fn random_say(bytes: &mut Bytes<'_>) -> Say {
+fn random_say(bytes: &mut Bytes<'_>) -> PlanDecision {
     match bytes.below(16) {
-        0..=5 => Say::Approve,
-        6..=8 => Say::FirstWave,
-        9..=12 => Say::Rule(random_ruling(bytes)),
-        13 => Say::Edit(Vec::new()),
-        14 => Say::Reject("no".into()),
-        _ => Say::Changes("otherwise".into()),
+        0..=5 => PlanDecision::Approve,
+        6..=8 => PlanDecision::FirstWave,
+        9..=12 => PlanDecision::Rule(random_ruling(bytes)),
+        13 => PlanDecision::Edit(Vec::new()),
+        14 => PlanDecision::Reject("no".into()),
+        _ => PlanDecision::Changes("otherwise".into()),
     }
 }
 
 impl Play {
     /// A task that fits, or any at all.
-    fn any_task(&self, bytes: &mut Bytes<'_>, fits: impl Fn(&State) -> bool) -> usize {
+    fn any_task(&self, bytes: &mut Bytes<'_>, fits: impl Fn(&TaskState) -> bool) -> usize {
         let fitting: Vec<usize> =
             (0..self.plan.slots.len()).filter(|task| fits(&self.plan.slots[*task].state)).collect();
         if fitting.is_empty() || bytes.is_one_in(8) {
@@ -133,69 +133,72 @@ impl Play {
         }
     }
 
-    fn random_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
-        let works = State::is_at_work;
-        let failed = |state: &State| *state == State::Failed { settled: false };
+    fn random_input(&mut self, bytes: &mut Bytes<'_>) -> PlanInput {
+        let works = TaskState::is_at_work;
+        let failed = |state: &TaskState| *state == TaskState::Failed { settled: false };
         match bytes.below(36) {
             0..=8 => {
                 let task = self.any_task(bytes, works);
                 let attempt = self.any_attempt(bytes, task);
-                Input::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
+                PlanInput::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
             }
             9..=11 => {
-                let task = self.any_task(bytes, |state| *state == State::Checking);
+                let task = self.any_task(bytes, |state| *state == TaskState::Checking);
                 let proof = [Proof::Verified, Proof::Failed, Proof::Unverified][bytes.below(3)];
                 let beside = (0..self.plan.slots.len()).filter(|_| bytes.is_one_in(2)).collect();
                 let findings = Findings { beside, ..found(proof) };
-                Input::Checked { task, attempt: self.any_attempt(bytes, task), findings }
+                PlanInput::Checked { task, attempt: self.any_attempt(bytes, task), findings }
             }
             12 | 13 => {
                 let task = self.any_task(bytes, works);
-                Input::Begun { task, attempt: self.any_attempt(bytes, task) }
+                PlanInput::Begun { task, attempt: self.any_attempt(bytes, task) }
             }
             14 | 15 => {
                 let task = self.any_task(bytes, works);
                 self.letters += u128::from(!bytes.is_one_in(4));
                 let letter = EnvelopeId::new(Uuid::from_u128(self.letters));
-                Input::Asked { task, attempt: self.any_attempt(bytes, task), question: "which?".into(), letter }
+                PlanInput::Asked { task, attempt: self.any_attempt(bytes, task), question: "which?".into(), letter }
             }
             16 | 17 => {
-                let task = self.any_task(bytes, |state| matches!(state, State::Asking { .. }));
-                Input::Told { task, answer: "that".into(), by: "max".into() }
+                let task = self.any_task(bytes, |state| matches!(state, TaskState::Asking { .. }));
+                PlanInput::Told { task, answer: "that".into(), by: "max".into() }
             }
             18 | 19 => {
                 let task = self.any_task(bytes, failed);
-                Input::Rule { task, ruling: random_ruling(bytes), by: "max".into(), note: "because".into() }
+                PlanInput::Rule { task, ruling: random_ruling(bytes), by: "max".into(), note: "because".into() }
             }
-            20 => Input::LeadSilent,
+            20 => PlanInput::LeadSilent,
             21 | 22 => {
                 self.now += 500 * bytes.below(20) as i64;
-                Input::Woke
+                PlanInput::Woke
             }
             23 => {
                 let next = self.plan.clock.due.first().map(|(at_ms, _)| *at_ms);
                 self.now = self.now.max(next.unwrap_or_default());
-                Input::Woke
+                PlanInput::Woke
             }
             24..=28 => {
                 let open: Vec<QuestionId> = self.plan.asked().map(|(question, _)| question).collect();
                 let question = open.get(bytes.below(open.len() + 1)).copied();
                 let nobody = QuestionId::new(Uuid::from_u128(99));
-                Input::Answered { question: question.unwrap_or(nobody), say: random_say(bytes), by: person() }
+                PlanInput::Answered { question: question.unwrap_or(nobody), say: random_say(bytes), by: person() }
             }
-            29 => Input::Resume { by: "user".into() },
+            29 => PlanInput::Resume { by: "user".into() },
             30 if bytes.is_one_in(4) => {
                 let one = !bytes.is_one_in(8);
-                Input::Stop { task: one.then(|| self.any_task(bytes, |state| !state.is_settled())), by: "user".into() }
+                PlanInput::Stop {
+                    task: one.then(|| self.any_task(bytes, |state| !state.is_settled())),
+                    by: "user".into(),
+                }
             }
             31..36 => self.rarer_input(bytes),
-            _ => Input::Woke,
+            _ => PlanInput::Woke,
         }
     }
 
     /// What happens less often: changes before approval, people who are waited for, sleep, those who were stopped.
-    fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
-        let works = State::is_at_work;
+    fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> PlanInput {
+        let works = TaskState::is_at_work;
         match bytes.below(9) {
             0 if !self.plan.is_approved() || bytes.is_one_in(8) => {
                 let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
@@ -207,95 +210,96 @@ impl Play {
                 let question = open.first().copied().unwrap_or(QuestionId::new(Uuid::from_u128(99)));
                 let risks = bytes.is_one_in(2).then(|| names(&["it deletes more"]));
                 let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, by };
-                Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
+                PlanInput::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
             }
             1 => {
                 let task = self.any_task(bytes, works);
                 let outage = task.is_multiple_of(2).then(|| "away".to_owned());
-                Input::Held { task, attempt: self.any_attempt(bytes, task), outage }
+                PlanInput::Held { task, attempt: self.any_attempt(bytes, task), outage }
             }
             2 => {
-                let task = self.any_task(bytes, |state| matches!(state, State::Held { .. }));
-                Input::Freed { task, attempt: self.any_attempt(bytes, task) }
+                let task = self.any_task(bytes, |state| matches!(state, TaskState::Held { .. }));
+                PlanInput::Freed { task, attempt: self.any_attempt(bytes, task) }
             }
             3 => {
                 let ms = 1_000 * bytes.below(20) as i64;
                 self.now += ms;
-                Input::Slept { ms }
+                PlanInput::Slept { ms }
             }
             4 => {
                 let stopping: Vec<usize> = self.plan.stopping().collect();
                 let task = stopping.get(bytes.below(stopping.len())).copied().unwrap_or_default();
                 let attempt = self.any_attempt(bytes, task);
-                Input::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
+                PlanInput::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
             }
             5 => {
-                let task = self.any_task(bytes, |state| matches!(state, State::Dispatched { .. }));
+                let task = self.any_task(bytes, |state| matches!(state, TaskState::Dispatched { .. }));
                 served(task, self.any_attempt(bytes, task))
             }
             6 if bytes.is_one_in(4) => {
                 let revision = PlanId::new(Uuid::from_u128(7 + bytes.below(2) as u128));
                 match bytes.below(4) {
-                    0 => Input::Revised { revision, tasks: random_draft(bytes).tasks },
-                    1 => Input::Revised { revision, tasks: Vec::new() },
-                    2 if bytes.is_one_in(4) => Input::Replaced { revision },
-                    _ => Input::RevisionEnded { revision, reworked: bytes.is_one_in(2) },
+                    0 => PlanInput::Revised { revision, tasks: random_draft(bytes).tasks },
+                    1 => PlanInput::Revised { revision, tasks: Vec::new() },
+                    2 if bytes.is_one_in(4) => PlanInput::Replaced { revision },
+                    _ => PlanInput::RevisionEnded { revision, reworked: bytes.is_one_in(2) },
                 }
             }
-            7 if self.plan.is_held() => Input::Continue { by: "user".into() },
-            7 if bytes.is_one_in(4) => Input::Hold { by: "user".into() },
-            _ => Input::Woke,
+            7 if self.plan.is_held() => PlanInput::Continue { by: "user".into() },
+            7 if bytes.is_one_in(4) => PlanInput::Hold { by: "user".into() },
+            _ => PlanInput::Woke,
         }
     }
 
     /// What somebody who wants the plan to end would do next.
-    fn best_input(&mut self) -> Input {
-        let first = |wanted: &dyn Fn(&State) -> bool| {
+    fn best_input(&mut self) -> PlanInput {
+        let first = |wanted: &dyn Fn(&TaskState) -> bool| {
             self.plan
                 .slots
                 .iter()
                 .position(|slot| wanted(&slot.state))
                 .map(|task| (task, self.plan.slots[task].tries.attempt))
         };
-        let works =
-            |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. });
+        let works = |state: &TaskState| {
+            matches!(state, TaskState::Dispatched { .. } | TaskState::Running { .. } | TaskState::Held { .. })
+        };
         if self.plan.is_held() {
-            return Input::Continue { by: "user".into() };
+            return PlanInput::Continue { by: "user".into() };
         }
         if let Some(revision) = self.plan.revision() {
-            return Input::RevisionEnded { revision, reworked: false };
+            return PlanInput::RevisionEnded { revision, reworked: false };
         }
         if let Some(task) = self.plan.stopping().next() {
             let attempt = self.plan.slots[task].tries.attempt;
-            return Input::Reported { task, attempt, report: Report::Stopped, spent: used(1) };
+            return PlanInput::Reported { task, attempt, report: Report::Stopped, spent: used(1) };
         }
-        if let Some((task, attempt)) = first(&|state| *state == State::Checking) {
-            return Input::Checked { task, attempt, findings: found(Proof::Verified) };
+        if let Some((task, attempt)) = first(&|state| *state == TaskState::Checking) {
+            return PlanInput::Checked { task, attempt, findings: found(Proof::Verified) };
         }
         if let Some((task, attempt)) = first(&works) {
             let report = Report::Done { output: "done".into(), findings: None, unknown: Vec::new() };
-            return Input::Reported { task, attempt, report, spent: used(1) };
+            return PlanInput::Reported { task, attempt, report, spent: used(1) };
         }
-        if let Some((task, _)) = first(&|state| matches!(state, State::Asking { .. })) {
-            return Input::Told { task, answer: "that".into(), by: "max".into() };
+        if let Some((task, _)) = first(&|state| matches!(state, TaskState::Asking { .. })) {
+            return PlanInput::Told { task, answer: "that".into(), by: "max".into() };
         }
         if !self.plan.queues.with_lead.is_empty() {
-            return Input::LeadSilent;
+            return PlanInput::LeadSilent;
         }
         if let Some((question, about)) = self.plan.asked().next() {
-            let gives_up = matches!(about, About::Failure { .. });
-            let say = if gives_up { Say::Rule(Ruling::GiveUp) } else { Say::Approve };
-            return Input::Answered { question, say, by: person() };
+            let gives_up = matches!(about, PlanQuestion::Failure { .. });
+            let say = if gives_up { PlanDecision::Rule(Ruling::GiveUp) } else { PlanDecision::Approve };
+            return PlanInput::Answered { question, say, by: person() };
         }
         self.now = self.plan.clock.due.first().expect("nothing moves").0.max(self.now);
-        Input::Woke
+        PlanInput::Woke
     }
 }
 
 fn play(bytes: &[u8]) -> Play {
     let mut bytes = Bytes(bytes.iter());
     let mut play = Play::proposed(random_proposal(&mut bytes));
-    let mut last = Input::Woke;
+    let mut last = PlanInput::Woke;
     while play.plan.ended().is_none() && !bytes.is_over() {
         if bytes.is_one_in(24) {
             play.crash();

@@ -16,13 +16,13 @@ pub enum Basis {
     /// The permission mode.
     Mode,
     /// A built-in rule.
-    BuiltIn(Free),
+    BuiltIn(AutoAllow),
 }
 
 /// A built-in rule that allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Free {
+pub enum AutoAllow {
     /// Handing over the final answer.
     Answer,
     /// Working with teammates.
@@ -49,7 +49,7 @@ pub enum Free {
     Worktree,
 }
 
-impl Free {
+impl AutoAllow {
     pub const ALL: [Self; 12] = [
         Self::Answer,
         Self::Team,

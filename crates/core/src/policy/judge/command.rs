@@ -1,42 +1,42 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
-use super::place::Touch;
-use super::{Case, Free, Judgement, Rules, answered, constrained, danger, free, said, strictest};
+use super::path::PathAccess;
+use super::{AutoAllow, JudgedAction, Judgement, Rules, answered, constrained, danger, free, said, strictest};
 use crate::limits::FOLDERS_MAX;
-use crate::policy::line::{End, Join, Line, Part, join};
-use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
-use crate::policy::rule::{List, Rule, Scope, Spelling, Subject, absolute};
-use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern};
+use crate::policy::command_line::{CommandLine, Operator, RedirectTarget, SimpleCommand, join};
+use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX};
+use crate::policy::rule::{List, Rule, RuleScope, RuleSubject, Spelling, absolute};
+use crate::policy::{ActionKind, Mode, RememberedRule, Verdict, glob, grant};
 use crate::text::quote;
 
-impl<'a> Case<'a> {
+impl<'a> JudgedAction<'a> {
     pub(super) fn execute(&self) -> Judgement {
         match &self.action.line {
-            Some(Line::Plain(parts)) if !parts.is_empty() => self.plain(parts),
-            Some(Line::Plain(_)) => said(Verdict::Deny, "there is no command in the line"),
-            Some(Line::Opaque { text, why }) => self.opaque(text, why),
+            Some(CommandLine::Plain(parts)) if !parts.is_empty() => self.plain(parts),
+            Some(CommandLine::Plain(_)) => said(Verdict::Deny, "there is no command in the line"),
+            Some(CommandLine::Opaque { text, why }) => self.opaque(text, why),
             // A tool of this project made the line from parts that were judged one by one: only the command counts,
             // not its words.
             None => {
                 let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
-                let facts = Facts { effects: Vec::new(), ..program::look(&argv) };
+                let facts = CommandFacts { effects: Vec::new(), ..program::look(&argv) };
                 self.command_of_tool(&argv, &facts)
             }
         }
     }
 
-    fn plain(&self, parts: &[Part]) -> Judgement {
+    fn plain(&self, parts: &[SimpleCommand]) -> Judgement {
         // The folders that the line may be in here: if the chain so far succeeded, and at any point.
         let (mut here, mut ever) = (vec![String::new()], vec![String::new()]);
         let mut all = Vec::new();
         for (index, part) in parts.iter().enumerate() {
-            if matches!(part.join, Join::Then | Join::Or) {
+            if matches!(part.join, Operator::Then | Operator::Or) {
                 here.clone_from(&ever);
             }
             all.push(self.part(part, &here));
             if part.argv.first().is_some_and(|program| program == "cd") {
-                let is_piped = parts.get(index + 1).is_some_and(|next| next.join == Join::Pipe);
-                let is_sure = matches!(part.join, Join::Then | Join::And) && !is_piped;
+                let is_piped = parts.get(index + 1).is_some_and(|next| next.join == Operator::Pipe);
+                let is_sure = matches!(part.join, Operator::Then | Operator::And) && !is_piped;
                 here = moved(part, &here, is_sure);
                 ever.extend(here.iter().cloned());
                 ever.sort_unstable();
@@ -44,29 +44,29 @@ impl<'a> Case<'a> {
             }
             if ever.len() > FOLDERS_MAX {
                 let why = format!("it may be in more than {FOLDERS_MAX} folders");
-                all.push(self.hidden(&why, Memory::Nothing));
+                all.push(self.hidden(&why, RememberedRule::Nothing));
                 break;
             }
         }
         strictest(all).unwrap_or_else(|| said(Verdict::Deny, "there is no command in the line"))
     }
 
-    fn part(&self, part: &Part, folders: &[String]) -> Judgement {
+    fn part(&self, part: &SimpleCommand, folders: &[String]) -> Judgement {
         let variables = part.env.iter().flat_map(|(name, value)| program::variable(name, value));
         let flows = part.flows.iter().filter_map(|flow| match &flow.to {
-            End::Read(path) => Some(Effect::Read(path.clone())),
-            End::Write(path) | End::Append(path) => Some(Effect::Write(path.clone())),
-            End::Same(_) => None,
+            RedirectTarget::Read(path) => Some(CommandEffect::Read(path.clone())),
+            RedirectTarget::Write(path) | RedirectTarget::Append(path) => Some(CommandEffect::Write(path.clone())),
+            RedirectTarget::Same(_) => None,
         });
-        let extra: Vec<Effect> = variables.chain(flows).collect();
+        let extra: Vec<CommandEffect> = variables.chain(flows).collect();
         // A rule that names the exact command was written by a person who knew all of it.
         let spelled = [Spelling::new(part.argv.clone(), true)];
-        let is_exact = self.exact(Subject::Command(&spelled))
+        let is_exact = self.exact(RuleSubject::Command(&spelled))
             || [self.rules.checks, self.tests()].iter().any(|list| is_in(list, &part.argv, folders));
         let is_seen = part.env.is_empty() && part.flows.is_empty() && is_exact;
         // In mode `DontAsk` questions become refusals. To find the questions that the exact rule covers, the command
         // is judged as in the default mode.
-        let asked = Case { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
+        let asked = JudgedAction { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
         let case = if is_seen && self.rules.mode == Mode::DontAsk { &asked } else { self };
         let all = case.deep(&part.argv, folders, 0);
         let extra = extra.iter().flat_map(|effect| case.effect(effect, &part.argv, folders, 0));
@@ -74,11 +74,11 @@ impl<'a> Case<'a> {
             is_seen && judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none()
         };
         let mut all: Vec<Judgement> = all.into_iter().chain(extra).filter(|judged| !covered(judged)).collect();
-        if part.join == Join::Pipe && all.is_empty() {
-            all.push(free(Free::Rest));
+        if part.join == Operator::Pipe && all.is_empty() {
+            all.push(free(AutoAllow::Rest));
         }
-        let judged = strictest(all).or_else(|| self.allow(Subject::Command(&spelled)));
-        let judged = judged.or_else(|| is_seen.then(|| free(Free::Check)));
+        let judged = strictest(all).or_else(|| self.allow(RuleSubject::Command(&spelled)));
+        let judged = judged.or_else(|| is_seen.then(|| free(AutoAllow::Check)));
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
     }
 
@@ -90,14 +90,14 @@ impl<'a> Case<'a> {
     }
 
     /// A line that a tool of this project made: after a check or a test command it may select some of the tests.
-    fn command_of_tool(&self, argv: &[String], facts: &Facts) -> Judgement {
+    fn command_of_tool(&self, argv: &[String], facts: &CommandFacts) -> Judgement {
         let is_chosen = |rest: &str| rest.is_empty() || rest.starts_with(' ');
         let begins = |list: &[Vec<String>]| {
             list.iter().any(|known| self.action.target.strip_prefix(&join(known)).is_some_and(is_chosen))
         };
         let judged = self.command(argv, facts, begins(self.rules.checks));
         let is_plain_question = judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none();
-        if is_plain_question && begins(self.tests()) { free(Free::Check) } else { judged }
+        if is_plain_question && begins(self.tests()) { free(AutoAllow::Check) } else { judged }
     }
 
     /// A command and all its effects.
@@ -110,42 +110,42 @@ impl<'a> Case<'a> {
         all
     }
 
-    fn effect(&self, effect: &Effect, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
+    fn effect(&self, effect: &CommandEffect, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
         let each = |touch, path: &str| folders.iter().map(|folder| self.place(touch, folder, path)).collect();
         match effect {
-            Effect::Read(path) => each(Touch::Read, path),
-            Effect::Write(path) => each(Touch::Write, path),
-            Effect::Delete(path) => each(Touch::Delete, path),
-            Effect::Run(_) if depth >= DEPTH_MAX => {
-                vec![self.hidden("programs that start programs, too many of them", Memory::Nothing)]
+            CommandEffect::Read(path) => each(PathAccess::Read, path),
+            CommandEffect::Write(path) => each(PathAccess::Write, path),
+            CommandEffect::Delete(path) => each(PathAccess::Delete, path),
+            CommandEffect::Run(_) if depth >= DEPTH_MAX => {
+                vec![self.hidden("programs that start programs, too many of them", RememberedRule::Nothing)]
             }
-            Effect::Run(inner) => self.deep(inner, folders, depth + 1),
-            Effect::Code(why) => vec![self.hidden(why, Memory::Rules(vec![grant::exactly(argv)]))],
-            Effect::History => vec![self.history()],
+            CommandEffect::Run(inner) => self.deep(inner, folders, depth + 1),
+            CommandEffect::Code(why) => vec![self.hidden(why, RememberedRule::Rules(vec![grant::exactly(argv)]))],
+            CommandEffect::History => vec![self.history()],
             // The judgement of the command itself covers it.
-            Effect::Discard => Vec::new(),
-            Effect::Reach(host) => {
+            CommandEffect::Discard => Vec::new(),
+            CommandEffect::Reach(host) => {
                 let judged = self.fetch(host);
-                vec![Judgement { memory: Memory::Nothing, ..judged }]
+                vec![Judgement { memory: RememberedRule::Nothing, ..judged }]
             }
-            Effect::Danger(why) => vec![self.asking(danger(why))],
+            CommandEffect::Danger(why) => vec![self.asking(danger(why))],
         }
     }
 
     /// The command by itself. A check may run outside `allowed_commands`, and is not asked about.
-    fn command(&self, argv: &[String], facts: &Facts, is_check: bool) -> Judgement {
+    fn command(&self, argv: &[String], facts: &CommandFacts, is_check: bool) -> Judgement {
         let spelled = program::spellings(argv);
         let is_free = is_check || argv.first().is_some_and(|program| program == "cd");
         if let Some(allowed) = self.rules.constraints.allowed_commands.as_ref().filter(|_| !is_free) {
             let within = |argv: &[String]| {
                 let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-                pattern::commands(allowed, &words)
+                glob::commands(allowed, &words)
             };
             if !spelled.iter().any(|spelling| spelling.is_literal && within(&spelling.argv)) {
                 return self.unlisted(allowed, argv);
             }
         }
-        let subject = Subject::Command(&spelled);
+        let subject = RuleSubject::Command(&spelled);
         if let Some(judged) = self.deny(subject) {
             return judged;
         }
@@ -156,24 +156,24 @@ impl<'a> Case<'a> {
             return judged;
         }
         if facts.is_whole {
-            return free(Free::Places);
+            return free(AutoAllow::Places);
         }
-        if facts.effects.contains(&Effect::Discard) {
+        if facts.effects.contains(&CommandEffect::Discard) {
             return self.discard(argv, subject);
         }
         if let Some(judged) = self.allow(subject) {
             return judged;
         }
         if is_check {
-            return free(Free::Check);
+            return free(AutoAllow::Check);
         }
-        if self.rules.grants.iter().any(|grant| grant.deed == Some(Deed::Execute)) {
+        if self.rules.grants.iter().any(|grant| grant.deed == Some(ActionKind::Execute)) {
             return answered("allowed for this session by the user");
         }
-        if let Some(judged) = self.plan(Deed::Execute, "") {
+        if let Some(judged) = self.plan(ActionKind::Execute, "") {
             return judged;
         }
-        self.mode(Deed::Execute, Memory::Rules(vec![grant::proposed(argv)]), "")
+        self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::proposed(argv)]), "")
     }
 
     /// The refusal of a command outside `allowed_commands`: one line, with the nearest command that is not refused itself.
@@ -186,7 +186,7 @@ impl<'a> Case<'a> {
         let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
         let name = format!("`{}`", quote(&named));
         let usable: Vec<&str> = allowed.iter().map(String::as_str).filter(|command| self.is_usable(command)).collect();
-        let near = match pattern::nearest_command(&usable, &words) {
+        let near = match glob::nearest_command(&usable, &words) {
             Some(near) => format!("; nearest allowed: `{near}`"),
             None if allowed.is_empty() => "; the list is empty".to_owned(),
             None => String::new(),
@@ -211,22 +211,22 @@ impl<'a> Case<'a> {
 
     /// A command that can discard uncommitted work: a plan does not cover it, and a remembered answer covers only
     /// exactly the same command.
-    fn discard(&self, argv: &[String], subject: Subject<'_>) -> Judgement {
-        let covers = |rule: &Rule| rule.is_exact() || rule.origin.scope != Scope::Answer;
+    fn discard(&self, argv: &[String], subject: RuleSubject<'_>) -> Judgement {
+        let covers = |rule: &Rule| rule.is_exact() || rule.origin.scope != RuleScope::Answer;
         if let Some(judged) = self.allow_by(subject, covers) {
             return judged;
         }
-        let judged = self.mode(Deed::Execute, Memory::Rules(vec![grant::exactly(argv)]), "");
+        let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::exactly(argv)]), "");
         Judgement { rule: format!("it can discard uncommitted work; {}", judged.rule), ..judged }
     }
 
     /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it.
-    fn hidden(&self, why: &str, memory: Memory) -> Judgement {
+    fn hidden(&self, why: &str, memory: RememberedRule) -> Judgement {
         if self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
         let hint = match &memory {
-            Memory::Rules(rules) => {
+            RememberedRule::Rules(rules) => {
                 format!("a plain command, or a rule for exactly this one: `{}`", rules.join("`, `"))
             }
             _ => "a plain command".to_owned(),
@@ -238,9 +238,9 @@ impl<'a> Case<'a> {
     fn history(&self) -> Judgement {
         let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
         if self.sight.is_whole() && !is_denied {
-            return free(Free::Read);
+            return free(AutoAllow::Read);
         }
-        let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(Subject::Tool).is_none();
+        let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(RuleSubject::Tool).is_none();
         let tools: Vec<String> =
             ["git_diff", "git_log"].iter().filter(|tool| is_open(tool)).map(|tool| format!("`{tool}`")).collect();
         let hint = match tools.as_slice() {
@@ -248,7 +248,7 @@ impl<'a> Case<'a> {
             tools => format!("{}, which leave out what is not for this agent", tools.join(" and ")),
         };
         let words = "the history may show files that are not for this agent";
-        let judged = self.mode(Deed::ReadLinked, Memory::Nothing, "");
+        let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Nothing, "");
         Judgement { hint, rule: format!("{words}; {}", judged.rule), ..judged }
     }
 
@@ -265,7 +265,7 @@ impl<'a> Case<'a> {
             .flat_map(|argv| program::spellings(argv))
             .map(|spelling| Spelling::new(spelling.argv, false))
             .collect();
-        let (subject, pieced) = (Subject::Text(text), Subject::Command(&spelled));
+        let (subject, pieced) = (RuleSubject::Text(text), RuleSubject::Command(&spelled));
         if let Some(judged) = self.deny(subject).or_else(|| self.deny(pieced)) {
             return judged;
         }
@@ -273,7 +273,7 @@ impl<'a> Case<'a> {
             return self.by_mode(Verdict::Deny);
         }
         let told = pieces.iter().flat_map(|argv| program::look(argv).effects).find_map(|effect| match effect {
-            Effect::Danger(why) => Some(why),
+            CommandEffect::Danger(why) => Some(why),
             _ => None,
         });
         if let Some(why) = told {
@@ -285,12 +285,12 @@ impl<'a> Case<'a> {
         if self.exact(subject) {
             return self.allow(subject).unwrap_or_else(|| self.by_mode(Verdict::Ask));
         }
-        self.hidden(why, Memory::Rules(vec![format!("Bash({})", text.trim())]))
+        self.hidden(why, RememberedRule::Rules(vec![format!("Bash({})", text.trim())]))
     }
 
     /// Whether a rule or an answer allows exactly this.
-    fn exact(&self, subject: Subject<'_>) -> bool {
-        let is_text = matches!(subject, Subject::Text(_));
+    fn exact(&self, subject: RuleSubject<'_>) -> bool {
+        let is_text = matches!(subject, RuleSubject::Text(_));
         let fits = |rule: &Rule| {
             let is_exact = rule.is_exact() || (is_text && !rule.is_whole());
             rule.list == List::Allow && is_exact && rule.fits(self.tool, &self.action.parameters, subject)
@@ -305,7 +305,7 @@ fn is_in(list: &[Vec<String>], argv: &[String], folders: &[String]) -> bool {
 }
 
 /// The folders that the rest of a chain may run in after a `cd`, which may have failed.
-fn moved(part: &Part, here: &[String], is_sure: bool) -> Vec<String> {
+fn moved(part: &SimpleCommand, here: &[String], is_sure: bool) -> Vec<String> {
     let to = part.argv.iter().skip(1).find(|word| !word.starts_with('-') || *word == "-");
     let moved = here.iter().map(|folder| joined(folder, to.map_or("", |to| to)));
     moved.chain(here.iter().filter(|_| !is_sure).cloned()).collect()

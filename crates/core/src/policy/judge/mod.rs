@@ -7,14 +7,14 @@
 
 mod basis;
 mod command;
-mod place;
+mod path;
 
-pub use basis::{Basis, Free};
+pub use basis::{AutoAllow, Basis};
 
-use super::pattern;
-use super::rule::{List, Origin, Rule, Scope, Subject};
-use super::{Action, Deed, Grant, Memory, Mode, Permissions, Recourse, Sight, Verdict};
-use crate::team::Constraints;
+use super::glob;
+use super::rule::{List, Origin, Rule, RuleScope, RuleSubject};
+use super::{Action, ActionKind, Grant, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility};
+use crate::agent::Constraints;
 
 /// A verdict and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Judgement {
     /// What would let a refused or questioned call run.
     pub recourse: Recourse,
     /// The rule that "always allow" would add.
-    pub memory: Memory,
+    pub memory: RememberedRule,
     /// Whether the action itself is dangerous: it asks even if a rule, a mode or a plan allows it.
     pub is_danger: bool,
 }
@@ -98,11 +98,12 @@ impl<'a> Rules<'a> {
 
 /// Judges one call of a tool.
 pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
-    let sight = Sight::of(rules.constraints);
+    let sight = Visibility::of(rules.constraints);
     let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
-    let all = modes.map(|mode| Case { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
+    let all =
+        modes.map(|mode| JudgedAction { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
-    let asks_a_person = judged.verdict == Verdict::Ask && action.deed != Deed::Propose;
+    let asks_a_person = judged.verdict == Verdict::Ask && action.deed != ActionKind::Propose;
     if asks_a_person && rules.permissions.never_asks { unasked(judged) } else { judged }
 }
 
@@ -110,37 +111,37 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
 fn unasked(judged: Judgement) -> Judgement {
     let rule = format!("{}; settings say `denyInsteadOfPrompting`", judged.rule);
     let hint = "only without `denyInsteadOfPrompting`, or with a rule that allows it".to_owned();
-    Judgement { verdict: Verdict::Deny, rule, hint, memory: Memory::Nothing, ..judged }
+    Judgement { verdict: Verdict::Deny, rule, hint, memory: RememberedRule::Nothing, ..judged }
 }
 
 /// One action under one mode.
 #[derive(Clone, Copy)]
-struct Case<'a> {
+struct JudgedAction<'a> {
     rules: Rules<'a>,
     tool: &'a str,
     action: &'a Action,
-    sight: &'a Sight,
+    sight: &'a Visibility,
 }
 
-impl Case<'_> {
+impl JudgedAction<'_> {
     fn judge(&self) -> Judgement {
         let target = self.action.target.as_str();
         match self.action.deed {
-            Deed::Answer => free(Free::Answer),
-            Deed::Team => self.team(target),
-            Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
+            ActionKind::Answer => free(AutoAllow::Answer),
+            ActionKind::Team => self.team(target),
+            ActionKind::Ask => self.deny(RuleSubject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // A rule can allow work in a worktree, but not its merge.
-            Deed::Merge => self.question("a person decides about changes in a worktree"),
+            ActionKind::Merge => self.question("a person decides about changes in a worktree"),
             // Also in modes that never ask a person: the lead can always answer.
-            Deed::Propose => asked("the lead or a person approves a teammate's plan"),
-            Deed::Read => self.place(place::Touch::Read, "", target),
-            Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
-            Deed::Write => self.place(place::Touch::Write, "", target),
-            Deed::ReadOwn => self.own(false, target),
-            Deed::WriteOwn => self.own(true, target),
-            Deed::Fetch => self.fetch(target),
-            Deed::Query => self.query(),
-            Deed::Execute => self.execute(),
+            ActionKind::Propose => asked("the lead or a person approves a teammate's plan"),
+            ActionKind::Read => self.place(path::PathAccess::Read, "", target),
+            ActionKind::ReadLinked => self.place(path::PathAccess::ReadLinked, "", target),
+            ActionKind::Write => self.place(path::PathAccess::Write, "", target),
+            ActionKind::ReadOwn => self.own(false, target),
+            ActionKind::WriteOwn => self.own(true, target),
+            ActionKind::Fetch => self.fetch(target),
+            ActionKind::Query => self.query(),
+            ActionKind::Execute => self.execute(),
         }
     }
 
@@ -154,46 +155,46 @@ impl Case<'_> {
 
     /// Work with the team is free unless a rule names the tool or the member.
     fn team(&self, member: &str) -> Judgement {
-        let subject = Subject::Member(member);
+        let subject = RuleSubject::Member(member);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)) {
             return judged;
         }
-        free(Free::Team)
+        free(AutoAllow::Team)
     }
 
     /// Sources that the user has configured are free unless a rule names the tool.
     fn query(&self) -> Judgement {
-        let spoken = self.deny(Subject::Tool).or_else(|| self.ask(Subject::Tool));
-        spoken.unwrap_or_else(|| free(Free::SetUp))
+        let spoken = self.deny(RuleSubject::Tool).or_else(|| self.ask(RuleSubject::Tool));
+        spoken.unwrap_or_else(|| free(AutoAllow::SetUp))
     }
 
     /// A host that neither a rule nor the member's definition names is always asked about.
     fn fetch(&self, host: &str) -> Judgement {
-        let subject = Subject::Host(host);
+        let subject = RuleSubject::Host(host);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
             return judged;
         }
-        if pattern::hosts(&self.rules.constraints.allowed_hosts, host) {
-            return free(Free::Hosts);
+        if glob::hosts(&self.rules.constraints.allowed_hosts, host) {
+            return free(AutoAllow::Hosts);
         }
         let words = format!("no rule names the host `{host}`");
-        let memory = Memory::Rules(vec![format!("WebFetch(domain:{host})")]);
+        let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);
         let hint = format!("`\"allow\": [\"WebFetch(domain:{host})\"]`");
         self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) })
     }
 
     /// The denial of a rule, if one applies.
-    fn deny(&self, subject: Subject<'_>) -> Option<Judgement> {
+    fn deny(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Deny, subject)?;
         let hint = "only without that rule: no permission beats a denial".to_owned();
         Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, &format!("the rule {rule}")) })
     }
 
     /// The question of a rule, if one applies.
-    fn ask(&self, subject: Subject<'_>) -> Option<Judgement> {
+    fn ask(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Ask, subject)?;
         let (words, hint) = match rule.origin.scope {
-            Scope::Hook => (
+            RuleScope::Hook => (
                 format!("a `PreToolUse` hook ({}) covers `{}` and is not run here", rule.origin, rule.text),
                 "`max-team permissions trust` goes on without the hook",
             ),
@@ -204,18 +205,18 @@ impl Case<'_> {
     }
 
     /// The permission of a rule or a remembered answer, if one applies.
-    fn allow(&self, subject: Subject<'_>) -> Option<Judgement> {
+    fn allow(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         self.allow_by(subject, |_| true)
     }
 
     /// The permission to delete: of a rule, or of a remembered answer that names the path. An answer about changes in
     /// general does not cover a deletion.
-    fn allow_deleting(&self, subject: Subject<'_>) -> Option<Judgement> {
-        self.allow_by(subject, |rule| rule.is_of_places() || rule.origin.scope != Scope::Answer)
+    fn allow_deleting(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
+        self.allow_by(subject, |rule| rule.is_of_places() || rule.origin.scope != RuleScope::Answer)
     }
 
     /// Like `allow`, but only for rules that satisfy `is`.
-    fn allow_by(&self, subject: Subject<'_>, is: impl Fn(&Rule) -> bool) -> Option<Judgement> {
+    fn allow_by(&self, subject: RuleSubject<'_>, is: impl Fn(&Rule) -> bool) -> Option<Judgement> {
         let fits = |rule: &Rule| is(rule) && rule.fits(self.tool, &self.action.parameters, subject);
         let mut own = self.rules.permissions.rules.iter().filter(|rule| rule.list == List::Allow);
         if let Some(rule) = own.find(|rule| fits(rule)) {
@@ -230,7 +231,7 @@ impl Case<'_> {
         self.rules.grants.iter().find(|grant| grant.rule.as_ref().is_some_and(&fits))
     }
 
-    fn rule(&self, list: List, subject: Subject<'_>) -> Option<&Rule> {
+    fn rule(&self, list: List, subject: RuleSubject<'_>) -> Option<&Rule> {
         let own = self.rules.permissions.rules.iter().filter(|rule| rule.list == list);
         own.into_iter().find(|rule| rule.fits(self.tool, &self.action.parameters, subject))
     }
@@ -249,16 +250,16 @@ impl Case<'_> {
     }
 
     /// The verdict of the mode, if nothing else decided.
-    fn mode(&self, deed: Deed, memory: Memory, wish: &str) -> Judgement {
+    fn mode(&self, deed: ActionKind, memory: RememberedRule, wish: &str) -> Judgement {
         let verdict = match (self.rules.mode, deed) {
-            (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, Deed::Write) => Verdict::Allow,
+            (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, ActionKind::Write) => Verdict::Allow,
             (Mode::DontAsk, _) => Verdict::Deny,
-            (Mode::Plan, Deed::Write | Deed::Execute) => Verdict::Deny,
+            (Mode::Plan, ActionKind::Write | ActionKind::Execute) => Verdict::Deny,
             _ => Verdict::Ask,
         };
         let hint = match (verdict, &memory) {
             (Verdict::Allow, _) => "a `deny` or `ask` rule, or a stricter mode".to_owned(),
-            (_, Memory::Rules(rules)) if self.rules.mode != Mode::Plan => {
+            (_, RememberedRule::Rules(rules)) if self.rules.mode != Mode::Plan => {
                 let rules: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
                 format!("`\"allow\": [{}]`{wish}", rules.join(", "))
             }
@@ -268,21 +269,21 @@ impl Case<'_> {
     }
 
     /// The verdict of the approved plan, if it covers the action.
-    fn plan(&self, deed: Deed, target: &str) -> Option<Judgement> {
+    fn plan(&self, deed: ActionKind, target: &str) -> Option<Judgement> {
         let Rules { mode, approved, corrects, owns, .. } = self.rules;
         if matches!(mode, Mode::Plan | Mode::BypassPermissions) {
             return None;
         }
         if !approved {
-            let is_own = deed == Deed::Write && owns.is_some_and(|owns| pattern::is_owned(owns, target));
+            let is_own = deed == ActionKind::Write && owns.is_some_and(|owns| glob::is_owned(owns, target));
             return (corrects && is_own).then(planned);
         }
         match deed {
-            Deed::Write if owns.is_some_and(|owns| !pattern::is_owned(owns, target)) => {
+            ActionKind::Write if owns.is_some_and(|owns| !glob::is_owned(owns, target)) => {
                 let hint = "a plan whose task owns that path".to_owned();
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
             }
-            Deed::Write | Deed::Execute => Some(planned()),
+            ActionKind::Write | ActionKind::Execute => Some(planned()),
             _ => None,
         }
     }
@@ -303,13 +304,13 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
         origin: None,
         hint: hint.to_owned(),
         recourse: Recourse::default(),
-        memory: Memory::Nothing,
+        memory: RememberedRule::Nothing,
         is_danger: false,
     }
 }
 
 /// A built-in permission.
-fn free(free: Free) -> Judgement {
+fn free(free: AutoAllow) -> Judgement {
     Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.words()) }
 }
 
@@ -355,10 +356,10 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
         }
         if judged.verdict == Verdict::Ask {
             match &judged.memory {
-                Memory::Rules(own) => {
+                RememberedRule::Rules(own) => {
                     rules.extend(own.iter().filter(|rule| !rules.contains(rule)).cloned().collect::<Vec<_>>())
                 }
-                Memory::Deed | Memory::Nothing => is_kept = false,
+                RememberedRule::Deed | RememberedRule::Nothing => is_kept = false,
             }
         }
         let weight = |judged: &Judgement| (judged.verdict, judged.is_danger);
@@ -371,7 +372,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let is_many = worst.verdict == Verdict::Allow && allowing.len() > 1;
     (worst.rules, worst.bases) = if is_many { allowing.into_iter().unzip() } else { Default::default() };
     if worst.verdict == Verdict::Ask {
-        worst.memory = if is_kept { Memory::Rules(rules) } else { Memory::Nothing };
+        worst.memory = if is_kept { RememberedRule::Rules(rules) } else { RememberedRule::Nothing };
     }
     Some(worst)
 }

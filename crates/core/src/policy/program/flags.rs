@@ -24,14 +24,14 @@
 //! Long names may be cut short as `getopt` has it: what could be a flag that does something is taken for it.
 
 use super::setting::setting;
-use super::table::{Row, Style};
-use super::{Effect, host};
+use super::table::{FlagStyle, ProgramRow};
+use super::{CommandEffect, host};
 
 /// The parsed flags and words of a command.
 #[derive(Debug, Default)]
-pub(super) struct Seen<'a> {
+pub(super) struct ParsedFlags<'a> {
     /// What the flags do.
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<CommandEffect>,
     /// Flags that the row does not list.
     pub(super) unknown: Vec<&'a str>,
     /// The flags of the row that were given.
@@ -55,8 +55,8 @@ struct Flag {
 const FLAGS_FILE: &str = "@";
 
 /// Reads the words behind a program and its sub-command.
-pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
-    let mut seen = Seen::default();
+pub(super) fn read<'a>(row: &ProgramRow, words: &[&'a str]) -> ParsedFlags<'a> {
+    let mut seen = ParsedFlags::default();
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -64,8 +64,8 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
             break;
         }
         if let Some(path) = word.strip_prefix('@').filter(|_| flags(row).any(|flag| flag.name == FLAGS_FILE)) {
-            seen.effects.push(Effect::Read(path.to_owned()));
-            seen.effects.push(Effect::Code(format!("`{word}` holds flags that cannot be seen here")));
+            seen.effects.push(CommandEffect::Read(path.to_owned()));
+            seen.effects.push(CommandEffect::Code(format!("`{word}` holds flags that cannot be seen here")));
             continue;
         }
         let is_flag = word.len() > 1 && word.starts_with('-');
@@ -78,7 +78,7 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
             }
             continue;
         }
-        let is_long = word.starts_with("--") || row.style == Style::Dash;
+        let is_long = word.starts_with("--") || row.style == FlagStyle::Dash;
         if is_long {
             long(row, word, &mut words, &mut seen);
         } else {
@@ -88,7 +88,7 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
     seen
 }
 
-fn flags(row: &Row) -> impl Iterator<Item = Flag> + use<> {
+fn flags(row: &ProgramRow) -> impl Iterator<Item = Flag> + use<> {
     row.flags.split_ascii_whitespace().map(|text| {
         let sign = text.chars().next_back().filter(|sign| "=?<*>!@&/%#^$".contains(*sign));
         let name = sign.and_then(|sign| text.strip_suffix(sign)).unwrap_or(text);
@@ -96,15 +96,16 @@ fn flags(row: &Row) -> impl Iterator<Item = Flag> + use<> {
     })
 }
 
-fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>, seen: &mut Seen<'a>) {
+fn long<'a>(row: &ProgramRow, word: &'a str, words: &mut impl Iterator<Item = &'a str>, seen: &mut ParsedFlags<'a>) {
     let (name, attached) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
     // Some programs accept `-exec` and `--exec` alike.
     let bare = name.trim_start_matches('-');
-    let is = |flag: &Flag| flag.name == name || (row.style == Style::Dash && flag.name.trim_start_matches('-') == bare);
-    let could = |flag: &Flag| row.style == Style::Gnu && name.len() > 2 && flag.name.starts_with(name);
+    let is =
+        |flag: &Flag| flag.name == name || (row.style == FlagStyle::Dash && flag.name.trim_start_matches('-') == bare);
+    let could = |flag: &Flag| row.style == FlagStyle::Gnu && name.len() > 2 && flag.name.starts_with(name);
     let exact = flags(row).find(is);
     let found = exact.or_else(|| flags(row).filter(could).max_by_key(|flag| weight(flag.sign)));
     match found {
@@ -116,7 +117,7 @@ fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>,
     }
 }
 
-fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>, seen: &mut Seen<'a>) {
+fn short<'a>(row: &ProgramRow, word: &'a str, words: &mut impl Iterator<Item = &'a str>, seen: &mut ParsedFlags<'a>) {
     // A name of several letters behind one dash, with its value in the next word, behind a `=`, or right behind a name
     // that ends in a sign (`-javaagent:`).
     let is_named = |flag: &Flag| flag.name.len() > 2 && !flag.name.starts_with("--");
@@ -172,29 +173,29 @@ fn weight(sign: char) -> u8 {
     }
 }
 
-fn apply(flag: Flag, value: Option<&str>, seen: &mut Seen<'_>) {
+fn apply(flag: Flag, value: Option<&str>, seen: &mut ParsedFlags<'_>) {
     let text = value.unwrap_or_default();
     seen.names.push(flag.name);
     let effect = match flag.sign {
         '<' if text == "-" => return,
         '*' if text == "-" || text.starts_with("/dev/") => {
-            Effect::Code(format!("`{} {text}` runs what comes through a pipe", flag.name))
+            CommandEffect::Code(format!("`{} {text}` runs what comes through a pipe", flag.name))
         }
-        '<' | '*' => Effect::Read(text.to_owned()),
+        '<' | '*' => CommandEffect::Read(text.to_owned()),
         '>' if text == "-" => return,
-        '>' => Effect::Write(text.to_owned()),
+        '>' => CommandEffect::Write(text.to_owned()),
         '/' => {
             seen.has_target = true;
-            Effect::Write(text.to_owned())
+            CommandEffect::Write(text.to_owned())
         }
         // Most programs pass the value to a shell.
         '!' if text.contains(['$', '`', ';', '|', '&', '<', '>', '(', '*', '?', '\'', '"', '\\', '\n']) => {
-            Effect::Code(format!("`{}` runs a script in a word", flag.name))
+            CommandEffect::Code(format!("`{}` runs a script in a word", flag.name))
         }
-        '!' => Effect::Run(text.split_whitespace().map(str::to_owned).collect()),
-        '@' => Effect::Reach(host(text)),
-        '%' | '#' => Effect::Code(format!("`{}` runs what cannot be seen here", flag.name)),
-        '^' => Effect::Discard,
+        '!' => CommandEffect::Run(text.split_whitespace().map(str::to_owned).collect()),
+        '@' => CommandEffect::Reach(host(text)),
+        '%' | '#' => CommandEffect::Code(format!("`{}` runs what cannot be seen here", flag.name)),
+        '^' => CommandEffect::Discard,
         '$' => match setting(text) {
             Some(effect) => effect,
             None => return,

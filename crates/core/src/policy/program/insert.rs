@@ -4,9 +4,9 @@
 //! word, so quoting cannot be left. What remains are positions in which a program reads a word as code or as an option:
 //! a mark in a code position is refused for every value, and an option is accepted only if it adds no effect.
 
-use super::super::line::{End, Flow, Part};
+use super::super::command_line::{Redirect, RedirectTarget, SimpleCommand};
 use super::table::is_interpreter;
-use super::{DEPTH_MAX, Effect, Facts, look, variable};
+use super::{CommandEffect, CommandFacts, DEPTH_MAX, look, variable};
 
 /// Programs with a small language in one of their words; their other words are files.
 const LANGUAGES: [&str; 15] =
@@ -58,11 +58,11 @@ const ASSIGNING: [&str; 4] = ["make", "gmake", "just", "env"];
 /// Inserts values into one command of a line. `fill` replaces a word with a mark; `may_be_program` is set for our own
 /// values (paths), which may also name the program.
 pub fn insert(
-    template: &Part,
+    template: &SimpleCommand,
     mark: &str,
     may_be_program: bool,
     fill: impl Fn(&str) -> Vec<String>,
-) -> Result<Part, String> {
+) -> Result<SimpleCommand, String> {
     let one = |word: &String| match fill(word).as_slice() {
         _ if !word.contains(mark) => Ok(word.clone()),
         [one] if !one.is_empty() => Ok(one.clone()),
@@ -74,17 +74,17 @@ pub fn insert(
         }
     }
     let env = template.env.iter().map(|(name, value)| Ok((name.clone(), fill(value).concat())));
-    let flows = template.flows.iter().map(|Flow { fd, to }| {
+    let flows = template.flows.iter().map(|Redirect { fd, to }| {
         let to = match to {
-            End::Read(path) => End::Read(one(path)?),
-            End::Write(path) => End::Write(one(path)?),
-            End::Append(path) => End::Append(one(path)?),
-            End::Same(fd) => End::Same(*fd),
+            RedirectTarget::Read(path) => RedirectTarget::Read(one(path)?),
+            RedirectTarget::Write(path) => RedirectTarget::Write(one(path)?),
+            RedirectTarget::Append(path) => RedirectTarget::Append(one(path)?),
+            RedirectTarget::Same(fd) => RedirectTarget::Same(*fd),
         };
-        Ok(Flow { fd: *fd, to })
+        Ok(Redirect { fd: *fd, to })
     });
     let (env, flows) = (env.collect::<Result<_, String>>()?, flows.collect::<Result<_, String>>()?);
-    Ok(Part { join: template.join, env, flows, argv: words(&template.argv, mark, may_be_program, fill)? })
+    Ok(SimpleCommand { join: template.join, env, flows, argv: words(&template.argv, mark, may_be_program, fill)? })
 }
 
 fn words(
@@ -157,8 +157,8 @@ fn placed(argv: &[String], mark: &str, depth: usize) -> Result<(), String> {
     }
     for effect in &facts.effects {
         match effect {
-            Effect::Code(why) => return Err(format!("the command runs something that cannot be seen: {why}")),
-            Effect::Run(inner) => placed(inner, mark, depth + 1)?,
+            CommandEffect::Code(why) => return Err(format!("the command runs something that cannot be seen: {why}")),
+            CommandEffect::Run(inner) => placed(inner, mark, depth + 1)?,
             _ => {}
         }
     }
@@ -180,10 +180,10 @@ fn behind_options(name: &str, rest: &[String], mark: &str) -> Result<(), String>
 }
 
 /// In a command with a small language only files, and `awk -v name=value`, are data.
-fn language(name: &str, rest: &[String], mark: &str, facts: &Facts) -> Result<(), String> {
+fn language(name: &str, rest: &[String], mark: &str, facts: &CommandFacts) -> Result<(), String> {
     let is_file = |word: &String| {
         facts.effects.iter().any(|effect| match effect {
-            Effect::Read(path) | Effect::Write(path) => path == word,
+            CommandEffect::Read(path) | CommandEffect::Write(path) => path == word,
             _ => false,
         })
     };
@@ -201,28 +201,32 @@ fn language(name: &str, rest: &[String], mark: &str, facts: &Facts) -> Result<()
 
 /// The programs that a command starts, and its other effects.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Shape {
+struct CommandShape {
     programs: Vec<String>,
     code: usize,
     others: usize,
 }
 
-impl Shape {
+impl CommandShape {
     fn of(argv: &[String], depth: usize) -> Self {
         let mut shape = Self { programs: argv.first().cloned().into_iter().collect(), ..Self::default() };
         for effect in look(argv).effects {
             match effect {
-                Effect::Run(inner) if depth < DEPTH_MAX => {
+                CommandEffect::Run(inner) if depth < DEPTH_MAX => {
                     let inner = Self::of(&inner, depth + 1);
                     shape.programs.extend(inner.programs);
                     shape.code += inner.code;
                     shape.others += inner.others;
                 }
-                Effect::Run(_) | Effect::Code(_) => shape.code += 1,
-                Effect::Write(_) | Effect::Delete(_) | Effect::Reach(_) | Effect::Danger(_) | Effect::Discard => {
+                CommandEffect::Run(_) | CommandEffect::Code(_) => shape.code += 1,
+                CommandEffect::Write(_)
+                | CommandEffect::Delete(_)
+                | CommandEffect::Reach(_)
+                | CommandEffect::Danger(_)
+                | CommandEffect::Discard => {
                     shape.others += 1;
                 }
-                Effect::Read(_) | Effect::History => {}
+                CommandEffect::Read(_) | CommandEffect::History => {}
             }
         }
         shape
@@ -231,7 +235,7 @@ impl Shape {
 
 /// Whether a filled command starts the same programs as its template, and an inserted option adds nothing.
 fn unchanged(template: &[String], filled: &[String], option: Option<&str>) -> Result<(), String> {
-    let (before, after) = (Shape::of(template, 0), Shape::of(filled, 0));
+    let (before, after) = (CommandShape::of(template, 0), CommandShape::of(filled, 0));
     if before.programs != after.programs || before.code != after.code {
         return Err("with this value the command would run something else".to_owned());
     }
@@ -255,7 +259,7 @@ mod tests {
 
     fn put(template: &[&str], value: &str) -> Result<Vec<String>, String> {
         let argv = template.iter().map(|word| (*word).to_owned()).collect();
-        let part = Part { argv, ..Part::default() };
+        let part = SimpleCommand { argv, ..SimpleCommand::default() };
         insert(&part, MARK, false, |word| vec![word.replace(MARK, value)]).map(|part| part.argv)
     }
 
@@ -334,14 +338,14 @@ mod tests {
 
     #[test]
     fn variables_and_redirections_take_one_word() {
-        let part = |name: &str, to: End| Part {
+        let part = |name: &str, to: RedirectTarget| SimpleCommand {
             env: vec![(name.to_owned(), "slotz".to_owned())],
             argv: vec!["cat".to_owned()],
-            flows: vec![Flow { fd: 1, to }],
-            ..Part::default()
+            flows: vec![Redirect { fd: 1, to }],
+            ..SimpleCommand::default()
         };
-        let put = |part: &Part, value: &str| insert(part, MARK, false, |word| vec![word.replace(MARK, value)]);
-        let file = || End::Write("slotz".to_owned());
+        let put = |part: &SimpleCommand, value: &str| insert(part, MARK, false, |word| vec![word.replace(MARK, value)]);
+        let file = || RedirectTarget::Write("slotz".to_owned());
         assert_eq!(put(&part("LANG", file()), "a b; c").unwrap().env[0].1, "a b; c");
         for (name, value) in [("LD_PRELOAD", "x.so"), ("PATH", "."), ("GIT_PAGER", "sh"), ("LANG", "")] {
             assert!(put(&part(name, file()), value).is_err(), "{name} {value}");
@@ -361,7 +365,7 @@ mod tests {
             let argv: Vec<String> = template.iter().map(|word| (*word).to_owned()).collect();
             if let Ok(filled) = put(&template, &value) {
                 prop_assert_eq!(filled.len(), argv.len());
-                prop_assert_eq!(Shape::of(&filled, 0).programs, Shape::of(&argv, 0).programs);
+                prop_assert_eq!(CommandShape::of(&filled, 0).programs, CommandShape::of(&argv, 0).programs);
                 for (word, own) in filled.iter().zip(&argv) {
                     prop_assert_eq!(word, &own.replace(MARK, &value));
                 }

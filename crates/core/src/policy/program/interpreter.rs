@@ -1,6 +1,6 @@
 //! Shells and interpreters: the script that they run, and the code that their flags load.
 
-use super::{Effect, Facts, look_at, task};
+use super::{CommandEffect, CommandFacts, look_at, task};
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
 /// Flags of interpreters whose value is a file or folder of code to load.
@@ -23,7 +23,7 @@ const LOADS: [&str; 15] = [
 ];
 
 /// The effects of a shell or an interpreter; `None` for other programs.
-pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
+pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
     if SHELLS.contains(&program) {
         return Some(shell(program, words));
     }
@@ -33,30 +33,30 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
         return None;
     }
     if words.iter().all(|word| *word == "-") {
-        let effects = vec![Effect::Code(format!("`{program}` runs what it reads"))];
-        return Some(Facts { effects, ..Facts::default() });
+        let effects = vec![CommandEffect::Code(format!("`{program}` runs what it reads"))];
+        return Some(CommandFacts { effects, ..CommandFacts::default() });
     }
     let mut effects = loaded(words);
     effects.extend(module(program, words));
     effects.extend(task(program, words));
-    Some(Facts { effects, ..Facts::default() })
+    Some(CommandFacts { effects, ..CommandFacts::default() })
 }
 
 /// `sh script` runs a file; `sh -c text`, `sh -s` and a bare `sh` run what cannot be seen.
-fn shell(name: &str, words: &[&str]) -> Facts {
+fn shell(name: &str, words: &[&str]) -> CommandFacts {
     let effects = match words.first() {
         Some(first) if !first.starts_with(['-', '+']) => {
-            let mut effects = vec![Effect::Read((*first).to_owned())];
+            let mut effects = vec![CommandEffect::Read((*first).to_owned())];
             effects.extend(task(name, words));
             effects
         }
-        _ => vec![Effect::Code(format!("`{name}` runs a script that is no file"))],
+        _ => vec![CommandEffect::Code(format!("`{name}` runs a script that is no file"))],
     };
-    Facts { effects, ..Facts::default() }
+    CommandFacts { effects, ..CommandFacts::default() }
 }
 
 /// The script, and the code that flags before it load.
-fn loaded(words: &[&str]) -> Vec<Effect> {
+fn loaded(words: &[&str]) -> Vec<CommandEffect> {
     let mut effects = Vec::new();
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
@@ -65,7 +65,7 @@ fn loaded(words: &[&str]) -> Vec<Effect> {
             if matches!(word, "run" | "test" | "x") {
                 continue;
             }
-            effects.extend((word != "-").then(|| Effect::Read(word.to_owned())));
+            effects.extend((word != "-").then(|| CommandEffect::Read(word.to_owned())));
             break;
         }
         if matches!(word, "-c" | "-e" | "-m" | "--eval" | "-p" | "--print") {
@@ -74,15 +74,15 @@ fn loaded(words: &[&str]) -> Vec<Effect> {
         let (name, attached) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
         if LOADS.contains(&name) {
             let value = attached.or_else(|| words.next()).unwrap_or_default();
-            effects.push(Effect::Read(value.to_owned()));
+            effects.push(CommandEffect::Read(value.to_owned()));
         }
     }
     effects
 }
 
 /// `python -m pytest …` does what `pytest …` does.
-fn module(program: &str, words: &[&str]) -> Vec<Effect> {
+fn module(program: &str, words: &[&str]) -> Vec<CommandEffect> {
     let at = words.iter().position(|word| *word == "-m").filter(|_| program.starts_with("python"));
     let inner = at.and_then(|at| words.get(at + 1..)).unwrap_or_default();
-    look_at(inner).effects.into_iter().filter(|effect| !matches!(effect, Effect::Run(_))).collect()
+    look_at(inner).effects.into_iter().filter(|effect| !matches!(effect, CommandEffect::Run(_))).collect()
 }

@@ -1,7 +1,7 @@
 //! The effects of a command, by its program, sub-command and flags: which paths it reads, writes and deletes, which
 //! programs it starts, which hosts it reaches, and whether it is dangerous.
 //!
-//! The knowledge is a closed table of rows (`table`); small readers (`git`, `script`, `odd`) cover what a row cannot
+//! The knowledge is a closed table of rows (`table`); small readers (`git`, `script`, `special`) cover what a row cannot
 //! express. A program without a row has unknown effects, so running it needs a permission. Nothing here reads the disk
 //! or decides.
 
@@ -9,17 +9,17 @@ mod flags;
 mod git;
 mod insert;
 mod interpreter;
-mod odd;
 mod script;
 mod setting;
+mod special;
 mod table;
 
-use flags::Seen;
+use flags::ParsedFlags;
 pub(super) use git::command as git_command;
 pub use insert::insert;
 pub(super) use setting::variable;
 pub(super) use table::is_interpreter;
-use table::{Args, Does, Row};
+use table::{ArgMeaning, EffectKind, ProgramRow};
 
 use super::rule::Spelling;
 
@@ -30,7 +30,7 @@ const SYSTEM: [&str; 2] = ["/bin/", "/usr/bin/"];
 
 /// One effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum CommandEffect {
     /// Reads a path.
     Read(String),
     /// Creates or changes a path.
@@ -53,35 +53,35 @@ pub enum Effect {
 
 /// What is known about a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct CommandFacts {
     /// Whether the effects are complete. If not, the command also runs unknown code, which needs a permission.
     pub is_whole: bool,
     /// Its effects besides running.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<CommandEffect>,
     /// How many first words name the kind of command (`git log`: 2); 0 for an unknown program.
     pub head: usize,
 }
 
 /// Finds the effects of a command.
-pub fn look(argv: &[String]) -> Facts {
+pub fn look(argv: &[String]) -> CommandFacts {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     look_at(&words)
 }
 
-fn look_at(words: &[&str]) -> Facts {
-    let Some((program, rest)) = words.split_first() else { return Facts::default() };
+fn look_at(words: &[&str]) -> CommandFacts {
+    let Some((program, rest)) = words.split_first() else { return CommandFacts::default() };
     let name = program.rsplit('/').next().unwrap_or(program);
-    let mut facts = match git::look(name, rest)
-        .or_else(|| odd::look(name, rest))
-        .or_else(|| interpreter::look(name, rest))
-    {
-        Some(facts) => facts,
-        None => match table::find(name, rest) {
-            Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => Facts { is_whole: true, ..Facts::default() },
-            Some((row, rest, head)) => by_row(row, &rest, head),
-            None => Facts { effects: unknown(name, rest), ..Facts::default() },
-        },
-    };
+    let mut facts =
+        match git::look(name, rest).or_else(|| special::look(name, rest)).or_else(|| interpreter::look(name, rest)) {
+            Some(facts) => facts,
+            None => match table::find(name, rest) {
+                Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => {
+                    CommandFacts { is_whole: true, ..CommandFacts::default() }
+                }
+                Some((row, rest, head)) => by_row(row, &rest, head),
+                None => CommandFacts { effects: unknown(name, rest), ..CommandFacts::default() },
+            },
+        };
     // A file of the project can have the name of a known program and do something else.
     if name != *program && !SYSTEM.iter().any(|folder| program.strip_prefix(folder) == Some(name)) {
         (facts.is_whole, facts.head) = (false, 0);
@@ -90,78 +90,79 @@ fn look_at(words: &[&str]) -> Facts {
 }
 
 /// Possible effects of a program without a row.
-fn unknown(name: &str, rest: &[&str]) -> Vec<Effect> {
+fn unknown(name: &str, rest: &[&str]) -> Vec<CommandEffect> {
     let mut effects = task(name, rest);
-    effects.extend(odd::hidden(rest));
+    effects.extend(special::hidden(rest));
     effects
 }
 
-fn by_row(row: &Row, rest: &[&str], head: usize) -> Facts {
+fn by_row(row: &ProgramRow, rest: &[&str], head: usize) -> CommandFacts {
     let seen = flags::read(row, rest);
-    let mut facts = Facts { is_whole: row.does.is_whole(), effects: Vec::new(), head };
+    let mut facts = CommandFacts { is_whole: row.does.is_whole(), effects: Vec::new(), head };
     facts.is_whole &= seen.unknown.is_empty();
-    if let Does::Danger(why) = row.does {
-        facts.effects.push(Effect::Danger(why.to_owned()));
+    if let EffectKind::Danger(why) = row.does {
+        facts.effects.push(CommandEffect::Danger(why.to_owned()));
     }
-    facts.effects.extend((row.does == Does::Discards).then_some(Effect::Discard));
+    facts.effects.extend((row.does == EffectKind::Discards).then_some(CommandEffect::Discard));
     facts.effects.extend(seen.effects.iter().cloned());
     arguments(row, &seen, &mut facts);
     facts
 }
 
 /// Adds the effects of the words that are no flags.
-fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
+fn arguments(row: &ProgramRow, seen: &ParsedFlags<'_>, facts: &mut CommandFacts) {
     let rest = &seen.rest;
     let own = |word: &&str| (*word).to_owned();
     // `-` is standard input.
     let named = |word: &&&str| **word != "-";
     let effects = &mut facts.effects;
     match row.args {
-        Args::Text => {}
-        Args::Reads => effects.extend(rest.iter().filter(named).map(own).map(Effect::Read)),
-        Args::Pattern => {
+        ArgMeaning::Text => {}
+        ArgMeaning::Reads => effects.extend(rest.iter().filter(named).map(own).map(CommandEffect::Read)),
+        ArgMeaning::Pattern => {
             let skip = usize::from(!seen.has_pattern);
-            effects.extend(rest.iter().skip(skip).filter(named).map(own).map(Effect::Read));
+            effects.extend(rest.iter().skip(skip).filter(named).map(own).map(CommandEffect::Read));
         }
-        Args::Writes => effects.extend(rest.iter().map(own).map(Effect::Write)),
-        Args::Skip1Writes => effects.extend(rest.iter().skip(1).map(own).map(Effect::Write)),
-        Args::Deletes => effects.extend(rest.iter().map(own).map(Effect::Delete)),
-        Args::ReadThenWrite => {
-            effects.extend(rest.first().filter(|word| **word != "-").map(own).map(Effect::Read));
-            effects.extend(rest.iter().skip(1).map(own).map(Effect::Write));
+        ArgMeaning::Writes => effects.extend(rest.iter().map(own).map(CommandEffect::Write)),
+        ArgMeaning::Skip1Writes => effects.extend(rest.iter().skip(1).map(own).map(CommandEffect::Write)),
+        ArgMeaning::Deletes => effects.extend(rest.iter().map(own).map(CommandEffect::Delete)),
+        ArgMeaning::ReadThenWrite => {
+            effects.extend(rest.first().filter(|word| **word != "-").map(own).map(CommandEffect::Read));
+            effects.extend(rest.iter().skip(1).map(own).map(CommandEffect::Write));
         }
-        Args::Copies | Args::Moves => {
+        ArgMeaning::Copies | ArgMeaning::Moves => {
             let (to, from) = match (seen.has_target, rest.split_last()) {
                 (false, Some((to, from))) => (Some(to), from),
                 _ => (None, rest.as_slice()),
             };
-            effects.extend(from.iter().map(own).map(Effect::Read));
-            if row.args == Args::Moves {
-                effects.extend(from.iter().map(own).map(Effect::Delete));
+            effects.extend(from.iter().map(own).map(CommandEffect::Read));
+            if row.args == ArgMeaning::Moves {
+                effects.extend(from.iter().map(own).map(CommandEffect::Delete));
             }
-            effects.extend(to.map(own).map(Effect::Write));
+            effects.extend(to.map(own).map(CommandEffect::Write));
             // In a target folder each file keeps its name, which may be a protected one.
             let folder = to.filter(|to| from.len() > 1 || to.ends_with(['/', '.'])).copied();
             if let Some(folder) = folder {
                 let base = |word: &&str| word.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
                 let named = from.iter().filter_map(base).filter(|name| !matches!(name.as_str(), "" | "." | ".."));
-                effects.extend(named.map(|name| Effect::Write(format!("{}/{name}", folder.trim_end_matches('/')))));
+                effects
+                    .extend(named.map(|name| CommandEffect::Write(format!("{}/{name}", folder.trim_end_matches('/')))));
             }
         }
-        Args::Wraps(skip) => {
+        ArgMeaning::Wraps(skip) => {
             let inner: Vec<String> = rest.iter().skip(skip).map(own).collect();
             if inner.is_empty() {
                 facts.is_whole = false;
             } else {
-                effects.push(Effect::Run(inner));
+                effects.push(CommandEffect::Run(inner));
             }
         }
-        Args::Lends => {
-            let own = |effect: &Effect| !matches!(effect, Effect::Run(_));
+        ArgMeaning::Lends => {
+            let own = |effect: &CommandEffect| !matches!(effect, CommandEffect::Run(_));
             effects.extend(look_at(rest).effects.into_iter().filter(own));
         }
-        Args::Hosts => effects.extend(rest.iter().map(|word| Effect::Reach(host(word)))),
-        Args::Tasks => {
+        ArgMeaning::Hosts => effects.extend(rest.iter().map(|word| CommandEffect::Reach(host(word)))),
+        ArgMeaning::Tasks => {
             let settings = rest.iter().filter(|word| word.contains('=') && !word.starts_with('-'));
             effects.extend(settings.filter_map(|word| setting::setting(word)));
             effects.extend(task(row.program(), rest));
@@ -170,7 +171,7 @@ fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
 }
 
 /// Tasks whose names suggest that they publish something. The file that defines them is not read.
-fn task(program: &str, words: &[&str]) -> Vec<Effect> {
+fn task(program: &str, words: &[&str]) -> Vec<CommandEffect> {
     const NAMES: [&str; 8] = ["deploy", "publish", "release", "push", "upload", "ship", "promote", "rollout"];
     const TEXTS: [&str; 4] = [".md", ".txt", ".toml", ".json"];
     let tells = |word: &&str| {
@@ -179,7 +180,7 @@ fn task(program: &str, words: &[&str]) -> Vec<Effect> {
         !is_text && name != "release-notes" && name.split([':', '-', '_', '.']).any(|piece| NAMES.contains(&piece))
     };
     let found = std::iter::once(program).chain(words.iter().copied()).find(|word| tells(word));
-    let danger = |word| Effect::Danger(format!("`{word}` sounds like publishing or deploying"));
+    let danger = |word| CommandEffect::Danger(format!("`{word}` sounds like publishing or deploying"));
     found.map(danger).into_iter().collect()
 }
 
@@ -254,7 +255,7 @@ pub(super) fn unwrapped(argv: &[String]) -> Option<Vec<String>> {
     }
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     let (row, rest, _) = table::find(program, &words)?;
-    let Args::Wraps(skip) = row.args else { return None };
+    let ArgMeaning::Wraps(skip) = row.args else { return None };
     let seen = flags::read(row, &rest);
     if !seen.unknown.is_empty() || !seen.effects.is_empty() {
         return None;

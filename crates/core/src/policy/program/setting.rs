@@ -4,7 +4,7 @@
 //! Most choose a variant of the build. A few name a program, its flags or a path outside the project; those are
 //! recognized by their names and by the form of their values.
 
-use super::Effect;
+use super::CommandEffect;
 
 /// Names that stand for a program, or for the flags of one.
 const PROGRAMS: [&str; 17] = [
@@ -40,7 +40,7 @@ const PARTS: [&str; 24] = [
 ];
 
 /// The side effect of a setting; `None` if it has none.
-pub(super) fn setting(text: &str) -> Option<Effect> {
+pub(super) fn setting(text: &str) -> Option<CommandEffect> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     // `-p:Name=Value`, `-DNAME:STRING=value`.
     let name = name.trim_start_matches(':').split(':').next().unwrap_or(name).to_lowercase();
@@ -48,7 +48,7 @@ pub(super) fn setting(text: &str) -> Option<Effect> {
     let is_odd = value.contains(['$', '`', ';', '|', '&', '<', '>', '(', '\\', '\n', '\'', '"', '!', '*'])
         || value.split_whitespace().any(|word| word.starts_with(['-', '/', '~', '@']) || word.contains(".."));
     (is_code || is_odd)
-        .then(|| Effect::Code(format!("the setting `{name}` can name a program, flags or another folder")))
+        .then(|| CommandEffect::Code(format!("the setting `{name}` can name a program, flags or another folder")))
 }
 
 /// Variables that change how something is shown, or which variant is built, and nothing else.
@@ -96,17 +96,21 @@ const PAGERS: [&str; 4] = ["PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER"];
 const FOLDERS: [&str; 3] = ["PYTHONPATH", "NODE_PATH", "RUBYLIB"];
 
 /// The effect of a variable before a command.
-pub(in crate::policy) fn variable(name: &str, value: &str) -> Vec<Effect> {
+pub(in crate::policy) fn variable(name: &str, value: &str) -> Vec<CommandEffect> {
     if SAFE.contains(&name) || name.starts_with("LC_") || (PAGERS.contains(&name) && matches!(value, "" | "cat")) {
         return Vec::new();
     }
     if FOLDERS.contains(&name) {
-        return value.split(':').filter(|part| !part.is_empty()).map(|part| Effect::Read(part.to_owned())).collect();
+        return value
+            .split(':')
+            .filter(|part| !part.is_empty())
+            .map(|part| CommandEffect::Read(part.to_owned()))
+            .collect();
     }
     if name == "CARGO_TARGET_DIR" {
-        return vec![Effect::Write(value.to_owned())];
+        return vec![CommandEffect::Write(value.to_owned())];
     }
-    vec![Effect::Code(format!("the variable `{name}` can change what runs"))]
+    vec![CommandEffect::Code(format!("the variable `{name}` can change what runs"))]
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@
 //! whole tool, as a permission nothing. Nothing here decides between rules; `judge` does.
 
 mod path;
-mod words;
+mod pattern;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use path::{Anchors, escape};
-pub(super) use path::{Place, absolute};
-pub(super) use words::Spelling;
-use words::{Domain, Words};
+pub(super) use path::{ResolvedPath, absolute};
+pub(super) use pattern::Spelling;
+use pattern::{CommandPattern, HostPattern};
 
-use super::pattern::Glob;
+use super::glob::Glob;
 
 /// The tool that loads skills: a rule can name one skill.
 const SKILL: &str = "skill";
@@ -47,7 +47,7 @@ impl List {
 /// The owner of a rule. It says nothing about precedence: rules of all scopes are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum RuleScope {
     /// Set by the machine's administrator.
     Managed,
     /// The user's rules for all projects.
@@ -64,7 +64,7 @@ pub enum Scope {
     Hook,
 }
 
-impl Scope {
+impl RuleScope {
     /// The name in lists.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The owner of the rule.
-    pub scope: Scope,
+    pub scope: RuleScope,
     /// The file, or the flag.
     pub file: String,
     /// The line in the file, from 1; 0 if it is no file.
@@ -102,7 +102,7 @@ impl fmt::Display for Origin {
 
 /// A parsed permission rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "RuleText", into = "RuleText")]
 pub struct Rule {
     pub list: List,
     /// The rule as written.
@@ -110,9 +110,9 @@ pub struct Rule {
     pub origin: Origin,
     /// The folder that its path is relative to; empty without a path.
     anchor: String,
-    tool: Tool,
-    spec: Spec,
-    flaw: Option<Flaw>,
+    tool: RuleTool,
+    spec: RuleSpec,
+    flaw: Option<RuleFlaw>,
 }
 
 impl Rule {
@@ -123,7 +123,7 @@ impl Rule {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct RuleText {
     list: List,
     text: String,
     origin: Origin,
@@ -131,15 +131,15 @@ struct Written {
     anchor: String,
 }
 
-impl From<Written> for Rule {
-    fn from(written: Written) -> Self {
-        let Written { list, text, origin, anchor } = written;
+impl From<RuleText> for Rule {
+    fn from(written: RuleText) -> Self {
+        let RuleText { list, text, origin, anchor } = written;
         let (tool, spec, flaw) = read(list, &text, &anchor);
         Self { list, text, origin, anchor, tool, spec, flaw }
     }
 }
 
-impl From<Rule> for Written {
+impl From<Rule> for RuleText {
     fn from(rule: Rule) -> Self {
         Self { list: rule.list, text: rule.text, origin: rule.origin, anchor: rule.anchor }
     }
@@ -147,7 +147,7 @@ impl From<Rule> for Written {
 
 /// Why a rule does not mean what it seems to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum RuleFlaw {
     /// A permission for every tool.
     #[error("a permission for tools by `*` is not taken; name the tool, or a server as `mcp__server__*`")]
     Bare,
@@ -162,7 +162,7 @@ pub enum Flaw {
     Empty(String),
     /// The path is no glob.
     #[error("its path cannot be read: {0}")]
-    Glob(super::pattern::GlobError),
+    Glob(super::glob::GlobError),
     /// The text in the parentheses is not understood.
     #[error("`{0}` takes no `({1})`")]
     Unknown(String, String),
@@ -173,7 +173,7 @@ pub enum Flaw {
 
 /// The tools that a rule applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tool {
+pub(super) enum RuleTool {
     /// The tool that runs commands.
     Bash,
     /// All tools that read files.
@@ -189,17 +189,17 @@ pub(super) enum Tool {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Spec {
+enum RuleSpec {
     /// Every use of the tool.
     All,
     /// No use at all.
     Nothing,
     /// Commands that match this pattern.
-    Command(Words),
+    Command(CommandPattern),
     /// Paths that match; `only` limits the rule to one tool.
     Path { glob: Glob, only: Option<String> },
     /// Hosts that match this pattern.
-    Host(Domain),
+    Host(HostPattern),
     /// Work assigned to this member.
     Member(String),
     /// Calls with this parameter.
@@ -208,15 +208,15 @@ enum Spec {
 
 /// What rules are compared with.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Subject<'a> {
+pub(super) enum RuleSubject<'a> {
     /// A command in all its spellings.
     Command(&'a [Spelling]),
     /// A command that only a shell can parse, as written.
     Text(&'a str),
     /// Reading a path.
-    Read(&'a Place),
+    Read(&'a ResolvedPath),
     /// Changing a path.
-    Edit(&'a Place),
+    Edit(&'a ResolvedPath),
     /// Reaching a host.
     Host(&'a str),
     /// Work assigned to a member.
@@ -230,7 +230,7 @@ impl Rule {
     pub fn new(list: List, text: &str, origin: Origin, anchors: &Anchors<'_>) -> Self {
         let (_, inside) = split(text).unwrap_or((text, None));
         let anchor = inside.map(|path| anchors.of(path)).unwrap_or_default();
-        Written { list, text: text.trim().to_owned(), origin, anchor }.into()
+        RuleText { list, text: text.trim().to_owned(), origin, anchor }.into()
     }
 
     /// The same rule for a worktree of the folder `from` at `to`; `None` if it names no path in that folder.
@@ -241,7 +241,7 @@ impl Rule {
             (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
         };
         let written = |text: String, anchor: String| {
-            Written { list: self.list, text, origin: self.origin.clone(), anchor }.into()
+            RuleText { list: self.list, text, origin: self.origin.clone(), anchor }.into()
         };
         if let Some(rest) = beneath(&self.anchor) {
             return Some(written(self.text.clone(), format!("{}{rest}", to.trim_end_matches('/'))));
@@ -254,52 +254,52 @@ impl Rule {
     }
 
     /// Why it does not mean what it seems to.
-    pub fn flaw(&self) -> Option<&Flaw> {
+    pub fn flaw(&self) -> Option<&RuleFlaw> {
         self.flaw.as_ref()
     }
 
     /// Whether it names one exact command.
     pub(super) fn is_exact(&self) -> bool {
-        matches!(&self.spec, Spec::Command(words) if words.is_exact())
+        matches!(&self.spec, RuleSpec::Command(words) if words.is_exact())
     }
 
-    pub(super) fn tool(&self) -> &Tool {
+    pub(super) fn tool(&self) -> &RuleTool {
         &self.tool
     }
 
     /// Whether it covers every use of its tool.
     pub(super) fn is_whole(&self) -> bool {
-        self.spec == Spec::All
+        self.spec == RuleSpec::All
     }
 
     /// Whether it denies every use of a tool.
     pub(super) fn takes_away(&self, tool: &str) -> bool {
-        let speaks = self.tool == named(tool).0 || self.tool.is(tool, Subject::Tool);
+        let speaks = self.tool == named(tool).0 || self.tool.is(tool, RuleSubject::Tool);
         self.list == List::Deny && self.is_whole() && self.flaw.is_none() && speaks
     }
 
     /// Whether it names paths.
     pub(super) fn is_of_places(&self) -> bool {
-        matches!(self.spec, Spec::Path { .. })
+        matches!(self.spec, RuleSpec::Path { .. })
     }
 
     /// Whether it applies to paths in a folder, for any tool of its kind.
     pub(super) fn reaches(&self, folder: &str) -> bool {
         match &self.spec {
-            Spec::All => true,
-            Spec::Path { glob, only: None } => glob.reaches(folder),
+            RuleSpec::All => true,
+            RuleSpec::Path { glob, only: None } => glob.reaches(folder),
             _ => false,
         }
     }
 
     /// The pattern of a command, if it is one.
-    pub(super) fn words(&self) -> Option<&Words> {
-        if let Spec::Command(words) = &self.spec { Some(words) } else { None }
+    pub(super) fn words(&self) -> Option<&CommandPattern> {
+        if let RuleSpec::Command(words) = &self.spec { Some(words) } else { None }
     }
 
     /// Whether it applies to this call.
-    pub(super) fn fits(&self, call: &str, parameters: &[(String, String)], subject: Subject<'_>) -> bool {
-        if let Spec::Parameter { key, value } = &self.spec {
+    pub(super) fn fits(&self, call: &str, parameters: &[(String, String)], subject: RuleSubject<'_>) -> bool {
+        if let RuleSpec::Parameter { key, value } = &self.spec {
             return self.tool.is(call, subject)
                 && parameters.iter().any(|(name, given)| name == key && given.eq_ignore_ascii_case(value));
         }
@@ -308,18 +308,18 @@ impl Rule {
         }
         let strict = self.list != List::Allow;
         match (&self.spec, subject) {
-            (Spec::All, _) => true,
-            (Spec::Command(words), Subject::Command(spellings)) => spellings
+            (RuleSpec::All, _) => true,
+            (RuleSpec::Command(words), RuleSubject::Command(spellings)) => spellings
                 .iter()
                 .filter(|spelling| strict || spelling.is_literal)
                 .any(|spelling| if strict { words.resembles(spelling) } else { words.fits(spelling) }),
-            (Spec::Command(words), Subject::Text(text)) => words.is(text),
-            (Spec::Path { glob, only }, Subject::Read(place) | Subject::Edit(place)) => {
+            (RuleSpec::Command(words), RuleSubject::Text(text)) => words.is(text),
+            (RuleSpec::Path { glob, only }, RuleSubject::Read(place) | RuleSubject::Edit(place)) => {
                 only.as_ref().is_none_or(|only| only == call)
                     && if strict { place.any(|path| glob.touches(path)) } else { place.all(|path| glob.owns(path)) }
             }
-            (Spec::Host(domain), Subject::Host(host)) => domain.fits(host, strict),
-            (Spec::Member(name), Subject::Member(member)) => name.eq_ignore_ascii_case(member),
+            (RuleSpec::Host(domain), RuleSubject::Host(host)) => domain.fits(host, strict),
+            (RuleSpec::Member(name), RuleSubject::Member(member)) => name.eq_ignore_ascii_case(member),
             _ => false,
         }
     }
@@ -331,15 +331,15 @@ impl fmt::Display for Rule {
     }
 }
 
-impl Tool {
-    fn is(&self, call: &str, subject: Subject<'_>) -> bool {
+impl RuleTool {
+    fn is(&self, call: &str, subject: RuleSubject<'_>) -> bool {
         match (self, subject) {
-            (Self::Bash, Subject::Command(_) | Subject::Text(_))
-            | (Self::Read, Subject::Read(_))
-            | (Self::Edit, Subject::Edit(_))
-            | (Self::Fetch, Subject::Host(_))
-            | (Self::Agent, Subject::Member(_)) => true,
-            (Self::Named(name), _) => words::is_named(name, call),
+            (Self::Bash, RuleSubject::Command(_) | RuleSubject::Text(_))
+            | (Self::Read, RuleSubject::Read(_))
+            | (Self::Edit, RuleSubject::Edit(_))
+            | (Self::Fetch, RuleSubject::Host(_))
+            | (Self::Agent, RuleSubject::Member(_)) => true,
+            (Self::Named(name), _) => pattern::is_named(name, call),
             _ => false,
         }
     }
@@ -352,72 +352,73 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
     rest.strip_suffix(')').map(|inside| (name.trim_end(), Some(inside)))
 }
 
-fn read(list: List, text: &str, anchor: &str) -> (Tool, Spec, Option<Flaw>) {
+fn read(list: List, text: &str, anchor: &str) -> (RuleTool, RuleSpec, Option<RuleFlaw>) {
     let strict = list != List::Allow;
     // A rule that is not understood covers everything as a denial, and nothing as a permission.
-    let whole = if strict { Spec::All } else { Spec::Nothing };
+    let whole = if strict { RuleSpec::All } else { RuleSpec::Nothing };
     let Some((name, inside)) = split(text).filter(|(name, _)| !name.is_empty() && !name.contains(['(', ')'])) else {
         let name = text.split('(').next().unwrap_or_default().trim();
-        return (named(name).0, whole, Some(Flaw::Form));
+        return (named(name).0, whole, Some(RuleFlaw::Form));
     };
     let (tool, alias) = named(name);
     let inside = inside.map(str::trim);
     if !strict && matches!(inside, Some("" | "domain:")) {
-        return (tool, Spec::Nothing, Some(Flaw::Empty(name.to_owned())));
+        return (tool, RuleSpec::Nothing, Some(RuleFlaw::Empty(name.to_owned())));
     }
     let inside = inside.filter(|inside| !matches!(*inside, "" | "*"));
-    if !strict && name.contains('*') && !words::is_server(name) {
-        return (tool, Spec::Nothing, Some(Flaw::Bare));
+    if !strict && name.contains('*') && !pattern::is_server(name) {
+        return (tool, RuleSpec::Nothing, Some(RuleFlaw::Bare));
     }
     let Some(inside) = inside else {
         let spec = match alias {
-            Alias::Only(only) => return (Tool::Named(only), Spec::All, None),
-            _ => Spec::All,
+            Alias::Only(only) => return (RuleTool::Named(only), RuleSpec::All, None),
+            _ => RuleSpec::All,
         };
         return (tool, spec, None);
     };
     if let Some((key, value)) = parameter(&tool, inside) {
-        let spec = if strict { Spec::Parameter { key: key.into(), value: value.into() } } else { Spec::Nothing };
-        return (tool, spec, (!strict).then(|| Flaw::Parameter(inside.to_owned())));
+        let spec =
+            if strict { RuleSpec::Parameter { key: key.into(), value: value.into() } } else { RuleSpec::Nothing };
+        return (tool, spec, (!strict).then(|| RuleFlaw::Parameter(inside.to_owned())));
     }
     match (&tool, alias) {
-        (Tool::Read | Tool::Edit, Alias::Dead(dead, good)) if !strict => {
-            (tool, Spec::Nothing, Some(Flaw::Dead(dead, good)))
+        (RuleTool::Read | RuleTool::Edit, Alias::Dead(dead, good)) if !strict => {
+            (tool, RuleSpec::Nothing, Some(RuleFlaw::Dead(dead, good)))
         }
-        (Tool::Read | Tool::Edit, alias) => {
+        (RuleTool::Read | RuleTool::Edit, alias) => {
             let only = if let Alias::Only(only) = &alias { Some(only.clone()) } else { None };
-            let dead = if let Alias::Dead(dead, good) = alias { Some(Flaw::Dead(dead, good)) } else { None };
+            let dead = if let Alias::Dead(dead, good) = alias { Some(RuleFlaw::Dead(dead, good)) } else { None };
             match path::glob(anchor, inside, strict) {
-                Ok(glob) => (tool, Spec::Path { glob, only }, dead),
-                Err(error) => (tool, whole, Some(Flaw::Glob(error))),
+                Ok(glob) => (tool, RuleSpec::Path { glob, only }, dead),
+                Err(error) => (tool, whole, Some(RuleFlaw::Glob(error))),
             }
         }
-        (Tool::Bash, _) => (tool, Spec::Command(Words::new(inside)), None),
-        (Tool::Fetch, _) => match inside.strip_prefix("domain:").map(Domain::new) {
-            Some(domain) => (tool, Spec::Host(domain), None),
-            None => (tool, whole, Some(Flaw::Unknown(name.to_owned(), inside.to_owned()))),
+        (RuleTool::Bash, _) => (tool, RuleSpec::Command(CommandPattern::new(inside)), None),
+        (RuleTool::Fetch, _) => match inside.strip_prefix("domain:").map(HostPattern::new) {
+            Some(domain) => (tool, RuleSpec::Host(domain), None),
+            None => (tool, whole, Some(RuleFlaw::Unknown(name.to_owned(), inside.to_owned()))),
         },
-        (Tool::Agent, _) => (tool, Spec::Member(inside.to_owned()), None),
-        (Tool::Named(_), _) => (tool, whole, Some(Flaw::Unknown(name.to_owned(), inside.to_owned()))),
+        (RuleTool::Agent, _) => (tool, RuleSpec::Member(inside.to_owned()), None),
+        (RuleTool::Named(_), _) => (tool, whole, Some(RuleFlaw::Unknown(name.to_owned(), inside.to_owned()))),
     }
 }
 
 /// `model:opus`, `run_in_background:true`, the `name:pdf` of a skill: a parameter of the call, not a pattern.
-fn parameter<'a>(tool: &Tool, inside: &'a str) -> Option<(&'a str, &'a str)> {
+fn parameter<'a>(tool: &RuleTool, inside: &'a str) -> Option<(&'a str, &'a str)> {
     let (key, value) = inside.split_once(':')?;
     let is_key = key.starts_with(|letter: char| letter.is_ascii_lowercase())
         && key.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_');
     // Names of skills may use any script, and those of a plugin have a colon.
-    let is_skill = matches!(tool, Tool::Named(name) if name == SKILL);
+    let is_skill = matches!(tool, RuleTool::Named(name) if name == SKILL);
     let is_letter = |letter: char| match is_skill {
         true => letter.is_alphanumeric() || "-_.:".contains(letter),
         false => letter.is_ascii_alphanumeric() || "-_.".contains(letter),
     };
     let is_value = !value.is_empty() && value.chars().all(is_letter);
     let fits = match tool {
-        Tool::Agent => true,
-        Tool::Bash => key.contains('_') && matches!(value, "true" | "false"),
-        Tool::Named(_) => is_skill && key == "name",
+        RuleTool::Agent => true,
+        RuleTool::Bash => key.contains('_') && matches!(value, "true" | "false"),
+        RuleTool::Named(_) => is_skill && key == "name",
         _ => false,
     };
     (is_key && is_value && fits).then_some((key, value))
@@ -434,22 +435,22 @@ enum Alias {
 }
 
 /// Names that other programs use, and the names of this project.
-fn named(name: &str) -> (Tool, Alias) {
+fn named(name: &str) -> (RuleTool, Alias) {
     match name {
-        "Bash" | "run_shell" | "exec" => (Tool::Bash, Alias::Whole),
-        "Read" => (Tool::Read, Alias::Whole),
-        "Glob" => (Tool::Read, Alias::Dead("Glob", "Read")),
-        "Grep" => (Tool::Read, Alias::Dead("Grep", "Read")),
-        "read_file" | "list_dir" | "search_code" => (Tool::Read, Alias::Only(name.to_owned())),
-        "Edit" | "MultiEdit" => (Tool::Edit, Alias::Whole),
-        "Write" => (Tool::Edit, Alias::Dead("Write", "Edit")),
-        "NotebookEdit" => (Tool::Edit, Alias::Dead("NotebookEdit", "Edit")),
-        "write_file" | "edit_file" => (Tool::Edit, Alias::Only(name.to_owned())),
-        "WebFetch" | "http_get" => (Tool::Fetch, Alias::Whole),
-        "Agent" | "Task" | "dispatch_task" => (Tool::Agent, Alias::Whole),
+        "Bash" | "run_shell" | "exec" => (RuleTool::Bash, Alias::Whole),
+        "Read" => (RuleTool::Read, Alias::Whole),
+        "Glob" => (RuleTool::Read, Alias::Dead("Glob", "Read")),
+        "Grep" => (RuleTool::Read, Alias::Dead("Grep", "Read")),
+        "read_file" | "list_dir" | "search_code" => (RuleTool::Read, Alias::Only(name.to_owned())),
+        "Edit" | "MultiEdit" => (RuleTool::Edit, Alias::Whole),
+        "Write" => (RuleTool::Edit, Alias::Dead("Write", "Edit")),
+        "NotebookEdit" => (RuleTool::Edit, Alias::Dead("NotebookEdit", "Edit")),
+        "write_file" | "edit_file" => (RuleTool::Edit, Alias::Only(name.to_owned())),
+        "WebFetch" | "http_get" => (RuleTool::Fetch, Alias::Whole),
+        "Agent" | "Task" | "dispatch_task" => (RuleTool::Agent, Alias::Whole),
         name => {
-            let other = crate::tasks::OTHER_NAMES.iter().find(|(other, _)| *other == name);
-            (Tool::Named(other.map_or(name, |(_, ours)| ours).to_owned()), Alias::Whole)
+            let other = crate::task_list::OTHER_NAMES.iter().find(|(other, _)| *other == name);
+            (RuleTool::Named(other.map_or(name, |(_, ours)| ours).to_owned()), Alias::Whole)
         }
     }
 }

@@ -3,7 +3,7 @@
 //! All paths are absolute here: a pattern begins at its anchor; a place is its name and, if that is a link, its
 //! target. Names are cleaned by their text alone; the caller, which has access to the disk, resolves links.
 
-use crate::policy::pattern::{Glob, GlobError};
+use crate::policy::glob::{Glob, GlobError};
 
 /// The folders that paths in rules start from, absolute.
 #[derive(Debug, Clone, Copy)]
@@ -89,12 +89,12 @@ pub(in crate::policy) fn absolute(folder: &str, path: &str) -> String {
 
 /// A place on the disk, absolute: its name, and where a link leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::policy) struct Place {
+pub(in crate::policy) struct ResolvedPath {
     pub(in crate::policy) path: String,
     pub(in crate::policy) real: Option<String>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Whether either end satisfies `is`: one is enough for a denial.
     pub(super) fn any(&self, is: impl Fn(&str) -> bool) -> bool {
         self.ends().any(is)

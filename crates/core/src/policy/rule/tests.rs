@@ -1,15 +1,15 @@
 //! Rules as people write them, and what they cover.
 
 use super::*;
-use crate::policy::line::{Join, Line, Part};
-use crate::policy::{Action, Deed, Grant, Judgement, Mode, Permissions, Rules, Until, Verdict, judge};
-use crate::team::Constraints;
+use crate::agent::Constraints;
+use crate::policy::command_line::{CommandLine, Operator, SimpleCommand};
+use crate::policy::{Action, ActionKind, Grant, GrantScope, Judgement, Mode, Permissions, Rules, Verdict, judge};
 
 const ROOT: &str = "/home/u/project";
 
 fn rule(list: List, text: &str) -> Rule {
     // As if it stood in the user's own settings.
-    let origin = Origin { scope: Scope::User, file: "~/.claude/settings.json".into(), line: 7 };
+    let origin = Origin { scope: RuleScope::User, file: "~/.claude/settings.json".into(), line: 7 };
     Rule::new(list, text, origin, &Anchors { root: ROOT, base: "/home/u/.claude", home: "/home/u" })
 }
 
@@ -26,18 +26,18 @@ fn command(text: &str) -> Action {
         let words: Vec<&str> = text.split_whitespace().collect();
         let sets = words.iter().take_while(|word| word.contains('=')).count();
         let env = words.iter().take(sets).filter_map(|word| word.split_once('='));
-        Part {
-            join: if index == 0 { Join::Then } else { Join::And },
+        SimpleCommand {
+            join: if index == 0 { Operator::Then } else { Operator::And },
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             argv: words.iter().skip(sets).map(|word| (*word).to_owned()).collect(),
             flows: Vec::new(),
         }
     };
-    let line = Line::Plain(text.split(" && ").enumerate().map(part).collect());
-    Action { deed: Deed::Execute, line: Some(line), ..Action::read(text) }
+    let line = CommandLine::Plain(text.split(" && ").enumerate().map(part).collect());
+    Action { deed: ActionKind::Execute, line: Some(line), ..Action::read(text) }
 }
 
-fn touch(deed: Deed, path: &str) -> Action {
+fn touch(deed: ActionKind, path: &str) -> Action {
     Action { deed, ..Action::read(path) }
 }
 
@@ -53,14 +53,14 @@ fn the_documented_examples() {
         (&[(Yes, "Bash(safe *)")], command("safe x"), Allow),
         (&[(Yes, "Bash(npm test *)")], command("timeout 30 npm test"), Allow),
         (&[(No, "Bash(rm *)")], command("FOO=1 rm -rf t"), Deny),
-        (&[(Yes, "Edit(src/**)")], touch(Deed::Write, "vendor/p/src/a"), Ask),
-        (&[(Yes, "Edit(src/**)")], touch(Deed::Write, "src/a/b"), Allow),
-        (&[(No, "Edit(src/**)")], touch(Deed::Write, "vendor/p/src/a"), Deny),
-        (&[(No, "Read(.env)")], touch(Deed::Read, ".env"), Deny),
-        (&[(No, "Read(.env)")], touch(Deed::Read, "a/b/.ENV"), Deny),
-        (&[(No, "Read(/secrets/**)")], touch(Deed::Read, "secrets/a"), Allow),
-        (&[(No, "Read(/secrets/**)")], touch(Deed::Read, "../.claude/secrets/a"), Deny),
-        (&[(No, "Read(~/.claude/**)")], touch(Deed::Read, "/home/u/.claude/x"), Deny),
+        (&[(Yes, "Edit(src/**)")], touch(ActionKind::Write, "vendor/p/src/a"), Ask),
+        (&[(Yes, "Edit(src/**)")], touch(ActionKind::Write, "src/a/b"), Allow),
+        (&[(No, "Edit(src/**)")], touch(ActionKind::Write, "vendor/p/src/a"), Deny),
+        (&[(No, "Read(.env)")], touch(ActionKind::Read, ".env"), Deny),
+        (&[(No, "Read(.env)")], touch(ActionKind::Read, "a/b/.ENV"), Deny),
+        (&[(No, "Read(/secrets/**)")], touch(ActionKind::Read, "secrets/a"), Allow),
+        (&[(No, "Read(/secrets/**)")], touch(ActionKind::Read, "../.claude/secrets/a"), Deny),
+        (&[(No, "Read(~/.claude/**)")], touch(ActionKind::Read, "/home/u/.claude/x"), Deny),
     ];
     for (rules, action, want) in table {
         assert_eq!(judged(rules, "t", &action).verdict, want, "{rules:?} {action:?}");
@@ -102,10 +102,10 @@ fn commands_fit_by_words() {
         let rule = rule(List::Allow, &format!("Bash({pattern})"));
         let argv = line.split(' ').map(str::to_owned).collect();
         let spelled = [Spelling::new(argv, true)];
-        assert_eq!(rule.fits("run_shell", &[], Subject::Command(&spelled)), want, "{pattern} {line}");
+        assert_eq!(rule.fits("run_shell", &[], RuleSubject::Command(&spelled)), want, "{pattern} {line}");
     }
     let quoted = |argv: &[&str]| [Spelling::new(argv.iter().map(|word| (*word).to_owned()).collect(), true)];
-    let fits = |list, text: &str, argv: &[&str]| rule(list, text).fits("x", &[], Subject::Command(&quoted(argv)));
+    let fits = |list, text: &str, argv: &[&str]| rule(list, text).fits("x", &[], RuleSubject::Command(&quoted(argv)));
     assert!(fits(List::Allow, "Bash(echo 'a b')", &["echo", "a b"]));
     assert!(!fits(List::Allow, "Bash(git *)", &["git x", "y"]), "a program whose name has a space");
     assert!(fits(List::Deny, "Bash(git *)", &["git x", "y"]), "a denial is held against whatever could be meant");
@@ -137,7 +137,7 @@ fn denials_see_through_spelling() {
 #[test]
 fn links_have_two_ends() {
     let linked =
-        |path: &str, real: &str| Action { links: vec![(path.into(), real.into())], ..touch(Deed::Write, path) };
+        |path: &str, real: &str| Action { links: vec![(path.into(), real.into())], ..touch(ActionKind::Write, path) };
     let allow = [(List::Allow, "Edit(src/**)")];
     assert_eq!(judged(&allow, "t", &linked("src/a", "/home/u/project/src/b")).verdict, Verdict::Allow);
     assert_eq!(judged(&allow, "t", &linked("src/a", "/home/u/project/docs/b")).verdict, Verdict::Ask);
@@ -152,7 +152,7 @@ fn links_have_two_ends() {
 #[test]
 fn hosts_tools_members_and_parameters() {
     let fetch = |rule: &str, host: &str| {
-        judged(&[(List::Allow, rule)], "http_get", &touch(Deed::Fetch, host)).verdict == Verdict::Allow
+        judged(&[(List::Allow, rule)], "http_get", &touch(ActionKind::Fetch, host)).verdict == Verdict::Allow
     };
     assert!(
         fetch("WebFetch(domain:example.com)", "Example.COM.")
@@ -185,15 +185,15 @@ fn hosts_tools_members_and_parameters() {
         assert_eq!(fetch(rule, host), want, "{rule} {host}");
     }
     // A denial without a port means all of them, and a question names the one that is asked for.
-    let denied = judged(&[(List::Deny, "WebFetch(domain:x.org)")], "http_get", &touch(Deed::Fetch, "x.org:8080"));
+    let denied = judged(&[(List::Deny, "WebFetch(domain:x.org)")], "http_get", &touch(ActionKind::Fetch, "x.org:8080"));
     assert_eq!(denied.verdict, Verdict::Deny);
-    let asked = judged(&[], "http_get", &touch(Deed::Fetch, "x.org:8080"));
+    let asked = judged(&[], "http_get", &touch(ActionKind::Fetch, "x.org:8080"));
     assert_eq!(asked.memory.rules(), ["WebFetch(domain:x.org:8080)"]);
     assert!(asked.rule.contains("`x.org:8080`"), "{}", asked.rule);
 
     let team = |rules: &[(List, &str)], tool: &str, parameters: &[(&str, &str)]| {
         let parameters = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        judged(rules, tool, &Action { parameters, ..touch(Deed::Team, "leo") }).verdict
+        judged(rules, tool, &Action { parameters, ..touch(ActionKind::Team, "leo") }).verdict
     };
     assert_eq!(team(&[], "dispatch_task", &[]), Verdict::Allow);
     assert_eq!(team(&[(List::Deny, "Agent(leo)")], "dispatch_task", &[]), Verdict::Deny);
@@ -216,7 +216,7 @@ fn hosts_tools_members_and_parameters() {
 
 #[test]
 fn a_rule_about_one_skill_leaves_the_others() {
-    let load = |list: List, text: &str, deed: Deed, name: &str| {
+    let load = |list: List, text: &str, deed: ActionKind, name: &str| {
         let parameters = vec![("name".to_owned(), name.to_owned())];
         judged(&[(list, text)], "skill", &Action { parameters, ..touch(deed, name) }).verdict
     };
@@ -224,14 +224,14 @@ fn a_rule_about_one_skill_leaves_the_others() {
         let text = format!("skill(name:{name})");
         assert_eq!(rule(List::Deny, &text).flaw(), None, "{text}");
         assert!(!rule(List::Deny, &text).takes_away("skill"), "{text}");
-        for deed in [Deed::Query, Deed::Team] {
+        for deed in [ActionKind::Query, ActionKind::Team] {
             assert_eq!(load(List::Deny, &text, deed, name), Verdict::Deny, "{text}");
             assert_eq!(load(List::Ask, &text, deed, name), Verdict::Ask, "{text}");
             assert_eq!(load(List::Deny, &text, deed, "other"), Verdict::Allow, "{text}");
         }
     }
     // What is not understood still covers all.
-    assert_eq!(load(List::Deny, "skill(path:pdf)", Deed::Query, "other"), Verdict::Deny);
+    assert_eq!(load(List::Deny, "skill(path:pdf)", ActionKind::Query, "other"), Verdict::Deny);
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn empty_brackets_allow_nothing() {
     let actions = || {
         [
             ("run_shell", "Bash", command("make x")),
-            ("edit_file", "Edit", touch(Deed::Write, "a")),
-            ("http_get", "WebFetch", touch(Deed::Fetch, "a.org")),
+            ("edit_file", "Edit", touch(ActionKind::Write, "a")),
+            ("http_get", "WebFetch", touch(ActionKind::Fetch, "a.org")),
         ]
     };
     for (tool, name, action) in actions() {
@@ -255,7 +255,7 @@ fn empty_brackets_allow_nothing() {
             assert_eq!(rule(list, &text).flaw().is_some(), want == Ask, "{text}");
         }
     }
-    assert_eq!(judged(&[(List::Allow, "WebFetch(domain:)")], "http_get", &touch(Deed::Fetch, "")).verdict, Ask);
+    assert_eq!(judged(&[(List::Allow, "WebFetch(domain:)")], "http_get", &touch(ActionKind::Fetch, "")).verdict, Ask);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn flaws_are_taken_strictly() {
         let flaw = rule(list, text).flaw().map(ToString::to_string).unwrap_or_default();
         assert!(flaw.starts_with(want), "{text}: {flaw}");
     }
-    let write = |rules: &[(List, &str)]| judged(rules, "write_file", &touch(Deed::Write, "src/a")).verdict;
+    let write = |rules: &[(List, &str)]| judged(rules, "write_file", &touch(ActionKind::Write, "src/a")).verdict;
     assert_eq!(write(&[(List::Allow, "Write(src/**)")]), Verdict::Ask);
     assert_eq!(write(&[(List::Deny, "Write(src/**)"), (List::Allow, "Edit")]), Verdict::Deny);
     assert_eq!(write(&[(List::Deny, "Edit([a)")]), Verdict::Deny);
@@ -286,7 +286,7 @@ fn flaws_are_taken_strictly() {
 }
 
 #[test]
-fn a_verdict_names_its_rule_and_what_would_change_it() {
+fn a_verdict_names_its_rule_and_its_recourse() {
     let judged = judged(&[(List::Deny, "Bash(git push *)")], "run_shell", &command("git push"));
     assert_eq!(judged.rule, "the rule `deny: Bash(git push *)` (~/.claude/settings.json:7)");
     assert_eq!(judged.origin.unwrap().line, 7);
@@ -343,7 +343,7 @@ fn a_file_that_the_run_was_given_by_name_always_asks() {
     let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, &free) };
     let table = [("team/mine.yaml", true), ("/etc/mine.yaml", true), ("team", true), ("team/other.yaml", false)];
     for (path, asks) in table {
-        let judged = judge(&rules, "write_file", &touch(Deed::Write, path));
+        let judged = judge(&rules, "write_file", &touch(ActionKind::Write, path));
         assert_eq!((judged.verdict == Verdict::Ask, judged.is_danger), (asks, asks), "{path}: {}", judged.rule);
     }
 }
@@ -358,19 +358,19 @@ fn outside_the_project_only_a_rule_with_a_path_allows() {
         ("Edit(~/**)", "/home/u/x", Verdict::Allow),
     ];
     for (text, path, want) in table {
-        let judged = judged(&[(List::Allow, text)], "write_file", &touch(Deed::Write, path));
+        let judged = judged(&[(List::Allow, text)], "write_file", &touch(ActionKind::Write, path));
         assert_eq!(judged.verdict, want, "{text} {path}");
     }
     let free = Constraints::default();
     let permissions = Permissions { root: ROOT.into(), ..Permissions::default() };
-    let grants = [Grant::rule("Edit", Until::Session, ROOT)];
+    let grants = [Grant::rule("Edit", GrantScope::Session, ROOT)];
     let rules = Rules { permissions: &permissions, grants: &grants, ..Rules::new(Mode::Default, &free) };
-    assert_eq!(judge(&rules, "edit_file", &touch(Deed::Write, "src/a")).verdict, Verdict::Allow);
-    assert_eq!(judge(&rules, "edit_file", &touch(Deed::Write, "/etc/hosts")).verdict, Verdict::Ask);
+    assert_eq!(judge(&rules, "edit_file", &touch(ActionKind::Write, "src/a")).verdict, Verdict::Allow);
+    assert_eq!(judge(&rules, "edit_file", &touch(ActionKind::Write, "/etc/hosts")).verdict, Verdict::Ask);
 }
 
 #[test]
-fn an_exact_rule_holds_also_where_nobody_is_asked() {
+fn an_exact_rule_also_holds_in_unattended_runs() {
     let table = [
         ("Bash(python3 -c x)", "python3 -c x", Verdict::Allow),
         ("Bash(python3 -c x)", "python3 -c y", Verdict::Deny),
@@ -399,12 +399,12 @@ fn constraints_do_not_mean_places_outside_of_the_same_name() {
     let named = Constraints { write_patterns: Some(words("src/**")), ..Constraints::default() };
     let permissions = Permissions { root: ROOT.into(), ..Permissions::default() };
     let table = [
-        (&kept, Deed::Read, "/src/x", true),
-        (&kept, Deed::Write, "/src/x", true),
-        (&kept, Deed::Read, "src/x", false),
-        (&named, Deed::Write, "/src/x", true),
-        (&named, Deed::Read, "/src/x", false),
-        (&named, Deed::Write, "src/x", false),
+        (&kept, ActionKind::Read, "/src/x", true),
+        (&kept, ActionKind::Write, "/src/x", true),
+        (&kept, ActionKind::Read, "src/x", false),
+        (&named, ActionKind::Write, "/src/x", true),
+        (&named, ActionKind::Read, "/src/x", false),
+        (&named, ActionKind::Write, "src/x", false),
     ];
     for (constraints, deed, path, is_denied) in table {
         let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, constraints) };
@@ -414,7 +414,7 @@ fn constraints_do_not_mean_places_outside_of_the_same_name() {
 }
 
 #[test]
-fn folders_besides_the_project_and_what_lies_outside_all_of_them() {
+fn additional_folders_and_paths_outside_all_of_them() {
     let open = Permissions { root: ROOT.into(), also: vec!["/home/u/shared".into()], ..Permissions::default() };
     let shut = Permissions { no_reads_outside: true, no_writes_outside: true, ..open.clone() };
     let mute = Permissions { never_asks: true, ..open.clone() };
@@ -422,8 +422,8 @@ fn folders_besides_the_project_and_what_lies_outside_all_of_them() {
     let allowed = Permissions { rules, ..shut.clone() };
     let kept = Constraints { allowed_dirs: Some(vec!["src".into()]), ..Constraints::default() };
     let free = Constraints::default();
-    let read = |path| touch(Deed::Read, path);
-    let write = |path| touch(Deed::Write, path);
+    let read = |path| touch(ActionKind::Read, path);
+    let write = |path| touch(ActionKind::Write, path);
     use Mode::{AcceptEdits, BypassPermissions, Default};
     use Verdict::{Allow, Ask, Deny};
     let table = [

@@ -5,7 +5,7 @@ use super::*;
 /// The rules of the table, with a root so that places outside the project are known as such.
 fn permissions() -> Permissions {
     let rule = |list, text: &str| {
-        let origin = Origin { scope: Scope::User, file: String::new(), line: 1 };
+        let origin = Origin { scope: RuleScope::User, file: String::new(), line: 1 };
         Rule::new(list, text, origin, &Anchors { root: "/r", base: "/r", home: "/h" })
     };
     let rules = vec![rule(List::Ask, "Bash(make:*)"), rule(List::Deny, "Bash(cargo publish:*)")];
@@ -13,13 +13,13 @@ fn permissions() -> Permissions {
 }
 
 #[test]
-fn every_refusal_says_what_would_help() {
+fn every_refusal_names_a_recourse() {
     let (free, read_only) = (Constraints::default(), Constraints { read_only: true, ..Constraints::default() });
     let owned = list(&["src/**"]);
     let own = |mode| Rules { approved: true, owns: Some(&owned), ..Rules::new(mode, &free) };
     let plain = |mode| Rules::new(mode, &free);
     let all = permissions();
-    let opaque = Line::Opaque { text: "for x in *; do echo $x; done".into(), why: "a loop".into() };
+    let opaque = CommandLine::Opaque { text: "for x in *; do echo $x; done".into(), why: "a loop".into() };
     let hidden = Action { line: Some(opaque), ..act(Execute, "for x in *; do echo $x; done") };
     let table = [
         (plain(Mode::Default), act(Write, "a"), Ask, Recourse::RuleOrMode),
@@ -29,7 +29,7 @@ fn every_refusal_says_what_would_help() {
         (plain(Mode::Plan), act(Write, "a"), Deny, Recourse::Mode),
         (plain(Mode::Plan), line("cargo test"), Deny, Recourse::Mode),
         (plain(Mode::DontAsk), act(Question, ""), Deny, Recourse::Mode),
-        (plain(Mode::DontAsk), act(Deed::Merge, "copy"), Deny, Recourse::Mode),
+        (plain(Mode::DontAsk), act(ActionKind::Merge, "copy"), Deny, Recourse::Mode),
         (plain(Mode::Default), act(Fetch, "example.org"), Ask, Recourse::Rule),
         (plain(Mode::Default), act(Write, "/etc/hosts"), Ask, Recourse::Rule),
         (plain(Mode::Default), hidden, Ask, Recourse::Rule),
@@ -41,8 +41,8 @@ fn every_refusal_says_what_would_help() {
         (plain(Mode::DontAsk), line("git push"), Deny, Recourse::Person),
         (plain(Mode::Default), act(Write, "AGENTS.md"), Ask, Recourse::Person),
         (plain(Mode::Default), act(Question, ""), Ask, Recourse::Person),
-        (plain(Mode::Default), act(Deed::Merge, "copy"), Ask, Recourse::Person),
-        (plain(Mode::DontAsk), act(Deed::Propose, ""), Ask, Recourse::Person),
+        (plain(Mode::Default), act(ActionKind::Merge, "copy"), Ask, Recourse::Person),
+        (plain(Mode::DontAsk), act(ActionKind::Propose, ""), Ask, Recourse::Person),
         // All parts of a line must be lifted, so the hardest counts, in any order.
         (plain(Mode::Default), shell(&[&["cargo", "test"], &["git", "push"]]), Ask, Recourse::Person),
         (plain(Mode::Default), shell(&[&["curl", "https://example.org"], &["git", "push"]]), Ask, Recourse::Person),

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::id::PlanId;
-use crate::mates::Life;
-use crate::message::{Assignment, Envelope, Kind};
+use crate::message::{Assignment, Envelope, MessageKind};
+use crate::teammate::Lifetime;
 
 /// A turn for somebody, begun and perhaps stopped; nobody: it rests.
 fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
@@ -11,7 +11,7 @@ fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
     let Some(reply_to) = reply_to else { return world.turn };
     let assignment = Some(Assignment { reply_to: reply_to.to_owned(), ..Assignment::default() }.into());
     let (turn, envelope) = (TurnId::new(id(3)), EnvelopeId::new(id(4)));
-    let begin = Input::Begin {
+    let begin = TurnInput::Begin {
         turn,
         envelope,
         input: vec![Part::text("hello")],
@@ -24,16 +24,16 @@ fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
     };
     assert!(world.input(begin).is_ok());
     if stopped {
-        let stop = Input::Interrupt { by: "me".into() };
+        let stop = TurnInput::Interrupt { by: "me".into() };
         assert!(world.input(stop).is_ok());
-        let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
+        let outcome = LlmOutcome::Cancelled { partial: String::new(), usage: Usage::default() };
         assert!(
             world
-                .input(Input::ModelEnded {
+                .input(TurnInput::ModelEnded {
                     call: (1, 1),
                     outcome,
                     ms: 1,
-                    streamed: Streamed::default(),
+                    streamed: PartialAnswer::default(),
                     prepared: Vec::new()
                 })
                 .is_ok()
@@ -43,10 +43,11 @@ fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
 }
 
 #[test]
-fn whoever_nobody_waits_for_works_apart() {
-    let [call, background] = [Life::Call, Life::Background].map(|life| Assignment { life, ..Assignment::default() });
+fn an_agent_without_a_waiting_caller_works_in_a_worktree() {
+    let [call, background] =
+        [Lifetime::Call, Lifetime::Background].map(|life| Assignment { life, ..Assignment::default() });
     let planned = Assignment { plan: Some(PlanId::new(id(9))), ..background.clone() };
-    let letter = |from: &str| Envelope::new(EnvelopeId::new(id(5)), from, "agent/a", Kind::Text, Value::Null, 0);
+    let letter = |from: &str| Envelope::new(EnvelopeId::new(id(5)), from, "agent/a", MessageKind::Text, Value::Null, 0);
     let (user, lead) = ("user/me", "agent/lead");
     // What it was started with, for whom its turn is and whether that was stopped, who has written to it.
     let table = [

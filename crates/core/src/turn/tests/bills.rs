@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::context::BYTES_PER_KILOTOKEN;
-use crate::event::{LlmEnded, Outcome};
+use crate::event::{LlmEnded, LlmOutcome};
 use crate::id::PlanId;
 use crate::limits::LOST_OUTPUT_TOKENS;
 
@@ -12,9 +12,9 @@ fn ended(world: &World) -> Vec<&LlmEnded> {
     calls.collect()
 }
 
-fn silent(text: &str, usage: Usage) -> Outcome {
-    let Outcome::Done(answer) = says(text) else { unreachable!() };
-    Outcome::Done(chat::Answer { usage, ..answer })
+fn silent(text: &str, usage: Usage) -> LlmOutcome {
+    let LlmOutcome::Done(answer) = says(text) else { unreachable!() };
+    LlmOutcome::Done(chat::Answer { usage, ..answer })
 }
 
 fn begun() -> World {
@@ -23,9 +23,9 @@ fn begun() -> World {
     world
 }
 
-fn ends(world: &mut World, outcome: Outcome, streamed: Streamed) {
+fn ends(world: &mut World, outcome: LlmOutcome, streamed: PartialAnswer) {
     let call = world.turn.calling().map(|intent| (intent.call, intent.attempt)).unwrap();
-    assert!(world.input(Input::ModelEnded { call, outcome, ms: 1, streamed, prepared: Vec::new() }).is_ok());
+    assert!(world.input(TurnInput::ModelEnded { call, outcome, ms: 1, streamed, prepared: Vec::new() }).is_ok());
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn usage_that_was_not_told_is_estimated() {
     ] {
         let mut world = begun();
         let intent = world.turn.calling().cloned().unwrap();
-        ends(&mut world, silent(text, usage), Streamed::default());
+        ends(&mut world, silent(text, usage), PartialAnswer::default());
         let estimate = ended(&world)[0].estimate;
         assert_eq!(estimate.is_some(), input || output, "{usage:?}");
         let charged = estimate.unwrap_or(usage);
@@ -65,20 +65,20 @@ fn usage_that_was_not_told_is_estimated() {
 }
 
 #[test]
-fn calls_without_an_end_are_charged_by_what_had_come() {
+fn calls_without_an_end_are_charged_by_the_streamed_part() {
     let price = model("m").price.unwrap();
     let input = |world: &World| world.turn.calling().unwrap().bytes as u64 * 1_000 / BYTES_PER_KILOTOKEN;
     let start = Usage { input: 80, output: 1, ..Usage::default() };
-    let cancelled = |usage| Outcome::Cancelled { partial: "so far".into(), usage };
-    let sent = Streamed { is_sent: true, ..Streamed::default() };
-    let some = Streamed { bytes: 3_500, ..sent };
-    let known = Streamed { usage: start, ..some };
+    let cancelled = |usage| LlmOutcome::Cancelled { partial: "so far".into(), usage };
+    let sent = PartialAnswer { is_sent: true, ..PartialAnswer::default() };
+    let some = PartialAnswer { bytes: 3_500, ..sent };
+    let known = PartialAnswer { usage: start, ..some };
     for (outcome, streamed, want) in [
-        (cancelled(Usage::default()), Streamed::default(), None),
+        (cancelled(Usage::default()), PartialAnswer::default(), None),
         (cancelled(Usage::default()), sent, Some((None, 0))),
         (cancelled(Usage::default()), some, Some((None, 1_000))),
         (cancelled(start), known, Some((Some(80), 1_000))),
-        (fails(Failure::Network), Streamed::default(), None),
+        (fails(Failure::Network), PartialAnswer::default(), None),
         (fails(Failure::Network), some, Some((None, 1_000))),
         (fails(Failure::Server { retry_after_ms: None }), sent, None),
         (fails(Failure::Truncated), known, Some((Some(80), 1_000))),
@@ -98,7 +98,7 @@ fn calls_without_an_end_are_charged_by_what_had_come() {
     // The process died: what had come is not known.
     let mut world = begun();
     let told = input(&world);
-    assert!(world.input(Input::Recovered).is_ok());
+    assert!(world.input(TurnInput::Recovered).is_ok());
     let want = Usage { input: told, output: u64::from(LOST_OUTPUT_TOKENS), ..Usage::default() };
     assert_eq!(ended(&world)[0].estimate, Some(want));
     assert_eq!(world.turn.ledger().unknown_nano, price.of(want));
@@ -114,10 +114,10 @@ fn an_end_without_an_estimate_is_charged_as_it_was() {
     assert_eq!(world.turn.ledger().unknown_nano, reserved);
 }
 
-fn planned(script: Vec<Outcome>) -> World {
+fn planned(script: Vec<LlmOutcome>) -> World {
     let mut world = World::new(script);
     let assignment = Assignment { plan: Some(PlanId::new(id(9))), task: "t".into(), ..Assignment::default() };
-    let begun = world.input(Input::Begin {
+    let begun = world.input(TurnInput::Begin {
         turn: TurnId::new(id(3)),
         envelope: EnvelopeId::new(id(4)),
         input: vec![Part::text("hello")],
@@ -138,9 +138,9 @@ fn a_call_of_a_plan_waits_for_a_server_that_is_away() {
     script.push(says("done"));
     let mut world = planned(script.clone());
     assert!(world.run().is_ok());
-    assert_eq!(world.turn.last().unwrap().end, End::Answered);
+    assert_eq!(world.turn.last().unwrap().end, TurnOutcome::Answered);
     let parked: Vec<bool> =
-        ended(&world).iter().map(|call| matches!(call.outcome, Outcome::Failed { parked: true, .. })).collect();
+        ended(&world).iter().map(|call| matches!(call.outcome, LlmOutcome::Failed { parked: true, .. })).collect();
     assert_eq!(parked, [false, false, false, true, true, true, true, true, true, false]);
     assert_eq!(world.turn.ledger().unknown_nano, 0, "what was not reached costs nothing");
 
@@ -155,25 +155,25 @@ fn a_call_of_a_plan_waits_for_a_server_that_is_away() {
         assert!(again.commit(log).is_ok());
         let is_parked = again.turn.is_parked();
         again.model_calls = world.model_calls.clone();
-        assert!(again.input(Input::Recovered).is_ok());
+        assert!(again.input(TurnInput::Recovered).is_ok());
         assert_eq!(again.turn.is_parked(), is_parked);
         assert!(again.run().is_ok());
-        assert_eq!(again.turn.last().unwrap().end, End::Answered, "crash at {crash}");
+        assert_eq!(again.turn.last().unwrap().end, TurnOutcome::Answered, "crash at {crash}");
     }
 }
 
 #[test]
-fn others_report_after_their_retries() {
+fn other_failures_are_reported_after_their_retries() {
     let mut world = World::new(vec![fails(Failure::Network); 9]);
     assert!(world.begin().is_ok());
     assert!(world.run().is_ok());
-    assert!(matches!(world.turn.last().unwrap().end, End::Failed { failure: Failure::Network, .. }));
+    assert!(matches!(world.turn.last().unwrap().end, TurnOutcome::Failed { failure: Failure::Network, .. }));
     assert_eq!(world.model_calls.len(), 4);
 
     // What is no outage, or had begun to answer, is not waited for either.
     let mut world = planned(vec![fails(Failure::Truncated); 9]);
     assert!(world.run().is_ok());
-    assert!(matches!(world.turn.last().unwrap().end, End::Failed { failure: Failure::Truncated, .. }));
+    assert!(matches!(world.turn.last().unwrap().end, TurnOutcome::Failed { failure: Failure::Truncated, .. }));
 }
 
 #[test]
@@ -183,46 +183,46 @@ fn a_call_that_waits_can_be_stopped() {
         let effect = world.turn.pending().remove(0);
         assert!(world.perform(effect).is_ok());
     }
-    assert!(world.input(Input::Interrupt { by: "you".into() }).is_ok());
-    assert_eq!(world.turn.last().unwrap().end, End::Interrupted);
+    assert!(world.input(TurnInput::Interrupt { by: "you".into() }).is_ok());
+    assert_eq!(world.turn.last().unwrap().end, TurnOutcome::Interrupted);
 }
 
 #[test]
-fn neither_a_crash_nor_a_retry_spends_what_is_not_there() {
+fn neither_a_crash_nor_a_retry_overspends() {
     let settings = Settings { budget_nano: Some(40_000_000), ..Settings::new(model("m")) };
     let mut world = World::with(settings, vec![]);
     assert!(world.begin().is_ok());
     // Each lost call is charged its input and a few tokens of output.
     for _ in 0..40 {
-        assert!(world.input(Input::Recovered).is_ok());
+        assert!(world.input(TurnInput::Recovered).is_ok());
         let ledger = world.turn.ledger();
         assert!(ledger.spent_nano + ledger.reserved_nano + ledger.unknown_nano <= 40_000_000, "{ledger:?}");
     }
-    assert_eq!(*world.end(), End::Budget);
+    assert_eq!(*world.end(), TurnOutcome::Budget);
     let unknown_nano = world.turn.ledger().unknown_nano;
     assert_eq!(world.turn.last().unwrap().unknown_nano, unknown_nano, "it is an estimate");
     assert!(unknown_nano > 0);
 }
 
 #[test]
-fn what_others_have_set_aside_is_waited_for() {
-    let [none, much] = [0, 1_000_000_000].map(|nano| Left { nano: Some(nano), tokens: None });
+fn a_call_waits_for_reservations_of_other_agents() {
+    let [none, much] = [0, 1_000_000_000].map(|nano| RemainingBudget { nano: Some(nano), tokens: None });
     let mut world = World::new(vec![says("hello")]);
     world.left = (none, much);
     assert!(world.begin().is_ok());
     assert!(matches!(world.log.last(), Some(Event::TurnStarted(_))));
-    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    assert_eq!(world.turn.pending(), [TurnEffect::Afford]);
     // Nothing came back that would be enough, and more may come.
-    assert!(world.input(Input::Woke).is_ok());
-    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    assert!(world.input(TurnInput::Woke).is_ok());
+    assert_eq!(world.turn.pending(), [TurnEffect::Afford]);
     world.left = (much, much);
     assert!(world.run().is_ok());
-    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Answered));
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&TurnOutcome::Answered));
 
     let mut world = World::new(Vec::new());
     world.left = (none, none);
     assert!(world.begin().is_ok());
-    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Budget), "nobody else holds anything");
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&TurnOutcome::Budget), "nobody else holds anything");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_call_is_settled_at_the_price_it_was_made_at() {
     let mut world = World::new(vec![]);
     assert!(world.begin().is_ok());
     let dear = Model { price: Some(Price { input: 9, output: 9, cache_read: 9, cache_write: 9 }), ..model("other") };
-    assert!(world.input(Input::Configure(Settings::new(dear).into())).is_ok());
+    assert!(world.input(TurnInput::Configure(Settings::new(dear).into())).is_ok());
     assert!(world.run().is_ok());
     assert_eq!(world.turn.ledger().spent_nano, 100 * 1_000 + 10 * 5_000);
 }

@@ -8,12 +8,12 @@ fn small() -> Settings {
     Settings::new(Model { context_tokens: 10_000, ..model("m") })
 }
 
-fn long() -> Outcome {
+fn long() -> LlmOutcome {
     says(&"old ".repeat(1_000))
 }
 
 /// Four long turns; the fifth begins with four fifths of the window used.
-fn filled(script: Vec<Outcome>) -> World {
+fn filled(script: Vec<LlmOutcome>) -> World {
     let script = [long(), long(), long(), long()].into_iter().chain(script).collect();
     let mut world = World::with(small(), script);
     for _ in 0..4 {
@@ -66,8 +66,8 @@ fn a_crash_at_every_boundary_gives_the_same_window() {
         world.crash_at = Some(at);
         assert!(world.begin().is_err() || world.run().is_err(), "killed at {at}");
         world.refold();
-        let killed_in_call = matches!(world.turn.pending().as_slice(), [Effect::CallModel(_)]);
-        assert!(world.input(Input::Recovered).is_ok());
+        let killed_in_call = matches!(world.turn.pending().as_slice(), [TurnEffect::CallModel(_)]);
+        assert!(world.input(TurnInput::Recovered).is_ok());
         assert!(world.run().is_ok());
         assert!(killed_in_call || !world.turn.is_busy(), "at {at}");
         assert_eq!(world.turn.window(), undisturbed.turn.window(), "at {at}");
@@ -86,7 +86,7 @@ fn without_a_summary_the_window_is_cut_as_before() {
         let want =
             ["turn_started", "llm_intent", "llm_ended", "compaction_failed", "llm_intent", "llm_ended", "turn_ended"];
         assert_eq!(last_turn(&world), want);
-        assert_eq!((world.turn.head(), world.end()), (None, &End::Answered));
+        assert_eq!((world.turn.head(), world.end()), (None, &TurnOutcome::Answered));
         // The next turn tries again.
         world.script = vec![says("x"); 20];
         let world = world.talk();
@@ -95,7 +95,7 @@ fn without_a_summary_the_window_is_cut_as_before() {
 }
 
 #[test]
-fn what_the_provider_finds_too_long_is_summed_up_within_the_turn() {
+fn a_context_overflow_is_compacted_within_the_turn() {
     let script = vec![long(), fails(Failure::ContextOverflow), says("they talked"), says("hi")];
     let world = World::new(script).talk().talk();
     let tail = ["llm_ended", "llm_intent", "llm_ended", "compacted", "llm_intent", "llm_ended", "turn_ended"];
@@ -104,12 +104,12 @@ fn what_the_provider_finds_too_long_is_summed_up_within_the_turn() {
     // No summary either: half of it goes, as before.
     let script = vec![long(), fails(Failure::ContextOverflow), fails(Failure::Auth), says("hi")];
     let world = World::new(script).talk().talk();
-    assert_eq!((world.turn.head(), world.turn.window().from, world.end()), (None, 2, &End::Answered));
+    assert_eq!((world.turn.head(), world.turn.window().from, world.end()), (None, 2, &TurnOutcome::Answered));
 }
 
 #[test]
 fn a_long_turn_is_summed_up_before_its_results_are_lost() {
-    let big = |n: u32| answer(vec![Part::text("x".repeat(6_000)), call(n)], Stop::ToolUse);
+    let big = |n: u32| answer(vec![Part::text("x".repeat(6_000)), call(n)], StopReason::ToolUse);
     fn call(n: u32) -> Part {
         Part::ToolUse { id: format!("t{n}"), name: "read".into(), input: json!({ "n": n }).into() }
     }
@@ -117,17 +117,17 @@ fn a_long_turn_is_summed_up_before_its_results_are_lost() {
     let done = compacted(&world);
     // The question has left the window, too; the newest exchange is there.
     assert_eq!((done.before, done.messages), (5, (7, 3)));
-    assert_eq!(*world.end(), End::Answered);
+    assert_eq!(*world.end(), TurnOutcome::Answered);
     assert_eq!(world.turn.last().unwrap().text, "hi");
 }
 
 #[test]
-fn somebody_asks_for_it_and_takes_it_back() {
+fn the_user_compacts_and_undoes_it() {
     let mut world = World::new(vec![says("one"), says("two"), says("they talked")]).talk().talk();
     let keep = "the port is 8080".to_owned();
-    assert!(world.input(Input::Compact { turn: TurnId::new(id(9)), keep }).is_ok());
+    assert!(world.input(TurnInput::Compact { turn: TurnId::new(id(9)), keep }).is_ok());
     assert!(world.turn.is_compacting());
-    let Some(Effect::CallModel(intent)) = world.turn.pending().into_iter().next() else { panic!("no call") };
+    let Some(TurnEffect::CallModel(intent)) = world.turn.pending().into_iter().next() else { panic!("no call") };
     let asked = world.turn.asked_for(intent.summary.as_ref().unwrap(), &intent.model);
     assert!(asked.contains("[assistant]\ntwo") && asked.ends_with("the port is 8080"), "{asked}");
     assert!(world.run().is_ok());
@@ -135,29 +135,29 @@ fn somebody_asks_for_it_and_takes_it_back() {
     assert_eq!((compacted(&world).messages, world.turn.window().from), ((4, 1), 4));
     // Nothing has been said since.
     let before = world.log.len();
-    assert!(world.input(Input::Compact { turn: TurnId::new(id(9)), keep: String::new() }).is_ok());
+    assert!(world.input(TurnInput::Compact { turn: TurnId::new(id(9)), keep: String::new() }).is_ok());
     assert_eq!(world.log.len(), before);
-    assert!(world.input(Input::Uncompact).is_ok());
+    assert!(world.input(TurnInput::Uncompact).is_ok());
     assert_eq!((world.turn.window(), world.turn.head()), (Window::default(), None));
     world.refold();
     assert_eq!((world.turn.window(), world.turn.head()), (Window::default(), None));
-    assert!(world.input(Input::Uncompact).is_ok());
+    assert!(world.input(TurnInput::Uncompact).is_ok());
     assert_eq!(world.log.len(), before + 1, "there is nothing left to take back");
 }
 
 #[test]
-fn what_was_taken_back_is_not_compacted_again_by_itself() {
+fn an_undone_compaction_is_not_repeated_automatically() {
     let mut world = filled(vec![says("they talked"), says("hi")]).talk();
-    assert!(world.input(Input::Uncompact).is_ok());
+    assert!(world.input(TurnInput::Uncompact).is_ok());
     let world = world.talk();
     assert_eq!(last_turn(&world), ["turn_started", "llm_intent", "llm_ended", "turn_ended"]);
 }
 
 #[test]
-fn what_was_taken_back_is_compacted_again_before_it_is_cut() {
+fn an_undone_compaction_is_repeated_before_messages_are_cut() {
     let more = std::iter::repeat_with(long).take(8);
     let mut world = filled([says("they talked"), says("hi")].into_iter().chain(more).collect()).talk();
-    assert!(world.input(Input::Uncompact).is_ok());
+    assert!(world.input(TurnInput::Uncompact).is_ok());
     for _ in 0..8 {
         world = world.talk();
         if last_turn(&world).contains(&"compacted") {
@@ -172,14 +172,14 @@ fn what_was_taken_back_is_compacted_again_before_it_is_cut() {
 fn stopping_it_stops_the_turn_and_leaves_no_words_behind() {
     let mut world = filled(vec![]);
     assert!(world.begin().is_ok());
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
-    let outcome = Outcome::Cancelled { partial: "half a summ".into(), usage: Usage::default() };
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok());
+    let outcome = LlmOutcome::Cancelled { partial: "half a summ".into(), usage: Usage::default() };
     let call = world.turn.calling().map(|intent| (intent.call, intent.attempt)).unwrap();
     assert!(
         world
-            .input(Input::ModelEnded { call, outcome, ms: 1, streamed: Streamed::default(), prepared: vec![] })
+            .input(TurnInput::ModelEnded { call, outcome, ms: 1, streamed: PartialAnswer::default(), prepared: vec![] })
             .is_ok()
     );
-    assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, ""));
+    assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&TurnOutcome::Interrupted, ""));
     assert_eq!(world.turn.history().len(), 9);
 }

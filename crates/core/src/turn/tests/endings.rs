@@ -18,11 +18,11 @@ enum For {
     TeamAndUser,
 }
 
-fn begun(by: For, script: Vec<Outcome>) -> World {
+fn begun(by: For, script: Vec<LlmOutcome>) -> World {
     let mut world = World::new(script);
     let plan = (by == For::Plan).then(|| PlanId::new(id(9)));
     let given = Assignment { reply_to: CALLER.into(), plan, attempt: 1, ..Assignment::default() };
-    let begin = Input::Begin {
+    let begin = TurnInput::Begin {
         turn: TurnId::new(id(3)),
         envelope: EnvelopeId::new(id(4)),
         input: vec![Part::text("hello")],
@@ -42,14 +42,14 @@ fn begun(by: For, script: Vec<Outcome>) -> World {
 }
 
 /// Model calls of a turn, how it ended and with which words.
-fn came_to(by: For, script: Vec<Outcome>) -> (usize, String) {
+fn came_to(by: For, script: Vec<LlmOutcome>) -> (usize, String) {
     let world = begun(by, script);
-    assert_eq!(*world.end(), End::Answered);
+    assert_eq!(*world.end(), TurnOutcome::Answered);
     (world.model_calls.len(), world.turn.last().unwrap().text.clone())
 }
 
 #[test]
-fn what_the_team_asked_is_over_with_the_call_that_answers_it() {
+fn a_question_of_the_team_ends_with_the_call_that_answers_it() {
     use For::*;
     let answer = || ("task_update", json!({ "task_id": "a", "answer": "Blue." }));
     let decision = || ("task_update", json!({ "task_id": "a", "decision": "retry" }));

@@ -1,8 +1,8 @@
 //! Every kind of message in every state of its reader: one table.
 
 use super::*;
-use crate::mates::{AgentEnded, Life, Teammate};
-use crate::message::{Assignment, Envelope, Kind};
+use crate::message::{Assignment, Envelope, MessageKind};
+use crate::teammate::{AgentEnded, Lifetime, Teammate};
 
 const LEAD: &str = "agent/lead";
 const USER: &str = "user/me";
@@ -43,14 +43,14 @@ enum State {
     Review,
 }
 
-fn letter(kind: Kind, from: &str, body: Value) -> Envelope {
+fn letter(kind: MessageKind, from: &str, body: Value) -> Envelope {
     Envelope::new(EnvelopeId::new(id(7)), from, "agent/reader", kind, body, 0)
 }
 
 fn reader(who: Who, state: State) -> Turn {
     let life = match who {
-        Who::Mate => Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() })),
-        Who::Lead | Who::Called => Life::Call,
+        Who::Mate => Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() })),
+        Who::Lead | Who::Called => Lifetime::Call,
     };
     let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
     let mut turn = Turn::new();
@@ -65,7 +65,7 @@ fn reader(who: Who, state: State) -> Turn {
         State::ForUser => Some(Assignment { reply_to: USER.into(), ..given }),
         _ => (who != Who::Lead).then_some(given),
     };
-    let mut current = Current::new(TurnId::new(id(3)), assignment.map(Arc::new));
+    let mut current = RunningTurn::new(TurnId::new(id(3)), assignment.map(Arc::new));
     match state {
         State::Idle => {}
         State::Held => {
@@ -79,7 +79,7 @@ fn reader(who: Who, state: State) -> Turn {
             forced: false,
         })),
         State::Review => {
-            current.reviewing = Some(Box::new(letter(Kind::TaskResult, OTHER, json!({}))));
+            current.reviewing = Some(Box::new(letter(MessageKind::TaskResult, OTHER, json!({}))));
             turn.current = Some(current);
         }
         State::Busy | State::ForUser => turn.current = Some(current),
@@ -90,30 +90,30 @@ fn reader(who: Who, state: State) -> Turn {
 /// What becomes of the message, if nothing else is in the mailbox.
 fn outcome(turn: &Turn, letter: &Envelope, lead: bool) -> &'static str {
     match turn.receive(letter, lead) {
-        receipt @ (Receipt::Begin | Receipt::Join | Receipt::Note) => {
+        receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => {
             let begins = !turn.begins_with(vec![(receipt, letter.clone())], lead, || true).is_empty();
             match (receipt, begins) {
-                (Receipt::Note, _) => "note",
+                (MailAction::Note, _) => "note",
                 (_, true) => "begin",
                 (_, false) if turn.held().is_some() => "held",
                 (_, false) => "gather",
             }
         }
-        Receipt::Tell => "tell",
-        Receipt::Wait => "wait",
-        Receipt::EndReview => "go on",
-        Receipt::Result => "result",
-        Receipt::Answer => "answer",
-        Receipt::Respond => "respond",
-        Receipt::AskUser => "ask",
-        Receipt::SetMode => "mode",
-        Receipt::Grant => "grant",
-        Receipt::Recruit => "recruit",
-        Receipt::Stop => "stop",
-        Receipt::End => "end",
-        Receipt::Return => "return",
-        Receipt::Refuse(_) => "refuse",
-        Receipt::Record => "record",
+        MailAction::Tell => "tell",
+        MailAction::Wait => "wait",
+        MailAction::EndReview => "go on",
+        MailAction::Result => "result",
+        MailAction::Answer => "answer",
+        MailAction::Respond => "respond",
+        MailAction::AskUser => "ask",
+        MailAction::SetMode => "mode",
+        MailAction::Grant => "grant",
+        MailAction::Recruit => "recruit",
+        MailAction::Stop => "stop",
+        MailAction::End => "end",
+        MailAction::Return => "return",
+        MailAction::Refuse(_) => "refuse",
+        MailAction::Record => "record",
     }
 }
 
@@ -122,48 +122,48 @@ fn messages() -> Vec<(&'static str, Envelope)> {
     let answer = Some(EnvelopeId::new(id(9)));
     let given = json!({ "assignment": Assignment::default() });
     vec![
-        ("user_input", plain(Kind::UserInput, USER)),
-        ("user_input, later", letter(Kind::UserInput, USER, json!({ "wait": true }))),
-        ("task_assign", letter(Kind::TaskAssign, LEAD, given)),
-        ("task_assign, list", plain(Kind::TaskAssign, LEAD)),
-        ("text of the lead", plain(Kind::Text, LEAD)),
-        ("text", plain(Kind::Text, OTHER)),
-        ("text, aside", letter(Kind::Text, OTHER, json!({ "aside": true }))),
-        ("text, answer", plain(Kind::Text, OTHER).answering(answer)),
-        ("text, no answer", letter(Kind::Text, OTHER, json!({ "ask": true })).answering(answer)),
-        ("task_result", plain(Kind::TaskResult, OTHER)),
-        ("task_result, done", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "done" }))),
-        ("task_result, failed", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "failed" }))),
-        ("task_result, stopped", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "stopped": true }))),
-        ("task_failed", plain(Kind::TaskFailed, OTHER)),
-        ("need_clarify", plain(Kind::NeedClarify, OTHER)),
-        ("all_tasks_done", plain(Kind::AllTasksDone, OTHER)),
-        ("all_tasks_done, stopped", letter(Kind::AllTasksDone, OTHER, json!({ "stopped": true }))),
-        ("task_update", plain(Kind::TaskUpdate, LEAD)),
-        ("plan_approval_request", letter(Kind::PlanApprovalRequest, OTHER, json!({ "question": id(8) }))),
-        ("plan_approval_response", plain(Kind::PlanApprovalResponse, LEAD)),
-        ("plan_revised", plain(Kind::PlanRevised, LEAD)),
-        ("permission_request", plain(Kind::PermissionRequest, OTHER)),
-        ("permission_response", plain(Kind::PermissionResponse, USER)),
-        ("sandbox_permission_request", plain(Kind::SandboxPermissionRequest, OTHER)),
-        ("sandbox_permission_response", plain(Kind::SandboxPermissionResponse, USER)),
-        ("team_permission_update", plain(Kind::TeamPermissionUpdate, OTHER)),
-        ("mode_set_request", plain(Kind::ModeSetRequest, LEAD)),
-        ("team_request", plain(Kind::TeamRequest, USER)),
-        ("team_request of an agent", plain(Kind::TeamRequest, OTHER)),
-        ("idle_notification", letter(Kind::IdleNotification, OTHER, json!({ "mate": "bob" }))),
+        ("user_input", plain(MessageKind::UserInput, USER)),
+        ("user_input, later", letter(MessageKind::UserInput, USER, json!({ "wait": true }))),
+        ("task_assign", letter(MessageKind::TaskAssign, LEAD, given)),
+        ("task_assign, list", plain(MessageKind::TaskAssign, LEAD)),
+        ("text of the lead", plain(MessageKind::Text, LEAD)),
+        ("text", plain(MessageKind::Text, OTHER)),
+        ("text, aside", letter(MessageKind::Text, OTHER, json!({ "aside": true }))),
+        ("text, answer", plain(MessageKind::Text, OTHER).answering(answer)),
+        ("text, no answer", letter(MessageKind::Text, OTHER, json!({ "ask": true })).answering(answer)),
+        ("task_result", plain(MessageKind::TaskResult, OTHER)),
+        ("task_result, done", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "done" }))),
+        ("task_result, failed", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "failed" }))),
+        ("task_result, stopped", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "stopped": true }))),
+        ("task_failed", plain(MessageKind::TaskFailed, OTHER)),
+        ("need_clarify", plain(MessageKind::NeedClarify, OTHER)),
+        ("all_tasks_done", plain(MessageKind::AllTasksDone, OTHER)),
+        ("all_tasks_done, stopped", letter(MessageKind::AllTasksDone, OTHER, json!({ "stopped": true }))),
+        ("task_update", plain(MessageKind::TaskUpdate, LEAD)),
+        ("plan_approval_request", letter(MessageKind::PlanApprovalRequest, OTHER, json!({ "question": id(8) }))),
+        ("plan_approval_response", plain(MessageKind::PlanApprovalResponse, LEAD)),
+        ("plan_revised", plain(MessageKind::PlanRevised, LEAD)),
+        ("permission_request", plain(MessageKind::PermissionRequest, OTHER)),
+        ("permission_response", plain(MessageKind::PermissionResponse, USER)),
+        ("sandbox_permission_request", plain(MessageKind::SandboxPermissionRequest, OTHER)),
+        ("sandbox_permission_response", plain(MessageKind::SandboxPermissionResponse, USER)),
+        ("team_permission_update", plain(MessageKind::TeamPermissionUpdate, OTHER)),
+        ("mode_set_request", plain(MessageKind::ModeSetRequest, LEAD)),
+        ("team_request", plain(MessageKind::TeamRequest, USER)),
+        ("team_request of an agent", plain(MessageKind::TeamRequest, OTHER)),
+        ("idle_notification", letter(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob" }))),
         (
             "idle_notification, stopped",
-            letter(Kind::IdleNotification, OTHER, json!({ "mate": "bob", "stopped": true })),
+            letter(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob", "stopped": true })),
         ),
-        ("shutdown", plain(Kind::Shutdown, OTHER)),
-        ("shutdown, end", letter(Kind::Shutdown, USER, json!({ "end": true }))),
-        ("shutdown_request", plain(Kind::ShutdownRequest, LEAD)),
-        ("shutdown_approved", plain(Kind::ShutdownApproved, OTHER)),
-        ("shutdown_rejected", plain(Kind::ShutdownRejected, OTHER)),
-        ("teammate_terminated", plain(Kind::TeammateTerminated, OTHER)),
-        ("undelivered", plain(Kind::Undelivered, OTHER)),
-        ("files_rewound", plain(Kind::FilesRewound, USER)),
+        ("shutdown", plain(MessageKind::Shutdown, OTHER)),
+        ("shutdown, end", letter(MessageKind::Shutdown, USER, json!({ "end": true }))),
+        ("shutdown_request", plain(MessageKind::ShutdownRequest, LEAD)),
+        ("shutdown_approved", plain(MessageKind::ShutdownApproved, OTHER)),
+        ("shutdown_rejected", plain(MessageKind::ShutdownRejected, OTHER)),
+        ("teammate_terminated", plain(MessageKind::TeammateTerminated, OTHER)),
+        ("undelivered", plain(MessageKind::Undelivered, OTHER)),
+        ("files_rewound", plain(MessageKind::FilesRewound, USER)),
     ]
 }
 

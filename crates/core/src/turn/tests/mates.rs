@@ -1,17 +1,17 @@
 //! Every order in which a shutdown, a plan's approval and mail can meet: a lead, a teammate and a user, each letter read
 //! at any time, a crash after any step.
 //!
-//! The deciding is the product's (`Turn`, `Requests`, `parting`); what is written here is only how a loop carries it out,
+//! The deciding is the product's (`Turn`, `Requests`, `shutdown`); what is written here is only how a loop carries it out,
 //! with one step per commit. Letters are read in any order, also where the journal keeps one.
 
 use std::collections::HashSet;
 
 use super::*;
 use crate::limits::MAIL_WAITING_MAX;
-use crate::mates::parting::{self, Parting};
-use crate::mates::requests::{Requested, Responded};
-use crate::mates::{AgentEnded, LetterRefused, Life, Teammate};
-use crate::message::{Assignment, Envelope, Kind};
+use crate::message::{Assignment, Envelope, MessageKind};
+use crate::teammate::requests::{Requested, Responded};
+use crate::teammate::shutdown::{self, Shutdown};
+use crate::teammate::{AgentEnded, LetterRefused, Lifetime, Teammate};
 
 const LEAD: &str = "agent/lead";
 const MATE: &str = "agent/mate";
@@ -90,19 +90,25 @@ fn folded(log: &[Event]) -> Turn {
 impl Team {
     /// A teammate that was given something, and has put a plan before its lead if it is to.
     fn new(will: Will, plans: bool) -> Self {
-        let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
+        let life = Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
         let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
         let (lead, mate) = (vec![started(None)], vec![started(Some(given))]);
         let (lead_turn, mate_turn) = (folded(&lead), folded(&mate));
         let (mail, at_ms) = (Vec::new(), 0);
         let mut team = Self { lead, mate, lead_turn, mate_turn, mail, at_ms, next: 10, question: None, will };
-        let first = team.letter(LEAD, MATE, Kind::Text, None);
+        let first = team.letter(LEAD, MATE, MessageKind::Text, None);
         team.begin(&first);
         if plans {
             let outcome = uses(&[("plan", json!({}))]);
-            let action = Action { deed: Deed::Propose, ..Action::read("plan") };
-            let prepared = vec![Prepared { key: call_key(1, 0), found: Ok((action, Class::Pure)) }];
-            team.decide(Input::ModelEnded { call: (1, 1), outcome, ms: 1, streamed: Streamed::default(), prepared });
+            let action = Action { deed: ActionKind::Propose, ..Action::read("plan") };
+            let prepared = vec![PreparedCall { key: call_key(1, 0), found: Ok((action, Repeatability::Pure)) }];
+            team.decide(TurnInput::ModelEnded {
+                call: (1, 1),
+                outcome,
+                ms: 1,
+                streamed: PartialAnswer::default(),
+                prepared,
+            });
             team.question = team.mate.iter().find_map(|event| match event {
                 Event::QuestionAsked(asked) => Some(asked.question),
                 _ => None,
@@ -112,14 +118,14 @@ impl Team {
         team
     }
 
-    fn letter(&mut self, from: &str, to: &str, kind: Kind, reply_to: Option<EnvelopeId>) -> Envelope {
+    fn letter(&mut self, from: &str, to: &str, kind: MessageKind, reply_to: Option<EnvelopeId>) -> Envelope {
         self.next += 1;
-        let body = json!({ "end": kind == Kind::Shutdown });
+        let body = json!({ "end": kind == MessageKind::Shutdown });
         let (id, cause, sent_at_ms) = (EnvelopeId::new(id(self.next)), None, self.at_ms);
         Envelope { id, from: from.into(), to: to.into(), kind, body, reply_to, cause, sent_at_ms, hops: 0 }
     }
 
-    fn send(&mut self, from: &str, to: &str, kind: Kind, reply_to: Option<EnvelopeId>) -> EnvelopeId {
+    fn send(&mut self, from: &str, to: &str, kind: MessageKind, reply_to: Option<EnvelopeId>) -> EnvelopeId {
         let letter = self.letter(from, to, kind, reply_to);
         self.mail.push(letter.clone());
         letter.id
@@ -139,25 +145,29 @@ impl Team {
         self.lead.extend(events);
     }
 
-    fn decide(&mut self, input: Input) {
-        let frame =
-            Frame { instructions: Hash::default(), tools: Hash::default(), settings: Hash::default(), bytes: 1_000 };
-        let now = Now {
+    fn decide(&mut self, input: TurnInput) {
+        let frame = PromptRef {
+            instructions: Hash::default(),
+            tools: Hash::default(),
+            settings: Hash::default(),
+            bytes: 1_000,
+        };
+        let now = TurnEnv {
             at_ms: self.at_ms,
             jitter: 0,
             fresh: id(1_000 + self.mate.len() as u128),
             frame,
             compact: frame,
             facts: String::new(),
-            left: Left::default(),
-            later: Left::default(),
+            left: RemainingBudget::default(),
+            later: RemainingBudget::default(),
             steer: None,
         };
         self.commit_mate(self.mate_turn.decide(input, &now));
     }
 
     fn begin(&mut self, letter: &Envelope) {
-        self.decide(Input::Begin {
+        self.decide(TurnInput::Begin {
             turn: TurnId::new(letter.id.uuid()),
             envelope: letter.id,
             input: vec![Part::text("work")],
@@ -173,8 +183,8 @@ impl Team {
     fn steps(&self) -> Vec<Step> {
         let will = &self.will;
         let busy = self.mate_turn.is_busy();
-        let asked_to_end = self.mail.iter().any(|letter| letter.kind == Kind::ShutdownRequest);
-        let asks = !self.lead_turn.requests().is_asked(Kind::ShutdownRequest, MATE);
+        let asked_to_end = self.mail.iter().any(|letter| letter.kind == MessageKind::ShutdownRequest);
+        let asks = !self.lead_turn.requests().is_asked(MessageKind::ShutdownRequest, MATE);
         let mut steps: Vec<Step> = (0..self.mail.len()).map(Step::Read).collect();
         for (step, can) in [
             (Step::Ask, will.asks > 0 && asks),
@@ -199,33 +209,33 @@ impl Team {
             Step::Read(at) => self.read(self.mail[at].clone()),
             Step::Ask => {
                 self.will.asks -= 1;
-                let request = self.send(LEAD, MATE, Kind::ShutdownRequest, None);
+                let request = self.send(LEAD, MATE, MessageKind::ShutdownRequest, None);
                 let until_ms = self.at_ms + DEADLINE_MS;
-                let asked = Requested { request, kind: Kind::ShutdownRequest, to: MATE.into(), until_ms };
+                let asked = Requested { request, kind: MessageKind::ShutdownRequest, to: MATE.into(), until_ms };
                 self.commit_lead(vec![Event::Requested(asked)]);
             }
             Step::Reject => {
                 self.will.rejects -= 1;
                 let asked =
-                    self.mail.iter().find(|letter| letter.kind == Kind::ShutdownRequest).map(|letter| letter.id);
-                self.send(MATE, LEAD, Kind::ShutdownRejected, asked);
+                    self.mail.iter().find(|letter| letter.kind == MessageKind::ShutdownRequest).map(|letter| letter.id);
+                self.send(MATE, LEAD, MessageKind::ShutdownRejected, asked);
                 asked.into_iter().for_each(|asked| self.ack(asked));
             }
             Step::Write => {
                 self.will.words -= 1;
-                self.send(LEAD, MATE, Kind::Text, None);
+                self.send(LEAD, MATE, MessageKind::Text, None);
             }
             Step::LeadAnswers => {
                 self.will.lead_answers -= 1;
-                self.send(LEAD, MATE, Kind::PlanApprovalResponse, None);
+                self.send(LEAD, MATE, MessageKind::PlanApprovalResponse, None);
             }
             Step::UserAnswers => {
                 self.will.user_answers -= 1;
-                self.send(USER, MATE, Kind::PermissionResponse, None);
+                self.send(USER, MATE, MessageKind::PermissionResponse, None);
             }
             Step::UserEnds => {
                 self.will.user_ends -= 1;
-                self.send(USER, MATE, Kind::Shutdown, None);
+                self.send(USER, MATE, MessageKind::Shutdown, None);
             }
             Step::Finish => self.finish(),
             Step::Late => {
@@ -233,13 +243,13 @@ impl Team {
                 for asked in self.lead_turn.requests().overdue(self.at_ms).cloned().collect::<Vec<_>>() {
                     let over = Responded { request: asked.request, kind: None, letter: None, reason: String::new() };
                     self.commit_lead(vec![Event::Responded(over)]);
-                    self.send(LEAD, MATE, Kind::Shutdown, Some(asked.request));
+                    self.send(LEAD, MATE, MessageKind::Shutdown, Some(asked.request));
                 }
             }
             Step::Crash => {
                 self.will.crashes -= 1;
                 (self.lead_turn, self.mate_turn) = (folded(&self.lead), folded(&self.mate));
-                self.decide(Input::Recovered);
+                self.decide(TurnInput::Recovered);
                 self.end_stopped();
             }
         }
@@ -250,24 +260,37 @@ impl Team {
         let Some(intent) = self.mate_turn.calling() else { return };
         let call = (intent.call, intent.attempt);
         let outcome = match self.mate_turn.stopped_by() {
-            Some(_) => Outcome::Cancelled { partial: String::new(), usage: Usage::default() },
+            Some(_) => LlmOutcome::Cancelled { partial: String::new(), usage: Usage::default() },
             None => says("done"),
         };
-        self.decide(Input::ModelEnded { call, outcome, ms: 1, streamed: Streamed::default(), prepared: Vec::new() });
+        self.decide(TurnInput::ModelEnded {
+            call,
+            outcome,
+            ms: 1,
+            streamed: PartialAnswer::default(),
+            prepared: Vec::new(),
+        });
         self.run();
     }
 
     /// What runs by itself after a decision: a plan that was approved is told to its author, who goes on.
     fn run(&mut self) {
-        while let Some(Effect::RunTool { key, .. }) = self.mate_turn.pending().into_iter().next() {
+        while let Some(TurnEffect::RunTool { key, .. }) = self.mate_turn.pending().into_iter().next() {
             let content = vec![Part::text("ran")];
-            self.decide(Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 1 });
+            self.decide(TurnInput::ToolEnded {
+                key,
+                content,
+                is_error: false,
+                ending: ToolOutcome::Ran,
+                fatal: None,
+                ms: 1,
+            });
         }
     }
 
     /// A turn that was stopped before anything of it was under way ends.
     fn end_stopped(&mut self) {
-        if matches!(self.mate_turn.pending().as_slice(), [Effect::CancelAll]) {
+        if matches!(self.mate_turn.pending().as_slice(), [TurnEffect::CancelAll]) {
             self.finish();
         }
     }
@@ -285,7 +308,7 @@ impl Team {
 
     fn read(&mut self, letter: Envelope) {
         match (letter.to.as_str(), letter.kind) {
-            (LEAD, Kind::ShutdownApproved | Kind::ShutdownRejected) => {
+            (LEAD, MessageKind::ShutdownApproved | MessageKind::ShutdownRejected) => {
                 match self.lead_turn.requests().respond(&letter) {
                     Ok(responded) => {
                         self.commit_lead(vec![Event::Responded(responded)]);
@@ -299,14 +322,14 @@ impl Team {
                 self.give_back(&letter, kind);
                 self.ack(letter.id);
             }
-            (_, Kind::ShutdownRequest | Kind::Shutdown) => self.part(&letter),
-            (_, Kind::PlanApprovalResponse | Kind::PermissionResponse) => {
+            (_, MessageKind::ShutdownRequest | MessageKind::Shutdown) => self.part(&letter),
+            (_, MessageKind::PlanApprovalResponse | MessageKind::PermissionResponse) => {
                 let question = self.question.unwrap();
                 match self.mate_turn.misanswers(question, &letter) {
                     Some(why) => self.refuse(&letter, why),
                     None => {
-                        let answer = Answer::new(true, By::Person("here".into()));
-                        self.decide(Input::Answered { question, answer });
+                        let answer = PermissionAnswer::new(true, DecidedBy::Person("here".into()));
+                        self.decide(TurnInput::Answered { question, answer });
                         self.ack(letter.id);
                         self.run();
                     }
@@ -320,27 +343,27 @@ impl Team {
         }
     }
 
-    fn give_back(&mut self, letter: &Envelope, kind: Kind) {
-        if parting::comes_back(kind) {
-            self.send(MATE, &letter.from, Kind::Undelivered, Some(letter.id));
+    fn give_back(&mut self, letter: &Envelope, kind: MessageKind) {
+        if shutdown::comes_back(kind) {
+            self.send(MATE, &letter.from, MessageKind::Undelivered, Some(letter.id));
         }
     }
 
     fn part(&mut self, letter: &Envelope) {
-        assert_eq!(parting::misfit(letter, self.mate_turn.mate().is_some(), LEAD), None);
-        match parting::when(letter, self.mate_turn.is_busy(), self.mate_turn.stopped_by().is_some()) {
-            Parting::Later => {}
-            Parting::Stopping => {
-                self.decide(Input::Interrupt { by: letter.from.as_str().into() });
+        assert_eq!(shutdown::misfit(letter, self.mate_turn.mate().is_some(), LEAD), None);
+        match shutdown::when(letter, self.mate_turn.is_busy(), self.mate_turn.stopped_by().is_some()) {
+            Shutdown::Later => {}
+            Shutdown::Stopping => {
+                self.decide(TurnInput::Interrupt { by: letter.from.as_str().into() });
                 self.end_stopped();
             }
-            Parting::Now => {
-                let forced = letter.kind == Kind::Shutdown;
+            Shutdown::Now => {
+                let forced = letter.kind == MessageKind::Shutdown;
                 let (name, by, reason) = ("ann".into(), letter.from.clone(), String::new());
                 let session = SessionId::new(id(2));
                 self.commit_mate(vec![Event::AgentEnded(AgentEnded { session, name, by, reason, forced })]);
                 if !forced {
-                    self.send(MATE, &letter.from, Kind::ShutdownApproved, Some(letter.id));
+                    self.send(MATE, &letter.from, MessageKind::ShutdownApproved, Some(letter.id));
                 }
                 for waiting in self.mail.clone().into_iter().filter(|waiting| waiting.to == MATE) {
                     self.give_back(&waiting, waiting.kind);
@@ -411,7 +434,10 @@ impl Team {
         });
         let is_gone = self.mate_turn.gone().is_some();
         for kind in ends {
-            assert!(kind == Some(Kind::ShutdownRejected) || is_gone, "what was asked for and not refused has happened");
+            assert!(
+                kind == Some(MessageKind::ShutdownRejected) || is_gone,
+                "what was asked for and not refused has happened"
+            );
         }
         for letter in words {
             let begun = self
@@ -432,10 +458,10 @@ fn explore(first: Team) -> usize {
             let (mut next, mut words, mut returned) = (team.clone(), words.clone(), returned.clone());
             next.step(step);
             for letter in &next.mail {
-                if letter.kind == Kind::Text {
+                if letter.kind == MessageKind::Text {
                     words.insert(letter.id);
                 }
-                if letter.kind == Kind::Undelivered {
+                if letter.kind == MessageKind::Undelivered {
                     returned.extend(letter.reply_to);
                 }
             }
@@ -482,7 +508,7 @@ fn a_plan_has_one_answer_in_every_order() {
 /// A row has it: a stored state says what its own log says.
 #[test]
 fn a_session_stop_holds_an_idle_teammate_and_is_not_stored_in_its_state() {
-    let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
+    let life = Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
     let mut turn = folded(&[started(Some(Assignment { reply_to: LEAD.into(), life, ..Assignment::default() }))]);
     let kept = serde_json::to_value(&turn).unwrap();
     let since = Some(TurnId::new(id(9)));
@@ -493,10 +519,10 @@ fn a_session_stop_holds_an_idle_teammate_and_is_not_stored_in_its_state() {
 
 /// Only those that may still lie in the mailbox matter.
 #[test]
-fn what_was_refused_is_not_kept_for_ever() {
+fn refused_messages_are_remembered_within_a_bound() {
     let letter = |number: usize| EnvelopeId::new(id(u128::try_from(number).unwrap()));
     let refused = |number: usize| {
-        let kind = Kind::TeamRequest;
+        let kind = MessageKind::TeamRequest;
         Event::LetterRefused(LetterRefused { letter: letter(number), from: "user/a".into(), kind, why: String::new() })
     };
     let mut events = vec![started(None)];

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::event::ReviewBegun;
-use crate::message::Kind;
-use crate::policy::Settled;
+use crate::message::MessageKind;
+use crate::policy::MergeDecision;
 
 fn copy() -> Action {
-    Action { deed: Deed::Merge, preview: "+two".into(), said: "Changed.".into(), ..Action::read("agt_1") }
+    Action { deed: ActionKind::Merge, preview: "+two".into(), said: "Changed.".into(), ..Action::read("agt_1") }
 }
 
 /// A turn at work on two calls that others do, and on one that has not begun.
@@ -14,7 +14,7 @@ fn at_work(settings: Settings) -> World {
     let calls = [("read", json!({})), ("read", json!({"n": 1})), ("write", json!({}))];
     let mut world = World::with(settings, vec![uses(&calls)]);
     assert!(world.begin().is_ok());
-    while !matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }, Effect::RunTool { .. }, ..]) {
+    while !matches!(world.turn.pending().as_slice(), [TurnEffect::RunTool { .. }, TurnEffect::RunTool { .. }, ..]) {
         let next = world.turn.pending().into_iter().next().unwrap();
         assert!(world.perform(next).is_ok());
     }
@@ -22,7 +22,7 @@ fn at_work(settings: Settings) -> World {
 }
 
 fn unmerged(world: &mut World, key: &str) {
-    assert!(world.input(Input::Unanswered { key: key.into(), action: copy() }).is_ok());
+    assert!(world.input(TurnInput::Unanswered { key: key.into(), action: copy() }).is_ok());
 }
 
 fn question(world: &World) -> QuestionId {
@@ -35,7 +35,7 @@ fn question(world: &World) -> QuestionId {
 
 #[test]
 fn each_answer_has_its_consequence() {
-    let person = || By::Person("here".into());
+    let person = || DecidedBy::Person("here".into());
     let left = |why: &str| {
         format!(
             "Changed.\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team \
@@ -44,18 +44,27 @@ fn each_answer_has_its_consequence() {
     };
     let later = "the user decides later";
     let table = [
-        (Answer::settling(Settled::Taken, person()), Ok("take")),
-        (Answer::new(true, By::Rule("`--yes`".into())), Ok("take")),
-        (Answer::settling(Settled::Dropped, person()), Ok("drop")),
-        (Answer { comment: "too much".into(), ..Answer::settling(Settled::Dropped, person()) }, Ok("drop")),
-        (Answer::settling(Settled::Left, person()), Err(left(later))),
-        (Answer { comment: "not yet".into(), ..Answer::new(false, person()) }, Err(left(later))),
-        (Answer::new(false, By::Nobody("no terminal".into())), Err(left("the user could not be asked"))),
+        (PermissionAnswer::settling(MergeDecision::Taken, person()), Ok("take")),
+        (PermissionAnswer::new(true, DecidedBy::Rule("`--yes`".into())), Ok("take")),
+        (PermissionAnswer::settling(MergeDecision::Dropped, person()), Ok("drop")),
         (
-            Answer::settling(Settled::Dropped, By::Nobody("no terminal".into())),
+            PermissionAnswer {
+                comment: "too much".into(),
+                ..PermissionAnswer::settling(MergeDecision::Dropped, person())
+            },
+            Ok("drop"),
+        ),
+        (PermissionAnswer::settling(MergeDecision::Left, person()), Err(left(later))),
+        (PermissionAnswer { comment: "not yet".into(), ..PermissionAnswer::new(false, person()) }, Err(left(later))),
+        (
+            PermissionAnswer::new(false, DecidedBy::Nobody("no terminal".into())),
             Err(left("the user could not be asked")),
         ),
-        (Answer::settling(Settled::Dropped, By::Rule("a rule".into())), Err(left(later))),
+        (
+            PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Nobody("no terminal".into())),
+            Err(left("the user could not be asked")),
+        ),
+        (PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Rule("a rule".into())), Err(left(later))),
     ];
     for (answer, want) in table {
         let mut world = at_work(Settings::new(model("m")));
@@ -63,26 +72,26 @@ fn each_answer_has_its_consequence() {
         assert!(world.turn.is_asking());
         world.refold();
         let pending = world.turn.pending();
-        let runs = |effect: &Effect| matches!(effect, Effect::RunTool { key, .. } if key == "1.1");
+        let runs = |effect: &TurnEffect| matches!(effect, TurnEffect::RunTool { key, .. } if key == "1.1");
         assert!(pending.iter().any(runs), "it holds up nobody: {pending:?}");
-        assert!(!pending.iter().any(|effect| matches!(effect, Effect::Prepare(_))), "one question at a time");
+        assert!(!pending.iter().any(|effect| matches!(effect, TurnEffect::Prepare(_))), "one question at a time");
         let question = question(&world);
-        assert!(world.input(Input::Answered { question, answer: answer.clone() }).is_ok());
+        assert!(world.input(TurnInput::Answered { question, answer: answer.clone() }).is_ok());
         match want {
             Err(words) => assert_eq!(world.dones()[0].content, [Part::text(words)], "{answer:?}"),
             Ok(name) => {
                 let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
                 assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
                 // What a colleague says and what the user says are two things.
-                assert_eq!((intent.class, intent.action.said.as_str()), (Class::Idempotent, "Changed."));
+                assert_eq!((intent.class, intent.action.said.as_str()), (Repeatability::Idempotent, "Changed."));
                 let words = "[The user decided about the changes of `read` (call 1 of 3). They say: too much]";
                 assert_eq!(intent.words, if answer.comment.is_empty() { "" } else { words });
                 assert!(!world.turn.only_looked());
             }
         }
         world.refold();
-        assert!(world.input(Input::Recovered).is_ok() && world.run().is_ok());
-        assert_eq!((world.end(), world.dones().len()), (&End::Answered, 3));
+        assert!(world.input(TurnInput::Recovered).is_ok() && world.run().is_ok());
+        assert_eq!((world.end(), world.dones().len()), (&TurnOutcome::Answered, 3));
         // What a user says is told behind the results, whatever they decide.
         let said =
             format!("[The user decided about the changes of `read` (call 1 of 3). They say: {}]", answer.comment);
@@ -93,7 +102,7 @@ fn each_answer_has_its_consequence() {
 }
 
 #[test]
-fn where_nobody_is_asked_it_stays_in_the_copy() {
+fn unattended_changes_stay_in_the_worktree() {
     for (mode, asks) in [(Mode::DontAsk, false), (Mode::Plan, true), (Mode::BypassPermissions, true)] {
         let mut world = at_work(Settings { mode, ..Settings::new(model("m")) });
         unmerged(&mut world, "1.0");
@@ -127,15 +136,15 @@ fn only_looking_is_told_from_doing() {
 fn an_answer_outlives_the_stop_of_a_turn_that_asks_about_its_changes() {
     let mut world = at_work(Settings::new(model("m")));
     unmerged(&mut world, "1.0");
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok());
     let done = world.dones().into_iter().find(|done| done.key == "1.0").unwrap();
     let [Part::Text { text }] = done.content.as_slice() else { panic!("{done:?}") };
-    assert_eq!(done.ending, Ending::Ran);
+    assert_eq!(done.ending, ToolOutcome::Ran);
     assert!(text.starts_with("Changed.") && text.contains("accept agt_1"), "{text}");
 }
 
 fn begun() -> Event {
-    let letter = Envelope::new(EnvelopeId::new(id(7)), "agent/a", "agent/b", Kind::TaskResult, json!({}), 0);
+    let letter = Envelope::new(EnvelopeId::new(id(7)), "agent/a", "agent/b", MessageKind::TaskResult, json!({}), 0);
     let turn = TurnId::new(id(8));
     Event::ReviewBegun(ReviewBegun { turn, copy: "agt_1".into(), letter: Box::new(letter) })
 }
@@ -162,10 +171,10 @@ fn review_of(world: &World) -> &TurnEnded {
 fn a_review_is_a_turn_without_a_model() {
     let later = "the user decides later";
     let table = [
-        (Some(Answer::settling(Settled::Taken, By::Person("here".into()))), Ok("take")),
-        (Some(Answer::settling(Settled::Dropped, By::Person("here".into()))), Ok("drop")),
-        (Some(Answer::settling(Settled::Left, By::Person("here".into()))), Err(later)),
-        (Some(Answer::new(false, By::Nobody("headless".into()))), Err("the user could not be asked")),
+        (Some(PermissionAnswer::settling(MergeDecision::Taken, DecidedBy::Person("here".into()))), Ok("take")),
+        (Some(PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Person("here".into()))), Ok("drop")),
+        (Some(PermissionAnswer::settling(MergeDecision::Left, DecidedBy::Person("here".into()))), Err(later)),
+        (Some(PermissionAnswer::new(false, DecidedBy::Nobody("headless".into()))), Err("the user could not be asked")),
         (None, Err(later)),
     ];
     for (answer, want) in table {
@@ -174,54 +183,59 @@ fn a_review_is_a_turn_without_a_model() {
         let key = world.turn.current().unwrap().to_string();
         assert!(world.turn.reviewing().is_some() && world.turn.call(&key).is_some());
         world.refold();
-        assert!(world.input(Input::Recovered).is_ok());
-        assert!(matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }]), "it is looked at again");
+        assert!(world.input(TurnInput::Recovered).is_ok());
+        assert!(matches!(world.turn.pending().as_slice(), [TurnEffect::RunTool { .. }]), "it is looked at again");
         assert!(
             world
-                .input(Input::Unanswered { key: key.clone(), action: Action { said: String::new(), ..copy() } })
+                .input(TurnInput::Unanswered { key: key.clone(), action: Action { said: String::new(), ..copy() } })
                 .is_ok()
         );
         world.refold();
         let question = question(&world);
         let next = match answer {
-            Some(answer) => Input::Answered { question, answer },
-            None => Input::Interrupt { by: "me".into() },
+            Some(answer) => TurnInput::Answered { question, answer },
+            None => TurnInput::Interrupt { by: "me".into() },
         };
         assert!(world.input(next).is_ok());
         if let Ok(name) = want {
             let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
             assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
             let content = vec![Part::text("\n\n[Done.]")];
-            let ended = Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 0 };
+            let ended =
+                TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms: 0 };
             assert!(world.input(ended).is_ok());
         }
         let over = review_of(&world);
         let text = want.map_or_else(|why| format!("not in the project yet: {why}"), |_| "[Done.]".to_owned());
-        assert!(over.end == End::Answered && over.text.contains(&text), "{over:?}");
+        assert!(over.end == TurnOutcome::Answered && over.text.contains(&text), "{over:?}");
         assert!(!world.turn.is_busy() && world.turn.history().len() == said, "nobody was told");
     }
 }
 
 /// What the user has said is done, whoever stops the review and whenever the process ends; nobody says of it what is not known.
 #[test]
-fn what_was_decided_is_carried_to_its_end() {
+fn a_merge_decision_is_carried_out() {
     let decided = || {
         let mut world = reviewing();
         let key = world.turn.current().unwrap().to_string();
-        assert!(world.input(Input::Unanswered { key, action: copy() }).is_ok());
-        let (question, answer) = (question(&world), Answer::settling(Settled::Taken, By::Person("here".into())));
-        assert!(world.input(Input::Answered { question, answer }).is_ok());
+        assert!(world.input(TurnInput::Unanswered { key, action: copy() }).is_ok());
+        let (question, answer) =
+            (question(&world), PermissionAnswer::settling(MergeDecision::Taken, DecidedBy::Person("here".into())));
+        assert!(world.input(TurnInput::Answered { question, answer }).is_ok());
         world
     };
     let mut world = decided();
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok());
     world.refold();
-    assert!(world.input(Input::Recovered).is_ok());
-    assert!(matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }]), "{:?}", world.turn.pending());
+    assert!(world.input(TurnInput::Recovered).is_ok());
+    assert!(matches!(world.turn.pending().as_slice(), [TurnEffect::RunTool { .. }]), "{:?}", world.turn.pending());
 
     let mut world = decided();
-    assert!(world.input(Input::Moot { words: "[Later.]".into() }).is_ok() && world.turn.is_busy(), "it is done first");
-    assert!(world.input(Input::Broken { detail: "no project".into() }).is_ok());
+    assert!(
+        world.input(TurnInput::Moot { words: "[Later.]".into() }).is_ok() && world.turn.is_busy(),
+        "it is done first"
+    );
+    assert!(world.input(TurnInput::Broken { detail: "no project".into() }).is_ok());
     let text = &review_of(&world).text;
     assert!(text.contains("nobody knows whether it was done: no project") && !text.contains("not in the project yet"));
 }
@@ -230,31 +244,31 @@ fn what_was_decided_is_carried_to_its_end() {
 fn a_copy_that_is_gone_is_no_question() {
     let mut world = reviewing();
     let key = world.turn.current().unwrap().to_string();
-    assert!(world.input(Input::Unanswered { key, action: Action { said: String::new(), ..copy() } }).is_ok());
+    assert!(world.input(TurnInput::Unanswered { key, action: Action { said: String::new(), ..copy() } }).is_ok());
     world.refold();
-    assert!(world.input(Input::Moot { words: "[It is gone.]".into() }).is_ok());
+    assert!(world.input(TurnInput::Moot { words: "[It is gone.]".into() }).is_ok());
     assert_eq!(review_of(&world).text, "[It is gone.]");
     assert_eq!(world.turn.last().unwrap().text, "Changed.", "it is known how its work ended");
 }
 
 #[test]
-fn a_review_ends_when_nobody_can_go_on_with_it_or_it_was_stopped_before_it_was_seen() {
+fn a_review_ends_when_it_is_broken_or_was_stopped_before_the_question() {
     let mut world = reviewing();
-    assert!(world.input(Input::Broken { detail: "the copy is gone".into() }).is_ok());
+    assert!(world.input(TurnInput::Broken { detail: "the copy is gone".into() }).is_ok());
     let over = review_of(&world);
-    assert!(over.end == End::Answered && over.text.contains("the copy is gone"), "{over:?}");
+    assert!(over.end == TurnOutcome::Answered && over.text.contains("the copy is gone"), "{over:?}");
 
     // The same if the process ends before anybody has looked.
     let mut world = reviewing();
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok() && world.turn.unknown().is_empty());
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok() && world.turn.unknown().is_empty());
     world.refold();
-    assert!(world.input(Input::Recovered).is_ok() && !world.turn.is_busy());
+    assert!(world.input(TurnInput::Recovered).is_ok() && !world.turn.is_busy());
     let over = review_of(&world);
     assert!(over.text.contains("the user decides later") && over.text.contains("accept agt_1"), "{over:?}");
 
     let mut world = reviewing();
     let key = world.turn.current().unwrap().to_string();
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok() && world.turn.is_busy());
-    assert!(world.input(Input::Unanswered { key, action: copy() }).is_ok());
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok() && world.turn.is_busy());
+    assert!(world.input(TurnInput::Unanswered { key, action: copy() }).is_ok());
     assert!(!world.turn.is_busy() && review_of(&world).text.contains("accept agt_1"));
 }

@@ -1,7 +1,7 @@
 //! Going on from any point of a conversation.
 
 use super::*;
-use crate::chat::Role;
+use crate::chat::ChatRole;
 
 /// Whether every call in a history has its result right behind it.
 fn is_whole(history: &[Message]) -> bool {
@@ -34,9 +34,9 @@ fn every_point_can_be_gone_on_from() {
         assert_eq!(world.turn.history(), told.history);
         assert_eq!(world.turn.ledger().spent_nano, 0, "after {upto}");
         let world = world.talk();
-        assert_eq!(world.end(), &End::Answered);
+        assert_eq!(world.end(), &TurnOutcome::Answered);
         let last = world.turn.history().last().unwrap();
-        assert_eq!((last.role, last.text().as_str()), (Role::Assistant, "I go on."));
+        assert_eq!((last.role, last.text().as_str()), (ChatRole::Assistant, "I go on."));
         // What the log says is what was folded: a snapshot in between changes nothing.
         let json = serde_json::to_vec(&world.turn).unwrap();
         let again: Turn = serde_json::from_slice(&json).unwrap();
@@ -46,11 +46,11 @@ fn every_point_can_be_gone_on_from() {
 
 /// What was asked and not answered was not run; what ran is unknown; what is done is done.
 #[test]
-fn what_is_open_is_told_as_it_is() {
+fn open_calls_are_reported_to_a_fork() {
     let mut world = World::new(vec![uses(&[("read", json!({})), ("write", json!({}))])]);
     assert!(world.begin().is_ok());
     let calling = world.turn.past();
-    assert_eq!((calling.history.len(), calling.last.map(|last| last.end)), (1, Some(End::Interrupted)));
+    assert_eq!((calling.history.len(), calling.last.map(|last| last.end)), (1, Some(TurnOutcome::Interrupted)));
     while !world.turn.is_asking() {
         let effect = world.turn.pending().into_iter().next().unwrap();
         assert!(world.perform(effect).is_ok());

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::limits::REPEATS_DELEGATED_MAX;
-use crate::mates::report::Trigger;
-use crate::mates::{Life, Teammate};
 use crate::message::Assignment;
+use crate::teammate::report::TurnTrigger;
+use crate::teammate::{Lifetime, Teammate};
 
 const LEAD: &str = "agent/lead";
 
@@ -17,7 +17,7 @@ struct Mate {
 
 impl Mate {
     fn new() -> Self {
-        let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
+        let life = Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
         let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
         let started = Event::AgentStarted(AgentStarted {
             agent: AgentId::new(id(1)),
@@ -36,20 +36,20 @@ impl Mate {
         self.log.extend(events);
     }
 
-    fn decide(&mut self, input: Input) {
+    fn decide(&mut self, input: TurnInput) {
         let none = Hash::default();
-        let frame = Frame { instructions: none, tools: none, settings: none, bytes: 1_000 };
-        let (left, fresh) = (Left::default(), id(1_000 + self.log.len() as u128));
+        let frame = PromptRef { instructions: none, tools: none, settings: none, bytes: 1_000 };
+        let (left, fresh) = (RemainingBudget::default(), id(1_000 + self.log.len() as u128));
         let (facts, later) = (String::new(), left);
-        let now = Now { at_ms: 0, jitter: 0, fresh, frame, compact: frame, facts, left, later, steer: None };
+        let now = TurnEnv { at_ms: 0, jitter: 0, fresh, frame, compact: frame, facts, left, later, steer: None };
         self.commit(self.turn.decide(input, &now));
     }
 
-    fn begin(&mut self, trigger: Trigger) {
+    fn begin(&mut self, trigger: TurnTrigger) {
         let engaged = self.turn.engaged().cloned().unwrap();
-        let reply_to = if trigger == Trigger::User { "user/me".to_owned() } else { engaged.reply_to.clone() };
+        let reply_to = if trigger == TurnTrigger::User { "user/me".to_owned() } else { engaged.reply_to.clone() };
         let number = id(10 + self.log.len() as u128);
-        self.decide(Input::Begin {
+        self.decide(TurnInput::Begin {
             turn: TurnId::new(number),
             envelope: EnvelopeId::new(number),
             input: vec![Part::text("work")],
@@ -57,74 +57,83 @@ impl Mate {
             recall: None,
             rewound: Vec::new(),
             letters: Vec::new(),
-            quiet: trigger == Trigger::Colleague,
+            quiet: trigger == TurnTrigger::Colleague,
             hops: 0,
         });
         assert_eq!(self.turn.trigger(), Some(trigger));
     }
 
     /// The model says this, and each of its calls comes to the words.
-    fn hears(&mut self, outcome: Outcome, came_to: &str) {
+    fn hears(&mut self, outcome: LlmOutcome, came_to: &str) {
         self.calls += 1;
         let call = (self.calls, 1);
-        self.decide(Input::ModelEnded { call, outcome, ms: 1, streamed: Streamed::default(), prepared: Vec::new() });
+        self.decide(TurnInput::ModelEnded {
+            call,
+            outcome,
+            ms: 1,
+            streamed: PartialAnswer::default(),
+            prepared: Vec::new(),
+        });
         let key = call_key(self.calls, 0);
         if self.turn.call(&key).is_none() {
             return;
         }
-        let action = Action { deed: Deed::Team, ..Action::read("bob") };
-        self.decide(Input::Prepared(vec![Prepared { key: key.clone(), found: Ok((action, Class::Pure)) }]));
-        let (content, ending) = (vec![Part::text(came_to)], Ending::Ran);
-        self.decide(Input::ToolEnded { key, content, is_error: false, ending, fatal: None, ms: 1 });
+        let action = Action { deed: ActionKind::Team, ..Action::read("bob") };
+        self.decide(TurnInput::Prepared(vec![PreparedCall {
+            key: key.clone(),
+            found: Ok((action, Repeatability::Pure)),
+        }]));
+        let (content, ending) = (vec![Part::text(came_to)], ToolOutcome::Ran);
+        self.decide(TurnInput::ToolEnded { key, content, is_error: false, ending, fatal: None, ms: 1 });
     }
 
-    fn end(&self) -> Option<&End> {
+    fn end(&self) -> Option<&TurnOutcome> {
         let Some(Event::TurnEnded(ended)) = self.log.last() else { return None };
         Some(&ended.end)
     }
 }
 
-fn writes(to: &str, wait: bool) -> Outcome {
+fn writes(to: &str, wait: bool) -> LlmOutcome {
     uses(&[("send_message", json!({ "to": to, "message": "x", "wait": wait }))])
 }
 
 #[test]
 fn a_message_that_waits_for_its_answer_ends_the_turn() {
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     mate.hears(writes("bob", true), "Sent.");
-    assert_eq!(mate.end(), Some(&End::Answered));
+    assert_eq!(mate.end(), Some(&TurnOutcome::Answered));
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     mate.hears(writes("bob", false), "Sent.");
     assert_eq!(mate.end(), None, "it has more to do");
     mate.hears(says(""), "");
-    assert_eq!(mate.end(), Some(&End::Answered), "nothing is left to say");
+    assert_eq!(mate.end(), Some(&TurnOutcome::Answered), "nothing is left to say");
 }
 
 #[test]
 fn a_teammate_that_waits_for_its_first_message_is_asked_for_nothing() {
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     mate.hears(says("WAIT"), "");
-    assert_eq!((mate.end(), mate.turn.owes()), (Some(&End::Answered), true));
+    assert_eq!((mate.end(), mate.turn.owes()), (Some(&TurnOutcome::Answered), true));
 }
 
 #[test]
 fn a_teammate_owes_its_lead_an_answer_while_it_waits_for_colleagues() {
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     assert!(mate.turn.owes());
     mate.hears(writes("bob", true), "Sent.");
     assert!(mate.turn.owes(), "it waits for bob");
-    mate.begin(Trigger::User);
+    mate.begin(TurnTrigger::User);
     assert!(mate.turn.owes(), "whichever message begins the next turn");
     mate.hears(says("Decided."), "");
     assert!(!mate.turn.owes());
-    mate.begin(Trigger::User);
+    mate.begin(TurnTrigger::User);
     mate.hears(says("Hello."), "");
     assert!(!mate.turn.owes(), "the user's own words are no task of the lead's");
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     mate.hears(writes("lead", false), "Sent.");
     mate.hears(says("Done."), "");
     assert!(!mate.turn.owes(), "it wrote to its lead only");
@@ -134,14 +143,14 @@ fn a_teammate_owes_its_lead_an_answer_while_it_waits_for_colleagues() {
 fn a_turn_for_others_ends_after_the_same_call_with_the_same_result() {
     let look = || uses(&[("task_query", json!({}))]);
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     for _ in 0..REPEATS_DELEGATED_MAX {
         assert_eq!(mate.end(), None);
         mate.hears(look(), "nothing");
     }
-    assert_eq!(mate.end(), Some(&End::Looping));
+    assert_eq!(mate.end(), Some(&TurnOutcome::Looping));
     let mut mate = Mate::new();
-    mate.begin(Trigger::Lead);
+    mate.begin(TurnTrigger::Lead);
     for number in 0..REPEATS_DELEGATED_MAX * 2 {
         mate.hears(look(), &format!("{number} s"));
     }

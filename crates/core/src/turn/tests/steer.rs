@@ -18,7 +18,7 @@ fn taken(world: &World) -> bool {
 }
 
 #[test]
-fn it_goes_behind_the_results_with_the_next_call() {
+fn a_steering_message_follows_the_results_in_the_next_call() {
     let mut world = told(World::new(vec![uses(&[("read", json!({})), ("write", json!({}))]), says("done")]));
     assert!(world.run().is_ok());
     let want = ["tool_done", "steered", "llm_intent", "llm_ended", "turn_ended"];
@@ -38,9 +38,9 @@ fn without_a_call_it_is_left_for_the_next_turn() {
     let rounds = Settings { rounds_max: 1, ..Settings::new(model("m")) };
     let reads = || vec![uses(&[("read", json!({}))])];
     let table = [
-        (World::new(vec![says("hi")]), End::Answered),
-        (World::with(rounds, reads()), End::Rounds),
-        (World::new(vec![uses(&[(STRUCTURED_OUTPUT, json!({}))])]), End::Answered),
+        (World::new(vec![says("hi")]), TurnOutcome::Answered),
+        (World::with(rounds, reads()), TurnOutcome::Rounds),
+        (World::new(vec![uses(&[(STRUCTURED_OUTPUT, json!({}))])]), TurnOutcome::Answered),
     ];
     for (world, end) in table {
         let mut world = told(world);
@@ -50,9 +50,9 @@ fn without_a_call_it_is_left_for_the_next_turn() {
 }
 
 #[test]
-fn a_call_that_hands_back_what_there_is_carries_it() {
+fn a_hand_back_call_carries_the_steering_message() {
     let mut world = told(World::new(vec![uses(&[("read", json!({}))]), says("so far")]));
-    let little = Left { nano: Some(6_000_000), tokens: None };
+    let little = RemainingBudget { nano: Some(6_000_000), tokens: None };
     world.left = (little, little);
     assert!(world.run().is_ok());
     let want = ["tool_done", "steered", "nudged", "llm_intent", "llm_ended", "turn_ended"];
@@ -71,17 +71,17 @@ fn an_interrupt_comes_first() {
         let effect = world.turn.pending().remove(0);
         assert!(world.perform(effect).is_ok());
     }
-    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok());
     let (key, content) = ("1.0".to_owned(), vec![Part::text("ran")]);
-    let ended = Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 1 };
+    let ended = TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms: 1 };
     assert!(world.input(ended).is_ok());
-    assert_eq!((world.end(), taken(&world)), (&End::Interrupted, false));
+    assert_eq!((world.end(), taken(&world)), (&TurnOutcome::Interrupted, false));
 }
 
 #[test]
-fn whoever_was_told_something_new_does_not_repeat_itself() {
+fn a_steered_model_is_not_taken_for_looping() {
     let same = || uses(&[("read", json!({}))]);
-    let script: Vec<Outcome> = (0..REPEATS_MAX - 1).map(|_| same()).collect();
+    let script: Vec<LlmOutcome> = (0..REPEATS_MAX - 1).map(|_| same()).collect();
     let settings = Settings { rounds_max: 1_000, ..Settings::new(model("m")) };
     let mut world = World::with(settings, [script.clone(), script, vec![says("at last")]].concat());
     assert!(world.begin().is_ok());
@@ -91,7 +91,7 @@ fn whoever_was_told_something_new_does_not_repeat_itself() {
     }
     world.steer = steered("again, please");
     assert!(world.run().is_ok());
-    assert_eq!(*world.end(), End::Answered);
+    assert_eq!(*world.end(), TurnOutcome::Answered);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_crash_at_every_boundary_tells_it_once() {
         world.crash_at = Some(at);
         if world.run().is_err() {
             world.refold();
-            assert!(world.input(Input::Recovered).is_ok() && world.run().is_ok());
+            assert!(world.input(TurnInput::Recovered).is_ok() && world.run().is_ok());
         }
         assert_eq!(world.turn.history(), calm.turn.history(), "crash at {at}");
         assert_eq!(names(&world).iter().filter(|name| **name == "steered").count(), 1, "crash at {at}");

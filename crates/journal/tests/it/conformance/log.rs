@@ -205,7 +205,7 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
 }
 
 /// Somebody writes the same words elsewhere while it is decided what goes: theirs are either seen, or come afterwards.
-pub(super) async fn what_somebody_writes_meanwhile_is_not_erased(journal: Journal) {
+pub(super) async fn entries_written_during_an_erase_are_kept(journal: Journal) {
     journal.commit(fact("mine", "the same words")).await.unwrap();
     let (here, other) = (journal.clone(), journal.reopen().unwrap());
     let writer = std::sync::Arc::new(std::sync::Mutex::new(None));

@@ -48,7 +48,7 @@ suite!(
     rows_are_rebuilt_from_the_log_alone,
     seals_come_by_themselves_and_on_close,
     erased_payloads_leave_the_chain_whole,
-    what_somebody_writes_meanwhile_is_not_erased,
+    entries_written_during_an_erase_are_kept,
     streams_of_the_journal_are_its_own,
     payloads_have_a_bound,
     a_watch_catches_up_and_follows,

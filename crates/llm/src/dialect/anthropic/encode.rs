@@ -5,7 +5,7 @@
 //! text, and the last block of the last two user messages (the second one is where the previous request ended, so
 //! the growing prefix always hits). They go on text, images and results only; thinking may not carry one.
 
-use max_team_core::chat::{Message, Part, Role};
+use max_team_core::chat::{ChatRole, Message, Part};
 use serde_json::{Value, json};
 
 use crate::body::Body;
@@ -48,8 +48,8 @@ pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
 
 pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
     match message.role {
-        Role::User => user(message, ids),
-        Role::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
+        ChatRole::User => user(message, ids),
+        ChatRole::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
     }
 }
 
@@ -141,7 +141,7 @@ fn mark(out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);
@@ -176,13 +176,13 @@ fn thinking(wire: &Wire, max_tokens: u32) -> Option<Value> {
     }
 }
 
-fn messages(out: &mut Vec<u8>, shown: &[(Role, &Halves)]) {
-    let runs: Vec<&[(Role, &Halves)]> = shown.chunk_by(|one, next| one.0 == next.0).collect();
-    let mut users_left = runs.iter().filter(|run| role(run) == Role::User).count();
+fn messages(out: &mut Vec<u8>, shown: &[(ChatRole, &Halves)]) {
+    let runs: Vec<&[(ChatRole, &Halves)]> = shown.chunk_by(|one, next| one.0 == next.0).collect();
+    let mut users_left = runs.iter().filter(|run| role(run) == ChatRole::User).count();
     for (index, run) in runs.iter().enumerate() {
         let opening: &[u8] = match role(run) {
-            Role::User => br#"{"role":"user","content":["#,
-            Role::Assistant => br#"{"role":"assistant","content":["#,
+            ChatRole::User => br#"{"role":"user","content":["#,
+            ChatRole::Assistant => br#"{"role":"assistant","content":["#,
         };
         if index > 0 {
             out.push(b',');
@@ -193,7 +193,7 @@ fn messages(out: &mut Vec<u8>, shown: &[(Role, &Halves)]) {
         for blocks in results.chain(rest).filter(|blocks| !blocks.is_empty()) {
             join(out, blocks);
         }
-        if role(run) == Role::User {
+        if role(run) == ChatRole::User {
             if users_left <= MARKED {
                 mark(out);
             }
@@ -203,6 +203,6 @@ fn messages(out: &mut Vec<u8>, shown: &[(Role, &Halves)]) {
     }
 }
 
-fn role(run: &[(Role, &Halves)]) -> Role {
-    run.first().map_or(Role::User, |(role, _)| *role)
+fn role(run: &[(ChatRole, &Halves)]) -> ChatRole {
+    run.first().map_or(ChatRole::User, |(role, _)| *role)
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use max_team_core::chat::{Part, Stop, Usage};
+use max_team_core::chat::{Part, StopReason, Usage};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -289,12 +289,12 @@ impl Reader {
             native.extend((!is_ours).then(|| block.native()));
         }
         let stop = match self.stop.as_deref() {
-            Some("end_turn" | "stop_sequence") | None => Stop::EndTurn,
-            Some("tool_use") => Stop::ToolUse,
-            Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
-            Some("refusal") => Stop::Refusal,
-            Some("pause_turn") => Stop::Pause,
-            Some(other) => Stop::Other(other.to_owned()),
+            Some("end_turn" | "stop_sequence") | None => StopReason::EndTurn,
+            Some("tool_use") => StopReason::ToolUse,
+            Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+            Some("refusal") => StopReason::Refusal,
+            Some("pause_turn") => StopReason::Pause,
+            Some(other) => StopReason::Other(other.to_owned()),
         };
         let native = (!native.is_empty()).then(|| format!("[{}]", native.join(",")));
         let output = if self.has_told_usage { self.usage.output } else { 0 };

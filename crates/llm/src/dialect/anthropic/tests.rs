@@ -1,6 +1,6 @@
 //! The Messages dialect against recorded frames: order, thinking, unknown blocks, faults.
 
-use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
+use max_team_core::chat::{Answer, ChatRole, Message, NativeBlocks, Part, StopReason, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
 use proptest::prelude::*;
@@ -38,14 +38,14 @@ fn closing(reason: &str) -> [Value; 2] {
     ]
 }
 
-fn native(blocks: &str) -> Option<Native> {
+fn native(blocks: &str) -> Option<NativeBlocks> {
     let blocks = RawValue::from_string(blocks.into()).unwrap();
-    Some(Native { dialect: "anthropic".into(), model: "p/m".into(), blocks })
+    Some(NativeBlocks { dialect: "anthropic".into(), model: "p/m".into(), blocks })
 }
 
-fn answer(parts: Vec<Part>, blocks: &str, stop: Stop) -> Answer {
+fn answer(parts: Vec<Part>, blocks: &str, stop: StopReason) -> Answer {
     Answer {
-        message: Message { role: Role::Assistant, parts, native: native(blocks) },
+        message: Message { role: ChatRole::Assistant, parts, native: native(blocks) },
         stop,
         usage: Usage { input: 10, output: 20, cache_read: 5, cache_write: 3 },
         request_id: Some("msg_1".into()),
@@ -111,7 +111,7 @@ fn a_stream_keeps_order_signatures_and_unknown_kinds() {
         Part::text("A"),
         call("t1", serde_json::from_str(r#"{"path": "a", "big": 12345678901234567890123}"#).unwrap()),
     ];
-    assert_eq!(ended, Ok(answer(parts, blocks, Stop::ToolUse)));
+    assert_eq!(ended, Ok(answer(parts, blocks, StopReason::ToolUse)));
     let want = [
         "usage 10 1 0 0",
         "thinking Hm",
@@ -154,16 +154,16 @@ fn pieces_in_a_known_shape_are_read_like_all_others() {
 }
 
 #[test]
-fn tool_input_is_assembled_whatever_it_is() {
-    let table: [(&str, Stop, Value, &str); 5] = [
-        ("", Stop::ToolUse, json!({}), "{}"),
-        ("{\"a\":1}", Stop::ToolUse, json!({"a": 1}), "{\"a\":1}"),
-        ("{\"a\":", Stop::MaxTokens, json!("{\"a\":"), r#"{"unreadable_input":"{\"a\":"}"#),
-        ("[1]", Stop::ToolUse, json!([1]), r#"{"unreadable_input":[1]}"#),
-        ("nonsense", Stop::ToolUse, json!("nonsense"), r#"{"unreadable_input":"nonsense"}"#),
+fn tool_input_of_any_shape_is_assembled() {
+    let table: [(&str, StopReason, Value, &str); 5] = [
+        ("", StopReason::ToolUse, json!({}), "{}"),
+        ("{\"a\":1}", StopReason::ToolUse, json!({"a": 1}), "{\"a\":1}"),
+        ("{\"a\":", StopReason::MaxTokens, json!("{\"a\":"), r#"{"unreadable_input":"{\"a\":"}"#),
+        ("[1]", StopReason::ToolUse, json!([1]), r#"{"unreadable_input":[1]}"#),
+        ("nonsense", StopReason::ToolUse, json!("nonsense"), r#"{"unreadable_input":"nonsense"}"#),
     ];
     for (written, stop, input, back) in table {
-        let reason = if stop == Stop::MaxTokens { "max_tokens" } else { "tool_use" };
+        let reason = if stop == StopReason::MaxTokens { "max_tokens" } else { "tool_use" };
         let stream = [
             vec![
                 opening(),
@@ -187,7 +187,7 @@ fn tool_input_is_assembled_whatever_it_is() {
 }
 
 #[test]
-fn nothing_is_kept_twice_of_what_we_would_write_ourselves() {
+fn reproducible_blocks_are_not_stored_as_native() {
     let tool = |id: &str| json!({"type": "tool_use", "id": id, "name": "read", "input": {}});
     let table = [
         (vec![json!({"type": "text", "text": "A \"b\" 你\n"})], "", true),
@@ -219,7 +219,7 @@ fn nothing_is_kept_twice_of_what_we_would_write_ourselves() {
 }
 
 #[test]
-fn events_mean_the_same_wherever_they_say_what_they_are() {
+fn an_event_type_is_read_from_either_field() {
     let stream = [
         vec![
             opening(),
@@ -285,7 +285,7 @@ fn whole_answers_keep_their_bytes() {
         "usage":{"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":5,"cache_creation_input_tokens":3}}"#;
     let blocks = r#"[{"type":"thinking", "thinking":"","signature":"s\u002b"},{"type":"odd","x":1.50}]"#;
     let parts = vec![Part::Thinking { text: String::new() }];
-    assert_eq!(whole(Anthropic, body), Ok(answer(parts, blocks, Stop::Pause)));
+    assert_eq!(whole(Anthropic, body), Ok(answer(parts, blocks, StopReason::Pause)));
 
     let server_tools_only = body.replace("\"thinking\", \"thinking\":\"\"", "\"odd\", \"x\":\"\"");
     let parts = whole(Anthropic, &server_tools_only).unwrap().message.parts;
@@ -319,7 +319,7 @@ fn a_request_is_put_together_with_its_breakpoints() {
     let own = r#"[ {"type":"thinking","thinking":"x", "signature":"s"},{"type":"tool_use","id":"t:1","name":"read","input":{"n":1.50}} ]"#;
     let messages = [
         Message::user(vec![Part::text("one")]),
-        Message { role: Role::Assistant, parts: vec![call("t:1", json!({"n": 1.5}))], native: native(own) },
+        Message { role: ChatRole::Assistant, parts: vec![call("t:1", json!({"n": 1.5}))], native: native(own) },
         Message::user(vec![
             Part::text("and look at this"),
             result(

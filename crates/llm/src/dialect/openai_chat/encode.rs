@@ -9,7 +9,7 @@
 //! ones refuse it). That is settled when the answer is read, so a message's bytes never change and prefixes stay
 //! cached. To other models no reasoning is sent; those that insist on the field get it empty.
 
-use max_team_core::chat::{Message, Part, Role};
+use max_team_core::chat::{ChatRole, Message, Part};
 use serde_json::{Map, Value, json};
 
 use crate::body::Body;
@@ -47,8 +47,8 @@ pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
 
 pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
     match message.role {
-        Role::User => user(message, ids),
-        Role::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
+        ChatRole::User => user(message, ids),
+        ChatRole::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
     }
 }
 
@@ -138,7 +138,7 @@ fn fits(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_BYTES_MAX
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);

@@ -5,7 +5,7 @@
 //! without a finish reason. The native form is the assembled assistant message, fit to be sent back: arguments stay
 //! as received, reasoning stays only beside tool calls (see `encode`).
 
-use max_team_core::chat::{Part, Stop, Usage};
+use max_team_core::chat::{Part, StopReason, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Delta, Fault, Sink};
@@ -239,15 +239,15 @@ impl Reader {
         }
     }
 
-    fn stop(&self) -> Stop {
+    fn stop(&self) -> StopReason {
         match self.finish.as_deref() {
-            Some("content_filter" | "refusal") => Stop::Refusal,
-            Some("length" | "max_tokens") => Stop::MaxTokens,
-            _ if !self.refusal.is_empty() => Stop::Refusal,
+            Some("content_filter" | "refusal") => StopReason::Refusal,
+            Some("length" | "max_tokens") => StopReason::MaxTokens,
+            _ if !self.refusal.is_empty() => StopReason::Refusal,
             // Local servers say `stop` beside tool calls, too.
-            _ if !self.calls.is_empty() => Stop::ToolUse,
-            Some("stop" | "tool_calls" | "function_call" | "eos") | None => Stop::EndTurn,
-            Some(other) => Stop::Other(other.to_owned()),
+            _ if !self.calls.is_empty() => StopReason::ToolUse,
+            Some("stop" | "tool_calls" | "function_call" | "eos") | None => StopReason::EndTurn,
+            Some(other) => StopReason::Other(other.to_owned()),
         }
     }
 

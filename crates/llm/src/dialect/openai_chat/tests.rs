@@ -1,6 +1,6 @@
 //! The chat dialect against recorded frames: pieces of calls, reasoning, usage, faults.
 
-use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
+use max_team_core::chat::{Answer, ChatRole, Message, NativeBlocks, Part, StopReason, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
 use proptest::prelude::*;
@@ -29,14 +29,14 @@ fn tools(pieces: Value) -> Value {
     chunk(json!({"tool_calls": pieces}))
 }
 
-fn native(message: Value) -> Option<Native> {
+fn native(message: Value) -> Option<NativeBlocks> {
     let blocks = RawValue::from_string(message.to_string()).unwrap();
-    Some(Native { dialect: "openai_chat".into(), model: "p/m".into(), blocks })
+    Some(NativeBlocks { dialect: "openai_chat".into(), model: "p/m".into(), blocks })
 }
 
-fn answer(parts: Vec<Part>, message: Option<Value>, stop: Stop) -> Answer {
+fn answer(parts: Vec<Part>, message: Option<Value>, stop: StopReason) -> Answer {
     Answer {
-        message: Message { role: Role::Assistant, parts, native: message.and_then(native) },
+        message: Message { role: ChatRole::Assistant, parts, native: message.and_then(native) },
         stop,
         usage: Usage::default(),
         request_id: Some("chatcmpl-1".into()),
@@ -59,11 +59,11 @@ fn assembles(case: &str, chunks: Value, calls: &[Value]) {
     let ended = streamed(OpenaiChat, &sse(&stream)).0.unwrap();
     let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
     assert_eq!(ended.message.native, native(message), "{case}");
-    assert_eq!(ended.stop, Stop::ToolUse, "{case}");
+    assert_eq!(ended.stop, StopReason::ToolUse, "{case}");
 }
 
 #[test]
-fn one_tool_call_is_put_together_whatever_its_pieces() {
+fn a_tool_call_is_assembled_from_any_pieces() {
     let table = [
         (
             "pieces by index",
@@ -156,7 +156,7 @@ fn reasoning_stays_beside_tool_calls_only() {
     let spoken = [think.to_vec(), vec![say.clone(), finish("stop")]].concat();
     let (ended, deltas) = streamed(OpenaiChat, &sse(&spoken));
     let message = json!({"role": "assistant", "content": "Hi"});
-    assert_eq!(ended, Ok(answer(vec![thought(), Part::text("Hi")], Some(message), Stop::EndTurn)));
+    assert_eq!(ended, Ok(answer(vec![thought(), Part::text("Hi")], Some(message), StopReason::EndTurn)));
     assert_eq!(deltas, ["thinking Hm", "thinking m.", "text Hi"]);
 
     let worked = [think.to_vec(), vec![say, use_tool, finish("stop")]].concat();
@@ -164,7 +164,7 @@ fn reasoning_stays_beside_tool_calls_only() {
     let message = json!({"role": "assistant", "content": "Hi", "reasoning_content": "Hmm.", "tool_calls": [
         {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}, "sig": "x"}]});
     let parts = vec![thought(), Part::text("Hi"), call("a", "read", json!({}))];
-    assert_eq!(ended, Ok(answer(parts, Some(message), Stop::ToolUse)));
+    assert_eq!(ended, Ok(answer(parts, Some(message), StopReason::ToolUse)));
     assert_eq!(deltas[3..], ["tool a read", "input {}"]);
 }
 
@@ -195,17 +195,17 @@ fn ends_and_usage_are_read_where_they_are() {
         assert_eq!(streamed(OpenaiChat, &stream).0.unwrap().usage, want, "{last}");
     }
     let stops = [
-        ("stop", Stop::EndTurn),
-        ("length", Stop::MaxTokens),
-        ("content_filter", Stop::Refusal),
-        ("tool_calls", Stop::EndTurn),
-        ("weird", Stop::Other("weird".into())),
+        ("stop", StopReason::EndTurn),
+        ("length", StopReason::MaxTokens),
+        ("content_filter", StopReason::Refusal),
+        ("tool_calls", StopReason::EndTurn),
+        ("weird", StopReason::Other("weird".into())),
     ];
     for (reason, want) in stops {
         assert_eq!(streamed(OpenaiChat, &sse(&[say.clone(), finish(reason)])).0.unwrap().stop, want, "{reason}");
     }
     let refused = sse(&[chunk(json!({"refusal": "No."})), finish("stop")]);
-    assert_eq!(streamed(OpenaiChat, &refused).0, Ok(answer(vec![Part::text("No.")], None, Stop::Refusal)));
+    assert_eq!(streamed(OpenaiChat, &refused).0, Ok(answer(vec![Part::text("No.")], None, StopReason::Refusal)));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn whole_answers_are_read_alike() {
         "usage": {"prompt_tokens": 9, "completion_tokens": 2}});
     let message =
         json!({"role": "assistant", "content": null, "tool_calls": [wire_call("a", "read", " {\"p\": 1.0} ")]});
-    let mut want = answer(vec![call("a", "read", json!({"p": 1.0}))], Some(message), Stop::ToolUse);
+    let mut want = answer(vec![call("a", "read", json!({"p": 1.0}))], Some(message), StopReason::ToolUse);
     want.usage = Usage { input: 9, output: 2, ..Usage::default() };
     assert_eq!(whole(OpenaiChat, &body.to_string()), Ok(want));
 
@@ -271,7 +271,7 @@ fn a_request_is_put_together() {
     let long = "x".repeat(41);
     let messages = [
         Message::user(vec![Part::text("one"), Part::text("two")]),
-        Message { role: Role::Assistant, parts: vec![call("a", "read", json!({}))], native: native(own.clone()) },
+        Message { role: ChatRole::Assistant, parts: vec![call("a", "read", json!({}))], native: native(own.clone()) },
         Message::user(vec![
             Part::text("see"),
             result(

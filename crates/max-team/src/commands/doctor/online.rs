@@ -3,10 +3,10 @@
 use max_team_workspace::words::Trouble;
 use std::time::{Duration, Instant};
 
+use max_team_core::agent::Model;
 use max_team_core::chat::{Answer, Message, Part};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
-use max_team_core::team::Model;
 use max_team_llm::{Call, CallError, Delta, Transcript};
 use tokio_util::sync::CancellationToken;
 

@@ -2,8 +2,8 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, PlanEnd, Say, TaskResult};
-use max_team_core::plan::{Draft, Task};
+use max_team_core::plan::event::{PlanAnswered, PlanAsked, PlanDecision, PlanEnd, PlanQuestion, TaskResult};
+use max_team_core::plan::{Draft, TaskDraft};
 
 use crate::plan::about_words;
 use crate::rows::said;
@@ -24,7 +24,8 @@ fn step(plan: PlanId, state: PlanStep) -> What {
 }
 
 fn draft(plan: PlanId, state: PlanStep, draft: &Draft, by: &str) -> What {
-    let line = |task: &Task| TaskLine { id: task.id.clone(), agent: task.agent.clone(), needs: task.needs.clone() };
+    let line =
+        |task: &TaskDraft| TaskLine { id: task.id.clone(), agent: task.agent.clone(), needs: task.needs.clone() };
     let mut what = step(plan, state);
     if let What::Plan { goal, tasks, by: whose, .. } = &mut what {
         goal.clone_from(&draft.goal);
@@ -110,14 +111,14 @@ fn plan_asked(plan: PlanId, of: &PlanAsked) -> Vec<What> {
     if let What::Approval { message, .. } = &mut what {
         *message = about_words(&of.about);
     }
-    let reached = (of.about == About::Budget).then(|| money(BudgetStep::Reached, plan, None));
+    let reached = (of.about == PlanQuestion::Budget).then(|| money(BudgetStep::Reached, plan, None));
     [what].into_iter().chain(reached).collect()
 }
 
 fn plan_answered(plan: PlanId, of: &PlanAnswered) -> What {
     let mut what = approval(plan, of.question, ApprovalStep::Answered);
     if let What::Approval { message, said: word, by, .. } = &mut what {
-        if let Say::Changes(words) | Say::Reject(words) = &of.say {
+        if let PlanDecision::Changes(words) | PlanDecision::Reject(words) = &of.say {
             message.clone_from(words);
         }
         (*word, *by) = (said(&of.say).to_owned(), Some(of.by.name()));

@@ -1,7 +1,7 @@
 //! What every event says.
 
 use max_team_core::plan::Forecast;
-use max_team_core::plan::event::Tally;
+use max_team_core::plan::event::Totals;
 
 use super::*;
 use crate::stream::bench::Bench;
@@ -83,7 +83,7 @@ fn of_plans() -> Vec<Row> {
     let edited = json!({ "draft": { "goal": "g" }, "forecast": forecast, "by": by() });
     let asked = |about: &str| event("plan_asked", json!({ "question": question, "about": about }));
     let no = json!({ "question": question, "say": { "reject": "no" }, "by": person() });
-    let ended = |end: &str| event("plan_ended", json!({ "end": end, "tally": Tally::default() }));
+    let ended = |end: &str| event("plan_ended", json!({ "end": end, "tally": Totals::default() }));
     vec![
         (event("plan_proposed", proposed), &["plan proposed"]),
         (event("plan_edited", edited), &["plan edited"]),

@@ -29,13 +29,14 @@ impl Scene {
     }
 
     /// The changes of a command; in a process of its own.
-    fn run(&self, command: impl FnOnce(&Path)) -> (Vec<(String, bool, bool)>, Vec<Left>) {
+    fn run(&self, command: impl FnOnce(&Path)) -> (Vec<(String, bool, bool)>, Vec<SkippedChange>) {
         let trees = Trees::within(self.home.path());
         let steps = Steps::default();
         let watch = steps.watch(&trees, self, "one");
         command(self.project.path());
         let mut left = steps.end(watch, self);
-        let shown = |change: Change| (change.path, change.before != State::Gone, change.after != State::Gone);
+        let shown =
+            |change: FileChange| (change.path, change.before != FileState::Gone, change.after != FileState::Gone);
         let mut changes = Vec::new();
         for step in steps.0.into_inner() {
             changes.extend(step.changes.into_iter().map(shown));
@@ -58,7 +59,7 @@ impl Steps {
         trees.watch(&scene.root(), caller(call), cancel, &Progress::default(), &|step| self.add(step))
     }
 
-    fn end(&self, watch: Watch, scene: &Scene) -> Vec<Left> {
+    fn end(&self, watch: Watch, scene: &Scene) -> Vec<SkippedChange> {
         watch.end(&scene.root(), &|step| self.add(step))
     }
 
@@ -152,7 +153,7 @@ fn what_is_too_large_is_said() {
     file.set_len(max_team_core::limits::REWIND_FILE_BYTES_MAX + 1).unwrap();
     let (changed, left) = scene.run(|path| fs::remove_file(path.join("large")).unwrap());
     assert_eq!(changed, all(&[("large", true, false)]));
-    assert_eq!(left, [Left { path: "large".into(), why: Why::Large }]);
+    assert_eq!(left, [SkippedChange { path: "large".into(), why: SkippedReason::Large }]);
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn a_large_file_that_is_changed_in_place_is_named() {
         file.write_all(b"other").unwrap();
     });
     assert_eq!(changed, all(&[("large", true, true)]));
-    assert_eq!(left, [Left { path: "large".into(), why: Why::Large }]);
+    assert_eq!(left, [SkippedChange { path: "large".into(), why: SkippedReason::Large }]);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn a_change_that_could_not_be_recorded_is_found_again() {
     let two = steps.watch(&trees, &scene, "two");
     scene.put("a", "1");
     let left = one.end(&scene.root(), &|_| Err(io::ErrorKind::StorageFull.into()));
-    assert_eq!(left, [Left { path: String::new(), why: Why::Unread }]);
+    assert_eq!(left, [SkippedChange { path: String::new(), why: SkippedReason::Unread }]);
     assert_eq!(steps.end(two, &scene), []);
     assert_eq!(steps.shown(), [pair("two", "a")]);
 }
@@ -260,7 +261,7 @@ fn a_look_without_time_says_so_and_the_next_one_goes_on() {
     let (steps, stopped) = (Steps::default(), CancellationToken::new());
     stopped.cancel();
     let watch = steps.watch_until(&trees, &scene, "one", &stopped);
-    assert_eq!(steps.end(watch, &scene), [Left { path: String::new(), why: Why::Slow }]);
+    assert_eq!(steps.end(watch, &scene), [SkippedChange { path: String::new(), why: SkippedReason::Slow }]);
     let watch = steps.watch(&trees, &scene, "two");
     assert_eq!((steps.end(watch, &scene), steps.shown()), (Vec::new(), Vec::new()));
 }
@@ -275,7 +276,7 @@ fn a_command_that_waits_for_a_look_can_be_stopped() {
     scene.put("made", "by the command");
     let stopped = CancellationToken::new();
     stopped.cancel();
-    let slow = vec![Left { path: String::new(), why: Why::Slow }];
+    let slow = vec![SkippedChange { path: String::new(), why: SkippedReason::Slow }];
     {
         let _looks = lock(&running.tree);
         let second = steps.watch_until(&trees, &scene, "two", &stopped);
@@ -318,8 +319,8 @@ fn a_list_is_read_as_it_was_written() {
     let hash = Hash::of("x");
     let files = Files::from([
         ("a b".to_owned(), known(file_state(hash, 0o100_750))),
-        ("c".to_owned(), known(State::Link { hash })),
-        ("d".to_owned(), Known { is_fresh: false, ..known(State::Bulky { size: 9, print: hash }) }),
+        ("c".to_owned(), known(FileState::Link { hash })),
+        ("d".to_owned(), Known { is_fresh: false, ..known(FileState::Bulky { size: 9, print: hash }) }),
     ]);
     let list = List { files, unread: vec!["e".into()], held: 3, is_partial: false };
     let read = List::parse(&list.text()).unwrap();
@@ -335,9 +336,9 @@ fn what_a_command_has_closed_to_everybody_is_a_change() {
     let files = ["shut", "in/side", "gone"].map(|name| (name.to_owned(), known(name)));
     let list = List { files: Files::from(files), ..List::default() };
     let found = Found { unread: vec!["shut".into(), "in".into()], ..Found::default() };
-    let seen: Vec<(String, State)> =
+    let seen: Vec<(String, FileState)> =
         list.differing(&found).into_iter().map(|change| (change.path, change.after)).collect();
-    assert_eq!(seen, [("gone".to_owned(), State::Gone), ("shut".to_owned(), State::Other)]);
+    assert_eq!(seen, [("gone".to_owned(), FileState::Gone), ("shut".to_owned(), FileState::Other)]);
 }
 
 #[test]

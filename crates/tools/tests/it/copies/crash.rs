@@ -27,7 +27,7 @@ fn child() {
     let at: usize = at.to_str().unwrap().parse().unwrap();
     let mut copy = Copies::within(Path::new(&home)).find("one").unwrap();
     let whole = std::env::var_os(WHOLE).is_some();
-    let accept = Accept { files: None, whole, shown: None, sight: &Sight::default() };
+    let accept = Accept { files: None, whole, shown: None, sight: &Visibility::default() };
     let mut die_at = |step: max_team_tools::copy::Step| {
         if step.done == at {
             die();
@@ -233,7 +233,7 @@ fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
     let (want, (desk, mut copy)) = (undisturbed(), work());
     let (before, intent) = (desk.files(), desk.home.path().join("copies/one/merge.json"));
     let kept = desk.home.path().join("kept.json");
-    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
     let mut keep = |step: max_team_tools::copy::Step| {
         if step.done == 0 {
             fs::copy(&intent, &kept).unwrap();
@@ -271,7 +271,7 @@ fn who_says_no_to_half_a_merge_leaves_the_project_as_it_is() {
     let taken = ["new/x", "src/b.rs", "tree/inner/x"];
     assert_eq!(scene.copy().begun().unwrap().unwrap(), taken);
     let mut copy = scene.copy();
-    let no = copy.reject(&["run.sh".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    let no = copy.reject(&["run.sh".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!((no.open, scene.desk.files()), (4, half.clone()));
     assert_eq!(copy.begun().unwrap(), None, "what was taken is taken");
     let fates: BTreeMap<_, _> = review(&copy).changes.into_iter().map(|change| (change.path, change.fate)).collect();
@@ -353,13 +353,13 @@ fn a_copy_that_was_not_finished_is_made_again() {
 fn what_a_killed_git_left_blocks_no_look() {
     let (_desk, copy) = work();
     let home = copy.root().parent().unwrap().to_owned();
-    let before = copy.review(&Sight::default(), &CancellationToken::new()).unwrap().changes;
+    let before = copy.review(&Visibility::default(), &CancellationToken::new()).unwrap().changes;
     let own = format!("now-{}-{}", std::process::id(), 0);
     let left = ["now", "now.lock", "now-2-0", "now-2-0.lock"].map(str::to_owned);
     for name in left.iter().chain([&own, &format!("{own}.lock")]) {
         fs::write(home.join(name), "left").unwrap();
     }
-    let after = copy.review(&Sight::default(), &CancellationToken::new()).unwrap().changes;
+    let after = copy.review(&Visibility::default(), &CancellationToken::new()).unwrap().changes;
     assert_eq!(after, before);
     assert!(left.iter().all(|name| !home.join(name).exists()), "what was left is removed");
 }

@@ -163,7 +163,7 @@ fn objects_of_other_repositories_are_not_handed_on() {
     let sly = desk.project.outside("sly");
     fs::create_dir(&sly).unwrap();
     fs::write(sly.join(".git"), format!("gitdir: {}\n", private.join(".git").display())).unwrap();
-    let order = Order { id: "sly", project: &sly, sight: &Sight::default(), named: &[], by: "leo", at_ms: 1 };
+    let order = Order { id: "sly", project: &sly, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
     let told = desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string();
     assert!(told.contains("be believed about where it keeps this repository"), "{told}");
     let left = fs::read_dir(desk.home.path().join("copies")).unwrap().count();

@@ -100,7 +100,7 @@ fn what_the_user_has_changed_meanwhile_is_never_touched() {
     assert_eq!(copy.conflict("src/b.rs", &CancellationToken::new()).unwrap(), None, "one side is gone");
 
     let before = desk.files();
-    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
     fs::write(root.join("fine.txt"), "fine\n").unwrap();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files, merged.stuck.len(), merged.open), (vec!["same".to_owned()], 6, 7));
@@ -123,7 +123,7 @@ fn some_files_are_taken_and_some_are_not() {
     let merged = accept(&mut copy, Some(&["./one.txt"]));
     assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned()], 2));
     assert!(desk.files().contains_key("one.txt") && !desk.files().contains_key("two.txt"));
-    let no = copy.reject(&["two.txt".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    let no = copy.reject(&["two.txt".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!(no.open, 1);
     let copy = &mut desk.copies().find("one").unwrap();
     assert_eq!(fates(&review(copy)), [("one.txt", "done"), ("three.txt", "ready"), ("two.txt", "rejected")]);
@@ -138,7 +138,7 @@ fn some_files_are_taken_and_some_are_not() {
         files: files.as_ref().map(<[String; 1]>::as_slice),
         whole: false,
         shown: None,
-        sight: &Sight::default(),
+        sight: &Visibility::default(),
     };
     let told = copy.accept(&named, &CancellationToken::new(), &mut |_| {}).unwrap_err();
     assert!(told.to_string().contains("`four.txt` has not changed in this copy"), "{told}");
@@ -227,7 +227,7 @@ fn a_whole_merge_that_meets_somebody_is_taken_back() {
     fs::remove_file(root.join("run.sh")).unwrap();
     fs::remove_file(root.join("link")).unwrap();
     fs::write(root.join("link"), "no link any more\n").unwrap();
-    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
     let before = desk.files();
     for at in 0..6 {
         // Somebody changes the file that comes last, after some were done; and somebody gives it up there.
@@ -264,7 +264,7 @@ fn only_what_was_shown_is_merged() {
     fs::write(root.join("src/a.rs"), "shown\n").unwrap();
     fs::write(root.join("src/b.rs"), "shown\n").unwrap();
     let shown = review(&copy);
-    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Visibility::default() };
     fs::write(root.join("dropped"), "by a check\n").unwrap();
     fs::write(root.join("src/a.rs"), "changed by a check\n").unwrap();
     let before = desk.files();
@@ -298,7 +298,7 @@ fn a_no_stands_if_the_file_cannot_be_taken_after_all() {
     for path in ["src/a.rs", "src/b.rs"] {
         fs::write(copy.root().join(path), "copy\n").unwrap();
     }
-    copy.reject(&["src/a.rs".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    copy.reject(&["src/a.rs".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
     desk.project.write("src/a.rs", "mine\n");
     let record = desk.home.path().join("copies/one/copy.json");
     let known = fs::read(&record).unwrap();
@@ -321,7 +321,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     let order = Order {
         id: "one",
         project: &desk.project.inside(""),
-        sight: &Sight::default(),
+        sight: &Visibility::default(),
         named: &["build/old.txt".to_owned(), "build/none".to_owned(), ".git/config".to_owned(), "../x".to_owned()],
         by: "leo",
         at_ms: 1,
@@ -343,7 +343,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     assert_eq!(seen.ignored, told(&["a.log", "build/more.txt", "build/out.txt"]));
 
     let named = ["build/out.txt".to_owned(), "./a.log".to_owned()];
-    let seen = copy.review_with(&named, &Sight::default(), &CancellationToken::new()).unwrap();
+    let seen = copy.review_with(&named, &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!(fates(&seen), [("a.log", "ready"), ("build/old.txt", "ready"), ("build/out.txt", "ready")]);
     assert!(seen.diff.text.contains("+out\n"), "{}", seen.diff.text);
     assert_eq!(seen.ignored, told(&["build/more.txt"]));
@@ -354,7 +354,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     assert_eq!(accept(&mut copy, Some(&["build/out.txt"])).files, ["build/out.txt"]);
     assert_eq!((desk.project.read("build/out.txt"), desk.files().contains_key("a.log")), ("out\n".to_owned(), false));
     let names = ["a.log", "build/more.txt"].map(str::to_owned);
-    let decided = copy.reject(&names, &Sight::default(), &CancellationToken::new()).unwrap();
+    let decided = copy.reject(&names, &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!((decided.open, decided.ignored.count()), (0, 0));
     assert!(desk.copies().find("one").unwrap().is_settled());
 }
@@ -366,10 +366,10 @@ fn a_whole_merge_takes_the_ignored_files_that_were_shown() {
     fs::create_dir(copy.root().join("build")).unwrap();
     fs::write(copy.root().join("build/.gitignore"), "*\n").unwrap();
     fs::write(copy.root().join("build/out.txt"), "out\n").unwrap();
-    let shown = copy.review_with(&["build".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    let shown = copy.review_with(&["build".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!(fates(&shown), [("build/.gitignore", "ready"), ("build/out.txt", "ready")], "a folder by its name");
     fs::write(copy.root().join("ignored"), "by a check\n").unwrap();
-    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Visibility::default() };
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files.len(), merged.stuck.len(), merged.open, merged.ignored.count()), (2, 0, 0, 0));
     assert_eq!(desk.project.read("build/out.txt"), "out\n");

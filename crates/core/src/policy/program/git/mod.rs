@@ -7,7 +7,7 @@
 mod contents;
 mod forms;
 
-use super::{Effect, Facts, by_row, flags, host, table};
+use super::{CommandEffect, CommandFacts, by_row, flags, host, table};
 
 /// Keys that never name a program. A key that ends in `.` stands for its whole section.
 const SAFE_KEYS: [&str; 44] = [
@@ -68,14 +68,14 @@ const SAFE_VALUES: [(&str, &[&str]); 7] = [
 ];
 
 /// Finds the effects of a git command; `None` for another program.
-pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
+pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
     if program != "git" {
         return None;
     }
-    let General { effects, is_whole, base, rest } = general(words);
+    let GlobalOptions { effects, is_whole, base, rest } = general(words);
     let Some((sub, args)) = rest.split_first() else {
         let asks = words.iter().all(|word| matches!(*word, "--version" | "-v" | "--help" | "-h"));
-        return Some(Facts { is_whole: is_whole && asks && !words.is_empty(), effects, head: 0 });
+        return Some(CommandFacts { is_whole: is_whole && asks && !words.is_empty(), effects, head: 0 });
     };
     let mut facts = forms::look(sub, args).unwrap_or_else(|| by_table(sub, args, rest));
     facts.is_whole &= is_whole;
@@ -87,36 +87,36 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
     Some(facts)
 }
 
-fn by_table(sub: &str, args: &[&str], words: &[&str]) -> Facts {
-    let Some((row, left, head)) = table::find("git", words) else { return Facts::default() };
+fn by_table(sub: &str, args: &[&str], words: &[&str]) -> CommandFacts {
+    let Some((row, left, head)) = table::find("git", words) else { return CommandFacts::default() };
     let mut facts = by_row(row, &left, head);
-    if row.does == table::Does::Looks && row.args == table::Args::Text {
+    if row.does == table::EffectKind::Looks && row.args == table::ArgMeaning::Text {
         let seen = flags::read(row, &left);
         let skip = usize::from(sub == "grep" && !seen.has_pattern);
         facts.effects.extend(places(seen.rest.get(skip..).unwrap_or_default()));
     }
     if contents::are_shown(sub, args) {
-        facts.effects.push(Effect::History);
+        facts.effects.push(CommandEffect::History);
     }
     facts
 }
 
 /// An effect of a command that works in another folder. A path after a revision may be relative to either folder.
-fn moved(effect: Effect, base: &str) -> Vec<Effect> {
+fn moved(effect: CommandEffect, base: &str) -> Vec<CommandEffect> {
     let joined = |path: &str| match path.starts_with(['/', '~']) || base.is_empty() {
         true => path.to_owned(),
         false => format!("{base}/{path}"),
     };
     match effect {
-        Effect::Read(path) if !base.is_empty() => vec![Effect::Read(joined(&path))],
-        Effect::Write(path) => vec![Effect::Write(joined(&path))],
-        Effect::Delete(path) => vec![Effect::Delete(joined(&path))],
+        CommandEffect::Read(path) if !base.is_empty() => vec![CommandEffect::Read(joined(&path))],
+        CommandEffect::Write(path) => vec![CommandEffect::Write(joined(&path))],
+        CommandEffect::Delete(path) => vec![CommandEffect::Delete(joined(&path))],
         effect => vec![effect],
     }
 }
 
-struct General<'w, 'a> {
-    effects: Vec<Effect>,
+struct GlobalOptions<'w, 'a> {
+    effects: Vec<CommandEffect>,
     is_whole: bool,
     /// The folder that it works in, relative to where it is started.
     base: String,
@@ -124,7 +124,7 @@ struct General<'w, 'a> {
 }
 
 /// The options before the sub-command.
-fn general<'w, 'a>(words: &'w [&'a str]) -> General<'w, 'a> {
+fn general<'w, 'a>(words: &'w [&'a str]) -> GlobalOptions<'w, 'a> {
     let (mut effects, mut is_whole, mut base, mut at) = (Vec::new(), true, String::new(), 0);
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         let (name, attached) = word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
@@ -153,16 +153,18 @@ fn general<'w, 'a>(words: &'w [&'a str]) -> General<'w, 'a> {
                 } else {
                     format!("{base}/{value}")
                 };
-                effects.push(Effect::Read(base.clone()));
+                effects.push(CommandEffect::Read(base.clone()));
             }
             "--work-tree" => {
-                effects.push(Effect::Read(value.to_owned()));
+                effects.push(CommandEffect::Read(value.to_owned()));
                 is_whole = false;
             }
             "-c" if is_safe(value) => {}
-            "-c" | "--config-env" => effects.push(Effect::Code(format!("`git -c {value}` can name a program to run"))),
+            "-c" | "--config-env" => {
+                effects.push(CommandEffect::Code(format!("`git -c {value}` can name a program to run")))
+            }
             "--git-dir" | "--exec-path" if !value.is_empty() => {
-                effects.push(Effect::Code(format!("`git {name}` can name programs to run")));
+                effects.push(CommandEffect::Code(format!("`git {name}` can name programs to run")));
             }
             "--no-pager"
             | "-P"
@@ -184,7 +186,7 @@ fn general<'w, 'a>(words: &'w [&'a str]) -> General<'w, 'a> {
         }
         at += 1;
     }
-    General { effects, is_whole, base, rest: words.get(at..).unwrap_or_default() }
+    GlobalOptions { effects, is_whole, base, rest: words.get(at..).unwrap_or_default() }
 }
 
 /// Whether a setting for one call (`-c key=value`) names no program that does something.
@@ -216,14 +218,14 @@ pub(in crate::policy) fn command(argv: &[String]) -> Option<&str> {
 }
 
 /// The hosts of addresses among the words; the name of a remote is none.
-fn remotes(words: &[&str]) -> Vec<Effect> {
+fn remotes(words: &[&str]) -> Vec<CommandEffect> {
     let told = |word: &&str| {
         if word.starts_with('-') {
             None
         } else if word.contains("::") {
-            Some(Effect::Code(format!("`{word}` names a program to reach the repository with")))
+            Some(CommandEffect::Code(format!("`{word}` names a program to reach the repository with")))
         } else if word.contains("://") || word.split('/').next().is_some_and(|first| first.contains(':')) {
-            Some(Effect::Reach(host(word)))
+            Some(CommandEffect::Reach(host(word)))
         } else {
             None
         }
@@ -232,7 +234,7 @@ fn remotes(words: &[&str]) -> Vec<Effect> {
 }
 
 /// Words that are revisions or paths. Both count as paths, and so does the part after `rev:`.
-fn places(words: &[&str]) -> Vec<Effect> {
+fn places(words: &[&str]) -> Vec<CommandEffect> {
     let path = |word: &&str| match word.split_once(':') {
         // `:/words` is a revision by its message, `:!path` and `:(magic)path` leave out or choose paths.
         Some(("", rest)) if rest.starts_with(['/', ':', '(', '!', '^']) => None,
@@ -244,5 +246,5 @@ fn places(words: &[&str]) -> Vec<Effect> {
         Some((_, path)) => Some(path.to_owned()).filter(|path| !path.is_empty()),
         None => Some((*word).to_owned()),
     };
-    words.iter().filter_map(path).map(Effect::Read).collect()
+    words.iter().filter_map(path).map(CommandEffect::Read).collect()
 }

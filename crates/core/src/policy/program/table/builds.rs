@@ -1,11 +1,11 @@
 //! Compilers and build tools. A permission for one of them covers building this project; a flag that names another
 //! program, another project or further flags is judged by itself.
 
-use super::Args::{Reads, Tasks, Text};
-use super::Does::{Looks, Runs};
-use super::{Row, dash, row};
+use super::ArgMeaning::{Reads, Tasks, Text};
+use super::EffectKind::{Looks, Runs};
+use super::{ProgramRow, dash, row};
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[ProgramRow] = &[
     // Rust. `--config` can name a program to run everything with.
     row("cargo", Runs, Text, CARGO),
     row("cargo build", Runs, Text, CARGO),

@@ -1,11 +1,11 @@
 //! Git, sub-command by sub-command. Sub-commands that only look list every flag that keeps them so; those with several
 //! forms (`git branch`, `git config`, `git checkout` …) are told apart by `program::git::forms`.
 
-use super::Args::{Hosts, Reads, Text};
-use super::Does::{Discards, Looks, Runs};
-use super::{Row, row};
+use super::ArgMeaning::{Hosts, Reads, Text};
+use super::EffectKind::{Discards, Looks, Runs};
+use super::{ProgramRow, row};
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[ProgramRow] = &[
     row(
         "git status",
         Looks,

@@ -5,16 +5,16 @@
 //! the command does not cover those.
 
 mod builds;
-mod changes;
+mod executes;
+mod file_ops;
 mod git;
-mod looks;
-mod reaches;
-mod runs;
+mod read_only;
+mod remote;
 mod scripts;
 
 /// The kind of effect that a command has by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum EffectKind {
     /// It only reads.
     Looks,
     /// Its effects are the paths in its words.
@@ -27,7 +27,7 @@ pub(super) enum Does {
     Danger(&'static str),
 }
 
-impl Does {
+impl EffectKind {
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Looks | Self::Files)
     }
@@ -35,7 +35,7 @@ impl Does {
 
 /// The meaning of the words that are no flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Args {
+pub(super) enum ArgMeaning {
     /// Text without paths.
     Text,
     /// Paths to read.
@@ -66,7 +66,7 @@ pub(super) enum Args {
 
 /// How flags are spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum FlagStyle {
     /// `-a`, `-ab`, `--all`.
     Gnu,
     /// `-all` as well as `--all`.
@@ -75,23 +75,23 @@ pub(super) enum Style {
 
 /// One program, or one sub-command of it.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ProgramRow {
     pub(super) call: &'static str,
-    pub(super) does: Does,
-    pub(super) args: Args,
+    pub(super) does: EffectKind,
+    pub(super) args: ArgMeaning,
     pub(super) flags: &'static str,
-    pub(super) style: Style,
+    pub(super) style: FlagStyle,
 }
 
-const fn row(call: &'static str, does: Does, args: Args, flags: &'static str) -> Row {
-    Row { call, does, args, flags, style: Style::Gnu }
+const fn row(call: &'static str, does: EffectKind, args: ArgMeaning, flags: &'static str) -> ProgramRow {
+    ProgramRow { call, does, args, flags, style: FlagStyle::Gnu }
 }
 
-const fn dash(call: &'static str, does: Does, args: Args, flags: &'static str) -> Row {
-    Row { call, does, args, flags, style: Style::Dash }
+const fn dash(call: &'static str, does: EffectKind, args: ArgMeaning, flags: &'static str) -> ProgramRow {
+    ProgramRow { call, does, args, flags, style: FlagStyle::Dash }
 }
 
-impl Row {
+impl ProgramRow {
     pub(super) fn program(&self) -> &'static str {
         self.call.split(' ').next().unwrap_or_default()
     }
@@ -106,12 +106,12 @@ impl Row {
     }
 
     pub(super) fn is_wrapper(&self) -> bool {
-        matches!(self.args, Args::Wraps(_) | Args::Lends)
+        matches!(self.args, ArgMeaning::Wraps(_) | ArgMeaning::Lends)
     }
 
     /// The words before the command that it starts.
     pub(super) fn wrapped(&self) -> usize {
-        if let Args::Wraps(skip) = self.args { skip } else { 0 }
+        if let ArgMeaning::Wraps(skip) = self.args { skip } else { 0 }
     }
 
     fn takes(&self, flag: &str) -> Option<bool> {
@@ -151,26 +151,28 @@ pub(in crate::policy) fn is_interpreter(program: &str) -> bool {
     NAMES.contains(&name)
 }
 
-fn rows() -> impl Iterator<Item = &'static Row> {
-    [looks::ROWS, changes::ROWS, git::ROWS, builds::ROWS, scripts::ROWS, runs::ROWS, reaches::ROWS]
+fn rows() -> impl Iterator<Item = &'static ProgramRow> {
+    [read_only::ROWS, file_ops::ROWS, git::ROWS, builds::ROWS, scripts::ROWS, executes::ROWS, remote::ROWS]
         .into_iter()
         .flatten()
 }
 
 /// Whether some use of a program is dangerous or removes things.
 pub(super) fn is_risky(program: &str) -> bool {
-    let risky = |row: &Row| matches!(row.does, Does::Danger(_)) || matches!(row.args, Args::Deletes | Args::Moves);
+    let risky = |row: &ProgramRow| {
+        matches!(row.does, EffectKind::Danger(_)) || matches!(row.args, ArgMeaning::Deletes | ArgMeaning::Moves)
+    };
     program == "git" || rows().any(|row| row.is_of(program) && risky(row))
 }
 
 /// A row, the words that are left for it, and how many first words name it.
-pub(super) type Found<'a> = (&'static Row, Vec<&'a str>, usize);
+pub(super) type RowMatch<'a> = (&'static ProgramRow, Vec<&'a str>, usize);
 
 /// The row that fits best.
-pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<Found<'a>> {
-    let own: Vec<&'static Row> = rows().filter(|row| row.is_of(program)).collect();
+pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<RowMatch<'a>> {
+    let own: Vec<&'static ProgramRow> = rows().filter(|row| row.is_of(program)).collect();
     let base = own.iter().copied().find(|row| row.subs().next().is_none());
-    let mut best: Option<(&'static Row, Vec<usize>)> = None;
+    let mut best: Option<(&'static ProgramRow, Vec<usize>)> = None;
     let plain = plain_words(base, words);
     for start in candidates(&plain) {
         for row in &own {
@@ -179,7 +181,7 @@ pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<Found<'a>> {
             let fits = !subs.is_empty()
                 && subs.len() <= places.len()
                 && subs.iter().zip(&places).all(|(sub, at)| words.get(*at) == Some(sub));
-            let rank = |row: &Row| (matches!(row.does, Does::Danger(_)), row.subs().count());
+            let rank = |row: &ProgramRow| (matches!(row.does, EffectKind::Danger(_)), row.subs().count());
             if fits && best.as_ref().is_none_or(|(known, _)| rank(row) > rank(known)) {
                 best = Some((row, places.into_iter().take(subs.len()).collect()));
             }
@@ -191,7 +193,7 @@ pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<Found<'a>> {
 }
 
 /// The positions of words that are neither flags nor values of flags; each with whether it may still be a value.
-fn plain_words(base: Option<&'static Row>, words: &[&str]) -> Vec<(usize, bool)> {
+fn plain_words(base: Option<&'static ProgramRow>, words: &[&str]) -> Vec<(usize, bool)> {
     let (mut plain, mut skip, mut unsure) = (Vec::new(), false, false);
     for (at, word) in words.iter().enumerate() {
         if std::mem::take(&mut skip) || word.starts_with('+') {
@@ -216,15 +218,17 @@ fn candidates(plain: &[(usize, bool)]) -> impl Iterator<Item = usize> {
 }
 
 /// How many first words an approval can be remembered by: the program with its sub-command or task.
-fn head(row: &Row, taken: &[usize], words: &[&str]) -> usize {
+fn head(row: &ProgramRow, taken: &[usize], words: &[&str]) -> usize {
     let is_first = taken.iter().enumerate().all(|(index, at)| index == *at);
     match row.args {
-        Args::Tasks | Args::Lends if is_first => match words.get(taken.len()) {
+        ArgMeaning::Tasks | ArgMeaning::Lends if is_first => match words.get(taken.len()) {
             Some(task) if !task.starts_with('-') && !task.contains('=') => taken.len() + 2,
             _ => 0,
         },
-        Args::Wraps(_) | Args::Hosts => 0,
-        _ if is_first && (!taken.is_empty() || matches!(row.does, Does::Runs | Does::Discards)) => taken.len() + 1,
+        ArgMeaning::Wraps(_) | ArgMeaning::Hosts => 0,
+        _ if is_first && (!taken.is_empty() || matches!(row.does, EffectKind::Runs | EffectKind::Discards)) => {
+            taken.len() + 1
+        }
         _ => 0,
     }
 }

@@ -1,11 +1,11 @@
 //! Test runners, package managers and linters of scripting languages, with the flags that load code from elsewhere,
 //! name another program, or work on another project.
 
-use super::Args::{Lends, Reads, Tasks, Text, Wraps};
-use super::Does::Runs;
-use super::{Row, row};
+use super::ArgMeaning::{Lends, Reads, Tasks, Text, Wraps};
+use super::EffectKind::Runs;
+use super::{ProgramRow, row};
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[ProgramRow] = &[
     // JavaScript: package managers, test runners, linters.
     row("npm", Runs, Text, NPM),
     row("npm run", Runs, Tasks, NPM),

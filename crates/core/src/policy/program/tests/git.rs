@@ -208,7 +208,7 @@ fn git_that_only_looks_is_free() {
 }
 
 #[test]
-fn a_plan_covers_commits_and_not_what_discards() {
+fn a_plan_covers_commits_and_not_discarding_commands() {
     let stopped: Vec<_> = PLANNED.iter().filter(|text| planned(text) != Verdict::Allow).collect();
     assert!(stopped.is_empty(), "{stopped:#?}");
     let passed: Vec<_> = DISCARDS.iter().filter(|text| planned(text) != Verdict::Ask).collect();

@@ -1,13 +1,13 @@
 //! What commands do, as a table.
 
-use super::Effect::{Delete, Reach, Read, Run, Write};
+use super::CommandEffect::{Delete, Reach, Read, Run, Write};
 use super::*;
 
 fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-fn effects(text: &str) -> (bool, Vec<Effect>) {
+fn effects(text: &str) -> (bool, Vec<CommandEffect>) {
     let facts = look(&words(text));
     (facts.is_whole, facts.effects)
 }
@@ -69,7 +69,7 @@ fn danger_has_its_reason() {
     ];
     for (text, want) in table {
         let told = look(&words(text)).effects.into_iter().find_map(|effect| match effect {
-            Effect::Danger(why) => Some(why),
+            CommandEffect::Danger(why) => Some(why),
             _ => None,
         });
         assert_eq!(told.as_deref(), Some(want), "{text}");
@@ -83,7 +83,7 @@ fn danger_has_its_reason() {
         "git pull",
         "make test",
     ] {
-        let is_danger = |effect: &Effect| matches!(effect, Effect::Danger(_));
+        let is_danger = |effect: &CommandEffect| matches!(effect, CommandEffect::Danger(_));
         assert!(!look(&words(text)).effects.iter().any(is_danger), "{text}");
     }
 }
@@ -109,12 +109,15 @@ fn a_yes_is_remembered_by_the_kind_of_command() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_told() {
+fn unknown_effects_are_reported() {
     for text in
         ["sed -i.claude/* s/a/b/ x", "sed --in-place=a/* s/a/b/ x", "jq include\u{20}\"x\";.", "jq import\"x\"as$d;$d"]
     {
         let (is_whole, effects) = effects(text);
-        assert!(!is_whole && effects.iter().any(|effect| matches!(effect, Effect::Code(_))), "{text}: {effects:?}");
+        assert!(
+            !is_whole && effects.iter().any(|effect| matches!(effect, CommandEffect::Code(_))),
+            "{text}: {effects:?}"
+        );
     }
 }
 
@@ -146,7 +149,7 @@ fn contents_of_the_history_are_told_from_names() {
         "git log --color --stat",
         "git log -- -p",
     ];
-    let tells = |text: &&str| effects(text).1.contains(&Effect::History);
+    let tells = |text: &&str| effects(text).1.contains(&CommandEffect::History);
     assert_eq!(shown.iter().find(|text| !tells(text)), None);
     assert_eq!(names.iter().find(|text| tells(text)), None);
 }
@@ -157,7 +160,7 @@ fn a_file_of_the_index_is_read() {
         ["git show :.env", "git show :0:.env", "git show :3:.env", "git cat-file -p :.env", "git cat-file -p :2:.env"]
     {
         let (_, effects) = effects(text);
-        assert!(effects.contains(&Effect::Read(".env".to_owned())), "{text}: {effects:?}");
+        assert!(effects.contains(&CommandEffect::Read(".env".to_owned())), "{text}: {effects:?}");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Program by program: calls that a rule for the program and an approved plan cover, and calls that bring in another
 //! program, further flags or a place outside the project, which neither covers.
 
-use crate::policy::line::{Line, Part};
-use crate::policy::rule::{Anchors, List, Origin, Scope};
-use crate::policy::{Action, Deed, Mode, Permissions, Rule, Rules, Verdict, judge};
-use crate::team::Constraints;
+use crate::agent::Constraints;
+use crate::policy::command_line::{CommandLine, SimpleCommand};
+use crate::policy::rule::{Anchors, List, Origin, RuleScope};
+use crate::policy::{Action, ActionKind, Mode, Permissions, Rule, Rules, Verdict, judge};
 
 /// Words split at spaces; `·` stands for a space inside a word.
 pub(super) fn argv(text: &str) -> Vec<String> {
@@ -22,7 +22,7 @@ pub(super) fn planned(text: &str) -> Verdict {
 }
 
 fn verdict(text: &str, is_allowed: bool, approved: bool) -> Verdict {
-    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root: "/r", base: "/r", home: "/h" };
     let argv = argv(text);
     let env: Vec<(String, String)> = argv
@@ -39,8 +39,8 @@ fn verdict(text: &str, is_allowed: bool, approved: bool) -> Verdict {
     let permissions = Permissions { root: "/r".into(), rules, ..Permissions::default() };
     let none = Constraints::default();
     let rules = Rules { permissions: &permissions, approved, ..Rules::new(Mode::Default, &none) };
-    let line = Line::Plain(vec![Part { argv, env, ..Part::default() }]);
-    judge(&rules, "run_shell", &Action { deed: Deed::Execute, line: Some(line), ..Action::read(text) }).verdict
+    let line = CommandLine::Plain(vec![SimpleCommand { argv, env, ..SimpleCommand::default() }]);
+    judge(&rules, "run_shell", &Action { deed: ActionKind::Execute, line: Some(line), ..Action::read(text) }).verdict
 }
 
 /// One program: what is covered, what is not.

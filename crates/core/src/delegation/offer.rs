@@ -1,0 +1,126 @@
+//! Which of its tools an agent's requests describe.
+//!
+//! Every request pays for every description. So an agent is offered the tools that its work usually takes; the others stay
+//! its own: a call by name works, and [`TOOL_SEARCH`] finds them. A definition that lists a tool is always offered it.
+
+use super::tool_filter::{
+    AGENT, ASK_USER, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK, is_among,
+};
+use crate::agent::Definition;
+use crate::task_list;
+
+/// Finds tools that requests do not describe.
+pub const TOOL_SEARCH: &str = "tool_search";
+
+/// The tools that requests describe to a lead whose definition lists none.
+const LEAD: [&str; 9] = [
+    AGENT,
+    ASK_USER,
+    "memory_read",
+    SEND_MESSAGE,
+    "skill",
+    SPAWN_TEAMMATE,
+    "submit_plan",
+    task_list::QUERY,
+    task_list::UPDATE,
+];
+/// The tools that requests describe to every other agent whose definition lists none: read, edit, search, run and
+/// test.
+const CORE: [&str; 12] = [
+    AGENT,
+    "edit_file",
+    EXIT_PLAN_MODE,
+    "list_dir",
+    "need_clarify",
+    "read_file",
+    "run_shell",
+    "run_test",
+    "search_code",
+    SEND_MESSAGE,
+    "skill",
+    "write_file",
+];
+/// Second names of described tools. A call by such a name works, but a search does not show it.
+const COVERED: [(&str, &str); 4] =
+    [(TASK, AGENT), ("dispatch_task", AGENT), (SPAWN, AGENT), (SPAWNED, task_list::QUERY)];
+
+/// The tools of a lead without a list of its own that requests do not describe. A tool that the prompt names is
+/// described.
+pub fn hidden_from_lead(tools: &[String], prompt: &str) -> Vec<String> {
+    hidden(tools, prompt, &LEAD)
+}
+
+/// The tools of any other agent without a list of its own that requests do not describe.
+pub fn hidden_from(tools: &[String], prompt: &str) -> Vec<String> {
+    hidden(tools, prompt, &CORE)
+}
+
+fn hidden(tools: &[String], prompt: &str, offered: &[&str]) -> Vec<String> {
+    let is_named = |tool: &str| prompt.contains(&format!("`{tool}`"));
+    tools.iter().filter(|tool| !offered.contains(&tool.as_str()) && !is_named(tool)).cloned().collect()
+}
+
+/// Whether an agent's requests describe one of its tools.
+pub fn is_offered(who: &Definition, tool: &str) -> bool {
+    !is_among(&who.hidden_tools, tool)
+}
+
+/// Whether a search shows a tool that requests do not describe. It hides second names of described tools, and mailbox
+/// tools whose messages arrive without a call.
+pub fn is_found(who: &Definition, tool: &str) -> bool {
+    let has = |other: &str| is_among(&who.tools, other) && is_offered(who, other);
+    let is_covered = COVERED.iter().any(|(name, by)| *name == tool && has(by));
+    !is_offered(who, tool) && !is_covered && tool != CHECK_INBOX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn lead() -> Definition {
+        let tools = words(&[
+            AGENT,
+            ASK_USER,
+            CHECK_INBOX,
+            "dispatch_task",
+            "memory_read",
+            "memory_write",
+            SEND_MESSAGE,
+            SPAWN,
+            SPAWNED,
+            SPAWN_TEAMMATE,
+            "submit_plan",
+            TASK,
+            "task_create",
+            "task_query",
+            "task_update",
+        ]);
+        Definition { hidden_tools: hidden_from_lead(&tools, "Max"), tools, ..Definition::default() }
+    }
+
+    #[test]
+    fn no_two_names_that_a_lead_is_offered_or_finds_say_the_same() {
+        let lead = lead();
+        let shown: Vec<&String> =
+            lead.tools.iter().filter(|tool| is_offered(&lead, tool) || is_found(&lead, tool)).collect();
+        assert_eq!(shown.len(), 10, "{shown:?}");
+        let bare = |name: &str| name.replace('_', "").to_lowercase();
+        for one in &shown {
+            assert_eq!(shown.iter().filter(|other| bare(other) == bare(one)).count(), 1, "{one}");
+        }
+        let found: Vec<&String> = lead.tools.iter().filter(|tool| is_found(&lead, tool)).collect();
+        assert_eq!(found, ["memory_write", "task_create"]);
+    }
+
+    #[test]
+    fn an_agent_without_a_list_is_offered_core_tools_and_those_in_its_prompt() {
+        let tools = words(&["edit_file", "geocode", "http_get", "read_file", "task_query"]);
+        assert_eq!(hidden_from(&tools, "Ask `http_get`."), ["geocode", "task_query"]);
+        let who = Definition { hidden_tools: words(&["task_query"]), tools, ..Definition::default() };
+        assert!(is_found(&who, "task_query") && !is_found(&who, "geocode"));
+    }
+}

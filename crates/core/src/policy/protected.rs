@@ -1,0 +1,294 @@
+//! Protected files: a program runs them, or an agent follows them, without a call by the user or by an approved check.
+//!
+//! The policy and the sandbox use the same table. The policy asks a person before each change of a protected file that it can see,
+//! also if a rule or a plan allows the change. The sandbox keeps protected files directly beneath the project's folder
+//! unchanged, except for a command that was approved with the file's name in its text ([`opened`]). Every tool refuses to
+//! change the files that configure this team (`is_held`). Files that run only in a build or a test (`Makefile`,
+//! `package.json`, `build.rs`, `conftest.py`) are not in the table. Names are compared without letter case and without
+//! invisible characters, as some file systems do.
+
+mod approved;
+mod table;
+
+use std::fmt;
+
+pub use approved::opened;
+pub use table::PROTECTED;
+
+use super::rule::absolute;
+use crate::text::is_hidden;
+
+/// Folders of these names also hold ordinary code and logs, so that only the files of the table in them are protected.
+const ORDINARY_FOLDERS: [&str; 2] = ["agents", "logs"];
+
+/// Why a change of a protected file has effects beyond the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProtectedReason {
+    /// A program runs it by itself.
+    Runs,
+    /// An agent follows it as instructions.
+    Instructs,
+    /// It defines agents and their permissions.
+    Configures,
+    /// It is evidence of agents' actions.
+    Records,
+}
+
+impl ProtectedReason {
+    /// All variants, in the order of lists.
+    pub const ALL: [Self; 4] = [Self::Configures, Self::Instructs, Self::Runs, Self::Records];
+
+    /// Its name in lists for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Instructs => "instructs",
+            Self::Configures => "configures",
+            Self::Records => "records",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtectedRow {
+    /// The names: `a/b` at any depth, with everything beneath; `/a/b` only from the project's folder; a `*` in a name
+    /// stands for any letters.
+    pub pattern: &'static str,
+    /// Why it is protected.
+    pub reach: ProtectedReason,
+    /// The program or agent that runs or obeys it.
+    pub by: &'static str,
+    /// Whether the file configures this team: then no tool and no command changes it, also with an approval.
+    pub is_held: bool,
+}
+
+/// The reason for people and models.
+impl fmt::Display for ProtectedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = self.by;
+        match self.reach {
+            _ if self.pattern.is_empty() => write!(f, "this run was started with it, or keeps its record in it"),
+            ProtectedReason::Runs => write!(f, "{by} runs it by itself"),
+            ProtectedReason::Instructs => write!(f, "{by} takes it for instructions"),
+            ProtectedReason::Configures => write!(f, "it configures {by}: who works there and what they may do"),
+            ProtectedReason::Records => write!(f, "it is the record of what agents did"),
+        }
+    }
+}
+
+const fn held(pattern: &'static str, reach: ProtectedReason, by: &'static str) -> ProtectedRow {
+    ProtectedRow { pattern, reach, by, is_held: true }
+}
+
+const fn runs(pattern: &'static str, by: &'static str) -> ProtectedRow {
+    ProtectedRow { pattern, reach: ProtectedReason::Runs, by, is_held: false }
+}
+
+const fn instructs(pattern: &'static str, by: &'static str) -> ProtectedRow {
+    ProtectedRow { pattern, reach: ProtectedReason::Instructs, by, is_held: false }
+}
+
+/// The file that a run was given by name, or writes its record to.
+const GIVEN: ProtectedRow = held("", ProtectedReason::Configures, "this run");
+
+/// The reason why a tool refuses to change a path, as shown and recorded.
+pub fn refusal(path: &str, row: &ProtectedRow) -> String {
+    format!("only the user changes `{path}`: {row}")
+}
+
+/// The row that protects a path, if any. A folder that may hold protected files counts, too: a copy onto it may bring
+/// them.
+pub fn protected(path: &str) -> Option<&'static ProtectedRow> {
+    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
+    PROTECTED.iter().find(|row| row.covers(&names))
+}
+
+/// Like the function above, but only for files that configure this team.
+pub fn guarded(path: &str) -> Option<&'static ProtectedRow> {
+    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
+    PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
+}
+
+/// The row of a file or folder that agents obey at any depth of a project, if this path ends in its name.
+pub fn obeyed_anywhere(path: &str) -> Option<&'static ProtectedRow> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let rows =
+        PROTECTED.iter().filter(|row| matches!(row.reach, ProtectedReason::Instructs | ProtectedReason::Configures));
+    // Every file of a project is looked at, so its name is compared before anything is copied.
+    let mut named = rows.filter(|row| !row.pattern.starts_with('/') && row.is_spelt(name)).peekable();
+    named.peek()?;
+    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
+    named.find(|row| row.covers(&names))
+}
+
+/// The rows that the sandbox protects beneath a project's folder. Of `.git` it protects only the parts that git obeys,
+/// and the record of this run by its real path; both are listed elsewhere.
+pub fn kept() -> impl Iterator<Item = &'static ProtectedRow> {
+    PROTECTED.iter().filter(|row| row.pattern != ".git" && row.reach != ProtectedReason::Records)
+}
+
+impl ProtectedRow {
+    /// The folder and the name in it, from the project's folder; the name may have a `*` in it.
+    pub fn split(&self) -> (&'static str, &'static str) {
+        let path = self.pattern.trim_start_matches('/');
+        path.rsplit_once('/').unwrap_or(("", path))
+    }
+
+    /// Whether a file of this name in the row's folder is protected.
+    pub fn is_name(&self, name: &str) -> bool {
+        is_named(&self.split().1.to_lowercase(), &folded(name))
+    }
+
+    /// Like `is_name`, but without copying the name.
+    fn is_spelt(&self, name: &str) -> bool {
+        if name.is_ascii() { self.split().1.eq_ignore_ascii_case(name) } else { self.is_name(name) }
+    }
+
+    fn covers(&self, names: &[String]) -> bool {
+        let (pattern, is_anchored) = match self.pattern.strip_prefix('/') {
+            Some(pattern) => (pattern, true),
+            None => (self.pattern, false),
+        };
+        let parts: Vec<String> = pattern.split('/').map(str::to_lowercase).collect();
+        let starts = if is_anchored { 1 } else { names.len() };
+        let is_at = |from: usize| {
+            let here = names.get(from..).unwrap_or_default();
+            let is_whole = here.len() >= parts.len();
+            let is_above = !here.is_empty() && !matches!(here, [one] if ORDINARY_FOLDERS.contains(&one.as_str()));
+            (is_whole || is_above) && parts.iter().zip(here).all(|(part, name)| is_named(part, name))
+        };
+        (0..starts).any(is_at)
+    }
+}
+
+fn is_named(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        }
+        None => pattern == name,
+    }
+}
+
+/// Like `protected`, for the files that this run was given by name, all absolute. A folder that contains one of them
+/// counts, too.
+pub(super) fn given(files: &[String], path: &str) -> Option<&'static ProtectedRow> {
+    let path = folded(&absolute("", &format!("/{path}")));
+    let lies_in =
+        |file: &String| folded(file).strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    files.iter().any(lies_in).then_some(&GIVEN)
+}
+
+/// A name as file systems that ignore case and invisible characters (HFS+, CVE-2014-9390) compare it, and as people
+/// read it.
+fn folded(name: &str) -> String {
+    name.chars().filter(|letter| !is_hidden(*letter)).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_files_have_one_table() {
+        for path in ["src/.git/config", "a/.claude/x", "a/.mcp.json", "agents/Leo.MD", ".g\u{200c}it/x", "./config"] {
+            assert!(guarded(path).is_some(), "{path}");
+        }
+        for path in [".git\u{200b}/hooks/x", ".\u{2060}mcp.json", ".claude\u{ad}/settings.json", "AGENTS\u{e0041}.md"] {
+            assert!(protected(path).is_some(), "{path:?}");
+        }
+        for path in ["src/config/agents.yaml", "agents/a.py", "src/agents/a.md", "config/other.yaml", "src/a.rs", "."] {
+            assert!(guarded(path).is_none() && protected(path).is_none(), "{path}");
+        }
+        for path in ["logs/audit.jsonl", "deep/logs/audit.jsonl"] {
+            assert!(guarded(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_row_protects_its_pattern_and_the_paths_beneath() {
+        for row in PROTECTED {
+            let path = row.pattern.trim_start_matches('/').replace('*', "x");
+            assert!(protected(&path).is_some() && protected(&path.to_uppercase()).is_some(), "{path}");
+            assert!(protected(&format!("{path}/beneath")).is_some(), "{path}");
+            assert_eq!(protected(&format!("sub/{path}")).is_some(), !row.pattern.starts_with('/'), "sub/{path}");
+            assert!(!row.to_string().is_empty() && !row.by.is_empty());
+        }
+        let (before, mut after) = (PROTECTED.len(), PROTECTED.iter().map(|row| row.pattern).collect::<Vec<_>>());
+        after.sort_unstable();
+        after.dedup();
+        assert_eq!(before, after.len(), "each pattern is listed once");
+    }
+
+    #[test]
+    fn ordinary_files_are_ordinary() {
+        for path in [
+            "Makefile",
+            "package.json",
+            "build.rs",
+            "conftest.py",
+            "Cargo.toml",
+            ".cargo/audit.toml",
+            "model.pth",
+            ".env.example",
+            ".gitignore",
+            ".editorconfig",
+            ".github/CODEOWNERS",
+            ".github/dependabot.yml",
+            "docs/skills.md",
+            "src/skills/mod.rs",
+            "logs/app.log",
+            "logs",
+            "agents",
+            "README.md",
+            "Dockerfile",
+        ] {
+            assert!(protected(path).is_none(), "{path}: {:?}", protected(path));
+        }
+        // A copy onto such a folder may bring any file.
+        for path in [".github", ".config", "config", "sub/.github"] {
+            assert!(protected(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_sandbox_keeps_every_row_but_git_and_the_record() {
+        let left: Vec<&str> =
+            PROTECTED.iter().filter(|row| !kept().any(|kept| kept == *row)).map(|row| row.pattern).collect();
+        assert_eq!(left, [".git", "logs/audit.jsonl"]);
+        let row = |pattern: &str| PROTECTED.iter().find(|row| row.pattern == pattern).unwrap();
+        assert_eq!(row("/agents/*.md").split(), ("agents", "*.md"));
+        assert_eq!(row("AGENTS.md").split(), ("", "AGENTS.md"));
+        assert!(row("/agents/*.md").is_name("Leo.MD") && !row("/agents/*.md").is_name("leo.py"));
+    }
+
+    #[test]
+    fn agents_obey_their_files_at_any_depth() {
+        for (path, pattern) in [
+            ("packages/a/AGENTS.md", Some("AGENTS.md")),
+            ("AGENTS.md", Some("AGENTS.md")),
+            ("a/b/Claude.MD", Some("CLAUDE.md")),
+            ("a/AGENTS\u{200b}.md", Some("AGENTS.md")),
+            ("a/.claude", Some(".claude")),
+            ("a/.github/instructions", Some(".github/instructions")),
+            ("a/instructions", None),
+            ("a/.github/workflows", None),
+            ("a/agents/leo.md", None),
+            ("a/.npmrc", None),
+            ("docs/agents.md.txt", None),
+        ] {
+            assert_eq!(obeyed_anywhere(path).map(|row| row.pattern), pattern, "{path}");
+        }
+    }
+
+    #[test]
+    fn files_that_were_named_are_kept_with_their_folders() {
+        let files = ["/p/team/Mine.yaml".to_owned()];
+        for (path, kept) in
+            [("p/team/mine.yaml", true), ("/p/team", true), ("p/team/other.yaml", false), ("p/te", false)]
+        {
+            assert_eq!(given(&files, path).is_some(), kept, "{path}");
+        }
+    }
+}
