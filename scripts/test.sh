@@ -3,25 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '\n== %s\n' "$*"; }
+. scripts/packages.sh
 
-need_package() { # command, Debian package
-  command -v "$1" >/dev/null 2>&1 && return
-  say "installing $2"
-  [ -n "${apt_updated:-}" ] || { apt-get update -qq; apt_updated=1; }
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
-}
-
-need_package cc gcc
-need_package git git
+need_build_tools
 need_package tmux tmux
 need_package strace strace
 need_package prometheus prometheus
 need_package pytest python3-pytest-cov
-if ! command -v cargo >/dev/null 2>&1; then
-  need_package rustup rustup
-  rustup show >/dev/null
-fi
 
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 

@@ -35,6 +35,7 @@ mod interrupts;
 mod keep;
 mod leads;
 mod listening;
+mod manual;
 mod mates;
 mod mates_killed;
 mod memory;
