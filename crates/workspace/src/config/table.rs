@@ -120,7 +120,7 @@ table! {
     server: Server {
         /// Port of the web page; 0 lets the system choose.
         port: u16 as Port = 8080;
-        /// What starts when no command is given: the terminal or the web page.
+        /// What opens without a command: the terminal or the web page.
         mode: Face as OneOf<Face> = Face::Cli;
     }
 
@@ -136,11 +136,11 @@ table! {
         api_key_helper: Option<Vec<String>> as Maybe<Command> = None;
         /// Address of the provider or of a proxy; null takes the provider's own.
         base_url: Option<String> as Maybe<Url> = None;
-        /// The model for everyone who names none; null takes the provider's best fit.
+        /// The model of every agent that names none; null takes the provider's default.
         default_model: Option<String> as Maybe<Text> = None;
-        /// The model to go on with when the first one is overloaded; null waits instead.
+        /// The model to use when the first one is overloaded; null waits instead.
         fallback_model: Option<String> as Maybe<Text> = None;
-        /// How often a failed request is tried again.
+        /// How often a failed request is sent again (0 to 20).
         max_retries: u32 as Count<0, 20> = limits::RETRIES_MAX_DEFAULT;
         /// How long to wait for the model before a request counts as failed.
         timeout: Duration as Time = Duration::from_secs(120);
@@ -148,9 +148,9 @@ table! {
         progress_timeout: Duration as Time = Duration::from_millis(limits::PROGRESS_MS_DEFAULT);
         /// The longest answer, in tokens; null takes the model's own limit.
         max_tokens: Option<u32> as Maybe<Count<1, 1_000_000>> = None;
-        /// Tokens a model may think before it answers; 0 turns thinking off.
+        /// Thinking tokens of one answer; 0 turns thinking off.
         thinking_tokens: u32 as Count<0, 1_000_000> = 0;
-        /// Requests that leave in one minute, all agents together; null means as many as the provider takes.
+        /// Requests per minute, all agents together; null sets no limit of its own.
         requests_per_minute: Option<u32> as Maybe<Count<1, 100_000>> = None;
     }
 
@@ -160,7 +160,7 @@ table! {
         enabled: bool as Switch = true;
         /// Where it is written, one JSON object per line; below the project if you set it, else below ~/.max-team.
         output: PathBuf as Location = "logs/audit.jsonl".into();
-        /// The least important kind of event that goes into it.
+        /// The least important events that are written.
         level: Level as OneOf<Level> = Level::Info;
     }
 
@@ -174,25 +174,25 @@ table! {
 
     /// What survives a crash.
     journal: Journal {
-        /// `normal` presses work onto the disk before anything leaves us; `full` does so at every single step.
+        /// `normal` syncs the disk before anything leaves the program; `full` syncs at every step.
         sync: Strength as OneOf<Strength> = Strength::Normal;
-        /// Days after which a session in which nothing is said any more is forgotten; null keeps everything.
+        /// Days without activity after which a session is erased; null keeps everything.
         keep_days: Option<u32> as Maybe<Count<1, 36_500>> = None;
     }
 
     /// Where work stops.
     limits: Limits {
-        /// Answers of a model in one turn of the chat.
+        /// Model calls in one turn.
         rounds: u32 as Count<1, 1_000> = limits::ROUNDS_MAX_DEFAULT;
         /// Dollars that one session may cost; null sets no limit.
         budget_usd: Option<f64> as Maybe<Usd> = None;
-        /// Percent of the model's window at which what is old is summed up; 0 only when you ask (`/compact`).
+        /// Percent of the model's window at which older messages are summarised; 0: only when you ask (`/compact`).
         compact_at: u32 as Count<0, 90> = 80;
     }
 
     /// Who works, and how.
     team: Team {
-        /// Whether the lead only coordinates: it calls others, goes on with them and asks you, and does nothing else.
+        /// Whether the lead only coordinates: it calls other agents, writes to them and asks you, and does nothing else.
         coordinator: bool as Switch = false;
         /// How deep calls go: 1 means that a called agent calls no other, 0 turns calling off.
         call_depth: u32 as Count<0, 2> = limits::CALL_DEPTH_DEFAULT;
@@ -200,19 +200,19 @@ table! {
 
     /// What agents may do unasked.
     permissions: Permissions {
-        /// How freely agents act before you have been asked.
+        /// The permission mode: what agents may do without a question.
         mode: policy::Mode as OneOf<policy::Mode> = policy::Mode::Default;
     }
 
     /// What is remembered.
     memory: Memory {
-        /// Whether what is remembered goes into prompts; `max-team memory why` says what did.
+        /// Whether memory is used in prompts; `max-team memory why` shows which facts were.
         recall: bool as Switch = true;
         /// Whether what you say about yourself is remembered: in chats (`true`), never (`false`), or also with -p (`always`).
         extract: Extract as OneOf<Extract> = Extract::Chat;
-        /// After this many exchanges a chat is looked at for something to remember, in any case.
+        /// Exchanges after which a chat is searched for something to remember, in any case.
         every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX;
-        /// The model that looks; null takes the session's. A small one does.
+        /// The model that searches; null takes the session's. A small one is enough.
         model: Option<String> as Maybe<Text> = None;
     }
 
@@ -224,19 +224,19 @@ table! {
         prometheus_url: Option<String> as Maybe<Url> = None;
         /// Address of a service like Open-Meteo's, for `geocode`; null takes Open-Meteo's own, which needs no key.
         geocode_url: Option<String> as Maybe<Url> = None;
-        /// Hosts that `http_get` may ask although they are on this machine or in a private network.
+        /// Hosts on this machine or in a private network that `http_get` may reach.
         private_hosts: Vec<String> as Hosts = Vec::new();
     }
 
     /// What keys do.
     keys: Keys {
-        /// What Enter does while a turn runs: tell it at its next step, queue until it is over, or interrupt it and send.
+        /// What Enter does while a turn runs: send to its next step, wait until it is over, or interrupt it and send.
         enter_while_busy: WhileBusy as OneOf<WhileBusy> = WhileBusy::Steer;
     }
 
     /// The terminal.
     ui: Ui {
-        /// The language we speak; `auto` follows the system.
+        /// The language of the interface; `auto` follows the system.
         language: Language as OneOf<Language> = Language::Auto;
         /// When to use colour; `auto` means on a terminal, and obeys NO_COLOR.
         color: Color as OneOf<Color> = Color::Auto;

@@ -2,7 +2,7 @@
 //!
 //! The examples of a page run in order, in one git project of their own, with a scripted model. A block with `file=PATH` behind
 //! its fence is written to that file first. A comment `# exit N` says how the command of its line ends. `no-run=REASON` behind
-//! the fence leaves a block out.
+//! the fence leaves a block out. `MANUAL_PAGE=TEXT` plays only pages with TEXT in their path.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -132,7 +132,7 @@ fn every_example_runs_as_it_is_written() {
     assert!(unknown.is_empty(), "no such reason: {unknown:?}; there are {REASONS:?}");
     let runs = shell.len() - left_out.len();
     assert!(runs * 100 >= shell.len() * SHARE_PERCENT, "only {runs} of {} examples run", shell.len());
-    let wanted = std::env::var("MANUAL_PAGE").unwrap_or_default();
+    let wanted = std::env::var_os("MANUAL_PAGE").unwrap_or_default().to_string_lossy().into_owned();
     let runs = |block: &Block| block.kind() == "sh" && block.value("no-run").is_none();
     let chosen = pages.iter().filter(|(name, blocks)| name.contains(&wanted) && blocks.iter().any(runs));
     let chosen: Vec<_> = chosen.collect();
