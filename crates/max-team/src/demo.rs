@@ -20,10 +20,10 @@ use max_team_tools::command::{self, CommandError, Walls};
 use tokio_util::sync::CancellationToken;
 
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::models::Chosen;
 use max_team_workspace::setup::Place;
 use max_team_workspace::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
-use max_team_workspace::words::Lang;
 
 pub(crate) use scenarios::NAMES;
 use scenarios::{Files, SCENARIOS};
@@ -59,7 +59,7 @@ pub(crate) struct Tape {
 /// The scenario of this name; the first without one.
 pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
     let wanted = name.unwrap_or(NAMES[0]);
-    let unknown = || Stop::said(Exit::Usage, |lang| lang.no_demo(wanted, &NAMES.join(", ")));
+    let unknown = || Stop::said(Exit::Usage, |lang| lang.no_demo(wanted, NAMES.join(", ")));
     SCENARIOS.iter().find(|scenario| scenario.name == wanted).ok_or_else(unknown)
 }
 

@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use max_team_runtime::RuntimeError;
 use max_team_tools::document;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{DOCUMENT_READER, Place};
-use max_team_workspace::words::Lang;
 
 use args::{Cli, Command};
 

@@ -13,9 +13,9 @@ use tempfile::NamedTempFile;
 
 use crate::args::{Talk, TeamFlags};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
-use max_team_workspace::words::Lang;
 
 /// The run to use: a file, or a session of the journal; without a name, the session last used.
 pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
@@ -65,7 +65,7 @@ pub(crate) fn latest(team: &TeamReader) -> Result<SessionId, Stop> {
 fn read(path: &Path) -> Result<Tape, Stop> {
     let bad = |fault: BadTape| {
         let name = path.display().to_string();
-        Stop::said(Exit::Failed, |lang| lang.bad_tape(&name, &lang.tape_fault(&fault)))
+        Stop::said(Exit::Failed, |lang| lang.bad_tape(&name, lang.tape_fault(&fault)))
     };
     let file = File::open(path).map_err(|error| bad(error.into()))?;
     Tape::read(BufReader::new(file)).map_err(bad)

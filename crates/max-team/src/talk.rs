@@ -31,13 +31,13 @@ use max_team_terminal::{ChatOptions, ExitReason, Left, Models, Teams};
 use max_team_workspace::config::Config;
 use max_team_workspace::config::choice::Face;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::models::{self, Chosen};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
 use max_team_workspace::team::Who;
 use max_team_workspace::team_file::{self, Here};
-use max_team_workspace::words::Lang;
 
 pub(crate) use fork::fork;
 
@@ -332,7 +332,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let open = demo::open(&away, router.clone())?;
     let missing = demo::try_sandbox(&root).err();
     let sandboxed = missing.is_none();
-    let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(&lang.step(&why))));
+    let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;

@@ -15,7 +15,7 @@ use super::gate::{breaks_line, indented, members, unknown_member};
 use super::rows::Look;
 use super::text::{self, clean_line};
 use max_team_workspace::figures::dollars;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// What can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

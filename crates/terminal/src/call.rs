@@ -8,7 +8,7 @@ use max_team_core::chat::{Answer, Part};
 use super::rows::Row;
 use super::transcript::Item;
 use max_team_workspace::figures::since;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Bytes of the model's thoughts that are kept for show.
 const THOUGHT_BYTES: usize = 400;

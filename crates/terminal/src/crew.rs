@@ -15,7 +15,7 @@ use super::rows::{Row, ToolRow};
 use super::text::clean_line;
 use super::transcript::{Activity, Item, Transcript};
 use max_team_workspace::figures::{duration, spent};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 #[derive(Debug)]
 pub(super) struct Crew {

@@ -17,7 +17,7 @@ use super::editor::Editor;
 use super::rows::Look;
 use super::text::{self, clean, clean_line};
 use crate::sheet;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Rows of an error, or of the risks.
 const DETAIL_ROWS_MAX: usize = 8;
@@ -284,7 +284,7 @@ impl Gate {
             Step::Write(pick, _) => {
                 let words = match pick {
                     Pick::Changes => lang.write_changes().to_owned(),
-                    Pick::RetryBy => lang.write_retry_by(&members(scene.team)),
+                    Pick::RetryBy => lang.write_retry_by(members(scene.team)),
                     _ => lang.write_reason().to_owned(),
                 };
                 lines.extend(indented(&[Span::styled(words, theme.warning())], columns));
@@ -338,7 +338,7 @@ pub(super) fn headline(about: &PlanQuestion, plan: Option<&Plan>, lang: Lang) ->
         PlanQuestion::Proposal => format!("{}: {} — {}", lang.plan(), goal(), lang.may_run()),
         PlanQuestion::Rest => lang.ask_rest().to_owned(),
         PlanQuestion::Budget => lang.ask_budget().to_owned(),
-        PlanQuestion::Start { task } => lang.may_start(&clean_line(task)),
+        PlanQuestion::Start { task } => lang.may_start(clean_line(task)),
         PlanQuestion::Failure { task, .. } => {
             let view = plan.and_then(|plan| plan.task(plan.graph()?.index(task)?));
             let (member, attempt) = view.map_or(("?", 0), |view| (view.member, view.attempt));
@@ -420,5 +420,5 @@ pub(super) fn members(team: Option<&Team>) -> String {
 /// The error if the team has no member of that name.
 pub(super) fn unknown_member(name: &str, team: Option<&Team>, lang: Lang) -> Option<String> {
     let known = team.iter().flat_map(|team| &team.members).any(|mate| mate.definition.name == name);
-    (!known).then(|| lang.no_member(name, &members(team)))
+    (!known).then(|| lang.no_member(name, members(team)))
 }

@@ -59,7 +59,7 @@ use session::Session;
 use theme::Theme;
 
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// What a chat needs.
 #[derive(Debug)]

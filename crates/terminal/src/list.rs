@@ -94,7 +94,7 @@ impl List {
         let mut words = clean_line(if is_at_work { &item.text.active_form } else { &item.text.subject });
         let blockers: Vec<String> = self.tasks.blockers(item).map(|id| format!("#{id}")).collect();
         if item.state.status == ListTaskStatus::Pending && !blockers.is_empty() {
-            words = format!("{words} ({})", lang.waits_for(&blockers.join(", ")));
+            words = format!("{words} ({})", lang.waits_for(blockers.join(", ")));
         }
         let used: usize = spans.iter().map(|span| text::width(&span.content)).sum();
         let style = if item.state.status == ListTaskStatus::InProgress { Default::default() } else { theme.faint() };

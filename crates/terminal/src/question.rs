@@ -13,7 +13,7 @@ use max_team_core::policy::{Action, ActionKind, RememberedRule};
 use max_team_core::status::SessionStatus;
 use max_team_runtime::{Asked, Origin};
 
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// What is asked, for show.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::rows::Row;
 use super::slash;
 use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::figures::{bytes, dollars, since, spent, tokens};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Bytes that make a token, about: for the part of a request that is not counted in tokens.
 const BYTES_PER_TOKEN: usize = 4;

@@ -22,7 +22,7 @@ use super::text::{self, Excerpt, clean, clean_line, excerpt};
 use super::theme::Theme;
 use crate::sheet;
 use max_team_workspace::figures;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Lines of a diff that stay in the transcript.
 const DIFF_LINES_MAX: usize = 24;

@@ -35,7 +35,7 @@ use super::rows::Row;
 use super::slash::Slash;
 use super::transcript::{Activity, Item, Transcript};
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 use again::Later;
 pub(super) use queue::Queued;

@@ -10,8 +10,8 @@ use max_team_core::plan::event::{Proof, TaskHeld};
 use max_team_core::plan::{Forecast, Plan, TaskDraft, TaskStatus, TaskView, WaitReason};
 
 use crate::text::{clean, width as measure, wrapped};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::plan_drawing::draw;
-use max_team_workspace::words::Lang;
 
 /// Columns, unless the caller gives a width.
 pub const WIDTH: usize = 100;
@@ -73,7 +73,7 @@ pub fn forecast(forecast: &Forecast, lang: Lang) -> String {
     let range = forecast.likely_nano.map(|likely| money_range(likely, forecast.high_nano.unwrap_or(likely)));
     let mut text = lang.forecast(range.as_deref(), &duration(forecast.likely_ms), forecast.calls_likely);
     if let Some(budget) = forecast.budget_nano {
-        text.push_str(&lang.forecast_budget(&format!("${:.2}", dollars(budget))));
+        text.push_str(&lang.forecast_budget(format!("${:.2}", dollars(budget))));
     }
     if forecast.unpriced {
         text.push_str(lang.forecast_unpriced());
@@ -131,7 +131,7 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
     more(lang.must_exist(), task.outputs.join(", "));
     more(lang.must_pass(), task.verify.join("; "));
     for note in view.notes {
-        more(&lang.note_of(&clean(&note.by)), note.text.clone());
+        more(&lang.note_of(clean(&note.by)), note.text.clone());
     }
     more(lang.with_model(), task.model.clone().unwrap_or_default());
     more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
@@ -177,12 +177,12 @@ pub fn mark(view: &TaskView<'_>) -> char {
 pub fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
     match &view.waits {
         WaitReason::No => String::new(),
-        WaitReason::For(needs) => lang.waits_for(&needs.join(", ")),
+        WaitReason::For(needs) => lang.waits_for(needs.join(", ")),
         WaitReason::Approval => lang.waits_for_approval().to_owned(),
         WaitReason::Place => lang.waits_for_place().to_owned(),
         WaitReason::Answer(question) => lang.asks_what(question),
         WaitReason::Retry { at_ms } => {
-            lang.again_in(&duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)))
+            lang.again_in(duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0)))
         }
         WaitReason::Ruling => lang.waits_for_ruling().to_owned(),
         WaitReason::Budget => lang.waits_for_budget().to_owned(),
@@ -199,7 +199,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::TaskHeld(TaskHeld { task, outage: Some(why), .. }) => {
             format!("{task}: {} ({})", lang.waits_for_server(), clip(why, 300))
         }
-        Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(&lang.outcome(&done.result))),
+        Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(lang.outcome(&done.result))),
         Event::TaskCorrected(corrected) => {
             format!("{}: {}", corrected.task, lang.corrected(&corrected.correction, &corrected.result))
         }
@@ -215,14 +215,14 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
             format!("{}: {}", ruled.task, lang.decided_by(&ruled.by, &lang.ruling(&ruled.ruling)))
         }
         Event::TaskDeferred(deferred) => {
-            format!("{}: {}", deferred.task, lang.checked_again_after(&deferred.after.join(", ")))
+            format!("{}: {}", deferred.task, lang.checked_again_after(deferred.after.join(", ")))
         }
         Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(&changed.by)),
         Event::PlanRevised(revised) => {
             format!("{}: {}", lang.plan_word(), lang.plan_revised(&revised.revision.to_string(), &revised.held))
         }
         Event::RevisionEnded(ended) if !ended.reworked => {
-            format!("{}: {}", lang.plan_word(), lang.revision_ended(&ended.revision.to_string()))
+            format!("{}: {}", lang.plan_word(), lang.revision_ended(ended.revision.to_string()))
         }
         Event::TaskStopped(stopped) if !stopped.files.is_empty() => {
             format!("{}: {}", stopped.task, lang.had_changed(&stopped.files))

@@ -3,7 +3,7 @@
 //! Parsing only; a session carries them out. A line that merely begins with a path (`/usr/bin is full`) is a message,
 //! not a command.
 
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// What a user can order with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]

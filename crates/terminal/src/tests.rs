@@ -40,7 +40,7 @@ use super::chat::Wish;
 use super::link::{Act, Arrival, Done};
 use super::screen::{Screen, View};
 use glass::Glass;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 use stage::{Stage, edit, intent, session_id, tool_use};
 
 const DIFF: &str = "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,4 @@\n # Demo\n \n-A small project.\n+A *small* project, 有中文.\n+It is being edited.\n";

@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::rows::{Row, ToolRow};
 use max_team_workspace::figures::since;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Characters of a tool's input that are shown as its target until the action is known.
 const BRIEF_CHARS: usize = 60;

@@ -297,7 +297,7 @@ fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let parked = session.plans().open().find(|known| known.plan.asked().next().is_some());
     match parked.and_then(|known| known.plan.draft()) {
         Some(draft) => {
-            let words = format!("⏸ {} · {}", lang.plan_parked(&clean_line(&draft.goal)), lang.parked_hint());
+            let words = format!("⏸ {} · {}", lang.plan_parked(clean_line(&draft.goal)), lang.parked_hint());
             vec![Line::default(), line(words, look.theme.warning())]
         }
         None => vec![Line::default()],
@@ -360,8 +360,8 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let (stopped, idle): (Vec<&str>, Vec<&str>) = idle.partition(|name| session.mates().is_stopped(name));
     let names = |names: &[&str]| clean_line(&names.join(", "));
     let words: Vec<String> = [
-        (!idle.is_empty()).then(|| look.lang.resting(&names(&idle))),
-        (!stopped.is_empty()).then(|| look.lang.resting_stopped(&names(&stopped))),
+        (!idle.is_empty()).then(|| look.lang.resting(names(&idle))),
+        (!stopped.is_empty()).then(|| look.lang.resting_stopped(names(&stopped))),
     ]
     .into_iter()
     .flatten()
@@ -375,7 +375,7 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
 fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let whose = chat.session().background().by_name();
     let whose: Vec<String> = whose.into_iter().map(|(who, count)| format!("{} ({count})", clean_line(who))).collect();
-    let words = format!("⚙ {}", look.lang.left_in_background(&whose.join(", ")));
+    let words = format!("⚙ {}", look.lang.left_in_background(whose.join(", ")));
     (!whose.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
@@ -409,7 +409,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         let name = Span::styled(format!("⏺ {}: ", mate.called()), style);
         let used = match session.cost().turn(mate.agent).tokens() {
             0 => String::new(),
-            used => format!(" · {}", look.lang.so_many_tokens(&tokens(used))),
+            used => format!(" · {}", look.lang.so_many_tokens(tokens(used))),
         };
         let room = look.columns.saturating_sub(text::width(&name.content) + text::width(&used));
         let doing = Span::raw(text::cut(&session.doing(mate, now_ms), room));

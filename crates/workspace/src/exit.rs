@@ -2,7 +2,7 @@
 
 pub use max_team_core::verdict::Exit;
 
-use crate::words::Lang;
+use crate::i18n::Lang;
 
 /// A failure with its exit code.
 #[derive(Debug, thiserror::Error)]

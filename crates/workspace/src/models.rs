@@ -295,7 +295,7 @@ fn ask_local(port: u16, path: &str) -> Option<Vec<String>> {
 
 fn no_key(row: Option<&Provider>) -> Stop {
     Stop::said(Exit::NoKey, |lang| match row {
-        Some(row) => lang.no_key_for(&row.name, &row.key_env.join(", ")),
+        Some(row) => lang.no_key_for(&row.name, row.key_env.join(", ")),
         None => lang.no_model_yet().to_owned(),
     } + "\n" + lang.how_to_begin())
 }

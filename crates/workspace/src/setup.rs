@@ -20,9 +20,9 @@ use max_team_tools::{Reach, Registry, project};
 use crate::config::choice::{Extract, Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
+use crate::i18n::Lang;
 use crate::models::Chosen;
 use crate::selection::Selection;
-use crate::words::Lang;
 use crate::{agents, copies, permissions, skills};
 
 /// The words that the lead is given first.

@@ -8,9 +8,9 @@ use max_team_runtime::skills::{Catalogue, Contract, Disabled, Machine, Places, S
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Stop};
+use crate::i18n::Lang;
 use crate::permissions::Trusted;
 use crate::setup::Place;
-use crate::words::Lang;
 use crate::{named, permissions};
 
 /// The key of a settings file that says how skills are used.
@@ -114,7 +114,7 @@ pub fn agreed(catalogue: &Catalogue, name: &str) -> Result<(String, Box<Contract
     let skill = find(catalogue, name)?;
     let name = &skill.name;
     if skill.state != State::Ready {
-        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &state(skill, lang))));
+        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, state(skill, lang))));
     }
     let loaded = catalogue.load(skill);
     let (skill, _) = loaded.map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;

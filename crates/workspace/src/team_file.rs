@@ -266,7 +266,7 @@ mod tests {
         // Whoever lets them begin is told the same, and all of it in Chinese.
         let stop = find(&place, "x", &here).unwrap_err();
         assert_eq!(stop.message, found);
-        let chinese = stop.words(crate::words::Lang::Zh);
+        let chinese = stop.words(crate::i18n::Lang::Zh);
         assert_eq!(chinese.lines().count(), want.len());
         for (line, en) in chinese.lines().zip(want) {
             let (place, words) = en.split_once(": ").unwrap();

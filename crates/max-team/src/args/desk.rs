@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
 use max_team_core::policy::GrantScope;
-use max_team_workspace::words::CostBy;
+use max_team_workspace::i18n::CostBy;
 
 #[derive(Debug, Clone, Args)]
 #[command(

@@ -18,8 +18,8 @@ use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::agents::{self, Person, Scope, Team};
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::dollars;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// What a new definition looks like.
 const DRAFT_EN: &str = include_str!("agents.draft.en.md");
@@ -55,7 +55,7 @@ fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
     let shadowing = people.iter().filter(|person| !person.shadows.is_empty());
     let told = |person: &Person<'_>| {
         let own = &person.member.definition.name;
-        clean_line(&lang.agent_shadows(own, &person.place, &person.shadows.join(", ")))
+        clean_line(&lang.agent_shadows(own, &person.place, person.shadows.join(", ")))
     };
     let lines: String = shadowing.map(|person| format!("{}\n", told(person))).collect();
     super::print(&lines)
@@ -139,7 +139,7 @@ fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
     rows.extend(lists.into_iter().filter(|(_, words)| !words.is_empty()).map(|(name, words)| (name, words.join(", "))));
     rows.extend(limits(person, lang).into_iter().map(|limit| (lang.limits_word(), limit)));
     rows.extend(
-        own.cache.as_ref().map(|cache| (lang.cache_word(), lang.cached_by(cache.ttl_s, &cache.keys.join(", ")))),
+        own.cache.as_ref().map(|cache| (lang.cache_word(), lang.cached_by(cache.ttl_s, cache.keys.join(", ")))),
     );
     rows.extend(data.map(|path| (lang.data_word(), path)));
     let kept =

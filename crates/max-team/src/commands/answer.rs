@@ -19,8 +19,8 @@ use max_team_terminal as terminal;
 use max_team_terminal::sheet::Depth;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 use max_team_workspace::{agents, permissions};
 
 /// What is said in the events when an answer has been read.
@@ -168,7 +168,7 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, &known.join(", "))).into())
+    Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, known.join(", "))).into())
 }
 
 /// Takes back a yes that was not read yet, in favour of a no. If a process runs the session, the yes counts as read.
@@ -178,18 +178,18 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply)
     let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
     if !is_no || desk.owner(pending.session)?.is_some() {
         let words = |lang: Lang| {
-            format!("{}; {}", lang.answered_already(&noted.by, noted.said, &at), lang.noted(pending.session))
+            format!("{}; {}", lang.answered_already(noted.said, &noted.by, &at), lang.noted(pending.session))
         };
         return Err(Stop::said(Exit::Denied, words).into());
     }
     let worker = setup::worker(place, desk.team.storage(), "an answer")?;
     desk::wait(async { Ok(desk.post().take_back(&desk.by, &worker, pending).await.map_err(stop)?) })?;
-    talk(&desk.lang.taken_back(&noted.by, noted.said, &at));
+    talk(&desk.lang.taken_back(noted.said, &noted.by, &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
     if let Some((root, rules)) = kept(desk, pending, noted.until)? {
         let (path, rules) = permissions::remembered(&root, rules);
         if !rules.is_empty() {
-            let words = desk.lang.rule_stays(&rules.join(", "), &path.to_string_lossy());
+            let words = desk.lang.rule_stays(rules.join(", "), path.to_string_lossy());
             talk(&terminal::text::clean_line(&words));
         }
     }
@@ -231,7 +231,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> a
             }
             Some(row) => {
                 let (by, at) = (row.by.name(), rfc3339(row.at_ms));
-                Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&by, &row.said, &at)).into())
+                Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&row.said, &by, &at)).into())
             }
         }
     })
@@ -284,7 +284,7 @@ async fn tell_of_rule(
 /// Says that another question is answered, too.
 fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
-    let words = desk.lang.answered_too(&short(&other.row.question), &other.who, &asked);
+    let words = desk.lang.answered_too(short(&other.row.question), &other.who, &asked);
     super::print(&format!("{words}\n"))?;
     Ok(())
 }

@@ -20,8 +20,8 @@ use crate::args;
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(crate) use export::export;
 
@@ -76,7 +76,7 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
 /// What was asked for in vain, or is not as it was written, is no success.
 fn conclude(met: &Met, filter: &Filter) -> anyhow::Result<Exit> {
     if met.hides {
-        return Err(Stop::said(Exit::Failed, |lang| lang.entries_hidden()).into());
+        return Err(Stop::said(Exit::Failed, |lang| lang.entries_hidden().to_owned()).into());
     }
     if let Some(unmet) = met.unmet(filter) {
         return Err(refusal(met, &unmet).into());

@@ -9,8 +9,8 @@ use super::desk;
 use crate::args;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();
@@ -43,7 +43,7 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
         Err(JournalError::Corrupt { path, detail }) => {
             // The copy that was looked at has another name.
             let path = if path.starts_with(&place.home) && path != kept { file.clone() } else { path };
-            let words = |lang: Lang| lang.no_backup(&path.display().to_string(), &detail);
+            let words = |lang: Lang| lang.no_backup(path.display().to_string(), &detail);
             return Err(Stop::said(Exit::Failed, words).into());
         }
         restored => restored.map_err(|error| setup::stop(&error))?,

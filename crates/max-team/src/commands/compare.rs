@@ -11,8 +11,8 @@ use max_team_terminal::sheet;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::Exit;
 use max_team_workspace::figures::{dollars, tokens};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Columns of what was said where they part, so that a line fits 80.
 const STEP_CHARS: usize = 52;
@@ -39,7 +39,7 @@ fn told(comparison: &Comparison, lang: Lang) -> String {
     match &comparison.parting {
         None => text.push_str(&format!("{}\n", lang.same_way())),
         Some(parting) => {
-            let head = lang.parted_at(&clean_line(&parting.agent), parting.step);
+            let head = lang.parted_at(parting.step, clean_line(&parting.agent));
             let (a, b) = (step(parting.a.as_ref(), lang), step(parting.b.as_ref(), lang));
             text.push_str(&format!("{head}\n  A {a}\n  B {b}\n"));
         }

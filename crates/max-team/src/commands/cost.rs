@@ -12,8 +12,8 @@ use super::table::table;
 use crate::args;
 use max_team_workspace::exit::Exit;
 use max_team_workspace::figures::{dollars, local, short, spent, tokens};
+use max_team_workspace::i18n::CostBy;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::CostBy;
 
 pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
@@ -40,7 +40,7 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
         let lines = own.chain(callers).chain([cells(desk.lang.total(), &total)]);
         let mut text = table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
         if total.unknown_nano > 0 {
-            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(&dollars(total.unknown_nano))));
+            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(dollars(total.unknown_nano))));
         }
         text
     };

@@ -13,8 +13,8 @@ use max_team_runtime::{LogEntry, LogFollower, Post, StoredQuestion, TeamReader, 
 use tokio::time::Instant;
 
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// How long the process that runs the session has to read a message before the user is told that it has not.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);

@@ -22,11 +22,11 @@ use max_team_workspace::agents;
 use max_team_workspace::config::choice::Face;
 use max_team_workspace::config::{Config, Override};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::models;
 use max_team_workspace::permissions;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
-use max_team_workspace::words::Lang;
 
 /// Entries that are verified on the side; more of them take their time and have a command of their own.
 const VERIFIED_ENTRIES_MAX: u64 = 100_000;
@@ -48,7 +48,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     if !place.home.exists() || place.home.is_dir() {
         match unwritable(&place.home) {
             Some(error) => findings.bad(lang.place(), setup::told(lang, &error)),
-            None => findings.good(lang.place(), lang.kept_in(&place.home.display().to_string())),
+            None => findings.good(lang.place(), lang.kept_in(place.home.display().to_string())),
         }
         space(&place.home, &mut findings);
     }
@@ -70,7 +70,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         model(config, place, options.online, &mut findings);
     }
     for lock in max_team_tools::git::blocking_locks(&place.cwd) {
-        findings.warn("git", lang.lock_blocks(&lock.display().to_string()));
+        findings.warn("git", lang.lock_blocks(lock.display().to_string()));
     }
     team(place, options.agents.as_deref(), &mut findings);
     foreign(place, config.as_ref(), &mut findings);
@@ -103,7 +103,7 @@ fn overrides(options: &args::Doctor) -> Vec<Override> {
 fn clock(findings: &mut Findings) {
     let (lang, now_ms) = (findings.lang, jiff::Timestamp::now().as_millisecond());
     if now_ms < CLOCK_MS_MIN {
-        findings.warn(lang.clock_word(), lang.clock_wrong(&rfc3339(now_ms)));
+        findings.warn(lang.clock_word(), lang.clock_wrong(rfc3339(now_ms)));
     }
 }
 
@@ -179,10 +179,10 @@ fn space(home: &Path, findings: &mut Findings) {
 fn unused_skills(place: &Place, root: &Path, findings: &mut Findings) {
     let (lang, catalogue) = (findings.lang, Catalogue::read(&skills::places(place), root));
     for broken in &catalogue.broken {
-        findings.warn(lang.skills_word(), lang.skill_broken(&broken.file.display().to_string(), &broken.why));
+        findings.warn(lang.skills_word(), lang.skill_broken(broken.file.display().to_string(), &broken.why));
     }
     for skipped in &catalogue.skipped {
-        findings.note(lang.skills_word(), lang.skill_skipped(&skipped.file.display().to_string(), &skipped.why));
+        findings.note(lang.skills_word(), lang.skill_skipped(skipped.file.display().to_string(), &skipped.why));
     }
 }
 
@@ -283,7 +283,7 @@ fn foreign(place: &Place, config: Option<&Config>, findings: &mut Findings) {
             findings.note(&clean_line(&what), clean_line(&lang.unused_names(&unused.names.join(", "))));
         }
         for (hook, origin) in &loaded.hooks {
-            findings.warn(&format!("PreToolUse ({origin})"), lang.hook_asks(&hook.rules().join(", ")));
+            findings.warn(&format!("PreToolUse ({origin})"), lang.hook_asks(hook.rules().join(", ")));
         }
     }
     for note in instructions::read(&root, Some(&place.home)).notes {
@@ -301,18 +301,18 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
     let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
-    findings.good(lang.team_word(), lang.headed(&lang.step(&team.source), &lang.leads(&one(&team.lead), &members)));
+    findings.good(lang.team_word(), lang.headed(lang.step(&team.source), lang.leads(one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
     for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
         let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-        let words = lang.headed(&servers.join(", "), lang.not_connected());
+        let words = lang.headed(servers.join(", "), lang.not_connected());
         let words = lang.headed(&member.definition.name, &words);
         findings.note(lang.mcp_servers(), words);
     }
     for (name, tools) in &team.later {
-        findings.note(lang.tools(), lang.headed(name, &lang.headed(&tools.join(", "), lang.not_yet())));
+        findings.note(lang.tools(), lang.headed(name, lang.headed(tools.join(", "), lang.not_yet())));
     }
 }
 
@@ -346,7 +346,7 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
             findings.good(what, lang.database_sound().to_owned());
             true
         }
-        Ok(faults) => bad(findings, lang.database_damaged(&faults.join("; "))),
+        Ok(faults) => bad(findings, lang.database_damaged(faults.join("; "))),
         Err(error) => bad(findings, setup::told(lang, &error)),
     };
     let log = match journal.last_seq() {

@@ -17,8 +17,8 @@ use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
 use max_team_workspace::figures::since;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Characters of what is asked, in the list.
 const ASKED_CHARS: usize = 160;
@@ -116,7 +116,7 @@ fn show(pending: &Pending, desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow
         && pending.noted.is_none()
     {
         let rules = clean_line(&memory.rules().join(", "));
-        let _ = writeln!(text, "{}", lang.always_means(&short(&pending.row.question), &rules));
+        let _ = writeln!(text, "{}", lang.always_means(short(&pending.row.question), &rules));
     }
     Ok(text)
 }

@@ -16,8 +16,8 @@ use crate::headless::talk;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// Characters of a letter's words in the list.
 const TEXT_CHARS: usize = 120;
@@ -74,7 +74,7 @@ fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text:
     let (session, _) = session_of(desk, place, session, to)?;
     let written =
         desk::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
-    super::print(&format!("{}\n", desk.lang.sent_to(&names(&written.readers))))?;
+    super::print(&format!("{}\n", desk.lang.sent_to(names(&written.readers))))?;
     match desk.owner(Some(session))? {
         Some(_) => talk(desk.lang.read_soon()),
         None => talk(&desk.lang.noted(Some(session))),
@@ -177,7 +177,7 @@ pub(super) fn session_of(
         (0, _) => Err(Stop::said(Exit::Failed, |lang| lang.nobody_has(&name)).into()),
         _ => {
             let ids: Vec<String> = found.iter().map(|(session, _)| short(session)).collect();
-            Err(Stop::said(Exit::Usage, |lang| lang.several_have(&name, &ids.join(", "))).into())
+            Err(Stop::said(Exit::Usage, |lang| lang.several_have(&name, ids.join(", "))).into())
         }
     }
 }

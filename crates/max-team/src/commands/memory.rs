@@ -17,8 +17,8 @@ use crate::headless;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 use max_team_workspace::{named, plan_file};
 
 /// Columns of a value in a list.
@@ -155,10 +155,10 @@ impl Shelf {
             self.say(lang.forgotten(), &scope, &forgotten.keys)?;
             let mut text = format!("{}\n", lang.erased(forgotten.erased));
             for session in &forgotten.said_in {
-                text.push_str(&format!("{}\n", lang.still_said_in(&session.to_string())));
+                text.push_str(&format!("{}\n", lang.still_said_in(session.to_string())));
             }
             for session in &forgotten.told_in {
-                text.push_str(&format!("{}\n", lang.still_told_in(&session.to_string())));
+                text.push_str(&format!("{}\n", lang.still_told_in(session.to_string())));
             }
             super::print(&text)?;
         }

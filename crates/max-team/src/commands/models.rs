@@ -10,10 +10,10 @@ use crate::args;
 use max_team_workspace::config::Config;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::tokens;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::keys;
 use max_team_workspace::models;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Tokens that a price is given for.
 const PRICED_TOKENS: u64 = 1_000_000;

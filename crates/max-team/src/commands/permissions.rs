@@ -15,9 +15,9 @@ use crate::headless;
 use max_team_terminal::text::{self, clean_line};
 use max_team_workspace::agents;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::permissions::{Flags, Loaded, Trusted, load};
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;

@@ -63,7 +63,7 @@ pub(crate) struct RunOptions {
 /// Carries a plan file out.
 pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
-    let unreadable = |why: named::Unread| Stop::said(Exit::Config, |lang| lang.unreadable(&source, &why.to_string()));
+    let unreadable = |why: named::Unread| Stop::said(Exit::Config, |lang| lang.unreadable(&source, why.to_string()));
     let text = named::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;
     read.warnings.iter().for_each(|warning| headless::talk(warning));

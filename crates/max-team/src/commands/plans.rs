@@ -20,10 +20,10 @@ use max_team_terminal::text::clean;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
 use max_team_workspace::figures::short;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::plan_drawing;
 use max_team_workspace::plan_file;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Characters of a goal in the list.
 const GOAL_CHARS: usize = 70;

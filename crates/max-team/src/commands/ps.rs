@@ -14,8 +14,8 @@ use max_team_terminal::sheet;
 use max_team_workspace::exit::Exit;
 use max_team_workspace::figures::short;
 use max_team_workspace::figures::{since, spent, tokens};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Characters of an agent's current action.
 const DOING_CHARS: usize = 120;
@@ -95,8 +95,8 @@ fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
     match doing {
         Activity::Calling { model, attempt } => lang.calling(model, *attempt),
         Activity::Running { tool, target } => lang.running(&format!("{tool} {target}")),
-        Activity::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
-        Activity::Retrying { at_ms } => lang.again_in(&sheet::duration(since(now_ms, *at_ms))),
+        Activity::Asking { tool, target } => lang.asks_what(format!("{tool} {target}")),
+        Activity::Retrying { at_ms } => lang.again_in(sheet::duration(since(now_ms, *at_ms))),
         Activity::Affording => lang.affording().to_owned(),
         Activity::Preparing => lang.getting_ready().to_owned(),
         Activity::Checked => lang.being_checked().to_owned(),

@@ -17,8 +17,8 @@ use crate::record;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::since;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// The longest pause between two events, however long it was then.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ async fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result
     let events = tape.play(&replica).map_err(stop)?;
     let speed = options.speed.or_else(|| io::stdout().is_terminal().then_some(1.0));
     if !options.json {
-        put(&clean_line(&lang.replay_begins(&tape.session.to_string(), &tape.cwd)))?;
+        put(&clean_line(&lang.replay_begins(tape.session.to_string(), &tape.cwd)))?;
     }
     let mut before = None;
     for event in &events {

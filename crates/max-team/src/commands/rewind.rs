@@ -17,8 +17,8 @@ use crate::headless::talk;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// Characters of what the user said.
 const WORDS_CHARS: usize = 72;

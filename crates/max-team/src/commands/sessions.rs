@@ -12,8 +12,8 @@ use super::desk::Desk;
 use crate::args;
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::Exit;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(crate) use forget::forget_old;
 

@@ -11,11 +11,11 @@ use crate::args::{RunSkill, Skills};
 use crate::talk;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::named;
 use max_team_workspace::permissions::Trusted;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills::{self, find, state};
-use max_team_workspace::words::Lang;
 
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;
@@ -68,16 +68,16 @@ fn as_json(skill: &Skill) -> Value {
 /// What is not a skill's own: names that were lost, files that are none.
 fn troubles(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
     let shadowed = catalogue.shadows.iter().map(|shadow| {
-        lang.skill_shadowed(&shadow.name, &shadow.file.display().to_string(), &shadow.by.display().to_string())
+        lang.skill_shadowed(&shadow.name, shadow.file.display().to_string(), shadow.by.display().to_string())
     });
     let broken =
-        catalogue.broken.iter().map(|broken| lang.skill_broken(&broken.file.display().to_string(), &broken.why));
+        catalogue.broken.iter().map(|broken| lang.skill_broken(broken.file.display().to_string(), &broken.why));
     shadowed.chain(broken).collect()
 }
 
 /// Texts beside skills that are none.
 fn skipped(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
-    let words = |text: &Broken| lang.skill_skipped(&text.file.display().to_string(), &text.why);
+    let words = |text: &Broken| lang.skill_skipped(text.file.display().to_string(), &text.why);
     catalogue.skipped.iter().map(words).collect()
 }
 
@@ -86,7 +86,7 @@ fn switch(place: &Place, catalogue: &Catalogue, lang: Lang, name: &str, is_on: b
     skills::switch(place, name, is_on).map_err(|why| Stop::new(Exit::Failed, why))?;
     let off_in = skills::off_in(place, catalogue.root()).into_iter().find(|(off, _)| off == name);
     if let (true, Some((_, file))) = (is_on, off_in) {
-        return Err(Stop::said(Exit::Failed, |lang| lang.skill_off_elsewhere(name, &file.display().to_string())).into());
+        return Err(Stop::said(Exit::Failed, |lang| lang.skill_off_elsewhere(name, file.display().to_string())).into());
     }
     super::print(&format!("{}\n", lang.skill_switched(name, is_on)))?;
     Ok(Exit::Ok)
@@ -184,7 +184,7 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
         found.extend(text.err().map(|why| (skill.file.clone(), why)));
         let whole = std::fs::read(&skill.file).unwrap_or_default();
         let hidden = hidden_lines(&String::from_utf8_lossy(&whole)).into_iter().map(|(line, letters)| {
-            (skill.file.clone(), lang.at_line(line, &lang.hidden_letters(&code_points(&letters))))
+            (skill.file.clone(), lang.at_line(line, lang.hidden_letters(code_points(&letters))))
         });
         found.extend(hidden);
     }
@@ -229,7 +229,7 @@ fn new(place: &Place, lang: Lang, name: &str, description: Option<&str>, user: b
         let shown = file.display().to_string();
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => Stop::said(Exit::Usage, |lang| lang.skill_exists(&shown)),
-            _ => Stop::said(Exit::Failed, |lang| lang.unwritable(&shown, &error.to_string())),
+            _ => Stop::said(Exit::Failed, |lang| lang.unwritable(&shown, error.to_string())),
         }
     };
     std::fs::create_dir_all(folder.join(name)).map_err(failed)?;

@@ -91,7 +91,7 @@ fn target(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<Ta
             _ if options.all => Ok(Target::Plans(open)),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
-                Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
+                Err(Stop::said(Exit::Usage, |lang| lang.which_plan(ids.join(", "))).into())
             }
         };
     };
@@ -146,7 +146,7 @@ fn check_task(desk: &Desk, target: &Target, name: &str) -> anyhow::Result<()> {
     let plan = desk.read(query::Plan { plan: *plan })?;
     let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
-        return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, &names.join(", "))).into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, names.join(", "))).into());
     };
     if matches!(view.status, TaskStatus::Done | TaskStatus::Skipped | TaskStatus::Cancelled) {
         return Err(Stop::said(Exit::Failed, |lang| lang.task_over(name, view.status)).into());

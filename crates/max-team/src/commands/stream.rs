@@ -19,8 +19,8 @@ use crate::headless::talk;
 use crate::record;
 use crate::signals::Signals;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// Lines that wait for a reader.
 const LINES_AHEAD_MAX: usize = 256;
@@ -50,7 +50,7 @@ fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyho
     let lines = Lines { types: &reading.types, json, lang: desk.lang };
     let told = if reading.follow {
         if let Some(why) = desk.team.storage().unwritable() {
-            talk(&desk.lang.follows_nothing(&setup::told(desk.lang, &why)));
+            talk(&desk.lang.follows_nothing(setup::told(desk.lang, &why)));
         }
         desk::wait(follow(reader, &lines))
     } else {

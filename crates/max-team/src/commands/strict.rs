@@ -13,10 +13,10 @@ use crate::args;
 use crate::record;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::models;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::team::{Seated, Who};
-use max_team_workspace::words::Lang;
 
 /// Lines of a diff that people are shown; `--json` has all of it.
 const DIFF_LINES_MAX: usize = 60;
@@ -29,7 +29,7 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     let mut text = if options.json { lines(&tape, &calls, diverged) } else { told(&tape, &calls, lang) };
     if diverged > 0 && !options.json && Path::new(&tape.cwd) != place.cwd {
         let here = place.cwd.display().to_string();
-        text.push_str(&format!("\n{}\n", lang.made_elsewhere(&clean_line(&tape.cwd), &here)));
+        text.push_str(&format!("\n{}\n", lang.made_elsewhere(clean_line(&tape.cwd), &here)));
     }
     super::print(&text)?;
     match diverged {
@@ -45,7 +45,7 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
     setup::project_root(place, &config)?;
     // A skill that is no more, or can no longer be carried out, is something that differs, and nothing that was typed wrongly.
     let who = Who::read(&talk.selection(), place).map_err(|why| match &talk.skill {
-        Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(&clean_line(name), why.words(lang))),
+        Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(clean_line(name), why.words(lang))),
         None => why,
     })?;
     let mut config = place.settings(talk.team.config.as_deref(), who.overrides(flags::overrides(&talk)))?;
@@ -75,7 +75,7 @@ fn lines(tape: &Tape, calls: &[Call], diverged: usize) -> String {
 
 /// What differs, each once, with the calls that it is in.
 fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
-    let mut text = format!("{}\n", lang.strict_begins(&tape.session.to_string(), calls.len()));
+    let mut text = format!("{}\n", lang.strict_begins(tape.session.to_string(), calls.len()));
     let mut seen: Vec<(&str, &Change, Vec<u32>)> = Vec::new();
     for call in calls {
         for change in &call.changes {
@@ -88,7 +88,7 @@ fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
     for (agent, change, numbers) in &seen {
         let name = if change.name.is_empty() { String::new() } else { format!(" {}", change.name) };
         let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        text.push_str(&format!("\n≠ {}{name}\n", lang.diverged_at(agent, &numbers.join(", "), change.piece.name())));
+        text.push_str(&format!("\n≠ {}{name}\n", lang.diverged_at(agent, numbers.join(", "), change.piece.name())));
         text.push_str(&shown(change, lang));
     }
     if seen.is_empty() {

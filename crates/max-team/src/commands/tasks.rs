@@ -133,10 +133,10 @@ fn is_end(moved: &ItemMoved) -> bool {
     moved.what == StatusChange::Completed
 }
 
-fn told(event: &Event, lang: max_team_workspace::words::Lang) -> Option<String> {
+fn told(event: &Event, lang: max_team_workspace::i18n::Lang) -> Option<String> {
     match event {
-        Event::ItemAdded(added) => Some(lang.list_added(&added.id.to_string(), &added.text.subject)),
-        Event::ItemWritten(written) => Some(lang.list_written(&written.id.to_string())),
+        Event::ItemAdded(added) => Some(lang.list_added(added.id.to_string(), &added.text.subject)),
+        Event::ItemWritten(written) => Some(lang.list_written(written.id.to_string())),
         Event::ItemMoved(moved) => Some(lang.list_moved(moved)),
         _ => None,
     }

@@ -22,9 +22,9 @@ use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
 use max_team_workspace::figures::since;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
 use max_team_workspace::team_file::{self, Here, TeamFile};
-use max_team_workspace::words::Lang;
 
 /// Characters of a teammate's current work.
 const TASK_CHARS: usize = 60;
@@ -103,7 +103,7 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
         let mut watch = desk.watch()?;
         let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
         if desk.owner(Some(session))?.is_none() {
-            super::print(&format!("{}\n", desk.lang.mode_wanted(&names(&written.readers), mode.name())))?;
+            super::print(&format!("{}\n", desk.lang.mode_wanted(names(&written.readers), mode.name())))?;
             tell_if_parked(desk, session)?;
             return Ok(Exit::Ok);
         }
@@ -129,7 +129,7 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
         });
         if heard.await?.is_none() {
             let still: Vec<&str> = left.iter().map(|reader| reader.name.as_str()).collect();
-            super::print(&format!("{}\n", desk.lang.mode_wanted(&still.join(", "), mode.name())))?;
+            super::print(&format!("{}\n", desk.lang.mode_wanted(still.join(", "), mode.name())))?;
         }
         Ok(Exit::Ok)
     })
@@ -184,7 +184,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     let (there, members) = desk.read(query::Newcomers { session, teammates: team.members })?;
     let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
     if !there.is_empty() {
-        talk(&desk.lang.there_already(&called(&there)));
+        talk(&desk.lang.there_already(called(&there)));
     }
     desk::wait(async {
         let mut watch = desk.watch()?;
@@ -212,7 +212,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
             // Partial, as at the start with a team: the prompt was delivered all the same.
             (Some(why), _) => Err(Stop::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
-                super::print(&format!("{}\n", desk.lang.joined(&called(&members))))?;
+                super::print(&format!("{}\n", desk.lang.joined(called(&members))))?;
                 Ok(Exit::Ok)
             }
             (None, false) => {

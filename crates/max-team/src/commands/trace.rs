@@ -11,8 +11,8 @@ use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
 use max_team_workspace::figures::{dollars, tokens};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 /// Characters of a span's name and of its outcome.
 const NAME_CHARS: usize = 80;
@@ -92,7 +92,7 @@ fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
     if span.usage != Usage::default() {
         let usage = span.usage;
         let (input, output) = (tokens(usage.input_total()), tokens(usage.output));
-        line.push_str(&format!("  {}", lang.used(&input, &output, &dollars(span.nano))));
+        line.push_str(&format!("  {}", lang.used(&input, &output, dollars(span.nano))));
     }
     if let Some(by) = &span.by {
         line.push_str(&format!("  [{}]", clean_line(&lang.whose_word(by))));

@@ -19,8 +19,8 @@ use max_team_terminal::text::clean;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
 use max_team_workspace::figures::short;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let (home, by) = (place.home.clone(), place.principal("cli"));

@@ -1,7 +1,7 @@
 //! The stories that `demo` plays: a project, a prompt and a recording in each language.
 
 use super::{Scenario, Tape};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Files by name, with their texts.
 pub(super) type Files = &'static [(&'static str, &'static str)];

@@ -5,7 +5,7 @@
 //! that a person types, at once. The end of the input is the end of the run, once every
 //! message was read and no agent is at work.
 
-use max_team_workspace::words::LineFault;
+use max_team_workspace::i18n::LineFault;
 use std::io::{BufRead, IsTerminal, Read};
 use std::time::Instant;
 

@@ -119,7 +119,7 @@ impl Headless {
     async fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
         for (plan, ..) in &tally.plans.known {
             if self.handle.ask(query::Plan { plan: *plan }).await?.is_parked() {
-                let words = self.lang.plan_awaits_server(&plan.to_string(), &session.to_string());
+                let words = self.lang.plan_awaits_server(plan.to_string(), session.to_string());
                 let error = tally.outage.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
                 talk(&format!("{words}{error}"));
             }
@@ -150,7 +150,7 @@ impl Headless {
                 talk(&format!("{}: {}", left.task, self.lang.task_left(&left)));
             }
             if self.handle.ask(query::Plan { plan }).await?.is_moving() {
-                talk(&self.lang.plan_paused(&plan.to_string(), &session.to_string()));
+                talk(&self.lang.plan_paused(session, plan));
             }
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Headless {
         if self.format != Format::StreamJson {
             let said = self.lang.ended_because(&ended.end).into_iter().chain([ended.text.clone()]);
             let said: Vec<String> = said.filter(|words| !words.trim().is_empty()).collect();
-            talk(&self.lang.wrote(&from.name, &said.join("\n")));
+            talk(&self.lang.wrote(&from.name, said.join("\n")));
         }
     }
 
@@ -295,7 +295,7 @@ impl Headless {
                 Some(path) => {
                     let shown = path.display().to_string();
                     let unwritable = |error: std::io::Error| {
-                        Stop::new(Exit::Failed, self.lang.unwritable(&shown, &error.to_string()))
+                        Stop::new(Exit::Failed, self.lang.unwritable(&shown, error.to_string()))
                     };
                     plan_file::put(path, &text).map_err(unwritable)?;
                     talk(&self.lang.plan_written(&shown));
@@ -320,7 +320,7 @@ impl Headless {
         let said = tally.turn.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.turn.repeats);
         self.print_result(session, &verdict, (said, *asked), tally)?;
         if let Some(words) = self.lang.answered_with(&state) {
-            talk(&self.lang.then_go_on(&words, &session.to_string()));
+            talk(&self.lang.then_go_on(&words, session.to_string()));
         }
         Ok(Some(verdict.exit))
     }

@@ -42,8 +42,8 @@ use crate::stream_json;
 use max_team_terminal::sheet;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::Place;
-use max_team_workspace::words::Lang;
 
 use ear::{Ear, Heard};
 pub(crate) use max_team_core::verdict::{RunVerdict, end_name};
@@ -655,7 +655,7 @@ impl Headless {
     /// A file that the message mentions and the model does not get is said.
     fn tell_of_files(&self, input: &[Part]) {
         for label in mention::labels(input.get(1..).unwrap_or_default()).iter().filter(|label| !label.is_included) {
-            talk(&self.lang.file_not_included(&clean_line(&label.path), &clean_line(&label.note)));
+            talk(&self.lang.file_not_included(clean_line(&label.path), clean_line(&label.note)));
         }
     }
 
@@ -668,7 +668,7 @@ impl Headless {
         }
         let result = Message::user(done.content.clone()).text();
         let how = result.lines().next().unwrap_or_default();
-        let words = self.lang.command_failed(&from.name, &clean_line(&command), &clean_line(how));
+        let words = self.lang.command_failed(&from.name, clean_line(&command), clean_line(how));
         talk(&format!("{words}{}", last_lines(&result)));
     }
 

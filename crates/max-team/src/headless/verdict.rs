@@ -9,7 +9,7 @@ use max_team_runtime::query;
 use super::tally::Tally;
 use super::{Headless, Task};
 use max_team_workspace::exit::Exit;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 impl Headless {
     /// The outcome of a turn of the lead's; or, without one, of a run in which the lead says nothing more.

@@ -20,11 +20,11 @@ use crate::record;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::config::choice::Strength;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::open::Workspace;
 use max_team_workspace::permissions;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::team::Who;
-use max_team_workspace::words::Lang;
 
 /// Files that could not be put back and are named one by one.
 const LEFT_MAX: usize = 20;
@@ -119,7 +119,7 @@ fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
     let at_ms = jiff::Timestamp::now().as_millisecond();
     let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
     let made = Copies::within(&place.home).make(&order, &CancellationToken::new());
-    made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))
+    made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(error.to_string())))
 }
 
 /// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
@@ -132,7 +132,7 @@ fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Copy
     let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
     // Restored files count as the worktree's starting point, so that they are not merged with the fork's own changes.
     let done: Vec<String> = outcome.done.iter().map(|put| put.change.path.clone()).collect();
-    copy.put_back(&done).map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))?;
+    copy.put_back(&done).map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(error.to_string())))?;
     let lang = place.speaks();
     let skipped = plan.skipped.iter().map(|skip| (skip.path.clone(), lang.rewind_skip(&skip.why)));
     let failed = outcome.failed.iter().map(|failed| (failed.path.clone(), failed.why.clone()));

@@ -20,7 +20,7 @@ use super::super::transcript::Item;
 use super::{Session, note};
 use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::exit::Stop;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Letters of a session that is gone on with that are shown again; the last ones.
 const LETTERS_AGAIN_MAX: usize = 10;
@@ -237,7 +237,7 @@ impl Session {
             return Vec::new();
         }
         self.run.quiet |= !self.agents.is_joining();
-        vec![note(self.lang.there_already(&there.join(", ")))]
+        vec![note(self.lang.there_already(there.join(", ")))]
     }
 
     /// `/team load NAME`.
@@ -249,7 +249,7 @@ impl Session {
                 let (there, mates): (Vec<Spawn>, Vec<Spawn>) = mates.into_iter().partition(is_there);
                 if !there.is_empty() {
                     let names: Vec<&str> = there.iter().map(|mate| mate.name.as_str()).collect();
-                    warnings.push(self.lang.there_already(&names.join(", ")));
+                    warnings.push(self.lang.there_already(names.join(", ")));
                 }
                 if !mates.is_empty() {
                     self.recruit(mates);

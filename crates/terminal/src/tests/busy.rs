@@ -17,7 +17,7 @@ use super::super::link::{Act, Done};
 use super::mates;
 use super::stage::{self, Stage, opened};
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// A turn runs.
 fn busy(while_busy: WhileBusy) -> Stage {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::super::chat::Wish;
 use super::super::link::Act;
 use super::house::{House, draft};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 #[test]
 fn each_key_of_the_gate_says_one_thing() {

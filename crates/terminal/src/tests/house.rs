@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::super::link::Act;
 use super::stage::{self, Stage, edit as edit_action};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 pub(crate) fn team() -> Team {
     let member = |name: &str, role: &str| Mate {

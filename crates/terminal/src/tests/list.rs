@@ -6,7 +6,7 @@ use max_team_core::task_list::{Claimant, ListRequest, ListTaskStatus, NewTask, T
 use super::super::link::{Act, Done};
 use super::house::{House, at_work};
 use super::stage::Stage;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 fn doer(name: &str) -> Claimant {
     Claimant { at: format!("agent/{name}"), name: name.to_owned(), steers: name == "max" }

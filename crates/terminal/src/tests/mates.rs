@@ -27,7 +27,7 @@ use super::super::report;
 use super::super::rows::Row;
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 pub(super) fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
     let agent = AgentId::new(Uuid::from_u128(number));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::link::Act;
 use super::stage::{Stage, tool_use};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 fn command(line: &str) -> Action {
     Action { deed: ActionKind::Execute, ..Action::read(line) }

@@ -31,7 +31,7 @@ use super::super::theme::Theme;
 use super::super::view::view;
 use super::glass::Glass;
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// When everything begins.
 pub(super) const START_MS: i64 = 1_750_000_000_000;

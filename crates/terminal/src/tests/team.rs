@@ -19,7 +19,7 @@ use super::super::chat::Hint;
 use super::super::link::{Act, Done, Reason};
 use super::house::{self, House, ask_user, asks, at_work, started, task, team};
 use super::stage::{self, Stage, edit as edit_action};
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 #[test]
 fn the_gate() {

@@ -10,8 +10,8 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::FOREIGN_ENTRIES_MAX;
 
 use crate::config::yaml::{Node, Value};
+use crate::i18n::Lang;
 use crate::named;
-use crate::words::Lang;
 
 /// Something that is there and has no effect here.
 #[derive(Debug, Clone, PartialEq, Eq)]

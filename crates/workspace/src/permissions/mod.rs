@@ -18,8 +18,8 @@ use max_team_core::policy::{Mode, Permissions, Rule};
 
 use crate::config::{Chooser, quote};
 use crate::exit::{Exit, Stop};
+use crate::i18n::Lang;
 use crate::setup::Place;
-use crate::words::Lang;
 
 use files::File;
 pub use foreign::{Hook, Unused};

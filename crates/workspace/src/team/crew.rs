@@ -12,9 +12,9 @@ use max_team_runtime::{Changes, Crew as Staff, Definitions, Lead, Mate};
 use super::{Ways, allot, colleagues, narrowed, seated, vouching, wish};
 use crate::agents::{self, Desk, Joined, Roster};
 use crate::exit::Stop;
+use crate::i18n::Lang;
 use crate::models::Chosen;
 use crate::setup::Place;
-use crate::words::Lang;
 
 /// Where experts are written, and whose names they cannot have.
 #[derive(Debug)]

@@ -39,9 +39,9 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
         });
         // A page that lacks something of the log must not look whole.
         let note = match &walked {
-            Ok(met) if met.hides => Some(lang.entries_hidden()),
+            Ok(met) if met.hides => Some(lang.entries_hidden().to_owned()),
             Ok(met) => (met.damaged > 0).then(|| lang.entries_damaged(met.damaged)),
-            Err(error) => Some(lang.page_cut(&error.to_string())),
+            Err(error) => Some(lang.page_cut(error.to_string())),
         };
         out.put(&page::foot(note.as_deref()));
         walked

@@ -7,7 +7,7 @@ use max_team_journal::Detail;
 use max_team_runtime::Record;
 
 use max_team_workspace::figures::local;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -31,7 +31,7 @@ pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> 
     let written = target.writer().and_then(|mut to| to.write_all(seal.as_bytes()));
     written.map_err(|error| target.failed(&error))?;
     let file = target.keep()?;
-    crate::headless::talk(&place.speaks().seal_written(last_seq, &file));
+    crate::headless::talk(&place.speaks().seal_written(&file, last_seq));
     Ok(Exit::Ok)
 }
 

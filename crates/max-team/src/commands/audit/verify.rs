@@ -11,8 +11,8 @@ use crate::commands::print;
 use max_team_terminal::text::clean;
 use max_team_workspace::copies;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::Result<Exit> {
     let seal = seal.map(|file| seal::read(place, file)).transpose()?;

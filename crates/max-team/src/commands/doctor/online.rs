@@ -1,6 +1,6 @@
 //! `doctor --online`: one small request to the model that was chosen, and what its failure means.
 
-use max_team_workspace::words::Trouble;
+use max_team_workspace::i18n::Trouble;
 use std::time::{Duration, Instant};
 
 use max_team_core::agent::Model;

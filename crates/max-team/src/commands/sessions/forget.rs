@@ -13,8 +13,8 @@ use max_team_terminal::text::clean;
 use max_team_workspace::config::Config;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::words::Lang;
 
 /// What a session was forgotten by, as tombstones say.
 const BY_HAND: &str = "`sessions forget`";
@@ -158,6 +158,6 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),
-        Err(error) => crate::headless::talk(&lang.not_forgotten(&error.to_string())),
+        Err(error) => crate::headless::talk(&lang.not_forgotten(error.to_string())),
     }
 }

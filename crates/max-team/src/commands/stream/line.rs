@@ -9,7 +9,7 @@ use crate::commands::table::clip;
 use max_team_terminal::text::{Excerpt, clean, clean_line, excerpt, width};
 use max_team_workspace::figures::short;
 use max_team_workspace::figures::tokens;
-use max_team_workspace::words::Lang;
+use max_team_workspace::i18n::Lang;
 
 /// Characters of what is said in a line.
 const LINE_CHARS: usize = 160;
@@ -107,7 +107,7 @@ fn approval(what: &What, lang: Lang) -> String {
     let head = match state {
         ApprovalStep::Asked => with(lang.asks(), " ", tool_name.as_deref().unwrap_or_default()),
         ApprovalStep::Answered => {
-            let by = by.as_deref().map(|by| lang.by_whom(&lang.told(by))).unwrap_or_default();
+            let by = by.as_deref().map(|by| lang.by_whom(lang.told(by))).unwrap_or_default();
             with(&lang.told(said), " ", &by)
         }
         ApprovalStep::Withdrawn => lang.withdrawn().to_owned(),
@@ -119,7 +119,7 @@ fn budget(what: &What, lang: Lang) -> String {
     let What::Budget { state, model, usage, cost_usd, task, .. } = what else { return String::new() };
     let used = usage.map(|usage| {
         let cost = cost_usd.map_or_else(|| "?".to_owned(), |dollars| format!("${dollars:.4}"));
-        lang.used(&tokens(usage.input_total()), &tokens(usage.output), &cost)
+        lang.used(tokens(usage.input_total()), tokens(usage.output), &cost)
     });
     let what = if *state == BudgetStep::Spent { String::new() } else { lang.budget_step(*state).to_owned() };
     let line = with(model.as_deref().unwrap_or_default(), ": ", &used.unwrap_or(what));

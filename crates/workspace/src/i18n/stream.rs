@@ -4,20 +4,6 @@ use max_team_runtime::stream::{BudgetStep, PlanStep, TaskStep};
 
 use super::{Lang, plural};
 
-phrases! {
-    withdrawn: "no answer is needed any more", "不再需要答复";
-    budget_reached: "the budget is used up", "预算已用完";
-    budget_raised: "there is more to spend", "预算已追加";
-    maybe_paid: "a call was lost and may have been paid", "一次调用丢失，可能已计费";
-    mail_word: "mail", "消息";
-    task_word: "task", "任务";
-    cut_word: "(cut)", "（已截断）";
-    no_such_agent(text: &str): "no agent here is called `{text}`; `max-team ps --all` shows who is there",
-        "没有名为 `{text}` 的成员；用 `max-team ps --all` 查看";
-    by_whom(by: &str): "by {by}", "由 {by}";
-    try_number(attempt: u32): "attempt {attempt}", "第 {attempt} 次";
-}
-
 impl Lang {
     pub fn plan_step(self, step: PlanStep) -> &'static str {
         let (en, zh) = match step {

@@ -5,23 +5,6 @@ use max_team_core::task_list::{ItemMoved, ListRefusal, ListTaskStatus, StatusCha
 
 use super::Lang;
 
-phrases! {
-    no_tasks: "there are no tasks; agents add them, or you with `max-team tasks add`",
-        "没有任务；智能体会添加，您也可以用 `max-team tasks add` 添加";
-    no_session_here: "there is no session in this folder yet; say which with `--session` (`max-team sessions list`)",
-        "此目录还没有会话；请用 `--session` 指定（`max-team sessions list` 查看）";
-    so_already: "it is so already", "已经是这样";
-    task_list: "tasks", "任务";
-    list_status_word: "status", "状态";
-    list_owner_word: "owner", "负责人";
-    list_waits_word: "waits for", "等待";
-    list_blocks_word: "before", "先于";
-    list_metadata_word: "beside it", "附带";
-    list_added(id: &str, subject: &str): "#{id} added: {subject}", "已添加 #{id}：{subject}";
-    list_written(id: &str): "#{id} changed", "已修改 #{id}";
-    list_progress(done: usize, all: usize): "{done} of {all} completed", "已完成 {done}/{all}";
-}
-
 impl Lang {
     pub fn list_heads(self) -> [&'static str; 5] {
         match self {
@@ -43,30 +26,22 @@ impl Lang {
     /// All teammates that take tasks by themselves were stopped while they had one.
     pub fn nobody_takes(self, stopped: &[String]) -> String {
         let (names, first) = (stopped.join(", "), stopped.first().map(String::as_str).unwrap_or_default());
-        say!(
-            self,
-            "no teammate takes it by itself: {names} stopped with another task (`/continue {first}` in the chat resumes)",
-            "无人自行领取：{names} 已被停止，手中还有任务（在对话中用 `/continue {first}` 继续）"
-        )
+        self.no_teammate_takes_it(&names, first)
     }
 
     pub fn list_moved(self, moved: &ItemMoved) -> String {
         let ItemMoved { id, state, .. } = moved;
         let owner = &state.owner;
         match moved.what {
-            StatusChange::Claimed => say!(self, "#{id} is held by {owner} now", "#{id} 现由 {owner} 负责"),
-            StatusChange::Completed => say!(self, "#{id} is completed", "#{id} 已完成"),
-            StatusChange::Deleted => say!(self, "#{id} is deleted", "#{id} 已删除"),
+            StatusChange::Claimed => self.is_held_by_now(id, owner),
+            StatusChange::Completed => self.is_completed(id),
+            StatusChange::Deleted => self.is_deleted(id),
             StatusChange::Blocked => {
                 let ids = numbers(state.blocked_by.iter());
-                say!(self, "#{id} waits for {ids}", "#{id} 等待 {ids}")
+                self.task_waits_for(id, &ids)
             }
-            StatusChange::Released(_) | StatusChange::Assigned if owner.is_empty() => {
-                say!(self, "#{id} is anybody's to take", "#{id} 可由任何人领取")
-            }
-            StatusChange::Released(_) | StatusChange::Assigned => {
-                say!(self, "#{id} is meant for {owner}", "#{id} 已指派给 {owner}")
-            }
+            StatusChange::Released(_) | StatusChange::Assigned if owner.is_empty() => self.is_anybodys_to_take(id),
+            StatusChange::Released(_) | StatusChange::Assigned => self.is_meant_for(id, owner),
         }
     }
 

@@ -6,65 +6,6 @@ use serde_json::Value;
 
 use super::Lang;
 
-phrases! {
-    no_letters: "no messages; `--all` also lists control messages", "没有消息；`--all` 还会列出控制消息";
-    no_teams: "no team is written down; `max-team team save NAME` writes the one of a session",
-        "还没有写下的团队；用 `max-team team save 名称` 写下某个会话的团队";
-    nobody_joined: "no teammates", "没有队友";
-    is_lead: "lead", "负责人";
-    goes_on_letter: "(continue: the program says that it goes on)", "（继续：由程序告知其继续）";
-    is_gone: "ended", "已结束";
-    read_soon: "an agent at work reads it at its next step; an idle one starts a turn", "正在工作的在下一步得知；休息的会被唤醒";
-    asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
-        "已请求；完成手头工作和消息后结束，除非它拒绝；--now 立即结束";
-    stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
-    you_word: "you", "您";
-    load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
-    send_whom: "/send NAME WORDS, or @NAME WORDS: give a name and a message", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
-    unread(count: usize): "{count} unread", "{count} 封未读";
-    resting(names: &str): "at rest: {names}", "休息中：{names}";
-    resting_stopped(names: &str): "stopped: {names}", "已停止：{names}";
-    team_elsewhere(words: &str):
-        "`max-team team {words}` is for another terminal; here `/team` shows who is there, and `/team load NAME` lets a written team \
-             begin",
-        "`max-team team {words}` 请在另一个终端执行；此处 `/team` 显示成员，`/team load 名称` 让写下的团队开始";
-    left_in_background(whose: &str): "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止";
-    making_copies(made: usize, of: usize): "making copies of the project for the team: {made} of {of} · /stop stops it",
-        "正在为团队制作项目副本：{made} / {of} · /stop 可停止";
-    put_off(who: &str, tool: &str): "⏸ {who} goes on waiting for your answer ({tool}); /inbox brings the question back",
-        "⏸ {who} 继续等待您的答复（{tool}）；用 /inbox 重新打开该问题";
-    letter_taken_back(to: &str): "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读";
-    nearly_to(name: &str): "For {name}? Write `@{name} WORDS`, with a space behind the name.",
-        "是写给 {name} 的吗？请写成 `@{name} 内容`，名字后面加空格。";
-    letter_was_read(to: &str): "✉ {to} has it already: what you send now is another message", "✉ {to} 已经收到：现在发送的是另一条消息";
-    command_lost(who: &str, command: &str): "■ {who}: ended with the program: {command}", "■ {who}：随程序终止：{command}";
-    command_stopped(who: &str, command: &str): "■ {who}: stopped in the background: {command}",
-        "■ {who}：已停止后台命令 {command}";
-    no_letter(id: &str): "there is no message `{id}` in this session; `max-team mail list --all` shows those there are",
-        "此会话中没有消息 `{id}`；用 `max-team mail list --all` 查看";
-    sent_to(names: &str): "sent to {names}", "已发送给 {names}";
-    nobody_has(name: &str):
-        "no agent is called `{name}` in a running session or in the last one here; name the session with --session",
-        "正在运行的会话和此处最近的会话中都没有 `{name}`；请用 --session 指定会话";
-    several_have(name: &str, sessions: &str): "`{name}` is in several sessions: {sessions}; say which with --session",
-        "多个会话中都有 `{name}`：{sessions}；请用 --session 指定";
-    mode_set(names: &str, mode: &str): "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}";
-    mode_wanted(names: &str, mode: &str): "{names}: {mode} once it is read; no teammate is freer than the session",
-        "{names}：读到后为 {mode}；队友不能比会话更自由";
-    joined(names: &str): "{names}: begun", "{names}：已开始";
-    there_already(names: &str): "{names}: there already or about to begin", "{names}：已在团队中或即将开始";
-    not_joined(why: &str): "none of these teammates has started: {why}", "这些成员均未开始：{why}";
-    team_written(file: &str, name: &str): "{file} is written; `max-team --team {name}` starts with it",
-        "已写入 {file}；用 `max-team --team {name}` 从它开始";
-    team_exists(file: &str): "`{file}` is there already; --force replaces it", "`{file}` 已存在；用 --force 替换";
-    no_team_name(name: &str): "`{name}` cannot be the name of a team: use letters, digits, `-`, `_` and `.`",
-        "`{name}` 不能作为团队名称：请使用字母、数字、`-`、`_` 和 `.`";
-    exported(file: &str): "{file} is written, with an inbox for each", "已写入 {file}，每位成员各有一个收件箱";
-    other_lead(wanted: &str, lead: &str): "this team was written for the lead `{wanted}`; `{lead}` leads here",
-        "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责";
-    wrote(name: &str, text: &str): "{name}: {text}", "{name}：{text}";
-}
-
 impl Lang {
     pub fn mail_heads(self) -> [&'static str; 7] {
         match self {
@@ -115,10 +56,7 @@ impl Lang {
     }
 
     pub fn written_before(self) -> &'static str {
-        match self {
-            Self::En => "what was last written",
-            Self::Zh => "最近的来信",
-        }
+        self.what_was_last_written()
     }
 
     pub fn roll_heads(self) -> [&'static str; 11] {
@@ -170,7 +108,7 @@ impl Lang {
         if let Some(gone) = &member.gone {
             return Some(self.ended_by(&gone.by, &gone.reason));
         }
-        let asked = member.asked_to_end.as_ref().map(|by| say!(self, "asked to end by {by}", "{by} 已请求它结束"));
+        let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(by));
         let whys: Vec<String> = self.reason(&member.person).into_iter().chain(asked).collect();
         (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
     }
@@ -180,13 +118,7 @@ impl Lang {
         let (name, text) = (letter.author(), letter.text());
         let why = if text.is_empty() { String::new() } else { format!(": {text}") };
         let is_it = letter.kind == MessageKind::ShutdownRejected && letter.to.starts_with("user/");
-        is_it.then(|| {
-            say!(
-                self,
-                "{name} does not end{why} (`max-team team shutdown {name} --now` ends it)",
-                "{name} 拒绝结束{why}（`max-team team shutdown {name} --now` 可立即结束）"
-            )
-        })
+        is_it.then(|| self.does_not_end_max(name, &why))
     }
 
     /// Worktrees are being made, in a headless run.
@@ -218,7 +150,7 @@ impl Lang {
 
     pub fn letter_taken_back_but(self, names: &[String]) -> String {
         let names = names.join(", ");
-        say!(self, "✉ taken back, but not from {names}: read already", "✉ 已收回，但 {names} 已经读到")
+        self.taken_back_but_not(&names)
     }
 
     /// In Chinese: the error itself says it in English.
@@ -230,35 +162,35 @@ impl Lang {
     /// Why a teammate has ended.
     pub fn ended_by(self, by: &str, reason: &str) -> String {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        say!(self, "by {by}{why}", "由 {by} 结束{why}")
+        self.by(by, &why)
     }
 
     /// The mode that was asked for is freer than allowed: by the session, or by the teammate's own definition.
     pub fn mode_bounded(self, name: &str, mode: &str, changed: bool, by_session: bool) -> String {
         let words = match changed {
             true => self.mode_set(name, mode),
-            false => say!(self, "{name}: stays at {mode}", "{name}：仍为 {mode}"),
+            false => self.stays_at(name, mode),
         };
         match by_session {
-            true => say!(self, "{words}; no teammate is freer than the session", "{words}；队友不能比会话更自由"),
+            true => self.no_teammate_is_freer(&words),
             false => words,
         }
     }
 
     pub fn they_go_on(self, names: &[String]) -> String {
         let names = names.join(", ");
-        say!(self, "{names}: going on", "{names}：继续")
+        self.going_on(&names)
     }
 
     pub fn no_team_file(self, name: &str, names: &str) -> String {
         match names {
-            "" => say!(self, "there is no team `{name}`, nor any other", "没有团队 `{name}`，也没有其他团队"),
-            _ => say!(self, "there is no team `{name}`; there are {names}", "没有团队 `{name}`；有 {names}"),
+            "" => self.there_is_no_team(name),
+            _ => self.there_is_no_team_there(name, names),
         }
     }
 
     pub fn nothing_to_save(self) -> String {
-        say!(self, "this session has no teammates to write down", "此会话没有可写下的队友")
+        self.this_session_has_no().to_owned()
     }
 
     /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
@@ -277,16 +209,16 @@ impl Lang {
         if why.is_empty() {
             return Some(at("text").to_owned());
         }
-        let words = say!(self, "your message to {name} came back ({why})", "您写给 {name} 的消息被退回（{why}）");
+        let words = self.your_message_to_came(name, &why);
         Some(match said {
             "" => words,
-            said => say!(self, "{words}: {said}", "{words}：{said}"),
+            said => self.came_back_text(&words, said),
         })
     }
 
     /// A teammate has ended.
     pub fn mate_ended(self, name: &str, by: &str, reason: &str) -> String {
         let how = self.ended_by(by, reason);
-        say!(self, "{name} has ended ({how})", "{name} 已结束（{how}）")
+        self.has_ended(name, &how)
     }
 }

@@ -12,75 +12,7 @@ use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{Person, PersonReply, SpanKind};
 use max_team_tools::shell::Job;
 
-use super::{Lang, plural};
-
-phrases! {
-    all_holds: "every hash, chain, seal and row holds, and the file is sound", "所有哈希、链条、封印和数据行均完好，文件完整";
-    no_sessions_yet: "no sessions yet; start one with `max-team`", "还没有会话；用 `max-team` 开始一个";
-    unconstrained: "an agent without constraints", "不受约束的成员";
-    unanswered: " (unanswered: go on with -r)", "（尚未答复：用 -r 继续）";
-    the_user: "user", "用户";
-    call_lost: "a model call was lost with its process", "一次模型调用随进程丢失";
-    inbox_empty: "nothing waits for you", "没有等待您处理的事项";
-    asked_every_time: "this is asked about every time: say yes to it once", "此类操作每次都会询问：请只同意这一次";
-    nothing_spent: "nothing was spent", "没有花费";
-    total: "total", "合计";
-    nobody_at_work: "no agent is at work; `max-team ps --all` includes finished ones", "没有人在工作；`max-team ps --all` 显示此前的成员";
-    getting_ready: "preparing", "准备中";
-    affording: "waits for budget that others have set aside", "等待他人预留的预算";
-    no_plans_yet: "no plans yet; ask Max for something that takes several members",
-        "还没有计划；请向 Max 交代需要多位成员完成的事";
-    waits_for_you: "waits for you", "等待您处理";
-    for_approval: "your approval", "您的批准";
-    for_start: "your go-ahead", "您的许可";
-    for_ruling: "a decision on a failed task", "对失败任务的决定";
-    for_budget: "a larger budget", "更多预算";
-    for_server: "the model server", "模型服务";
-    for_answer: "your answer", "您的答复";
-    stop_not_read: "ends when next opened", "下次打开时结束";
-    plan_held: "/continue or -c -p \"\" resumes it", "用 /continue 或 -c -p \"\" 继续";
-    why_word: "WHY", "原因";
-    session_word: "session", "会话";
-    done_word: "done", "已完成";
-    no_plan_open: "no plan is open; a session is stopped by its id", "没有进行中的计划；停止会话请给出其 ID";
-    one_plan_for_task: "--task needs one plan: say which", "--task 需要指定一个计划";
-    only_for_failures: "--retry, --skip, --fixed, --accept and --give-up are for tasks that failed",
-        "--retry、--skip、--fixed、--accept 和 --give-up 只用于失败的任务";
-    always_not_for_plans: "--always is for questions of agents, not for plans", "--always 用于成员的提问，不用于计划";
-    plan_takes_no_words: "a plan takes no words with a yes; to have it changed: `max-team deny ID --changes -m WHAT`",
-        "批准计划时不能附言；要求改动请用 `max-team deny ID --changes -m 内容`";
-    first_wave_too_late: "--first-wave is for a plan that has not begun", "--first-wave 只用于尚未开始的计划";
-    answer_with_words: "this is a question: answer it with -m TEXT", "这是一个提问：请用 -m 内容 回答";
-    changes_too_late: "--changes is for a plan that has not begun; stop this one with `max-team stop`",
-        "--changes 只用于尚未开始的计划；请用 `max-team stop` 停止此计划";
-    unknown_outcome(money: &str): "≈: {money} of it is estimated, for calls whose usage the provider did not report",
-        "≈：其中 {money} 为估算：服务商未报告这些调用的用量";
-    used(input: &str, output: &str, money: &str): "{input} in, {output} out, {money}", "输入 {input}，输出 {output}，{money}";
-    more_trace(left: usize, limit: usize): "… and {left} more lines (--limit {limit})",
-        "… 还有 {left} 行（--limit {limit}）";
-    model_failed(detail: &str): "model failed: {detail}", "模型失败：{detail}";
-    answered_too(id: &str, who: &str, asked: &str): "{id} yes, with it: {who}: {asked}", "{id} 随之同意：{who}：{asked}";
-    which_question(count: usize): "{count} questions wait: say which one by its id", "有 {count} 个问题在等待：请用 ID 指定";
-    answered_already(by: &str, said: &str, at: &str): "this was already answered: `{said}` by {by}, {at}",
-        "已有答复：`{said}`（{by}，{at}）";
-    taken_back(by: &str, said: &str, at: &str): "taken back unread: `{said}` by {by}, {at}",
-        "已收回（尚无人读取）：`{said}`（{by}，{at}）";
-    rule_stays(rules: &str, path: &str):
-        "its rule stays and allows the next one like it: {rules} in `{path}`; take it out there to be asked again",
-        "其规则仍保留，下次同类动作仍会被允许：`{path}` 中的 {rules}；如要再次被询问，请从中删除";
-    always_means(id: &str, rules: &str): "max-team approve {id} --always   allows for this session: {rules}",
-        "max-team approve {id} --always   在本会话中允许：{rules}";
-    which_plan(ids: &str): "several plans are open: {ids}; say which, or --all", "有多个进行中的计划：{ids}；请指定一个，或用 --all";
-    unknown_plan(id: &str): "there is no plan `{id}`; `max-team plans list` shows those there are",
-        "没有计划 `{id}`；用 `max-team plans list` 查看";
-    no_plan_or_session(id: &str):
-        "there is no plan, session or agent `{id}`; see `max-team plans list`, `max-team sessions list` and `max-team ps`",
-        "没有计划、会话或智能体 `{id}`；请看 `max-team plans list`、`max-team sessions list` 和 `max-team ps`";
-    does_nothing(session: SessionId): "session {session} does nothing", "会话 {session} 没有在做任何事";
-    agent_rests(name: &str): "{name} does nothing", "{name} 没有在做任何事";
-    no_task_in_it(name: &str, names: &str): "there is no task `{name}` in it; there are {names}",
-        "其中没有任务 `{name}`；有 {names}";
-}
+use super::Lang;
 
 /// The column by which costs are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,11 +34,7 @@ impl Lang {
             ("--accept", "its member's answer counts as the result", "以成员的回答为结果"),
             ("--give-up", "leave it failed, and give up what builds on it", "保持失败，并放弃依赖它的任务"),
         ];
-        let head = say!(
-            self,
-            "task `{task}` failed and needs a choice; nothing was changed:",
-            "任务 `{task}` 失败，需要选择如何处理；未作任何改动："
-        );
+        let head = self.task_failed_and_needs(task);
         let row = |(flag, en, zh): &(&str, &str, &str)| {
             let words = if self == Self::En { en } else { zh };
             format!("  max-team approve {id} {flag}  # {words}")
@@ -168,10 +96,7 @@ impl Lang {
     }
 
     pub fn never_by_tools(self) -> &'static str {
-        match self {
-            Self::En => "(file tools refuse it; only you change it)",
-            Self::Zh => "（文件工具拒绝更改；只能由您更改）",
-        }
+        self.file_tools_refuse_it()
     }
 
     pub fn cost_heads(self, by: CostBy) -> [&'static str; 6] {
@@ -224,14 +149,14 @@ impl Lang {
             IdleReason::Done => self.done_word().to_owned(),
             IdleReason::WaitingFor(what) => {
                 let what = self.phrase(what);
-                say!(self, "waiting for {what}", "等待 {what}")
+                self.waiting_for_thing(what)
             }
             IdleReason::Blocked(what) => {
                 let behind = [IdleReason::DECISION, IdleReason::LETTERS, IdleReason::CLAIMS]
                     .map(|front| what.strip_prefix(front));
                 match behind {
-                    [Some(error), ..] => say!(self, "a decision: {error}", "需要决定：{error}"),
-                    [_, Some(count), _] => say!(self, "messages wait: {count}", "有 {count} 条消息在等待"),
+                    [Some(error), ..] => self.a_decision(error),
+                    [_, Some(count), _] => self.messages_wait(count),
                     [.., Some(name)] => self.takes_none(name),
                     [None, None, None] => self.phrase(what).to_owned(),
                 }
@@ -242,7 +167,7 @@ impl Lang {
 
     /// A teammate that takes tasks by itself was stopped.
     fn takes_none(self, name: &str) -> String {
-        say!(self, "it was stopped and takes no tasks: /continue {name}", "已被停止，不再领取任务：/continue {name}")
+        self.it_was_stopped_and(name)
     }
 
     /// What is always said in the same words; names and errors stay as they are.
@@ -279,8 +204,8 @@ impl Lang {
 
     pub fn calling(self, model: &str, attempt: u32) -> String {
         match attempt {
-            0 | 1 => say!(self, "calling {model}", "正在调用 {model}"),
-            _ => say!(self, "calling {model} (attempt {attempt})", "正在调用 {model}（第 {attempt} 次）"),
+            0 | 1 => self.calling_text(model),
+            _ => self.calling_attempt(model, attempt),
         }
     }
 
@@ -304,33 +229,28 @@ impl Lang {
             ToolOutcome::Refused => self.refused(),
             ToolOutcome::Interrupted => self.stopped_row(),
             ToolOutcome::Unknown => self.outcome_unknown(),
-            ToolOutcome::Ran | ToolOutcome::Invalid => return say!(self, "call {key} failed", "调用 {key} 失败"),
+            ToolOutcome::Ran | ToolOutcome::Invalid => return self.call_failed_text(key),
         };
-        say!(self, "call {key} failed: {how}", "调用 {key} 失败：{how}")
+        self.call_failed_text_2(key, how)
     }
 
     pub fn question_answered(self, yes: bool, by: &str) -> String {
         let word = if yes { self.yes_word() } else { self.no_word() };
-        say!(self, "answered {word} by {by}", "{by} 答复：{word}")
-    }
-
-    pub fn tasks(self, count: usize) -> String {
-        let tasks = plural(count, "task");
-        say!(self, "{tasks}", "{count} 个任务")
+        self.question_answered_text(word, by)
     }
 
     pub fn task_after(self, task: &str, agent: &str, needs: &str) -> String {
         match needs {
             "" => format!("{task} ({agent})"),
-            _ => say!(self, "{task} ({agent}) after {needs}", "{task} ({agent})，在 {needs} 之后"),
+            _ => self.after(task, agent, needs),
         }
     }
 
     /// Since when who asks, in which session.
     pub fn asked_since(self, age: &str, who: &str, session: Option<&str>) -> String {
         match session {
-            Some(session) => say!(self, "since {age}, {who}, session {session}", "已等 {age}，{who}，会话 {session}"),
-            None => say!(self, "since {age}, {who}", "已等 {age}，{who}"),
+            Some(session) => self.since_session(age, who, session),
+            None => self.since(age, who),
         }
     }
 
@@ -340,11 +260,7 @@ impl Lang {
             Self::Zh if can_go => "：用 `max-team deny` 可收回",
             _ => "",
         };
-        say!(
-            self,
-            "{by} said `{said}` already ({at}); it has not been read yet{back}",
-            "{by} 已答复 `{said}`（{at}）；尚未有人读取{back}"
-        )
+        self.said_already_it_has(by, said, at, back)
     }
 
     /// An answer, in a word or two.
@@ -367,11 +283,7 @@ impl Lang {
             _ => "",
         };
         let long = self.how_long(until);
-        say!(
-            self,
-            "allowed from now on, {long}: {rules} ({names}{later})",
-            "从现在起{long}允许：{rules}（{names}{later}）"
-        )
+        self.allowed_from_now_on_text(long, rules, &names, later)
     }
 
     pub fn how_long(self, until: GrantScope) -> &'static str {
@@ -387,72 +299,55 @@ impl Lang {
     /// A question on the user's screen was answered elsewhere.
     pub fn answered_elsewhere(self, allow: bool, asked: &str, by: &str) -> String {
         match allow {
-            true => say!(self, "answered elsewhere: yes ({by}): {asked}", "已在别处答复：同意（{by}）：{asked}"),
-            false => say!(self, "answered elsewhere: no ({by}): {asked}", "已在别处答复：拒绝（{by}）：{asked}"),
+            true => self.answered_elsewhere_yes(by, asked),
+            false => self.answered_elsewhere_no(by, asked),
         }
     }
 
     /// The rules that were allowed with it.
     pub fn and_allowed(self, rules: &str, until: GrantScope) -> String {
         let long = self.how_long(until);
-        say!(self, "; allowed from now on, {long}: {rules}", "；从现在起{long}允许：{rules}")
+        self.and_allowed_text(long, rules)
     }
 
     /// What a plan asks, in one line.
     pub fn about_plan(self, about: &PlanQuestion) -> String {
         match about {
-            PlanQuestion::Proposal => say!(self, "may this plan run?", "是否执行此计划？"),
-            PlanQuestion::Rest => say!(self, "the first wave is over; may the rest run?", "第一波之后是否继续？"),
-            PlanQuestion::Start { task } => say!(self, "may task `{task}` start?", "任务 `{task}` 可以开始吗？"),
+            PlanQuestion::Proposal => self.may_this_plan_run().to_owned(),
+            PlanQuestion::Rest => self.the_first_wave_is().to_owned(),
+            PlanQuestion::Start { task } => self.may_task_start(task),
             PlanQuestion::Failure { task, error } => {
                 let error = self.task_error(error);
-                say!(self, "task `{task}` failed: {error}", "任务 `{task}` 失败：{error}")
+                self.about_plan_text(task, &error)
             }
-            PlanQuestion::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),
+            PlanQuestion::Budget => self.the_budget_is_used().to_owned(),
         }
     }
 
     /// What is said where no process runs the session.
     pub fn noted(self, session: Option<SessionId>) -> String {
         match session {
-            Some(session) => say!(
-                self,
-                "it is noted; no process runs the session: go on with `max-team -r {session} -p \"\"`, or open the chat with \
-                 `max-team -r {session}`",
-                "已记下；目前没有进程运行该会话：用 `max-team -r {session} -p \"\"` 继续，或用 `max-team -r {session}` 打开聊天"
-            ),
-            None => say!(self, "it is noted", "已记下"),
+            Some(session) => self.noted_text(session),
+            None => self.it_is_noted().to_owned(),
         }
     }
 
     /// That a plan is stopped while no process has its session open.
     pub fn plan_stop_noted(self, session: Option<SessionId>) -> String {
         let session = session.map(|session| session.to_string()).unwrap_or_default();
-        say!(
-            self,
-            "stopped: no task begins any more, and the plan ends when its session is next opened (`max-team -r {session}`)",
-            "已停止：不再开始任何任务；下次打开会话时计划结束（`max-team -r {session}`）"
-        )
+        self.stopped_no_task_begins(&session)
     }
 
     /// That a task is stopped while no process has its session open.
     pub fn task_stop_noted(self, task: &str, session: Option<SessionId>) -> String {
         let session = session.map(|session| session.to_string()).unwrap_or_default();
-        say!(
-            self,
-            "task `{task}` is given up when the session is next opened (`max-team -r {session}`)",
-            "任务 `{task}` 将在下次打开会话时放弃（`max-team -r {session}`）"
-        )
+        self.task_is_given_up(task, &session)
     }
 
     /// A command was stored, but the process that runs the session has not read it yet.
     pub fn unheard(self, owner: &WorkerInfo) -> String {
         let (pid, what) = (owner.pid, &owner.what);
-        say!(
-            self,
-            "it is noted; process {pid} ({what}) runs the session and has not taken it yet",
-            "已记下；进程 {pid}（{what}）正在运行该会话，尚未读取"
-        )
+        self.it_is_noted_process(pid, what)
     }
 
     pub fn not_remembered(self) -> &'static str {
@@ -469,17 +364,17 @@ impl Lang {
 
     pub fn plan_over(self, plan: PlanId, end: PlanEnd) -> String {
         let end = self.plan_end(end);
-        say!(self, "plan {plan} is over: {end}", "计划 {plan} 已结束：{end}")
+        self.plan_is_over(plan, end)
     }
 
     pub fn task_over(self, name: &str, status: TaskStatus) -> String {
         let status = self.task_status(status);
-        say!(self, "task `{name}` is over: {status}", "任务 `{name}` 已结束：{status}")
+        self.task_is_over(name, status)
     }
 
     pub fn stopped_with(self, end: PlanEnd, tally: &Totals) -> String {
         let end = self.plan_end(end);
         let tally = self.tally(tally);
-        say!(self, "{end}: {tally}", "{end}：{tally}")
+        self.stopped_with_text(end, &tally)
     }
 }

@@ -7,29 +7,6 @@ use max_team_runtime::{Allowed, Refused, Set, Word};
 use super::Lang;
 use crate::figures::local;
 
-phrases! {
-    code: "en", "zh";
-    forgotten_word: "(forgotten)", "（已清除）";
-    rows_same: "every row follows from the log", "所有数据行均与日志一致";
-    rows_uncompared: "what follows from so many entries is compared by `max-team audit verify` and by `doctor --rebuild`",
-        "记录较多，由其推导的数据行由 `max-team audit verify` 和 `doctor --rebuild` 比较";
-    audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
-    verified(entries: u64, streams: u64, seals: u64, erased: u64):
-        "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
-        "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除";
-    seal_written(last: u64, file: &str):
-        "`{file}` seals entries 1 to {last}; keep it outside this machine and check with `max-team audit verify --seal FILE`",
-        "`{file}` 封印了第 1 至 {last} 条；请保存在本机之外，并用 `max-team audit verify --seal 文件` 检查";
-    no_seal(file: &str, detail: &str):
-        "`{file}` cannot be read as a seal: {detail}; name a file that `max-team audit seal` made",
-        "`{file}` 不是可读的封印：{detail}；请指定由 `max-team audit seal` 生成的文件";
-    page_cut(why: &str): "The log goes on here and cannot be read: {why}", "日志在此之后无法读取：{why}";
-    goes_on_behind(last: u64): "; `max-team audit export --after {last}` goes on behind the damage",
-        "；`max-team audit export --after {last}` 输出损坏之后的内容";
-    made_at(now: &str): "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
-        "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。";
-}
-
 impl Lang {
     /// One fault of the journal.
     pub fn fault(self, fault: &Fault) -> String {
@@ -44,11 +21,9 @@ impl Lang {
         };
         let (kind, detail) = (if self == Self::En { en } else { zh }, self.detail(&fault.detail));
         match (*seq, stream.is_empty()) {
-            (0, true) => say!(self, "the file: {kind}: {detail}", "文件：{kind}：{detail}"),
-            (0, false) => say!(self, "stream `{stream}`: {kind}: {detail}", "流 `{stream}`：{kind}：{detail}"),
-            _ => {
-                say!(self, "entry {seq} of `{stream}`: {kind}: {detail}", "`{stream}` 的第 {seq} 条：{kind}：{detail}")
-            }
+            (0, true) => self.the_file(kind, &detail),
+            (0, false) => self.stream(stream, kind, &detail),
+            _ => self.entry_of(seq, stream, kind, &detail),
         }
     }
 
@@ -104,7 +79,7 @@ impl Lang {
     pub fn damaged(self, details: &[Detail]) -> String {
         let details: Vec<String> = details.iter().map(|detail| self.detail(detail)).collect();
         let why = details.join(if self == Self::En { "; " } else { "；" });
-        say!(self, "(damaged: {why})", "（已损坏：{why}）")
+        self.damaged_text(&why)
     }
 
     /// What is told behind entries some of which are not as they were written.
@@ -118,37 +93,19 @@ impl Lang {
         )
     }
 
-    /// What is told behind entries among which some cannot be read.
-    pub fn entries_hidden(self) -> String {
-        say!(
-            self,
-            "part of the journal cannot be read, and marked wherever that is: `max-team audit verify` tells what is damaged, \
-             `max-team restore` goes back to a backup",
-            "日志有一部分无法读取，均已标出：`max-team audit verify` 说明损坏之处，`max-team restore` 恢复备份"
-        )
-    }
-
     pub fn no_kind(self, kind: &str, there: &[String]) -> String {
         let there = self.there(there);
-        say!(self, "no event is called `{kind}`; there is {there}", "没有名为 `{kind}` 的事件；现有：{there}")
+        self.no_event_is_called(kind, &there)
     }
 
     pub fn no_agent_there(self, agent: &str, there: &[String]) -> String {
         let there = self.there(there);
-        say!(
-            self,
-            "no entry there is of an agent `{agent}`; there is {there}",
-            "该范围内没有智能体 `{agent}`；现有：{there}"
-        )
+        self.no_entry_there_is(agent, &there)
     }
 
     pub fn no_task_there(self, task: &str, there: &[String]) -> String {
         let there = self.there(there);
-        say!(
-            self,
-            "no entry there is about a task `{task}`; there is {there}",
-            "该范围内没有任务 `{task}`；现有：{there}"
-        )
+        self.no_entry_there_is_about(task, &there)
     }
 
     /// Names, or that there are none.
@@ -176,14 +133,7 @@ impl Lang {
     /// What to do about a file that is damaged; the copies that lie beside it are named, newest first.
     pub fn file_damaged(self, path: &str, detail: &str, copies: &[String]) -> String {
         let newest = copies.first().map_or(if self == Self::En { "FILE" } else { "文件" }, String::as_str);
-        let mut words = say!(
-            self,
-            "`{path}` is damaged: {detail}; stop every max-team, copy the file (and `-wal` beside it) away, then put a backup \
-             in its place with `max-team restore {newest}`, or move it aside to start anew; `max-team audit export` prints what \
-             can still be read",
-            "`{path}` 已损坏：{detail}；请先停止所有 max-team，把该文件（及旁边的 `-wal`）复制到别处，然后用 \
-             `max-team restore {newest}` 恢复备份，或将其移走重新开始；`max-team audit export` 可输出仍可读取的内容"
-        );
+        let mut words = self.file_damaged_text(path, detail, newest);
         words.push_str(&self.copies_beside(copies));
         words
     }
@@ -191,22 +141,16 @@ impl Lang {
     /// The copies that lie beside the journal.
     pub fn copies_beside(self, copies: &[String]) -> String {
         if copies.is_empty() {
-            return say!(self, "; no backup lies beside it", "；旁边没有备份");
+            return self.no_backup_lies_beside().to_owned();
         }
         let named: Vec<String> = copies.iter().map(|copy| format!("`{copy}`")).collect();
         let named = named.join(if self == Self::En { ", " } else { "、" });
-        say!(self, "; beside it, newest first: {named}", "；旁边的备份（由新到旧）：{named}")
+        self.beside_it_newest_first(&named)
     }
 
     /// A journal without anything in it, where there must have been one.
     pub fn journal_emptied(self, path: &str, trace: &str, copies: &[String]) -> String {
-        let mut words = say!(
-            self,
-            "`{path}` is empty (0 bytes), though `{trace}` shows that there was something in it: what was kept is gone from it; \
-             `max-team restore FILE` brings a backup back, and what is done now begins a new journal",
-            "`{path}` 是空文件（0 字节），但 `{trace}` 表明其中曾有内容：已保存的内容不在其中；可用 `max-team restore 文件` 恢复备份，\
-             现在所做的将写入新的日志"
-        );
+        let mut words = self.journal_emptied_text(path, trace);
         words.push_str(&self.copies_beside(copies));
         words
     }
@@ -248,15 +192,15 @@ impl Lang {
         let reason = self.grounds(allowed);
         match allowed {
             Allowed::Answer(_) | Allowed::Before { .. } => reason,
-            Allowed::Plan { .. } => say!(self, "allowed by {reason}", "依据：{reason}"),
-            _ => say!(self, "allowed: {reason}", "依据：{reason}"),
+            Allowed::Plan { .. } => self.allowed_by(&reason),
+            _ => self.allowed_text(&reason),
         }
     }
 
     /// On whose word something did not happen.
     pub fn refused_by(self, refused: &Refused) -> String {
         let reason = self.grounds(&refused.by);
-        say!(self, "refused: {reason}", "拒绝依据：{reason}")
+        self.refused_by_text(&reason)
     }
 
     /// A rule, an answer or a plan, with its place.
@@ -265,20 +209,16 @@ impl Lang {
             Allowed::Answer(word) => self.word(word),
             Allowed::Mode { rule, set: Some(set) } => {
                 let (seq, at, who, rule) = (set.seq, local(set.at_ms), self.setter(set), self.rule(rule));
-                say!(
-                    self,
-                    "{rule}, as {who} has set it at {at} (entry {seq})",
-                    "{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
-                )
+                self.as_has_set_it(&rule, &who, &at, seq)
             }
             Allowed::BuiltIn { name, rule } => {
                 let rule = self.free(name, rule);
-                say!(self, "{rule} (built-in rule `{name}`)", "{rule}（内置规则 `{name}`）")
+                self.built_in_rule(&rule, name)
             }
             Allowed::Rule(rule) | Allowed::Mode { rule, set: None } => self.rule(rule),
             Allowed::Before { rule, word } => self.with_word(&self.rule(rule), word.as_ref()),
             Allowed::Plan { plan, word } => {
-                let rule = say!(self, "the approved plan {plan}", "已批准的计划 {plan}");
+                let rule = self.the_approved_plan(plan);
                 self.with_word(&rule, word.as_ref())
             }
             Allowed::All(each) => {
@@ -312,14 +252,14 @@ impl Lang {
     fn setter(self, set: &Set) -> String {
         match &set.by {
             Some(DecidedBy::Person(who)) => match who.rsplit_once(" at ") {
-                Some((who, door)) => say!(self, "{who}, at the {door},", " {who}（{door}）"),
-                None => say!(self, "{who}", " {who} "),
+                Some((who, door)) => self.at_the(who, door),
+                None => self.setter_text(who),
             },
-            Some(DecidedBy::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
+            Some(DecidedBy::Lead(lead)) => self.the_lead(lead),
             Some(other) => other.name(),
             None => {
                 let actor = &set.actor;
-                say!(self, "`{actor}`", " `{actor}` ")
+                self.setter_text_2(actor)
             }
         }
     }
@@ -333,20 +273,12 @@ impl Lang {
         let (at, said) = (local(*at_ms), self.told(&word.said));
         match by {
             DecidedBy::Person(who) => match who.rsplit_once(" at ") {
-                Some((who, door)) => {
-                    say!(self, "`{said}` by {who}, at the {door}, at {at}", "{who} 在 {door} 于 {at} 答复 `{said}`")
-                }
-                None => say!(self, "`{said}` by {who}, at {at}", "{who} 于 {at} 答复 `{said}`"),
+                Some((who, door)) => self.by_at_the_at(&said, who, door, &at),
+                None => self.by_at(&said, who, &at),
             },
-            DecidedBy::Rule(rule) => {
-                say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`")
-            }
-            DecidedBy::Lead(lead) => {
-                say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`")
-            }
-            DecidedBy::Nobody(why) => {
-                say!(self, "`{said}` automatically ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`")
-            }
+            DecidedBy::Rule(rule) => self.by_the_rule_at(&said, rule, &at),
+            DecidedBy::Lead(lead) => self.by_the_lead_at(&said, lead, &at),
+            DecidedBy::Nobody(why) => self.automatically_at(&said, why, &at),
         }
     }
 }

@@ -16,128 +16,10 @@ use crate::figures::spent;
 /// Files of a stopped task that a line names.
 const FILES_SHOWN_MAX: usize = 12;
 
-phrases! {
-    nobody_was_called: "no agent has been called in this session yet", "本会话中尚未调用任何人";
-    asks: "asks", "提问";
-    reply_keys: "Write your answer · Enter sends · Esc: no answer", "请输入答复 · Enter 发送 · Esc 不作答复";
-    reply_keys_options: "A digit picks one, or write your own · Enter sends · Esc: no answer",
-        "按数字选择，或自行输入 · Enter 发送 · Esc 不作答复";
-    reply_here: "Your answer", "您的答复";
-    plan: "Plan", "计划";
-    plan_word: "plan", "计划";
-    no_plan: "no plan", "没有计划";
-    needs: "needs", "依赖";
-    when: "when", "条件";
-    owns: "owns", "负责文件";
-    project_folder: "project", "项目";
-    must_exist: "must exist", "必须存在";
-    must_pass: "must pass", "必须通过";
-    with_model: "model", "模型";
-    budget_of: "budget", "预算";
-    struck_out: "skipped", "跳过";
-    yes_word: "yes", "是";
-    no_word: "no", "否";
-    why: "why", "原因";
-    result: "result", "结果";
-    waits_for_approval: "waits for your approval", "等待您的批准";
-    waits_for_server: "waits for the model server; goes on when it is back, or with `max-team -c`",
-        "等待模型服务；恢复后继续，或用 `max-team -c` 继续";
-    waits_for_place: "waits for a free place", "等待空位";
-    waits_for_ruling: "failed; waits for a decision", "已失败，等待处理决定";
-    waits_for_budget: "waits for more budget", "等待追加预算";
-    being_checked: "being checked", "正在检查";
-    paused: "paused: the budget is used up", "已暂停：预算用完";
-    team_works: "the team is at work", "团队正在工作";
-    stop_hint: "“stop” or /stop stops it, Esc does not", "“停止”或 /stop 可停止，Esc 不会";
-    team_goes_on: "the team goes on: “stop” or /stop stops it", "团队继续工作：用“停止”或 /stop 停止";
-    stop_hint_long: "the team goes on; /stop stops it", "团队继续工作；用 /stop 停止";
-    board_hint: "Ctrl-T shows it", "Ctrl-T 显示";
-    path: "path", "关键路径";
-    parked_hint: "/plan brings it back", "用 /plan 重新打开";
-    approve: "approve", "批准";
-    approve_first: "first wave only", "只批准第一波";
-    edit: "edit", "修改";
-    ask_changes: "ask for changes", "要求改动";
-    reject: "reject", "拒绝";
-    later: "later", "稍后";
-    go_on: "go on", "继续";
-    stop: "stop", "停止";
-    start: "start", "开始";
-    give_up: "give up", "放弃";
-    retry_word: "retry", "重试";
-    retry_by: "retry by another", "换人重试";
-    skip_word: "skip", "跳过";
-    fixed: "fixed by hand", "已手动修好";
-    accept_answer: "accept", "接受";
-    correction: "correction", "更正";
-    decision: "decision", "决定";
-    may_run: "may it run?", "是否执行？";
-    ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
-    ask_budget: "The budget is used up. Go on?", "预算已用完，是否继续？";
-    all_instructions: "all instructions", "全部说明";
-    forecast_unpriced: " (some models have no price)", "（部分模型价格未知）";
-    write_changes: "What should be different? (Enter sends, Esc goes back)", "需要怎样改动？（Enter 发送，Esc 返回）";
-    write_reason: "Why not? May be empty. (Enter sends, Esc goes back)", "为什么拒绝？可留空。（Enter 发送，Esc 返回）";
-    pick_task: "Edit which task? (arrows or its name, Enter; Esc goes back)", "修改哪个任务？（方向键或名称，Enter；Esc 返回）";
-    pick_field: "Edit what? (letter or arrows, Enter; Esc goes back)", "修改什么？（字母或方向键，Enter；Esc 返回）";
-    field_description: "description", "说明";
-    field_owner: "owner", "负责人";
-    field_needs: "dependencies", "依赖";
-    field_budget: "budget", "预算";
-    field_skip: "skip", "跳过";
-    field_model: "model", "模型";
-    own_model: "the owner's own", "负责人自己的模型";
-    not_bounded: "none", "无";
-    bad_money: "that is no amount of dollars; write 0.50, or nothing for no budget", "金额无法识别；请写 0.50，留空表示不限";
-    no_open_plan: "There is no plan here.", "这里没有计划。";
-    nothing_runs: "Nothing runs.", "没有正在运行的内容。";
-    no_team: "There is no team in this session.", "此会话没有团队。";
-    nothing_waits: "Nothing waits for you.", "没有等待您处理的事项。";
-    idle: "idle", "空闲";
-    state: "state", "状态";
-    tools: "tools", "工具";
-    news: "news from the team", "团队消息";
-    goes_on: "going on", "继续";
-    team_busy_first: "The team is at work: /stop it first, or leave with Ctrl-D; it goes on when you come back.",
-        "团队正在工作：请先用 /stop 停止，或按 Ctrl-D 离开；回来后会继续。";
-    changed_plan: "The plan was changed.", "计划已修改。";
-    at_task(name: &str, task: &str): "{name} (task {task})", "{name}（任务 {task}）";
-    more_tasks(count: usize): "{count} more", "还有 {count} 个";
-    forecast_budget(money: &str): "; the budget stops it at {money}", "；预算上限 {money}";
-    waits_for(tasks: &str): "waits for {tasks}", "等待 {tasks}";
-    asks_what(question: &str): "asks: {question}", "提问：{question}";
-    again_in(time: &str): "tried again in {time}", "{time} 后重试";
-    begun(attempt: u32): "begun (attempt {attempt})", "已开始（第 {attempt} 次）";
-    done_with(proof: &str): "done, {proof}", "完成，{proof}";
-    left_out(detail: &str): "skipped: {detail}", "跳过：{detail}";
-    paused_by(by: &str): "paused by {by}", "由 {by} 暂停";
-    checked_again_after(tasks: &str): "its checks failed while others changed files; they run again after {tasks}",
-        "检查失败时其他任务正在修改文件；将在 {tasks} 之后重新检查";
-    task_changed_by(by: &str): "note added by {by}", "{by} 添加了备注";
-    note_of(by: &str): "Note of {by}", "{by} 的备注";
-    revision_ended(by: &str): "plan {by} was not approved: this one goes on", "计划 {by} 未获批准：本计划继续";
-    cannot_change(why: &str): "it cannot be changed so: {why}", "无法这样改动：{why}";
-    at_work(count: usize): "{count} at work", "{count} 人在工作";
-    may_start(task: &str): "May task {task} start?", "任务 {task} 可以开始吗？";
-    more_money(session: &str): "To spend more: leave with Ctrl-D, then `max-team -r {session} --max-budget-usd USD`",
-        "如需追加预算：按 Ctrl-D 退出，然后运行 `max-team -r {session} --max-budget-usd 金额`";
-    write_retry_by(members: &str): "Which member? {members} (Enter sends, Esc goes back)", "换谁？{members}（Enter 发送，Esc 返回）";
-    write_field(field: &str, task: &str): "New {field} of {task} (Enter sends, Esc goes back)",
-        "{task} 的新{field}（Enter 发送，Esc 返回）";
-    no_member(name: &str, members: &str): "there is no member `{name}`; there are {members}",
-        "没有成员 `{name}`；现有：{members}";
-    no_model(name: &str): "there is no model `{name}` here; /model lists them", "没有模型 `{name}`；用 /model 查看列表";
-    no_task(name: &str): "There is no open task `{name}`; /plan shows them.", "没有进行中的任务 `{name}`；用 /plan 查看。";
-    plan_parked(goal: &str): "plan waits for you: {goal}", "计划等待您处理：{goal}";
-    nobody_called(name: &str): "no agent here is called `{name}`", "这里没有名为 `{name}` 的成员";
-    so_many_tokens(tokens: &str): "{tokens} tokens", "{tokens} 个 token";
-    with_calls(name: &str): "{name}, with those it called", "{name}（含其调用）";
-}
-
 impl Lang {
     pub fn shape(self, tasks: usize, waves: usize, path: &str) -> String {
         let counts = self.counts(tasks, waves);
-        say!(self, "{counts}, critical path: {path}", "{counts}，关键路径：{path}")
+        self.critical_path(&counts, path)
     }
 
     pub fn counts(self, tasks: usize, waves: usize) -> String {
@@ -150,8 +32,8 @@ impl Lang {
         let s = if calls == 1 { "" } else { "s" };
         let calls = say!(self, "{calls} model call{s}", "{calls} 次模型调用");
         match range {
-            Some(range) => say!(self, "about {range} and {time}, {calls}", "预计 {range}，约 {time}，{calls}"),
-            None => say!(self, "cost unknown; about {time}, {calls}", "费用未知；约 {time}，{calls}"),
+            Some(range) => self.about_and(range, time, &calls),
+            None => self.cost_unknown_about(time, &calls),
         }
     }
 
@@ -169,9 +51,9 @@ impl Lang {
     /// The last correction of a task: what the checks say now, and what it cost.
     pub fn corrected(self, correction: &Correction, result: &TaskResult) -> String {
         let done = match (correction.not_done, correction.checks) {
-            (true, _) => say!(self, "the correction is not done", "更正未完成"),
-            (false, Recheck::Unneeded) => say!(self, "asked again", "已再次询问"),
-            (false, _) => say!(self, "corrected", "已更正"),
+            (true, _) => self.the_correction_is_not().to_owned(),
+            (false, Recheck::Unneeded) => self.asked_again().to_owned(),
+            (false, _) => self.corrected_text().to_owned(),
         };
         let mark = |evidence: &Evidence| format!("{} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what);
         let marks: Vec<String> = result.evidence.iter().map(mark).collect();
@@ -190,24 +72,24 @@ impl Lang {
 
     pub fn failed_with(self, error: &str, again: bool) -> String {
         match again {
-            true => say!(self, "failed: {error}; it is tried again", "失败：{error}；将重试"),
-            false => say!(self, "failed: {error}", "失败：{error}"),
+            true => self.failed_it_is_tried(error),
+            false => self.failed(error),
         }
     }
 
     pub fn told_by(self, by: &str, answer: &str) -> String {
         let by = self.told(by);
-        say!(self, "told by {by}: {answer}", "{by} 答复：{answer}")
+        self.told_by_text(&by, answer)
     }
 
     pub fn decided_by(self, by: &str, ruling: &str) -> String {
         let by = self.told(by);
-        say!(self, "{by} decides: {ruling}", "{by} 决定：{ruling}")
+        self.decides(&by, ruling)
     }
 
     pub fn given_up(self, detail: &str) -> String {
         let detail = self.task_error(detail);
-        say!(self, "given up: {detail}", "放弃：{detail}")
+        self.given_up_text(&detail)
     }
 
     /// Why a task came to nothing; who has stopped it is told with it.
@@ -217,20 +99,16 @@ impl Lang {
 
     pub fn stopped_by(self, by: &str) -> String {
         let by = self.told(by);
-        say!(self, "stopped by {by}", "由 {by} 停止")
+        self.stopped_by_text(&by)
     }
 
     /// That another plan was proposed, and the tasks that wait for the decision about it.
     pub fn plan_revised(self, by: &str, held: &[String]) -> String {
         if held.is_empty() {
-            return say!(self, "plan {by} was proposed in its place", "已提出计划 {by} 取代它");
+            return self.plan_was_proposed_in(by);
         }
         let held = held.join(", ");
-        say!(
-            self,
-            "plan {by} was proposed in its place; until you decide, these tasks wait: {held}",
-            "已提出计划 {by} 取代它；在您决定之前，以下任务等待：{held}"
-        )
+        self.plan_was_proposed_in_its(by, &held)
     }
 
     /// The files that a stopped task had changed, as many as fit a line.
@@ -242,7 +120,7 @@ impl Lang {
             (more, Self::En) => format!(" and {more} more"),
             (more, Self::Zh) => format!(" 等另外 {more} 个"),
         };
-        say!(self, "it has changed {shown}{rest}", "它已更改 {shown}{rest}")
+        self.it_has_changed(&shown, &rest)
     }
 
     /// What an unfinished task leaves: changed files, commands whose changes are not known yet, protected files that were
@@ -254,11 +132,7 @@ impl Lang {
         }
         if !left.running.is_empty() {
             let commands = left.running.join("`, `");
-            words.push(say!(
-                self,
-                "`{commands}` was still running, so its changes are not listed",
-                "`{commands}` 当时仍在运行，其更改未列出"
-            ));
+            words.push(self.was_still_running_so(&commands));
         }
         if !left.moved.is_empty() {
             words.push(self.moved_away(&left.moved));
@@ -280,12 +154,7 @@ impl Lang {
             (more, Self::En) => format!(" and {more} more"),
             (more, Self::Zh) => format!(" 等另外 {more} 个"),
         };
-        say!(
-            self,
-            "protected files that commands made without your approval were moved away: {shown}{rest}; look at them, then remove them \
-             or rename them back",
-            "命令未经您批准创建的受保护文件已被移走：{shown}{rest}；请查看后删除，或改回原名"
-        )
+        self.moved_away_text(&shown, &rest)
     }
 
     /// A decision about a plan.
@@ -294,8 +163,8 @@ impl Lang {
             PlanDecision::Approve => ("approved", "已批准"),
             PlanDecision::FirstWave => ("approved, the first wave", "已批准第一波"),
             PlanDecision::Edit(_) => ("edited", "已修改"),
-            PlanDecision::Changes(words) => return say!(self, "changes wanted: {words}", "要求改动：{words}"),
-            PlanDecision::Reject(why) if !why.is_empty() => return say!(self, "rejected: {why}", "已拒绝：{why}"),
+            PlanDecision::Changes(words) => return self.changes_wanted(words),
+            PlanDecision::Reject(why) if !why.is_empty() => return self.rejected(why),
             PlanDecision::Reject(_) => ("rejected", "已拒绝"),
             PlanDecision::Rule(ruling) => return self.ruling(ruling),
         };
@@ -304,12 +173,12 @@ impl Lang {
 
     pub fn said_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said(say);
-        say!(self, "{said} by {by}", "{said}（{by}）")
+        self.said_by_text(&said, by)
     }
 
     pub fn answered_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said_by(say, by);
-        say!(self, "answered: {said}", "已答复：{said}")
+        self.answered(&said)
     }
 
     pub fn ruling(self, ruling: &Ruling) -> String {
@@ -319,10 +188,10 @@ impl Lang {
                 let name = |name: &Option<String>| name.clone().unwrap_or_default();
                 let (agent, model) = (name(agent), name(model));
                 return match (agent.is_empty(), model.is_empty()) {
-                    (true, true) => say!(self, "again", "重试"),
-                    (false, true) => say!(self, "again by {agent}", "由 {agent} 重试"),
-                    (true, false) => say!(self, "again with {model}", "用 {model} 重试"),
-                    (false, false) => say!(self, "again by {agent} with {model}", "由 {agent} 用 {model} 重试"),
+                    (true, true) => self.again().to_owned(),
+                    (false, true) => self.again_by(&agent),
+                    (true, false) => self.again_with(&model),
+                    (false, false) => self.again_by_with(&agent, &model),
                 };
             }
             Ruling::Fixed => ("mended by hand, check again", "已手动修好，重新检查"),
@@ -361,13 +230,13 @@ impl Lang {
     /// The state of a plan in a line of its own.
     pub fn plan_stands(self, state: PlanState) -> String {
         let state = self.plan_state(state);
-        say!(self, "state: {state}", "状态：{state}")
+        self.plan_stands_text(state)
     }
 
     pub fn came_to(self, end: PlanEnd, tally: &Totals) -> String {
         let (end, money) = (self.plan_end(end), spent(tally.spent.nano, tally.spent.unknown_nano));
         let tally = self.tally(tally);
-        say!(self, "{end}: {tally}, {money}", "{end}：{tally}，{money}")
+        self.came_to_text(end, &tally, &money)
     }
 
     /// The counts of a plan's tasks.
@@ -401,18 +270,14 @@ impl Lang {
         match &result.cached {
             None if !result.unknown.is_empty() => {
                 let commands = result.unknown.join("`, `");
-                say!(self, "{proof}; outcome unknown: `{commands}`", "{proof}；结果未知：`{commands}`")
+                self.outcome_text(proof, &commands)
             }
-            None if result.evidence.iter().any(|evidence| evidence.passed_before) => {
-                say!(self, "{proof}; a check also passed before the task", "{proof}；有检查在任务开始之前也已通过")
-            }
-            None if result.is_only_files() => {
-                say!(self, "verified only that its files exist", "仅验证了文件存在")
-            }
+            None if result.evidence.iter().any(|evidence| evidence.passed_before) => self.a_check_also_passed(proof),
+            None if result.is_only_files() => self.verified_only_that_its().to_owned(),
             None => proof.to_owned(),
             Some(cached) => {
                 let age = self.age(AnswerAge::of(cached.age_ms));
-                say!(self, "{proof}, from the cache, {age}", "{proof}，来自缓存（{age}）")
+                self.from_the_cache(proof, &age)
             }
         }
     }
@@ -434,10 +299,10 @@ impl Lang {
     /// How far a plan is.
     pub fn progress(self, tally: &Totals, failing: usize) -> String {
         let Totals { tasks, done, verified, .. } = tally;
-        let text = say!(self, "{done}/{tasks} done, {verified} verified", "完成 {done}/{tasks}，已验证 {verified}");
+        let text = self.done_verified(done, tasks, verified);
         match failing {
             0 => text,
-            _ => text + &say!(self, ", {failing} failed", "，失败 {failing}"),
+            _ => text + &self.progress_text(failing),
         }
     }
 
@@ -453,8 +318,8 @@ impl Lang {
     /// Money and time of a member that was given one thing to do.
     pub fn member_done(self, name: &str, ok: bool, figures: &str) -> String {
         match ok {
-            true => say!(self, "{name}: done · {figures}", "{name}：完成 · {figures}"),
-            false => say!(self, "{name}: not done · {figures}", "{name}：未完成 · {figures}"),
+            true => self.done(name, figures),
+            false => self.not_done(name, figures),
         }
     }
 }

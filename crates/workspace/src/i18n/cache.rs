@@ -2,18 +2,7 @@
 
 use max_team_core::delegation::cache::AnswerAge;
 
-use super::{Lang, plural};
-
-phrases! {
-    nothing_cached: "no answers are kept; experts with `cache: {ttl, keys}` have theirs kept",
-        "没有缓存的答复；定义了 `cache: {ttl, keys}` 的专家的答复会被缓存";
-    expired: "expired", "已过期";
-    only_words: "(none: it only spoke)", "（无：只有文字）";
-    found_at: "found", "获取时间";
-    arguments_word: "arguments", "参数";
-    data_word: "data", "数据";
-    said_word: "said", "文字";
-}
+use super::Lang;
 
 impl Lang {
     pub fn age(self, age: AnswerAge) -> String {
@@ -39,32 +28,19 @@ impl Lang {
     pub fn time_left(self, ms: u64) -> String {
         const MINUTE_S: u64 = 60;
         match ms / 1_000 {
-            seconds @ 0..MINUTE_S => say!(self, "{seconds} s left", "剩余 {seconds} 秒"),
+            seconds @ 0..MINUTE_S => self.s_left(seconds),
             seconds => {
                 let minutes = seconds / MINUTE_S;
-                say!(self, "{minutes} min left", "剩余 {minutes} 分钟")
+                self.min_left(minutes)
             }
         }
     }
 
     pub fn nothing_cached_of(self, expert: &str, key: Option<&str>) -> String {
         match key {
-            None => say!(
-                self,
-                "no answers of `{expert}` are kept; `max-team cache list` shows what is",
-                "没有缓存 `{expert}` 的答复；用 `max-team cache list` 查看"
-            ),
-            Some(key) => say!(
-                self,
-                "no answers of `{expert}` are kept under `{key}`; `max-team cache show {expert}` shows what is",
-                "`{expert}` 在 `{key}` 下没有缓存的答复；用 `max-team cache show {expert}` 查看"
-            ),
+            None => self.no_answers_of_are(expert),
+            Some(key) => self.no_answers_of_are_kept(expert, key),
         }
-    }
-
-    pub fn cleared(self, count: usize) -> String {
-        let en = plural(count, "answer");
-        say!(self, "{en} cleared", "已清除 {count} 条答复")
     }
 }
 

@@ -1,0 +1,100 @@
+//! The phrases of files that are put back.
+
+use max_team_core::rewind::{FileState, RewindNote, SkippedChange, SkippedReason};
+use max_team_runtime::rewind::{Moment, Plan, Skip};
+
+use super::{Lang, plural};
+
+/// Changed files that a row names.
+const NAMED_MAX: usize = 8;
+/// Files that a row names.
+const TOLD_MAX: usize = 5;
+
+impl Lang {
+    /// What was changed after some words, in a line: `+` for what is new, `-` for what has gone, `~` for the rest.
+    pub fn changes_after(self, moment: &Moment) -> String {
+        let mut files: Vec<(char, &str)> = Vec::new();
+        for (_, change) in &moment.changes {
+            let sign = match (change.before, change.after) {
+                (FileState::Gone, _) => '+',
+                (_, FileState::Gone) => '-',
+                _ => '~',
+            };
+            match files.iter_mut().find(|(_, path)| *path == change.path) {
+                // What came and was changed has come; what came and went is nothing worth a sign of its own.
+                Some((known, _)) if *known != '+' || sign == '-' => *known = sign,
+                Some(_) => {}
+                None => files.push((sign, &change.path)),
+            }
+        }
+        let more = files.len().saturating_sub(NAMED_MAX);
+        let mut named: Vec<String> = files.iter().take(NAMED_MAX).map(|(sign, path)| format!("{sign}{path}")).collect();
+        if named.is_empty() {
+            named.push(self.rewind_unchanged().to_owned());
+        }
+        if more > 0 {
+            named.push(format!("… +{more}"));
+        }
+        if moment.rewound > 0 {
+            named.push(self.rewind_times().to_owned());
+        }
+        named.join("  ")
+    }
+
+    /// Why nothing is put back.
+    pub fn nothing_put_back(self, plan: &Plan) -> &'static str {
+        if plan.is_complete() { self.nothing_to_rewind() } else { self.nothing_can_be_rewound() }
+    }
+
+    pub fn rewind_skip(self, why: &Skip) -> String {
+        match why {
+            Skip::Changed => self.it_has_been_changed().to_owned(),
+            Skip::Lost => self.what_it_was_is().to_owned(),
+            Skip::Unread(why) => self.rewind_skip_text(why),
+            Skip::Large => self.it_is_larger_than().to_owned(),
+            Skip::Away => self.this_folder_is_not().to_owned(),
+        }
+    }
+
+    pub fn rewind_left(self, left: &SkippedChange) -> String {
+        format!("{} ({})", self.rewind_left_what(left), self.rewind_left_why(left.why))
+    }
+
+    /// What cannot be put back.
+    pub fn rewind_left_what(self, left: &SkippedChange) -> String {
+        if left.path.is_empty() { self.a_command().to_owned() } else { left.path.clone() }
+    }
+
+    pub fn rewind_left_why(self, why: SkippedReason) -> String {
+        match why {
+            SkippedReason::Large => self.larger_than_what_is().to_owned(),
+            SkippedReason::Many => self.too_many_files_or().to_owned(),
+            SkippedReason::Slow => self.looking_took_too_long().to_owned(),
+            SkippedReason::Unread => self.it_could_not_be().to_owned(),
+            SkippedReason::Background => self.a_command_in_the().to_owned(),
+            SkippedReason::Later => self.changed_after_a_command().to_owned(),
+            SkippedReason::Cut => self.it_did_not_come().to_owned(),
+        }
+    }
+
+    /// What the lead is told with the user's words.
+    pub fn told_rewound(self, told: &RewindNote) -> String {
+        let mut names: Vec<&str> = told.files.iter().take(TOLD_MAX).map(String::as_str).collect();
+        if told.count > names.len() && !names.is_empty() {
+            names.push("…");
+        }
+        let (count, names) = (told.count, names.join(", "));
+        let en = if count == 0 { "files".to_owned() } else { plural(count, "file") };
+        let zh = if count == 0 { String::new() } else { format!(" {count} 个") };
+        let names = if names.is_empty() { names } else { self.told_rewound_text(&names) };
+        if told.again {
+            say!(
+                self,
+                "the lead is told that {en} put back before came again{names}",
+                "已告知负责人：撤销恢复了{zh}文件{names}"
+            )
+        } else {
+            say!(self, "the lead is told that you put {en} back{names}", "已告知负责人：您恢复了{zh}文件{names}")
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Phrases about plans that are left unfinished: by a user who leaves the chat, and by headless runs.
+
+use max_team_core::event::{TurnEnded, TurnOutcome};
+use max_team_core::plan::event::{ApprovalMode, PlanQuestion};
+use max_team_core::plan::{Plan, TaskStatus};
+use max_team_core::policy::Recourse;
+
+use super::Lang;
+use crate::figures::dollars;
+
+impl Lang {
+    /// Names calls that needed an approval in a run without a user.
+    pub fn nobody_asked(self, calls: &[(String, Recourse)]) -> Option<String> {
+        let ((first, _), more) = calls.split_first()?;
+        let others = if more.is_empty() { String::new() } else { format!(" (+{})", more.len()) };
+        // Advice to write a rule is true if it helps one of the calls.
+        Some(if calls.iter().all(|(_, recourse)| recourse.is_beyond_rules()) {
+            self.nobody_asked_text(first, &others)
+        } else {
+            self.nobody_asked_text_2(first, &others)
+        })
+    }
+
+    /// Which questions wait in the inbox, and how to go on.
+    pub fn questions_wait(self, first: &str, more: usize, session: &str) -> String {
+        let others = if more == 0 { String::new() } else { format!(" (+{more})") };
+        let words = self.waits_for_your_answer(first, &others);
+        self.then_go_on(&words, session)
+    }
+
+    /// That a question has begun to wait, and the command that answers it.
+    pub fn question_waits(self, who: &str, what: &str, id: &str, is_asked: bool) -> String {
+        let answer = match (self, is_asked) {
+            (Self::En, true) => format!("`max-team approve {id} -m ANSWER`"),
+            (Self::Zh, true) => format!("`max-team approve {id} -m 答复`"),
+            (Self::En, false) => format!("`max-team approve {id}` or `max-team deny {id} -m WHY`"),
+            (Self::Zh, false) => format!("`max-team approve {id}` 或 `max-team deny {id} -m 原因`"),
+        };
+        self.question_waits_text(who, what, &answer)
+    }
+
+    /// Which call was refused by a rule or the permission mode.
+    pub fn refused_call(self, who: &str, call: &str, rule: &str, recourse: Recourse) -> String {
+        let (en, zh) = match recourse {
+            Recourse::Nothing => {
+                ("; no rule or mode allows it: do it yourself", "；任何规则和模式都不允许：请自行处理")
+            }
+            Recourse::RuleOrMode => (
+                "; a rule (--allowed-tools) or another --permission-mode can allow it",
+                "；可用规则（--allowed-tools）或其他 --permission-mode 允许",
+            ),
+            Recourse::Mode => ("; another --permission-mode can allow it", "；可用其他 --permission-mode 允许"),
+            Recourse::Rule | Recourse::Person => ("", ""),
+        };
+        let hint = if self == Self::En { en } else { zh };
+        let rule = self.rule(rule);
+        self.refused_of(call, who, &rule, hint)
+    }
+
+    /// What of a budget that ended a turn may not have been spent, and what to do about it.
+    pub fn budget_unknown(self, ended: &TurnEnded) -> Option<String> {
+        let money = Some(ended.unknown_nano).filter(|nano| *nano > 0).map(dollars)?;
+        Some(self.of_that_budget_is(&money))
+    }
+
+    /// Why a turn of a headless run ended without a plain answer, and what to do next.
+    pub fn ended_because(self, end: &TurnOutcome) -> Option<String> {
+        let (en, zh) = match end {
+            TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Interrupted => return None,
+            TurnOutcome::Truncated => (
+                "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less",
+                "回答因模型输出上限被截断；请提高 llm.max_tokens，或少问一些",
+            ),
+            TurnOutcome::Refused => {
+                ("the model refused to answer; rephrase, or use another model", "模型拒绝回答；请换个说法或换一个模型")
+            }
+            TurnOutcome::Empty => (
+                "the model kept answering with nothing; try again or use another model",
+                "模型多次没有给出内容；请重试或换一个模型",
+            ),
+            TurnOutcome::Unstructured => (
+                "the model never gave the structured answer; check the schema or use another model",
+                "模型始终没有给出结构化回答；请检查 schema 或换一个模型",
+            ),
+            TurnOutcome::Looping => (
+                "the model repeated the same call again and again and was stopped; rephrase the task",
+                "模型不断重复同一调用，已被停止；请换个说法",
+            ),
+            TurnOutcome::Rounds => (
+                "the round limit was reached; go on with `-c -p \"\"`, or raise --max-turns",
+                "已达到轮次上限；用 `-c -p \"\"` 继续，或提高 --max-turns",
+            ),
+            TurnOutcome::Budget => (
+                "the budget was reached; go on with `-c -p \"\"` and a larger --max-budget-usd",
+                "预算已用完；用 `-c -p \"\"` 并加大 --max-budget-usd 继续",
+            ),
+            TurnOutcome::Failed { detail, .. } => {
+                return Some(self.the_model_could_not(detail));
+            }
+            TurnOutcome::Broken { detail } => {
+                return Some(self.the_work_could_not(detail));
+            }
+        };
+        Some(if self == Self::En { en } else { zh }.to_owned())
+    }
+
+    /// Where a plan that is not over stands, and what to do about it; nothing for one that is.
+    pub fn standing(self, plan: &Plan) -> Option<String> {
+        if plan.ended().is_some() || plan.proposed().is_none() {
+            return None;
+        }
+        let failing = plan.tasks().filter(|view| view.status == TaskStatus::Failed).count();
+        let progress = self.progress(&plan.tally(), failing);
+        Some(match self.answered_with(plan) {
+            Some(how) => self.standing_text(&how, &progress),
+            None => self.the_plan_is_not(&progress),
+        })
+    }
+
+    /// What a plan waits for, and how to answer from any terminal.
+    pub fn answered_with(self, plan: &Plan) -> Option<String> {
+        let id = plan.id()?;
+        let (question, about) = plan.asked().next()?;
+        Some(match about {
+            PlanQuestion::Failure { task, .. } => self.answered_with_text(task, question),
+            PlanQuestion::Budget => self.the_budget_is_used_up(question),
+            PlanQuestion::Start { .. } | PlanQuestion::Rest => self.the_plan_waits_for(question),
+            PlanQuestion::Proposal if plan.approve() == ApprovalMode::Never => self.answered_with_text_2(id),
+            PlanQuestion::Proposal => self.the_plan_waits_for_a(id),
+        })
+    }
+
+    /// That a run was stopped; and how to go on, where there is something to go on with.
+    pub fn interrupted(self, session: Option<&str>) -> String {
+        match session {
+            Some(session) => self.stopped_what_was_done(session),
+            None => self.stopped_what_was_done_is().to_owned(),
+        }
+    }
+
+    /// Who was stopped while others came to an answer; and how to go on with them, where they can.
+    pub fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
+        let names = names.join(if self == Self::En { ", " } else { "、" });
+        match session {
+            Some(session) => self.stopped_before_the_answer(&names, session),
+            None => self.stopped_before_the_answer_which(&names),
+        }
+    }
+}
