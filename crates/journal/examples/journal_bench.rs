@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_journal::{Append, Commit, Expect, Fence, Journal, Options, Projection, Strength, WorkerInfo};
+use max_team_journal::{Append, Commit, Durability, Expect, Fence, Journal, Options, Projection, WorkerInfo};
 use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -227,7 +227,7 @@ async fn full(journal: &Journal, round: u64) -> Outcome<Duration> {
                 let stream = format!("agent/agt_{writer:032x}");
                 for step in 0..FULL_STEPS {
                     let commit = Commit {
-                        strength: Strength::Full,
+                        strength: Durability::Full,
                         expect: vec![(stream.clone(), Expect::At(round * FULL_STEPS + step))],
                         appends: vec![append(&stream, step)],
                         ..Commit::default()

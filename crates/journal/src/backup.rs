@@ -51,7 +51,7 @@ impl Journal {
         }
         // A copy is opened instead of the backup, because opening migrates an older version; the backup stays
         // unchanged.
-        let beside = Beside::make(dir)?;
+        let beside = RestoreDir::make(dir)?;
         let file = beside.0.join(sqlite::FILE);
         take(from, &file)?;
         // If the backup is a raw copy of a killed program's files, its last entries are in the write-ahead log.
@@ -84,9 +84,9 @@ fn take(from: &Path, to: &Path) -> Result<(), JournalError> {
 }
 
 /// A temporary folder for one restore, removed on drop.
-struct Beside(PathBuf);
+struct RestoreDir(PathBuf);
 
-impl Beside {
+impl RestoreDir {
     fn make(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(format!("restoring-{}", std::process::id()));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -95,7 +95,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for RestoreDir {
     fn drop(&mut self) {
         // A folder that cannot be removed does no harm.
         drop(fs::remove_dir_all(&self.0));

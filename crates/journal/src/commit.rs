@@ -16,7 +16,7 @@ use crate::timer::TimerOp;
 /// What an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Strength {
+pub enum Durability {
     /// The death of the process.
     #[default]
     Normal,
@@ -106,7 +106,7 @@ pub enum Projection {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Commit {
     /// What it must survive once acknowledged.
-    pub strength: Strength,
+    pub strength: Durability,
     /// Whether it may wait briefly for other commits to share its transaction, as when many agents wait at once.
     #[serde(default)]
     pub patient: bool,

@@ -15,12 +15,12 @@ pub struct Drift {
     pub table: String,
     pub key: String,
     /// What is wrong with it.
-    pub how: How,
+    pub how: DriftKind,
 }
 
 /// How a stored row differs from the one that follows from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum DriftKind {
     /// It is not there.
     Missing,
     /// Nothing in the log accounts for it.
@@ -31,14 +31,14 @@ pub enum How {
 
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Drifted {
+pub struct DriftReport {
     /// The rows, by table and key.
     pub rows: Vec<Drift>,
     /// Rows beyond those listed.
     pub more: u64,
 }
 
-impl Drifted {
+impl DriftReport {
     /// Whether every row is as the log says.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.more == 0
@@ -67,16 +67,16 @@ impl Journal {
         &self,
         project: impl Fn(&Entry) -> Vec<Projection>,
         refold: impl Fn(&str, u64, u32) -> Option<Vec<u8>>,
-    ) -> Result<Drifted, JournalError> {
+    ) -> Result<DriftReport, JournalError> {
         // In memory there is nothing that could have been damaged behind our back.
-        let Engine::Sqlite(sqlite) = &self.engine else { return Ok(Drifted::default()) };
+        let Engine::Sqlite(sqlite) = &self.engine else { return Ok(DriftReport::default()) };
         let mut found = sqlite.drift(project)?;
         for (stream, stream_seq, version) in sqlite.read(sqlite::Db::snapshots)? {
             let kept = sqlite.read(|db| db.snapshot(&stream))?;
             let same =
                 |kept: &Snapshot| refold(&stream, stream_seq, version).is_none_or(|state| is_same(&state, &kept.state));
             if kept.as_ref().is_some_and(|kept| kept.stream_seq == stream_seq && !same(kept)) {
-                found.add(Drift { table: "snapshot".to_owned(), key: stream, how: How::Differs });
+                found.add(Drift { table: "snapshot".to_owned(), key: stream, how: DriftKind::Differs });
             }
         }
         Ok(found)

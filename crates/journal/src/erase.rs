@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::commit::{Append, Projection};
 use crate::entry::Entry;
 use crate::error::JournalError;
-use crate::own::ERASED;
-use crate::plan::encode;
+use crate::system_events::ERASED;
+use crate::transaction::encode;
 
 /// A request to erase payloads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

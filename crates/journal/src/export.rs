@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::Journal;
-use crate::check::Detail;
+use crate::chain::FaultDetail;
 use crate::entry::Entry;
 use crate::error::JournalError;
-use crate::plan::encode;
-use crate::read::Walked;
+use crate::read::ScanItem;
+use crate::transaction::encode;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ExportLine<'a> {
     seq: u64,
     stream: &'a str,
     stream_seq: u64,
@@ -31,8 +31,8 @@ struct Line<'a> {
     payload_hash: Hash,
     prev_hash: Hash,
     hash: Hash,
-    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
-    damaged: &'a [Detail],
+    #[serde(skip_serializing_if = "<[FaultDetail]>::is_empty")]
+    damaged: &'a [FaultDetail],
 }
 
 /// JSON stays what it is; anything else becomes a text.
@@ -46,7 +46,7 @@ enum Payload<'a> {
 
 impl Entry {
     /// The entry as one line of JSON, without the line's end; with what is wrong with it, if anything is.
-    pub fn to_line(&self, damaged: &[Detail]) -> Result<Vec<u8>, JournalError> {
+    pub fn to_line(&self, damaged: &[FaultDetail]) -> Result<Vec<u8>, JournalError> {
         let payload = match self.payload.as_deref() {
             None => Payload::Erased,
             Some(bytes) => match serde_json::from_slice(bytes) {
@@ -56,7 +56,7 @@ impl Entry {
         };
         let mut line = encode(
             "an entry",
-            &Line {
+            &ExportLine {
                 seq: self.seq,
                 stream: &self.stream,
                 stream_seq: self.stream_seq,
@@ -83,7 +83,7 @@ impl Journal {
     pub fn export(
         &self,
         from_seq: u64,
-        mut each: impl FnMut(Walked<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(ScanItem<'_>) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
         self.scan_past(from_seq.saturating_sub(1), &mut each)
     }

@@ -11,12 +11,12 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
-use crate::commit::{Commit, Strength};
+use crate::commit::{Commit, Durability};
 use crate::memory::Tables;
 
 /// How a process ends at a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Death {
+pub enum CrashPoint {
     /// The commit is stored, but neither it nor any later commit returns.
     After,
     /// The commit is not stored.
@@ -28,7 +28,7 @@ pub enum Death {
 /// What a journal with a bug makes of a commit.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one step of a test")]
-pub enum Bent {
+pub enum Sabotage {
     /// These commits instead, each in its own transaction; the process can die in between.
     Apart(Vec<Commit>),
     /// It is acknowledged before it is stored: it is lost if the process dies before the next commit is stored.
@@ -36,7 +36,7 @@ pub enum Bent {
 }
 
 /// The faults of one handle, and whether its simulated process has died.
-pub(crate) struct Life {
+pub(crate) struct FaultInjector {
     faults: Mutex<Faults>,
     dead: watch::Sender<bool>,
 }
@@ -44,38 +44,43 @@ pub(crate) struct Life {
 #[derive(Default)]
 struct Faults {
     /// How the process dies, and the commits until then.
-    doom: Option<(Death, u64)>,
+    doom: Option<(CrashPoint, u64)>,
     /// The tables after the death, if they differ from those before it.
     left: Option<Box<Tables>>,
     wait: Option<Box<dyn FnMut() -> u32 + Send>>,
-    bend: Option<Box<dyn FnMut(Commit) -> Bent + Send>>,
+    bend: Option<Box<dyn FnMut(Commit) -> Sabotage + Send>>,
 }
 
 /// A commit on its way into the tables.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct CommitStep {
     pub(crate) commit: Commit,
     is_early: bool,
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for FaultInjector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Life").field("dead", &*self.dead.borrow()).finish_non_exhaustive()
     }
 }
 
-impl Default for Life {
+impl Default for FaultInjector {
     fn default() -> Self {
         Self { faults: Mutex::default(), dead: watch::Sender::new(false) }
     }
 }
 
-impl Life {
+impl FaultInjector {
     /// Dies at the n-th commit from now on; the future ends then, too.
-    pub(crate) fn end(&self, death: Death, commit: u64, tables: &Tables) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn end(
+        &self,
+        death: CrashPoint,
+        commit: u64,
+        tables: &Tables,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let mut faults = self.faults();
         faults.doom = Some((death, commit));
-        faults.left = (death == Death::PowerCut).then(|| Box::new(tables.clone()));
+        faults.left = (death == CrashPoint::PowerCut).then(|| Box::new(tables.clone()));
         let mut dead = self.dead.subscribe();
         async move {
             // If all handles are dropped first, the process never dies, and this future never ends.
@@ -89,7 +94,7 @@ impl Life {
         self.faults().wait = Some(Box::new(wait));
     }
 
-    pub(crate) fn bend(&self, bend: impl FnMut(Commit) -> Bent + Send + 'static) {
+    pub(crate) fn sabotage(&self, bend: impl FnMut(Commit) -> Sabotage + Send + 'static) {
         self.faults().bend = Some(Box::new(bend));
     }
 
@@ -101,7 +106,7 @@ impl Life {
     }
 
     /// Takes a commit: yields to other tasks if the handle was told to, and returns what is to be stored of it.
-    pub(crate) async fn arrive(&self, commit: Commit) -> Vec<Step> {
+    pub(crate) async fn arrive(&self, commit: Commit) -> Vec<CommitStep> {
         let mut turns = self.faults().wait.as_mut().map_or(0, |wait| wait());
         poll_fn(|cx| {
             if turns == 0 {
@@ -115,23 +120,25 @@ impl Life {
         self.go_on().await;
         let bent = match &mut self.faults().bend {
             Some(bend) => bend(commit),
-            None => return vec![Step { commit, is_early: false }],
+            None => return vec![CommitStep { commit, is_early: false }],
         };
         match bent {
-            Bent::Apart(commits) => commits.into_iter().map(|commit| Step { commit, is_early: false }).collect(),
-            Bent::Early(commit) => vec![Step { commit, is_early: true }],
+            Sabotage::Apart(commits) => {
+                commits.into_iter().map(|commit| CommitStep { commit, is_early: false }).collect()
+            }
+            Sabotage::Early(commit) => vec![CommitStep { commit, is_early: true }],
         }
     }
 
     /// Called before a commit is stored. Returns false if the process dies here: the commit is not stored.
-    pub(crate) fn before(&self, step: &Step, tables: &mut Tables) -> bool {
+    pub(crate) fn before(&self, step: &CommitStep, tables: &mut Tables) -> bool {
         let mut faults = self.faults();
         match faults.doom {
-            Some((Death::Before | Death::PowerCut, left)) if left <= 1 => {
+            Some((CrashPoint::Before | CrashPoint::PowerCut, left)) if left <= 1 => {
                 self.die(&mut faults, tables);
                 return false;
             }
-            Some((Death::Before | Death::After, _)) if step.is_early && faults.left.is_none() => {
+            Some((CrashPoint::Before | CrashPoint::After, _)) if step.is_early && faults.left.is_none() => {
                 faults.left = Some(Box::new(tables.clone()));
             }
             _ => {}
@@ -140,16 +147,16 @@ impl Life {
     }
 
     /// Called after a commit was stored; the process may die here.
-    pub(crate) fn after(&self, step: Kept, tables: &mut Tables) {
+    pub(crate) fn after(&self, step: StoredCommit, tables: &mut Tables) {
         let mut faults = self.faults();
         let Some((death, left)) = faults.doom else { return };
         faults.doom = Some((death, left.saturating_sub(1)));
         match death {
-            Death::PowerCut if step.strength == Strength::Full => faults.left = Some(Box::new(tables.clone())),
-            Death::After | Death::Before if !step.is_early => faults.left = None,
+            CrashPoint::PowerCut if step.strength == Durability::Full => faults.left = Some(Box::new(tables.clone())),
+            CrashPoint::After | CrashPoint::Before if !step.is_early => faults.left = None,
             _ => {}
         }
-        if death == Death::After && left <= 1 {
+        if death == CrashPoint::After && left <= 1 {
             self.die(&mut faults, tables);
         }
     }
@@ -170,28 +177,28 @@ impl Life {
 
 /// What is remembered of a commit once it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
-    strength: Strength,
+pub(crate) struct StoredCommit {
+    strength: Durability,
     is_early: bool,
 }
 
-impl Step {
-    pub(crate) fn kept(&self) -> Kept {
-        Kept { strength: self.commit.strength, is_early: self.is_early }
+impl CommitStep {
+    pub(crate) fn kept(&self) -> StoredCommit {
+        StoredCommit { strength: self.commit.strength, is_early: self.is_early }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Append, Bent, Commit, Death, Journal, Strength};
+    use crate::{Append, Commit, CrashPoint, Durability, Journal, Sabotage};
 
-    fn one(event: &'static str, strength: Strength) -> Commit {
+    fn one(event: &'static str, strength: Durability) -> Commit {
         let append = Append { stream: "s".into(), event: event.into(), payload: b"{}".to_vec(), ..Append::default() };
         Commit { strength, appends: vec![append], ..Commit::default() }
     }
 
     /// What the next process finds of these commits.
-    async fn left(journal: Journal, death: Death, at: u64, commits: Vec<Commit>) -> Vec<String> {
+    async fn left(journal: Journal, death: CrashPoint, at: u64, commits: Vec<Commit>) -> Vec<String> {
         let died = journal.die(death, at);
         let write = async {
             for commit in commits {
@@ -208,36 +215,36 @@ mod tests {
     }
 
     fn four() -> Vec<Commit> {
-        use Strength::{Full, Normal};
+        use Durability::{Full, Normal};
         [("a", Full), ("b", Normal), ("c", Normal), ("d", Full)].map(|(event, strength)| one(event, strength)).to_vec()
     }
 
     #[tokio::test]
     async fn each_crash_point_leaves_the_documented_state() {
-        assert_eq!(left(Journal::memory(), Death::After, 2, four()).await, ["a", "b"]);
-        assert_eq!(left(Journal::memory(), Death::Before, 3, four()).await, ["a", "b"]);
-        assert_eq!(left(Journal::memory(), Death::PowerCut, 4, four()).await, ["a"]);
-        assert_eq!(left(Journal::memory(), Death::PowerCut, 1, four()).await, [""; 0]);
+        assert_eq!(left(Journal::memory(), CrashPoint::After, 2, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), CrashPoint::Before, 3, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), CrashPoint::PowerCut, 4, four()).await, ["a"]);
+        assert_eq!(left(Journal::memory(), CrashPoint::PowerCut, 1, four()).await, [""; 0]);
     }
 
     #[tokio::test]
     async fn an_early_acknowledged_commit_is_missing_until_the_next_is_stored() {
         let early = || {
             let journal = Journal::memory();
-            journal.bend(|commit| match commit.appends.iter().any(|append| append.event == "b") {
-                true => Bent::Early(commit),
-                false => Bent::Apart(vec![commit]),
+            journal.sabotage(|commit| match commit.appends.iter().any(|append| append.event == "b") {
+                true => Sabotage::Early(commit),
+                false => Sabotage::Apart(vec![commit]),
             });
             journal
         };
-        assert_eq!(left(early(), Death::Before, 3, four()).await, ["a"]);
-        assert_eq!(left(early(), Death::Before, 4, four()).await, ["a", "b", "c"]);
+        assert_eq!(left(early(), CrashPoint::Before, 3, four()).await, ["a"]);
+        assert_eq!(left(early(), CrashPoint::Before, 4, four()).await, ["a", "b", "c"]);
     }
 
     #[tokio::test]
     async fn a_crash_splits_a_commit_that_should_be_atomic() {
         let journal = Journal::memory();
-        journal.bend(|commit| Bent::Apart(vec![commit.clone(), commit]));
-        assert_eq!(left(journal, Death::After, 3, four()).await, ["a", "a", "b"]);
+        journal.sabotage(|commit| Sabotage::Apart(vec![commit.clone(), commit]));
+        assert_eq!(left(journal, CrashPoint::After, 3, four()).await, ["a", "a", "b"]);
     }
 }

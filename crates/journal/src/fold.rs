@@ -12,7 +12,7 @@ use crate::limits::FOLD_ENTRIES_MAX;
 
 /// A state and the last entry inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folded<S> {
+pub struct FoldedState<S> {
     pub state: S,
     /// The last entry inside it; what the next commit expects the stream to be at.
     pub stream_seq: u64,
@@ -27,7 +27,7 @@ impl Journal {
         version: u32,
         init: S,
         mut apply: impl FnMut(&mut S, &Entry) -> Result<(), E>,
-    ) -> Result<Folded<S>, E>
+    ) -> Result<FoldedState<S>, E>
     where
         S: DeserializeOwned,
         E: From<JournalError>,
@@ -35,9 +35,9 @@ impl Journal {
         let snapshot = self.snapshot(stream)?.filter(|snapshot| snapshot.version == version);
         let kept = snapshot.and_then(|snapshot| {
             let state = serde_json::from_slice(&snapshot.state).ok()?;
-            Some(Folded { state, stream_seq: snapshot.stream_seq })
+            Some(FoldedState { state, stream_seq: snapshot.stream_seq })
         });
-        let mut folded = kept.unwrap_or(Folded { state: init, stream_seq: 0 });
+        let mut folded = kept.unwrap_or(FoldedState { state: init, stream_seq: 0 });
         loop {
             let entries = self.read(stream, folded.stream_seq, FOLD_ENTRIES_MAX)?;
             for entry in &entries {

@@ -6,7 +6,7 @@
 //! and never looks inside a caller's payload.
 
 mod backup;
-mod check;
+mod chain;
 mod commit;
 mod drift;
 mod entry;
@@ -17,14 +17,14 @@ mod fault;
 mod fold;
 mod limits;
 mod memory;
-mod nudge;
+mod notify;
 mod outbox;
-mod own;
-mod plan;
 mod read;
 mod seal;
 mod sqlite;
+mod system_events;
 mod timer;
+mod transaction;
 mod verify;
 mod watch;
 mod worker;
@@ -44,26 +44,26 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::message::Envelope;
 use tokio::sync::oneshot;
 
-pub use self::check::{Check, Detail, FaultKind, SchemaChange};
-pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
-pub use self::drift::{Drift, Drifted, How};
+pub use self::chain::{ChainCheck, FaultDetail, FaultKind, SchemaChange};
+pub use self::commit::{Append, Commit, Committed, Durability, Expect, Fence, Projection};
+pub use self::drift::{Drift, DriftKind, DriftReport};
 pub use self::entry::Entry;
 pub use self::erase::{Erase, ForgottenSessions};
 pub use self::error::JournalError;
-pub use self::fault::{Bent, Death};
-pub use self::fold::Folded;
-pub use self::outbox::{OutboxOp, Part, PartState};
-pub use self::own::OWN_EVENTS;
-pub use self::read::{Cursor, Item, Snapshot, Walked};
+pub use self::fault::{CrashPoint, Sabotage};
+pub use self::fold::FoldedState;
+pub use self::outbox::{OutboxOp, OutboxPart, PartState};
+pub use self::read::{Cursor, ListedRow, ScanItem, Snapshot};
 pub use self::seal::ExternalSeal;
 pub use self::sqlite::Options;
+pub use self::system_events::OWN_EVENTS;
 pub use self::timer::{Timer, TimerOp};
 pub use self::verify::{Fault, Report};
-pub use self::watch::{Nudges, Watch};
+pub use self::watch::{Notifications, Watch};
 pub use self::worker::{Worker, WorkerInfo};
 
 use self::entry::Head;
-use self::memory::Memory;
+use self::memory::MemoryEngine;
 use self::sqlite::Sqlite;
 
 /// A handle on the journal. Cloning it is cheap; clones share one writer.
@@ -75,28 +75,28 @@ pub struct Journal {
 #[derive(Debug, Clone)]
 enum Engine {
     Sqlite(Arc<Sqlite>),
-    Memory(Arc<Memory>),
+    Memory(Arc<MemoryEngine>),
 }
 
 /// A commit that was handed over and may not be stored yet.
 #[derive(Debug)]
 #[must_use = "nothing is known to be stored before it says so"]
-pub struct Submitted(Way);
+pub struct PendingCommit(CommitPath);
 
 #[derive(Debug)]
-enum Way {
+enum CommitPath {
     /// The writer will answer.
     Queued(oneshot::Receiver<Result<Committed, JournalError>>),
     /// It is stored already.
-    Stored(Arc<Memory>, Committed),
+    Stored(Arc<MemoryEngine>, Committed),
 }
 
-impl Submitted {
+impl PendingCommit {
     /// Waits until it is stored.
     pub async fn stored(self) -> Result<Committed, JournalError> {
         match self.0 {
-            Way::Queued(answered) => answered.await.map_err(|_| JournalError::Closed)?,
-            Way::Stored(memory, committed) => {
+            CommitPath::Queued(answered) => answered.await.map_err(|_| JournalError::Closed)?,
+            CommitPath::Stored(memory, committed) => {
                 memory.life().go_on().await;
                 Ok(committed)
             }
@@ -121,7 +121,7 @@ impl Journal {
 
     /// Like `open`, but where nothing can be written the journal is opened for reading, and writes fail with the
     /// reason.
-    pub fn open_to_look(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
+    pub fn open_read_only(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         let dir = dir.into();
         match Self::open(&dir, options) {
             Err(why @ (JournalError::Unwritable { .. } | JournalError::DiskFull { .. })) => {
@@ -141,19 +141,19 @@ impl Journal {
     }
 
     /// Opens an existing journal; creates none.
-    pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
+    pub fn open_existing(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         Self::open(there(dir.into())?, options)
     }
 
-    /// Like `find`, but also opens a journal that can only be read.
-    pub fn find_to_look(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
-        Self::open_to_look(there(dir.into())?, Options::default())
+    /// Like `open_existing`, but also opens a journal that can only be read.
+    pub fn open_existing_read_only(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        Self::open_read_only(there(dir.into())?, Options::default())
     }
 
-    /// Like `find_to_look`, but also opens a damaged file, as far as it can be read. `verify` reports what is wrong
+    /// Like `open_existing_read_only`, but also opens a damaged file, as far as it can be read. `verify` reports what is wrong
     /// with it.
-    pub fn examine(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
-        match Self::find_to_look(dir) {
+    pub fn open_damaged(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        match Self::open_existing_read_only(dir) {
             Err(JournalError::Corrupt { path, detail }) => match Sqlite::examine(&path, &detail) {
                 Ok(sqlite) => Ok(Self { engine: Engine::Sqlite(Arc::new(sqlite)) }),
                 // The first error says more.
@@ -171,7 +171,7 @@ impl Journal {
     /// A journal in memory with a copy of these entries and the rows derived from them, to examine a log without
     /// touching it. Entries are numbered from 1 in the given order.
     pub fn replica(log: Vec<Entry>, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Self, JournalError> {
-        let memory = Memory::of_log(log);
+        let memory = MemoryEngine::of_log(log);
         memory.rebuild(project)?;
         Ok(Self { engine: Engine::Memory(Arc::new(memory)) })
     }
@@ -203,10 +203,12 @@ impl Journal {
 
     /// Hands a commit over without waiting until it is stored. Commits are stored in the order in which they are
     /// handed over: a later commit that acknowledges a message of this one is refused if this one is.
-    pub async fn submit(&self, commit: Commit) -> Result<Submitted, JournalError> {
+    pub async fn submit(&self, commit: Commit) -> Result<PendingCommit, JournalError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => Ok(Submitted(Way::Queued(sqlite.submit_commit(commit).await?))),
-            Engine::Memory(memory) => Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit).await?))),
+            Engine::Sqlite(sqlite) => Ok(PendingCommit(CommitPath::Queued(sqlite.submit_commit(commit).await?))),
+            Engine::Memory(memory) => {
+                Ok(PendingCommit(CommitPath::Stored(Arc::clone(memory), memory.commit(commit).await?)))
+            }
         }
     }
 
@@ -288,7 +290,7 @@ impl Journal {
 impl Journal {
     /// Simulates the death of the process that uses this handle and its clones, at the n-th commit from now on; the
     /// future ends at that moment. Reopened handles live on.
-    pub fn die(&self, death: Death, commit: u64) -> impl Future<Output = ()> + Send + 'static {
+    pub fn die(&self, death: CrashPoint, commit: u64) -> impl Future<Output = ()> + Send + 'static {
         let end = match &self.engine {
             Engine::Sqlite(_) => None,
             Engine::Memory(memory) => Some(memory.life().end(death, commit, &memory.store().tables())),
@@ -309,9 +311,9 @@ impl Journal {
     }
 
     /// Plants a bug: `bend` decides what is stored of each commit.
-    pub fn bend(&self, bend: impl FnMut(Commit) -> Bent + Send + 'static) {
+    pub fn sabotage(&self, bend: impl FnMut(Commit) -> Sabotage + Send + 'static) {
         if let Engine::Memory(memory) = &self.engine {
-            memory.life().bend(bend);
+            memory.life().sabotage(bend);
         }
     }
 }
@@ -413,7 +415,7 @@ impl Journal {
         for entry in &entries {
             // A message that was erased before it was acknowledged has no content.
             let Some(payload) = entry.payload.as_deref() else { continue };
-            if let Event::Mailed(envelope) = own::parse(entry, payload)? {
+            if let Event::Mailed(envelope) = system_events::parse(entry, payload)? {
                 letters.push(envelope);
             }
         }
@@ -434,7 +436,7 @@ impl Journal {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.mailboxes())?,
             Engine::Memory(memory) => memory.open_tables()?.mailboxes(),
         };
-        Ok(streams.iter().filter_map(|stream| own::mail_address(stream)).map(str::to_owned).collect())
+        Ok(streams.iter().filter_map(|stream| system_events::mail_address(stream)).map(str::to_owned).collect())
     }
 
     /// Whether a message was ever sent under this id.
@@ -448,7 +450,7 @@ impl Journal {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.letter(id))?,
             Engine::Memory(memory) => memory.open_tables()?.letter(id),
         };
-        Ok(letter.and_then(|letter| own::mail_address(&letter.stream).map(str::to_owned)))
+        Ok(letter.and_then(|letter| system_events::mail_address(&letter.stream).map(str::to_owned)))
     }
 
     /// A projected row.
@@ -460,7 +462,7 @@ impl Journal {
     }
 
     /// A table's rows, newest first, from behind the cursor on.
-    pub fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Result<Vec<Item>, JournalError> {
+    pub fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Result<Vec<ListedRow>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.list(table, limit, after)),
             Engine::Memory(memory) => Ok(memory.open_tables()?.list(table, limit, after)),
@@ -493,7 +495,7 @@ impl Journal {
     }
 
     /// The outbox's parts in a state whose address begins with `to`, in the order they were put there.
-    pub fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
+    pub fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<OutboxPart>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.outbox(state, to, limit)),
             Engine::Memory(memory) => memory.open_tables()?.outbox(state, to, limit),
@@ -510,10 +512,10 @@ impl Journal {
 
     /// Hints that other processes write, without following what they write. This process's own commits give none,
     /// except in memory, where all handles share one bell.
-    pub fn nudges(&self) -> Result<Nudges, JournalError> {
+    pub fn nudges(&self) -> Result<Notifications, JournalError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => Ok(Nudges::new(sqlite.listen_to_others()?)),
-            Engine::Memory(memory) => Ok(Nudges::new(memory.bell())),
+            Engine::Sqlite(sqlite) => Ok(Notifications::new(sqlite.listen_to_others()?)),
+            Engine::Memory(memory) => Ok(Notifications::new(memory.bell())),
         }
     }
 
@@ -526,7 +528,7 @@ impl Journal {
     }
 
     /// Why the file could not be opened normally.
-    fn broken(&self) -> Option<&Detail> {
+    fn broken(&self) -> Option<&FaultDetail> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.broken(),
             Engine::Memory(_) => None,
@@ -541,7 +543,7 @@ impl Journal {
     }
 
     /// Tables, indexes, triggers and views that differ from those of the program.
-    fn schema_check(&self) -> Result<Vec<Detail>, JournalError> {
+    fn schema_check(&self) -> Result<Vec<FaultDetail>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::schema_check),
             Engine::Memory(_) => Ok(Vec::new()),
@@ -585,16 +587,16 @@ impl Journal {
     fn scan_past(
         &self,
         after_seq: u64,
-        each: &mut dyn FnMut(Walked<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(ScanItem<'_>) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.scan_past(after_seq, each)),
-            Engine::Memory(_) => self.scan(after_seq, &mut |entry| Ok(each(Walked::Entry(&entry)))),
+            Engine::Memory(_) => self.scan(after_seq, &mut |entry| Ok(each(ScanItem::Entry(&entry)))),
         }
     }
 
     /// Walks over the whole log, skips what cannot be read, and returns the streams' heads of the same state.
-    fn scan_with_heads(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<Vec<(String, Head)>, JournalError> {
+    fn scan_with_heads(&self, each: &mut dyn FnMut(ScanItem<'_>)) -> Result<Vec<(String, Head)>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| {
                 db.at_once(|db| {
@@ -608,7 +610,7 @@ impl Journal {
             Engine::Memory(memory) => {
                 let tables = memory.open_tables()?;
                 tables.scan(0, &mut |entry| {
-                    each(Walked::Entry(&entry));
+                    each(ScanItem::Entry(&entry));
                     Ok(ControlFlow::Continue(()))
                 })?;
                 Ok(tables.heads())

@@ -1,6 +1,6 @@
 //! The engine without a disk: for simulation and tests.
 //!
-//! It stores what `plan` says in maps, as the other engine does in tables. It lives as long as one of its handles, so
+//! It stores what `transaction` says in maps, as the other engine does in tables. It lives as long as one of its handles, so
 //! a simulated crash drops the team and keeps the store. All strengths are the same here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,30 +17,30 @@ use crate::commit::{Append, Commit, Committed, Projection};
 use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
-use crate::fault::{Life, Step};
+use crate::fault::{CommitStep, FaultInjector};
 use crate::limits::ERASE_TRIES_MAX;
-use crate::outbox::{Part, PartState};
-use crate::own::{self, Own, Row};
-use crate::plan::{Letter, Look, Sent, Writes, plan, plan_own};
-use crate::read::{Cursor, Item, Snapshot};
+use crate::outbox::{OutboxPart, PartState};
+use crate::read::{Cursor, ListedRow, Snapshot};
 use crate::seal::Seal;
+use crate::system_events::{self, RowChange, SystemEvent};
 use crate::timer::Timer;
-use crate::watch::Bell;
+use crate::transaction::{OutboxRecord, SentMessage, TransactionReader, Writes, resolve, resolve_own};
+use crate::watch::Signal;
 use crate::worker::{Owner, WorkerInfo};
 
 /// One handle on a store.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryEngine {
     store: Arc<Store>,
     closed: AtomicBool,
-    life: Life,
+    life: FaultInjector,
 }
 
 /// What its handles share.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     tables: Mutex<Tables>,
-    bell: Arc<Bell>,
+    bell: Arc<Signal>,
 }
 
 /// The log and the rows.
@@ -50,7 +50,7 @@ pub(crate) struct Tables {
     entries: Vec<Entry>,
     streams: BTreeMap<String, Stream>,
     blobs: HashMap<Hash, Vec<u8>>,
-    rows: Rows,
+    rows: DerivedRows,
     owners: HashMap<String, Owner>,
     workers: HashMap<WorkerId, WorkerInfo>,
 }
@@ -63,7 +63,7 @@ struct Stream {
 
 /// What can be rebuilt from the log.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Rows {
+struct DerivedRows {
     mail: BTreeMap<EnvelopeId, MailRow>,
     timers: BTreeMap<String, TimerRow>,
     parts: BTreeMap<String, PartRow>,
@@ -91,13 +91,13 @@ struct PartRow {
 }
 
 impl Store {
-    /// The tables; a panic elsewhere cannot have left them half written, for a plan is made before the first write.
+    /// The tables; a panic elsewhere cannot have left them half written, for a commit is resolved before the first write.
     pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Memory {
+impl MemoryEngine {
     pub(crate) fn reopen(&self) -> Self {
         Self { store: Arc::clone(&self.store), ..Self::default() }
     }
@@ -106,11 +106,11 @@ impl Memory {
         &self.store
     }
 
-    pub(crate) fn life(&self) -> &Life {
+    pub(crate) fn life(&self) -> &FaultInjector {
         &self.life
     }
 
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
+    pub(crate) fn bell(&self) -> &Arc<Signal> {
         &self.store.bell
     }
 
@@ -141,13 +141,13 @@ impl Memory {
     }
 
     /// One transaction; nothing if the process has died before it.
-    fn take(&self, step: Step) -> Result<Option<Committed>, JournalError> {
+    fn take(&self, step: CommitStep) -> Result<Option<Committed>, JournalError> {
         let mut tables = self.open_tables()?;
         if !self.life.before(&step, &mut tables) {
             return Ok(None);
         }
         let (kept, at_ms) = (step.kept(), step.commit.at_ms);
-        let (writes, committed) = plan(step.commit, Look::Memory(&tables))?;
+        let (writes, committed) = resolve(step.commit, TransactionReader::Memory(&tables))?;
         let is_seal_due = writes.is_seal_due();
         tables.write(writes);
         if is_seal_due {
@@ -194,20 +194,20 @@ impl Memory {
     }
 
     fn erase_in(&self, mut tables: MutexGuard<'_, Tables>, erase: &Erase) -> Result<u64, JournalError> {
-        let writes = plan_own(erase.append()?, erase.at_ms, Look::Memory(&tables))?;
+        let writes = resolve_own(erase.append()?, erase.at_ms, TransactionReader::Memory(&tables))?;
         tables.write(writes);
         let mut erased = 0;
         for hash in &erase.payloads {
             let was_blob = tables.blobs.remove(hash).is_some();
             for entry in &mut tables.entries {
-                let spared = entry.stream == own::SEAL || entry.stream == own::ERASED;
+                let spared = entry.stream == system_events::SEAL || entry.stream == system_events::ERASED;
                 if entry.payload_hash == *hash && !spared {
                     erased += u64::from(entry.payload.take().is_some() || was_blob);
                 }
             }
         }
         tables.unlist(&erase.payloads);
-        erase.rows.iter().for_each(|row| tables.rows.change(Row::Projection(row.clone())));
+        erase.rows.iter().for_each(|row| tables.rows.change(RowChange::Projection(row.clone())));
         drop(tables);
         self.store.bell.ring();
         Ok(erased)
@@ -251,12 +251,12 @@ impl Memory {
         let mut rows = Vec::new();
         for seq in 1..=tables.last_seq() {
             let Some(entry) = tables.entry(seq) else { continue };
-            if let Some(own) = Own::read(&entry)? {
+            if let Some(own) = SystemEvent::read(&entry)? {
                 own.rows(seq, &mut rows);
             }
-            rows.extend(project(&entry).into_iter().map(Row::Projection));
+            rows.extend(project(&entry).into_iter().map(RowChange::Projection));
         }
-        tables.rows = Rows::default();
+        tables.rows = DerivedRows::default();
         rows.into_iter().for_each(|row| tables.rows.change(row));
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Tables {
     /// Removes the journal's own rows that were derived from erased entries: a rebuild would not make them.
     fn unlist(&mut self, payloads: &[Hash]) {
         let is_gone = |entry: &&Entry| {
-            let spared = entry.stream == own::SEAL || entry.stream == own::ERASED;
+            let spared = entry.stream == system_events::SEAL || entry.stream == system_events::ERASED;
             payloads.contains(&entry.payload_hash) && !spared
         };
         let (mut seqs, mut streams) = (HashSet::new(), HashSet::new());
@@ -338,9 +338,9 @@ impl Tables {
 
     /// Seals what no seal covers yet, if that is more than the last seal itself.
     fn seal(&mut self, at_ms: i64) -> Result<(), JournalError> {
-        let last = self.streams.get(own::SEAL).and_then(|stream| stream.seqs.last()).copied();
+        let last = self.streams.get(system_events::SEAL).and_then(|stream| stream.seqs.last()).copied();
         let before = match last.and_then(|seq| self.entry(seq)) {
-            Some(entry) => Some(own::parse::<Seal>(&entry, entry.payload.as_deref().unwrap_or_default())?),
+            Some(entry) => Some(system_events::parse::<Seal>(&entry, entry.payload.as_deref().unwrap_or_default())?),
             None => None,
         };
         if last.unwrap_or(0) == self.last_seq() {
@@ -349,44 +349,44 @@ impl Tables {
         let mut seal = Seal::after(before.as_ref());
         let skipped = usize::try_from(seal.to_seq).unwrap_or(usize::MAX);
         self.entries.iter().skip(skipped).for_each(|entry| seal.add(entry.seq, &entry.hash));
-        let writes = plan_own(seal.append()?, at_ms, Look::Memory(self))?;
+        let writes = resolve_own(seal.append()?, at_ms, TransactionReader::Memory(self))?;
         self.write(writes);
         Ok(())
     }
 }
 
-impl Rows {
-    fn change(&mut self, row: Row) {
+impl DerivedRows {
+    fn change(&mut self, row: RowChange) {
         match row {
-            Row::Mail { id, seq } => drop(self.mail.insert(id, MailRow { seq, taken: None })),
-            Row::Taken { id, seq } => {
+            RowChange::Mail { id, seq } => drop(self.mail.insert(id, MailRow { seq, taken: None })),
+            RowChange::Taken { id, seq } => {
                 if let Some(mail) = self.mail.get_mut(&id) {
                     mail.taken = Some(seq);
                 }
             }
-            Row::Timer { id, due_at_ms, seq } => drop(self.timers.insert(id, TimerRow { due_at_ms, seq })),
-            Row::NoTimer { id } => drop(self.timers.remove(&id)),
-            Row::Part { id, seq } => {
+            RowChange::Timer { id, due_at_ms, seq } => drop(self.timers.insert(id, TimerRow { due_at_ms, seq })),
+            RowChange::NoTimer { id } => drop(self.timers.remove(&id)),
+            RowChange::Part { id, seq } => {
                 self.parts.insert(id, PartRow { seq, state: PartState::Pending, native: None });
             }
-            Row::PartMoved { id, state, native } => {
+            RowChange::PartMoved { id, state, native } => {
                 if let Some(part) = self.parts.get_mut(&id) {
                     (part.state, part.native) = (state, native);
                 }
             }
-            Row::Projection(Projection::Put { table, key, value, sort_ms }) => {
+            RowChange::Projection(Projection::Put { table, key, value, sort_ms }) => {
                 self.projections.insert((table.into_owned(), key), (sort_ms, value));
             }
-            Row::Projection(Projection::Raise { table, key, value }) => {
+            RowChange::Projection(Projection::Raise { table, key, value }) => {
                 let row = self.projections.entry((table.into_owned(), key)).or_default();
                 if value > row.1 {
                     *row = (0, value);
                 }
             }
-            Row::Projection(Projection::Delete { table, key }) => {
+            RowChange::Projection(Projection::Delete { table, key }) => {
                 self.projections.remove(&(table.into_owned(), key));
             }
-            Row::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => {
+            RowChange::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => {
                 self.snapshots.insert(stream, Snapshot { stream_seq, version, state });
             }
         }
@@ -406,18 +406,18 @@ impl Tables {
         self.streams.iter().map(|(name, stream)| (name.clone(), stream.head)).collect()
     }
 
-    pub(crate) fn letter(&self, id: EnvelopeId) -> Option<Letter> {
+    pub(crate) fn letter(&self, id: EnvelopeId) -> Option<SentMessage> {
         let mail = self.rows.mail.get(&id)?;
-        Some(Letter { stream: self.stored(mail.seq)?.stream.clone(), taken: mail.taken.is_some() })
+        Some(SentMessage { stream: self.stored(mail.seq)?.stream.clone(), taken: mail.taken.is_some() })
     }
 
     pub(crate) fn has_timer(&self, id: &str) -> bool {
         self.rows.timers.contains_key(id)
     }
 
-    pub(crate) fn part_state(&self, id: &str) -> Option<Sent> {
+    pub(crate) fn part_state(&self, id: &str) -> Option<OutboxRecord> {
         let part = self.rows.parts.get(id)?;
-        Some(Sent { stream: self.stored(part.seq)?.stream.clone(), state: part.state })
+        Some(OutboxRecord { stream: self.stored(part.seq)?.stream.clone(), state: part.state })
     }
 
     pub(crate) fn owner(&self, resource: &str) -> Option<Owner> {
@@ -475,7 +475,7 @@ impl Tables {
     }
 
     pub(crate) fn pending_mail(&self, address: &str) -> Vec<Entry> {
-        let Some(stream) = self.streams.get(&own::mail_stream(address)) else { return Vec::new() };
+        let Some(stream) = self.streams.get(&system_events::mail_stream(address)) else { return Vec::new() };
         let mut seqs: Vec<u64> =
             self.rows.mail.values().filter(|mail| mail.taken.is_none()).map(|mail| mail.seq).collect();
         seqs.retain(|seq| stream.seqs.binary_search(seq).is_ok());
@@ -494,13 +494,13 @@ impl Tables {
         self.rows.projections.get(&(table.to_owned(), key.to_owned())).map(|(_, value)| value.clone())
     }
 
-    pub(crate) fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Vec<Item> {
-        let mut items: Vec<Item> = self
+    pub(crate) fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Vec<ListedRow> {
+        let mut items: Vec<ListedRow> = self
             .rows
             .projections
             .iter()
             .filter(|((kind, _), _)| kind == table)
-            .map(|((_, key), (sort_ms, value))| Item { key: key.clone(), sort_ms: *sort_ms, value: value.clone() })
+            .map(|((_, key), (sort_ms, value))| ListedRow { key: key.clone(), sort_ms: *sort_ms, value: value.clone() })
             .filter(|item| after.is_none_or(|after| item.cursor() < *after))
             .collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.cursor()));
@@ -520,13 +520,13 @@ impl Tables {
             .collect()
     }
 
-    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
+    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<OutboxPart>, JournalError> {
         let in_state = self.rows.parts.values().filter(|part| part.state == state);
         let mut parts: Vec<_> = in_state.map(|part| (part.seq, part.native.clone())).collect();
         parts.sort_unstable();
-        let stream = own::outbox_stream(to);
+        let stream = system_events::outbox_stream(to);
         let found = parts.into_iter().filter_map(|(seq, native)| Some((self.entry(seq)?, native)));
         let found = found.filter(|(entry, _)| entry.stream.starts_with(&stream)).take(limit);
-        found.filter_map(|(entry, native)| Part::of(&entry, state, native).transpose()).collect()
+        found.filter_map(|(entry, native)| OutboxPart::of(&entry, state, native).transpose()).collect()
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::entry::Entry;
 use crate::error::JournalError;
-use crate::own::Own;
+use crate::system_events::SystemEvent;
 
 /// What can happen to a part. Its JSON is the payload of the entry that records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub enum PartState {
 
 /// A message part in the outbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct OutboxPart {
     pub id: String,
     /// The entry that put it there; parts leave in this order.
     pub seq: u64,
@@ -125,11 +125,11 @@ impl OutboxOp {
     }
 }
 
-impl Part {
+impl OutboxPart {
     /// The part that an entry put into the outbox; `None` once its payload is erased.
     pub(crate) fn of(entry: &Entry, state: PartState, native: Option<String>) -> Result<Option<Self>, JournalError> {
-        Ok(match Own::read(entry)? {
-            Some(Own::Outbox(OutboxOp::Put { id, to, body })) => {
+        Ok(match SystemEvent::read(entry)? {
+            Some(SystemEvent::Outbox(OutboxOp::Put { id, to, body })) => {
                 Some(Self { id, seq: entry.seq, to, state, native, body })
             }
             _ => None,

@@ -6,7 +6,7 @@ use crate::entry::Entry;
 
 /// One step of a walk over a log that may be damaged.
 #[derive(Debug)]
-pub enum Walked<'a> {
+pub enum ScanItem<'a> {
     /// The next entry that can be read.
     Entry(&'a Entry),
     /// Entries that cannot be read.
@@ -30,7 +30,7 @@ pub struct Snapshot {
 
 /// A projected row in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Item {
+pub struct ListedRow {
     pub key: String,
     /// What the list is sorted by.
     pub sort_ms: i64,
@@ -38,7 +38,7 @@ pub struct Item {
     pub value: Vec<u8>,
 }
 
-impl Item {
+impl ListedRow {
     /// Where the next page of the list begins.
     pub fn cursor(&self) -> Cursor {
         Cursor { sort_ms: self.sort_ms, key: self.key.clone() }

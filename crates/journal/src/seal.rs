@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit::Append;
 use crate::error::JournalError;
-use crate::own::SEAL;
-use crate::plan::encode;
+use crate::system_events::SEAL;
+use crate::transaction::encode;
 
 /// What a seal says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

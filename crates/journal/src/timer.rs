@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::entry::Entry;
 use crate::error::JournalError;
-use crate::own::Own;
+use crate::system_events::SystemEvent;
 
 /// What can happen to a timer. Its JSON is the payload of the entry that records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,8 +66,8 @@ impl TimerOp {
 impl Timer {
     /// The timer that an entry set; `None` once its payload is erased.
     pub(crate) fn of(entry: &Entry) -> Result<Option<Self>, JournalError> {
-        Ok(match Own::read(entry)? {
-            Some(Own::Timer(TimerOp::Set { id, due_at_ms, payload })) => Some(Self { id, due_at_ms, payload }),
+        Ok(match SystemEvent::read(entry)? {
+            Some(SystemEvent::Timer(TimerOp::Set { id, due_at_ms, payload })) => Some(Self { id, due_at_ms, payload }),
             _ => None,
         })
     }

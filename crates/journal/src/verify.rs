@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use max_team_core::hash::Hash;
 
 use crate::Journal;
-use crate::check::{Check, Detail, FaultKind};
+use crate::chain::{ChainCheck, FaultDetail, FaultKind};
 use crate::entry::{Entry, Head};
 use crate::erase::Tombstone;
 use crate::error::JournalError;
 use crate::limits::FAULTS_MAX;
-use crate::own;
-use crate::read::Walked;
+use crate::read::ScanItem;
 use crate::seal::{ExternalSeal, chain};
+use crate::system_events;
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,7 +49,7 @@ pub struct Fault {
     pub stream: String,
     /// What is wrong.
     pub kind: FaultKind,
-    pub detail: Detail,
+    pub detail: FaultDetail,
 }
 
 impl Journal {
@@ -66,12 +66,12 @@ impl Journal {
         audit.has_other_schema = schema.as_ref().is_ok_and(|details| !details.is_empty());
         audit.found(schema)?;
         let walked = self.scan_with_heads(&mut |walked| match walked {
-            Walked::Entry(entry) => audit.entry(entry),
-            Walked::Unread { from, to } => audit.unread(from, to),
+            ScanItem::Entry(entry) => audit.entry(entry),
+            ScanItem::Unread { from, to } => audit.unread(from, to),
         });
-        let blobs = self.false_blobs().map(|names| names.into_iter().map(Detail::Blob).collect());
+        let blobs = self.false_blobs().map(|names| names.into_iter().map(FaultDetail::Blob).collect());
         audit.found(blobs)?;
-        let lines = self.whole_check().map(|lines| lines.into_iter().map(Detail::File).collect());
+        let lines = self.whole_check().map(|lines| lines.into_iter().map(FaultDetail::File).collect());
         audit.found(lines)?;
         match walked {
             Ok(heads) => Ok(audit.finish(heads)),
@@ -87,16 +87,16 @@ impl Journal {
 
 impl Fault {
     /// At an entry (0 where there is none) of a stream (empty where it is about none).
-    pub fn new(seq: u64, stream: impl Into<String>, detail: Detail) -> Self {
+    pub fn new(seq: u64, stream: impl Into<String>, detail: FaultDetail) -> Self {
         Self { seq, stream: stream.into(), kind: detail.kind(), detail }
     }
 }
 
 struct Audit {
     report: Report,
-    check: Check,
+    check: ChainCheck,
     /// Payloads that are missing and that no tombstone has accounted for yet.
-    lost: BTreeMap<Hash, Lost>,
+    lost: BTreeMap<Hash, MissingPayload>,
     /// A seal that was kept elsewhere, and the digest of the log where that seal ends.
     seal: Option<(ExternalSeal, Option<Hash>)>,
     /// Whether the tables differ from those of the program: then a failing query is a fault of the file.
@@ -104,7 +104,7 @@ struct Audit {
 }
 
 /// Entries that share a payload: how many, and the first.
-struct Lost {
+struct MissingPayload {
     entries: u64,
     seq: u64,
     stream: String,
@@ -114,7 +114,7 @@ impl Audit {
     fn new(seal: Option<ExternalSeal>) -> Self {
         Self {
             report: Report::default(),
-            check: Check::whole(),
+            check: ChainCheck::whole(),
             lost: BTreeMap::new(),
             seal: seal.map(|seal| (seal, (seal.to_seq == 0).then(Hash::default))),
             has_other_schema: false,
@@ -130,10 +130,10 @@ impl Audit {
     }
 
     /// Adds faults that belong to no entry. If a check fails because the file is damaged, that is the fault it found.
-    fn found(&mut self, found: Result<Vec<Detail>, JournalError>) -> Result<(), JournalError> {
+    fn found(&mut self, found: Result<Vec<FaultDetail>, JournalError>) -> Result<(), JournalError> {
         let details = match found {
-            Err(JournalError::Corrupt { detail, .. }) => vec![Detail::File(detail)],
-            Err(JournalError::Io { detail, .. }) if self.has_other_schema => vec![Detail::File(detail)],
+            Err(JournalError::Corrupt { detail, .. }) => vec![FaultDetail::File(detail)],
+            Err(JournalError::Io { detail, .. }) if self.has_other_schema => vec![FaultDetail::File(detail)],
             found => found?,
         };
         for detail in details {
@@ -148,7 +148,7 @@ impl Audit {
     /// Reports entries that damage hides; the walk goes on after them.
     fn unread(&mut self, from: u64, to: Option<u64>) {
         self.check.skip(from, to);
-        self.fault(Fault::new(0, "", Detail::Unread { from, to }));
+        self.fault(Fault::new(0, "", FaultDetail::Unread { from, to }));
     }
 
     fn entry(&mut self, entry: &Entry) {
@@ -162,31 +162,31 @@ impl Audit {
             self.fault(Fault::new(entry.seq, &entry.stream, detail));
         }
         if entry.payload.is_none() {
-            let first = || Lost { entries: 0, seq: entry.seq, stream: entry.stream.clone() };
+            let first = || MissingPayload { entries: 0, seq: entry.seq, stream: entry.stream.clone() };
             self.lost.entry(entry.payload_hash).or_insert_with(first).entries += 1;
         }
         // A tombstone accounts for missing payloads of earlier entries.
-        if entry.stream == own::ERASED {
+        if entry.stream == system_events::ERASED {
             for hash in Tombstone::of(entry) {
                 self.report.erased += self.lost.remove(&hash).map_or(0, |lost| lost.entries);
             }
         }
-        self.report.seals += u64::from(entry.stream == own::SEAL);
+        self.report.seals += u64::from(entry.stream == system_events::SEAL);
     }
 
     /// Compares the streams with their heads: a head shows that its stream lacks its last entries.
     fn finish(mut self, heads: Vec<(String, Head)>) -> Report {
-        let mut check = std::mem::replace(&mut self.check, Check::whole());
-        for (hash, Lost { entries, seq, stream }) in std::mem::take(&mut self.lost) {
+        let mut check = std::mem::replace(&mut self.check, ChainCheck::whole());
+        for (hash, MissingPayload { entries, seq, stream }) in std::mem::take(&mut self.lost) {
             // Tombstones may be hidden, so a missing payload proves nothing.
             if !check.has_skipped() {
-                self.fault(Fault::new(seq, stream, Detail::PayloadGone { hash, entries }));
+                self.fault(Fault::new(seq, stream, FaultDetail::PayloadGone { hash, entries }));
             }
         }
         let unlike = self.seal.filter(|(seal, reached)| *reached != Some(seal.digest) && !check.has_skipped());
         if let Some((ExternalSeal { to_seq, .. }, _)) = unlike {
             let last_seq = self.report.last_seq;
-            self.fault(Fault::new(0, "", Detail::ExternalSeal { to_seq, last_seq }));
+            self.fault(Fault::new(0, "", FaultDetail::ExternalSeal { to_seq, last_seq }));
         }
         let mut left = check.take_heads();
         for (stream, head) in heads {
@@ -195,17 +195,17 @@ impl Audit {
             if lacking > 0 && check.is_hidden(&stream, lacking) {
                 // It is reported as hidden already.
             } else if lacking > 0 {
-                let detail = Detail::StreamGap { from: found.stream_seq + 1, to: head.stream_seq };
+                let detail = FaultDetail::StreamGap { from: found.stream_seq + 1, to: head.stream_seq };
                 self.fault(Fault::new(0, stream, detail));
             } else if (head.stream_seq, head.hash) != (found.stream_seq, found.hash) {
-                self.fault(Fault::new(0, stream, Detail::Head));
+                self.fault(Fault::new(0, stream, FaultDetail::Head));
             }
             self.report.streams += 1;
         }
         let mut headless: Vec<String> = left.into_keys().collect();
         headless.sort_unstable();
         for stream in headless {
-            self.fault(Fault::new(0, stream, Detail::NoHead));
+            self.fault(Fault::new(0, stream, FaultDetail::NoHead));
             self.report.streams += 1;
         }
         self.report

@@ -15,15 +15,15 @@ use crate::limits::WATCH_ENTRIES_MAX;
 
 /// Wakes the watchers of one handle.
 #[derive(Debug)]
-pub(crate) struct Bell(watch::Sender<()>);
+pub(crate) struct Signal(watch::Sender<()>);
 
-impl Default for Bell {
+impl Default for Signal {
     fn default() -> Self {
         Self(watch::Sender::new(()))
     }
 }
 
-impl Bell {
+impl Signal {
     pub(crate) fn ring(&self) {
         self.0.send_replace(());
     }
@@ -31,10 +31,10 @@ impl Bell {
 
 /// Hints that another process may have written something.
 #[derive(Debug)]
-pub struct Nudges(watch::Receiver<()>);
+pub struct Notifications(watch::Receiver<()>);
 
-impl Nudges {
-    pub(crate) fn new(bell: &Bell) -> Self {
+impl Notifications {
+    pub(crate) fn new(bell: &Signal) -> Self {
         Self(bell.0.subscribe())
     }
 
@@ -56,7 +56,7 @@ pub struct Watch {
 impl Watch {
     /// The bell must be able to ring (the nudges must be heard) before this is called: what was committed before is
     /// read, what is committed later rings.
-    pub(crate) fn new(journal: Journal, bell: &Bell, after_seq: u64) -> Self {
+    pub(crate) fn new(journal: Journal, bell: &Signal, after_seq: u64) -> Self {
         Self { journal, rings: bell.0.subscribe(), after_seq, read: VecDeque::new() }
     }
 

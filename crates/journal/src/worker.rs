@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::JournalError;
 use crate::memory::Store;
-use crate::plan::encode;
+use crate::transaction::encode;
 
 /// What others are told about a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,11 +41,11 @@ pub(crate) struct Owner {
 #[derive(Debug)]
 pub struct Worker {
     info: WorkerInfo,
-    hold: Hold,
+    hold: WorkerLock,
 }
 
 #[derive(Debug)]
-enum Hold {
+enum WorkerLock {
     File { path: PathBuf, lock: Mutex<Option<File>> },
     Memory(Arc<Store>),
 }
@@ -65,32 +65,32 @@ impl Worker {
         sweep(workers);
         let path = lock_path(workers, info.id);
         let lock = Mutex::new(Some(begin(&path, &info)?));
-        Ok(Self { info, hold: Hold::File { path, lock } })
+        Ok(Self { info, hold: WorkerLock::File { path, lock } })
     }
 
     /// Starts a worker inside this process, for the memory engine.
     pub(crate) fn start_within(store: Arc<Store>, info: WorkerInfo) -> Self {
         store.tables().begin(info.clone());
-        Self { info, hold: Hold::Memory(store) }
+        Self { info, hold: WorkerLock::Memory(store) }
     }
 
     /// Gives up all ownership, as if the process had died: other workers can claim its resources. This writes nothing
     /// to the journal, so it works where a release cannot be stored.
     pub fn rest(&self) {
         match &self.hold {
-            Hold::File { path, lock } => {
+            WorkerLock::File { path, lock } => {
                 // A missing file means a dead worker, too, so neither the order nor a failure matters.
                 drop(fs::remove_file(path));
                 drop(lock.lock().unwrap_or_else(PoisonError::into_inner).take());
             }
-            Hold::Memory(store) => store.tables().end(self.info.id),
+            WorkerLock::Memory(store) => store.tables().end(self.info.id),
         }
     }
 
     /// Ends the rest. Resources that no other worker has claimed meanwhile are still its own.
     pub fn revive(&self) -> Result<(), JournalError> {
         match &self.hold {
-            Hold::File { path, lock } => {
+            WorkerLock::File { path, lock } => {
                 let mut lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 if lock.is_none() {
                     // A file that could not be removed then is not locked, so it counts as a dead worker's.
@@ -98,7 +98,7 @@ impl Worker {
                     *lock = Some(begin(path, &self.info)?);
                 }
             }
-            Hold::Memory(store) => store.tables().begin(self.info.clone()),
+            WorkerLock::Memory(store) => store.tables().begin(self.info.clone()),
         }
         Ok(())
     }

@@ -63,12 +63,12 @@ impl CallError {
 
 /// A failure inside the client, which adds the provider's name and the request's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct CallFault {
     pub(crate) failure: Failure,
     pub(crate) detail: String,
 }
 
-impl Fault {
+impl CallFault {
     pub(crate) fn new(failure: Failure, detail: impl Into<String>) -> Self {
         Self { failure, detail: detail.into() }
     }

@@ -1,6 +1,6 @@
 //! One attempt at a call, over HTTP.
 //!
-//! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), and servers
+//! All agents share the connections of `http`. Redirects are never followed (the key would travel along), and servers
 //! on this machine are never reached through a proxy. A request is sent again only if the server has not read it: a
 //! kept connection was dead before the first byte was sent, or the server refused the request unread. A request that
 //! may have been read may be billed; only the caller repeats it, and journals that. `idle_timeout` bounds the wait for
@@ -20,12 +20,12 @@ use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, PROGRESS_MS_
 use max_team_core::recovery::Failure;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallError, Delta, Fault, Sink};
+use crate::call::{CallError, CallFault, Delta, Sink};
 use crate::dialect::Reader;
 use crate::endpoint::Endpoint;
-use crate::failure::{self, Said};
-use crate::lines::{Broken, Lines, Reply, Trouble};
-use crate::patience::Patience;
+use crate::failure::{self, ProviderError};
+use crate::http::{ConnectError, HttpResponse, Pool, SendError};
+use crate::idle_timeout::IdleTimeout;
 use crate::sse;
 use crate::wire::Request;
 
@@ -68,24 +68,24 @@ pub struct Client {
 struct Inner {
     idle_timeout: Duration,
     progress_timeout: Duration,
-    lines: Lines,
+    pool: Pool,
 }
 
 impl Client {
     /// A client that has not connected to anything.
     pub fn new(options: Options) -> Self {
         let Options { idle_timeout, progress_timeout, cert_file, .. } = options;
-        Self { inner: Arc::new(Inner { idle_timeout, progress_timeout, lines: Lines::new(cert_file) }) }
+        Self { inner: Arc::new(Inner { idle_timeout, progress_timeout, pool: Pool::new(cert_file) }) }
     }
 
     /// Does the work of the first call ahead of time, while no call waits for it.
     pub fn warm(&self, endpoint: &Endpoint) {
-        self.inner.lines.warm(endpoint);
+        self.inner.pool.warm(endpoint);
     }
 
     /// The proxy that leads to an endpoint, or what has to be corrected first.
-    pub(crate) fn way(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
-        self.inner.lines.way(endpoint)
+    pub(crate) fn proxy_for(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
+        self.inner.pool.proxy_for(endpoint)
     }
 
     /// Makes one attempt. Deltas come as they arrive; cancelling returns at once with what there is.
@@ -124,16 +124,16 @@ impl Client {
         reader: &mut Reader,
         request_id: &mut Option<String>,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CallFault> {
         let Inner { idle_timeout, progress_timeout, .. } = *self.inner;
         let alarm = pin!(tokio::time::sleep(idle_timeout));
-        let mut patience = Patience::new(idle_timeout, progress_timeout, alarm);
-        let mut response = self.send(endpoint, request, is_sent, &mut patience).await?;
-        patience.expect_progress();
+        let mut timeout = IdleTimeout::new(idle_timeout, progress_timeout, alarm);
+        let mut response = self.send(endpoint, request, is_sent, &mut timeout).await?;
+        timeout.expect_progress();
         *request_id = header(response.headers(), "request-id").or_else(|| header(response.headers(), "x-request-id"));
         if !response.status().is_success() {
-            let proxy = if response.is_forwarded() { self.inner.lines.proxy(endpoint) } else { None };
-            let fault = refusal(&mut response, &mut patience).await;
+            let proxy = if response.is_forwarded() { self.inner.pool.proxy(endpoint) } else { None };
+            let fault = refusal(&mut response, &mut timeout).await;
             return Err(match proxy {
                 Some(proxy) => passed_on(fault, response.status().as_u16(), &proxy),
                 None => fault,
@@ -142,13 +142,13 @@ impl Client {
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         if kind.contains("text/html") {
             let detail = "a web page came instead of an answer; check `base_url`, or log in to the network";
-            return Err(Fault::new(Failure::InvalidRequest, detail));
+            return Err(CallFault::new(Failure::InvalidRequest, detail));
         }
         let streamed = kind.contains("event-stream") || (request.wire.stream && !kind.contains("json"));
         if streamed {
-            read_stream(&mut response, &mut patience, reader, sink).await
+            read_stream(&mut response, &mut timeout, reader, sink).await
         } else {
-            let body = read_whole(&mut response, &mut patience, ANSWER_BYTES_MAX).await?;
+            let body = read_whole(&mut response, &mut timeout, ANSWER_BYTES_MAX).await?;
             reader.whole(&body, sink)
         }
     }
@@ -161,58 +161,58 @@ impl Client {
         endpoint: &Endpoint,
         request: &Request,
         is_sent: &Arc<AtomicBool>,
-        patience: &mut Patience<'_>,
-    ) -> Result<Reply, Fault> {
-        let lines = &self.inner.lines;
+        timeout: &mut IdleTimeout<'_>,
+    ) -> Result<HttpResponse, CallFault> {
+        let pool = &self.inner.pool;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
         let mut headers = endpoint.headers().clone();
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(NAME));
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
-        let late = |fault: Fault| {
+        let late = |fault: CallFault| {
             // As long as nothing was sent, the server was not reached.
             let failure = if is_sent.load(Ordering::Relaxed) { fault.failure } else { Failure::Network };
-            let fault = Fault { failure, ..fault };
-            match lines.proxy(endpoint) {
+            let fault = CallFault { failure, ..fault };
+            match pool.proxy(endpoint) {
                 Some(proxy) => through(fault, &proxy),
                 None => fault,
             }
         };
-        let first = lines.ask(endpoint, headers.clone(), request.body.to_http(is_sent), false);
-        let mut sent = patience.with(first).await.map_err(late)?;
-        if let Err(Broken::Sent { error, is_unread }) = &sent
+        let first = pool.send(endpoint, headers.clone(), request.body.to_http(is_sent), false);
+        let mut sent = timeout.with(first).await.map_err(late)?;
+        if let Err(SendError::Sent { error, is_unread }) = &sent
             && (*is_unread || was_refused(error))
         {
-            let again = lines.ask(endpoint, headers, request.body.to_http(is_sent), true);
-            sent = patience.with(again).await.map_err(late)?;
+            let again = pool.send(endpoint, headers, request.body.to_http(is_sent), true);
+            sent = timeout.with(again).await.map_err(late)?;
         }
-        sent.map_err(|broken| unreachable_host(&broken, endpoint, lines.proxy(endpoint)))
+        sent.map_err(|broken| unreachable_host(&broken, endpoint, pool.proxy(endpoint)))
     }
 }
 
-async fn refusal(response: &mut Reply, patience: &mut Patience<'_>) -> Fault {
+async fn refusal(response: &mut HttpResponse, timeout: &mut IdleTimeout<'_>) -> CallFault {
     let status = response.status().as_u16();
     let wait = failure::retry_after_ms(response.headers(), Timestamp::now());
     // A body that does not arrive changes nothing about the status.
-    let body = read_start(response, patience, ERROR_BODY_BYTES_MAX).await;
-    failure::by_status(status, &Said::read(&body), wait)
+    let body = read_start(response, timeout, ERROR_BODY_BYTES_MAX).await;
+    failure::by_status(status, &ProviderError::read(&body), wait)
 }
 
 async fn read_stream(
-    response: &mut Reply,
-    patience: &mut Patience<'_>,
+    response: &mut HttpResponse,
+    timeout: &mut IdleTimeout<'_>,
     reader: &mut Reader,
     sink: &mut Sink<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), CallFault> {
     let mut parser = sse::Parser::default();
     let mut bytes = 0;
     loop {
-        let chunk = match next(response, patience).await {
+        let chunk = match next(response, timeout).await {
             Ok(Some(chunk)) => chunk,
             Ok(None) | Err(_) if reader.is_complete() => return Ok(()),
             Ok(None) => {
                 let detail = "the stream ended before the answer did; try again";
-                return Err(Fault::new(Failure::Truncated, detail));
+                return Err(CallFault::new(Failure::Truncated, detail));
             }
             Err(fault) => return Err(fault),
         };
@@ -221,7 +221,7 @@ async fn read_stream(
             return Err(too_large());
         }
         parser.feed(&chunk, |event| reader.event(event, sink))?;
-        patience.has_come(reader.content_bytes());
+        timeout.has_come(reader.content_bytes());
         if reader.has_ended() {
             let _ = tokio::time::timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
             return Ok(());
@@ -229,14 +229,18 @@ async fn read_stream(
     }
 }
 
-async fn read_whole(response: &mut Reply, patience: &mut Patience<'_>, bytes_max: usize) -> Result<Vec<u8>, Fault> {
+async fn read_whole(
+    response: &mut HttpResponse,
+    timeout: &mut IdleTimeout<'_>,
+    bytes_max: usize,
+) -> Result<Vec<u8>, CallFault> {
     let mut body = Vec::new();
     let mut content_bytes = 0;
-    while let Some(chunk) = next(response, patience).await? {
+    while let Some(chunk) = next(response, timeout).await? {
         body.extend_from_slice(&chunk);
         // Some servers send blanks to keep the connection alive until the answer is there.
         content_bytes += chunk.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
-        patience.has_come(content_bytes);
+        timeout.has_come(content_bytes);
         if body.len() > bytes_max {
             return Err(too_large());
         }
@@ -245,11 +249,11 @@ async fn read_whole(response: &mut Reply, patience: &mut Patience<'_>, bytes_max
 }
 
 /// As much of a body as comes and fits.
-async fn read_start(response: &mut Reply, patience: &mut Patience<'_>, bytes_max: usize) -> Vec<u8> {
+async fn read_start(response: &mut HttpResponse, timeout: &mut IdleTimeout<'_>, bytes_max: usize) -> Vec<u8> {
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = next(response, patience).await {
+    while let Ok(Some(chunk)) = next(response, timeout).await {
         body.extend_from_slice(&chunk);
-        patience.has_come(body.len());
+        timeout.has_come(body.len());
         if body.len() >= bytes_max {
             body.truncate(bytes_max);
             break;
@@ -258,14 +262,14 @@ async fn read_start(response: &mut Reply, patience: &mut Patience<'_>, bytes_max
     body
 }
 
-async fn next(response: &mut Reply, patience: &mut Patience<'_>) -> Result<Option<bytes::Bytes>, Fault> {
-    let come = patience.with(response.chunk()).await;
+async fn next(response: &mut HttpResponse, timeout: &mut IdleTimeout<'_>) -> Result<Option<bytes::Bytes>, CallFault> {
+    let come = timeout.with(response.chunk()).await;
     if come.is_err() {
         response.give_up();
     }
     come?.map_err(|error| {
         let detail = format!("the connection broke in the middle of the answer ({}); try again", cause(&error));
-        Fault::new(Failure::Network, detail)
+        CallFault::new(Failure::Network, detail)
     })
 }
 
@@ -273,14 +277,14 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-impl From<sse::TooLarge> for Fault {
+impl From<sse::TooLarge> for CallFault {
     fn from(_: sse::TooLarge) -> Self {
         too_large()
     }
 }
 
-fn too_large() -> Fault {
-    Fault::new(Failure::TooLarge, format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20))
+fn too_large() -> CallFault {
+    CallFault::new(Failure::TooLarge, format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20))
 }
 
 /// The innermost reason, which is the one that says something.
@@ -305,12 +309,12 @@ fn was_refused(error: &hyper::Error) -> bool {
 }
 
 /// Adds to an error that the request went through a proxy, which may be the cause.
-fn through(fault: Fault, proxy: &str) -> Fault {
-    Fault { detail: format!("{}; it was asked for through the proxy `{proxy}`", fault.detail), ..fault }
+fn through(fault: CallFault, proxy: &str) -> CallFault {
+    CallFault { detail: format!("{}; it was asked for through the proxy `{proxy}`", fault.detail), ..fault }
 }
 
 /// A refusal that came through a proxy, which may have been its own.
-fn passed_on(fault: Fault, status: u16, proxy: &str) -> Fault {
+fn passed_on(fault: CallFault, status: u16, proxy: &str) -> CallFault {
     match status {
         407 => refused_by(proxy, status),
         502..=504 => through(fault, proxy),
@@ -319,7 +323,7 @@ fn passed_on(fault: Fault, status: u16, proxy: &str) -> Fault {
 }
 
 /// The error for a refusal by the proxy itself.
-fn refused_by(proxy: &str, status: u16) -> Fault {
+fn refused_by(proxy: &str, status: u16) -> CallFault {
     let (failure, advice) = match status {
         407 => (
             Failure::Setup,
@@ -329,18 +333,18 @@ fn refused_by(proxy: &str, status: u16) -> Fault {
         408 | 429 | 500..=599 => (Failure::Network, "try later, or ask the proxy's operator"),
         _ => (Failure::Setup, "ask the proxy's operator to let this host through, or name the host in `NO_PROXY`"),
     };
-    Fault::new(failure, format!("the proxy `{proxy}` answered with HTTP {status}; {advice}"))
+    CallFault::new(failure, format!("the proxy `{proxy}` answered with HTTP {status}; {advice}"))
 }
 
-fn unreachable_host(broken: &Broken, endpoint: &Endpoint, proxy: Option<String>) -> Fault {
+fn unreachable_host(broken: &SendError, endpoint: &Endpoint, proxy: Option<String>) -> CallFault {
     let place = endpoint.host().to_str().unwrap_or_default();
     let (what, cause) = match broken {
-        Broken::Connect(Trouble::Setup(words)) => return Fault::new(Failure::Setup, words.clone()),
-        Broken::Connect(Trouble::Refused(status)) => return refused_by(&proxy.unwrap_or_default(), *status),
-        Broken::Connect(Trouble::Failed(trouble)) => ("cannot be reached", cause(&**trouble)),
-        Broken::Sent { error, .. } if error.is_parse() => ("answered with what is not HTTP", cause(error)),
-        Broken::Sent { error, .. } if error.is_timeout() => ("has gone silent", cause(error)),
-        Broken::Sent { error, .. } => ("closed the connection without an answer", cause(error)),
+        SendError::Connect(ConnectError::Setup(words)) => return CallFault::new(Failure::Setup, words.clone()),
+        SendError::Connect(ConnectError::Refused(status)) => return refused_by(&proxy.unwrap_or_default(), *status),
+        SendError::Connect(ConnectError::Failed(trouble)) => ("cannot be reached", cause(&**trouble)),
+        SendError::Sent { error, .. } if error.is_parse() => ("answered with what is not HTTP", cause(error)),
+        SendError::Sent { error, .. } if error.is_timeout() => ("has gone silent", cause(error)),
+        SendError::Sent { error, .. } => ("closed the connection without an answer", cause(error)),
     };
     let by = proxy.as_ref().map(|proxy| format!(", asked through the proxy `{proxy}`,")).unwrap_or_default();
     let advice = if cause.contains("certificate") {
@@ -352,7 +356,7 @@ fn unreachable_host(broken: &Broken, endpoint: &Endpoint, proxy: Option<String>)
     } else {
         "check the network and `base_url`; behind a proxy, name it in `HTTPS_PROXY`"
     };
-    Fault::new(Failure::Network, format!("`{place}`{by} {what} ({cause}); {advice}"))
+    CallFault::new(Failure::Network, format!("`{place}`{by} {what} ({cause}); {advice}"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
 
-use crate::catalog::Provider;
+use crate::catalog::ProviderRow;
 use crate::dialect::Dialect;
 
 /// Header values shorter than this are settings (a version, a name), not secrets.
@@ -52,7 +52,7 @@ pub enum BadEndpoint {
 /// Where a provider's requests go, and with which key.
 #[derive(Clone)]
 pub struct Endpoint {
-    provider: Provider,
+    provider: ProviderRow,
     uri: Uri,
     path: Uri,
     /// What the `Host` header says.
@@ -66,7 +66,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// An endpoint of a provider, at its own address unless another is given.
-    pub fn new(provider: &Provider, base_url: Option<&str>, key: Option<SecretString>) -> Result<Self, BadEndpoint> {
+    pub fn new(provider: &ProviderRow, base_url: Option<&str>, key: Option<SecretString>) -> Result<Self, BadEndpoint> {
         // A key from a file ends in a newline, and an empty variable is no key.
         let key = key.map(|key| SecretString::from(key.expose_secret().trim()));
         let key = key.filter(|key| !key.expose_secret().is_empty());
@@ -104,7 +104,7 @@ impl Endpoint {
     }
 
     /// The provider's row.
-    pub fn provider(&self) -> &Provider {
+    pub fn provider(&self) -> &ProviderRow {
         &self.provider
     }
 

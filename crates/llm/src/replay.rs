@@ -62,8 +62,8 @@ pub enum BadRecording {
 /// A recorded model.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
-    lead: Voice,
-    members: BTreeMap<String, Voice>,
+    lead: Speaker,
+    members: BTreeMap<String, Speaker>,
     pause: Duration,
     /// The answer to every call beyond the recording; without it such a call fails.
     beyond: Option<String>,
@@ -73,26 +73,26 @@ pub struct Replay {
 
 /// What one speaker says.
 #[derive(Debug, Clone, Default)]
-struct Voice {
+struct Speaker {
     ends: Vec<Result<Answer, (Failure, String)>>,
     /// What is said instead of an answer, by position.
-    instead: Vec<Instead>,
+    instead: Vec<Substitute>,
     /// The pauses of answers that have their own, by position.
     pauses: Vec<Option<Duration>>,
 }
 
 /// When an answer would claim what did not happen, and what is said then.
 #[derive(Debug, Clone)]
-struct Instead {
+struct Substitute {
     after_error: Option<String>,
     given: Option<String>,
     otherwise: Option<String>,
     meanwhile: Option<String>,
 }
 
-impl Instead {
-    fn of(recorded: &Recorded) -> Self {
-        let Recorded { after_error, given, otherwise, meanwhile, .. } = recorded.clone();
+impl Substitute {
+    fn of(recorded: &RecordedAnswer) -> Self {
+        let RecordedAnswer { after_error, given, otherwise, meanwhile, .. } = recorded.clone();
         Self { after_error, given, otherwise, meanwhile }
     }
 
@@ -109,20 +109,20 @@ impl Instead {
 struct Recording {
     #[serde(default)]
     delta_ms: u64,
-    answers: Vec<Recorded>,
+    answers: Vec<RecordedAnswer>,
     #[serde(default)]
-    members: BTreeMap<String, Vec<Recorded>>,
+    members: BTreeMap<String, Vec<RecordedAnswer>>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Recorded {
+struct RecordedAnswer {
     text: Option<String>,
     #[serde(default)]
-    parts: Vec<Piece>,
+    parts: Vec<RecordedPart>,
     stop: Option<StopReason>,
     #[serde(default)]
-    usage: Tokens,
+    usage: RecordedTokens,
     fails: Option<Value>,
     detail: Option<String>,
     after_error: Option<String>,
@@ -134,7 +134,7 @@ struct Recorded {
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Piece {
+struct RecordedPart {
     text: Option<String>,
     thinking: Option<String>,
     tool: Option<String>,
@@ -144,7 +144,7 @@ struct Piece {
 
 #[derive(Clone, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Tokens {
+struct RecordedTokens {
     input: u64,
     output: u64,
     cache_read: u64,
@@ -154,16 +154,16 @@ struct Tokens {
 impl Replay {
     /// A model that gives these answers in turn.
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let lead = Voice { ends: answers.into_iter().map(Ok).collect(), ..Voice::default() };
+        let lead = Speaker { ends: answers.into_iter().map(Ok).collect(), ..Speaker::default() };
         Self { lead, ..Self::default() }
     }
 
     /// Reads a recording in YAML (or JSON).
     pub fn read(text: &str) -> Result<Self, BadRecording> {
         let recording: Recording = yaml::read(text).map_err(BadRecording::Unreadable)?;
-        let members = recording.members.into_iter().map(|(name, answers)| Ok((name, Voice::read(answers)?)));
+        let members = recording.members.into_iter().map(|(name, answers)| Ok((name, Speaker::read(answers)?)));
         Ok(Self {
-            lead: Voice::read(recording.answers)?,
+            lead: Speaker::read(recording.answers)?,
             members: members.collect::<Result<_, BadRecording>>()?,
             pause: Duration::from_millis(recording.delta_ms),
             ..Self::default()
@@ -171,7 +171,7 @@ impl Replay {
     }
 
     /// The answers for a speaker: those of the member at its task, of the member, or the common ones.
-    fn voice(&self, speaker: &str) -> &Voice {
+    fn voice(&self, speaker: &str) -> &Speaker {
         let name = speaker.split_once('/').map_or(speaker, |(name, _)| name);
         self.members.get(speaker).or_else(|| self.members.get(name)).unwrap_or(&self.lead)
     }
@@ -292,9 +292,9 @@ async fn rest(pause: Duration) {
     }
 }
 
-impl Voice {
-    fn read(answers: Vec<Recorded>) -> Result<Self, BadRecording> {
-        let instead = answers.iter().map(Instead::of).collect();
+impl Speaker {
+    fn read(answers: Vec<RecordedAnswer>) -> Result<Self, BadRecording> {
+        let instead = answers.iter().map(Substitute::of).collect();
         let pauses = answers.iter().map(|recorded| recorded.delta_ms.map(Duration::from_millis)).collect();
         let ends = answers.into_iter().enumerate().map(|(index, recorded)| {
             let number = index + 1;
@@ -325,7 +325,7 @@ fn occurrences(body: &[u8], words: &[u8]) -> usize {
     body.windows(words.len()).filter(|window| *window == words).count()
 }
 
-impl Recorded {
+impl RecordedAnswer {
     fn end(self, number: usize) -> Result<Result<Answer, (Failure, String)>, &'static str> {
         if let Some(name) = self.fails {
             let detail = self.detail.unwrap_or_else(|| "the recording fails here".into());
@@ -338,7 +338,7 @@ impl Recorded {
             return Err("it has neither `text`, nor `parts`, nor `fails`");
         }
         let calls = parts.iter().any(|part| matches!(part, Part::ToolUse { .. }));
-        let Tokens { input, output, cache_read, cache_write } = self.usage;
+        let RecordedTokens { input, output, cache_read, cache_write } = self.usage;
         Ok(Ok(Answer {
             message: Message::assistant(parts).with_own_ids(),
             stop: self.stop.unwrap_or(if calls { StopReason::ToolUse } else { StopReason::EndTurn }),
@@ -355,7 +355,7 @@ fn failure(name: Value) -> Option<Failure> {
     serde_json::from_value(name).ok().or_else(|| serde_json::from_value(with_fields?).ok())
 }
 
-impl Piece {
+impl RecordedPart {
     fn part(self, number: usize, index: usize) -> Result<Part, &'static str> {
         match (self.text, self.thinking, self.tool) {
             (Some(text), None, None) => Ok(Part::Text { text }),

@@ -17,7 +17,7 @@ use crate::catalog::Catalog;
 use crate::client::{Client, Options};
 use crate::dialect::Dialect;
 use crate::endpoint::Endpoint;
-use crate::pace::Pace;
+use crate::rate_limit::RateLimit;
 use crate::replay::Replay;
 use crate::wire::{Request, Wire};
 
@@ -44,7 +44,7 @@ struct Http {
 #[derive(Debug)]
 struct Route {
     endpoint: Endpoint,
-    pace: Option<Pace>,
+    pace: Option<RateLimit>,
 }
 
 impl Router {
@@ -52,7 +52,7 @@ impl Router {
     pub fn http(catalog: Arc<Catalog>, endpoints: impl IntoIterator<Item = Endpoint>, options: Options) -> Self {
         let stream = options.stream;
         let providers = endpoints.into_iter().map(|endpoint| {
-            let pace = endpoint.provider().requests_per_minute.map(Pace::new);
+            let pace = endpoint.provider().requests_per_minute.map(RateLimit::new);
             (endpoint.provider().name.clone(), Route { endpoint, pace })
         });
         let http = Http { client: Client::new(options), catalog, providers: providers.collect(), stream };
@@ -74,10 +74,10 @@ impl Router {
 
     /// The proxy that a provider is asked through, if there is one; an error says what has to be corrected before anything is
     /// asked.
-    pub fn way(&self, provider: &str) -> Result<Option<String>, String> {
+    pub fn proxy_for(&self, provider: &str) -> Result<Option<String>, String> {
         match &*self.backend {
             Backend::Http(http) => {
-                http.providers.get(provider).map_or(Ok(None), |route| http.client.way(&route.endpoint))
+                http.providers.get(provider).map_or(Ok(None), |route| http.client.proxy_for(&route.endpoint))
             }
             Backend::Replay(_) => Ok(None),
         }
@@ -128,7 +128,7 @@ impl Http {
     }
 }
 
-async fn keep(pace: &Pace, cancel: &CancellationToken, sink: &mut Sink<'_>) -> Result<(), CallError> {
+async fn keep(pace: &RateLimit, cancel: &CancellationToken, sink: &mut Sink<'_>) -> Result<(), CallError> {
     while let Err(wait) = pace.take(Instant::now()) {
         sink(Delta::Waiting(wait));
         tokio::select! {

@@ -28,14 +28,14 @@ pub(crate) struct TooLarge;
 pub(crate) struct Parser {
     /// The line that has not ended yet.
     line: Vec<u8>,
-    open: Open,
+    open: OpenEvent,
     /// The last byte was a CR: a LF that follows belongs to it.
     after_cr: bool,
 }
 
 /// The event that has not ended yet.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenEvent {
     name: Vec<u8>,
     data: Vec<u8>,
     /// Whether there is a `data` line: without one there is no event.
@@ -85,7 +85,7 @@ fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-impl Open {
+impl OpenEvent {
     /// Takes a line; a blank one ends the event.
     fn line<E>(&mut self, line: &[u8], each: &mut impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
         let line =

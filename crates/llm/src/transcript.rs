@@ -19,7 +19,7 @@ use crate::wire::{Request, Wire};
 
 /// What one request asks for, besides what the transcript holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct RequestOptions {
     /// Counts the agent's calls from 1.
     pub number: u32,
     /// Output tokens it may write.
@@ -39,9 +39,9 @@ pub struct Transcript {
     wire: Arc<Wire>,
     head: Arc<Head>,
     /// What stands in the place of messages that have left the window.
-    opening: Option<Piece>,
-    pieces: Vec<Piece>,
-    ids: Ids,
+    opening: Option<EncodedMessage>,
+    pieces: Vec<EncodedMessage>,
+    ids: CallIds,
     speaker: Arc<str>,
 }
 
@@ -62,21 +62,21 @@ impl Head {
 
 /// One message: as it is, and as it looks once its tool results have left the window.
 #[derive(Debug)]
-struct Piece {
+struct EncodedMessage {
     role: ChatRole,
-    full: Halves,
-    light: Option<Halves>,
+    full: MessageItems,
+    light: Option<MessageItems>,
 }
 
 /// A message's items, joined by commas. Tool results stand apart because they come first, also when several messages
 /// of the user follow each other.
 #[derive(Debug, Default)]
-pub(crate) struct Halves {
+pub(crate) struct MessageItems {
     pub(crate) results: Vec<u8>,
     pub(crate) rest: Vec<u8>,
 }
 
-impl Halves {
+impl MessageItems {
     pub(crate) fn is_empty(&self) -> bool {
         self.results.is_empty() && self.rest.is_empty()
     }
@@ -94,7 +94,7 @@ impl Transcript {
             wire: Arc::new(wire),
             opening: None,
             pieces: Vec::new(),
-            ids: Ids::default(),
+            ids: CallIds::default(),
             speaker: Arc::from(""),
         }
     }
@@ -140,7 +140,7 @@ impl Transcript {
     pub fn open_with(&mut self, message: Option<&Message>) {
         self.opening = message.map(|message| {
             let full = dialect::message(&self.wire, &seen(message), &mut self.ids);
-            Piece { role: message.role, full, light: None }
+            EncodedMessage { role: message.role, full, light: None }
         });
     }
 
@@ -150,17 +150,18 @@ impl Transcript {
         let full = dialect::message(&self.wire, message, &mut self.ids);
         let has_results = message.parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
         let light = has_results.then(|| dialect::message(&self.wire, &elided(message), &mut self.ids));
-        self.pieces.push(Piece { role: message.role, full, light });
+        self.pieces.push(EncodedMessage { role: message.role, full, light });
     }
 
     /// Puts a request together.
-    pub fn request(&self, call: &Call) -> Request {
+    pub fn request(&self, call: &RequestOptions) -> Request {
         let opening = self.opening.iter().map(|piece| (piece.role, &piece.full));
         let shown = self.pieces.iter().enumerate().take(call.upto).skip(call.window.from).map(|(index, piece)| {
             let light = piece.light.as_ref().filter(|_| index < call.window.elide);
             (piece.role, light.unwrap_or(&piece.full))
         });
-        let shown: Vec<(ChatRole, &Halves)> = opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
+        let shown: Vec<(ChatRole, &MessageItems)> =
+            opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
         let body = dialect::body(&self.wire, &self.head, call, &shown);
         Request {
             wire: self.wire.clone(),
@@ -200,12 +201,12 @@ fn seen(message: &Message) -> Cow<'_, Message> {
 /// Names of tool calls. Providers are strict about foreign ones: characters, length, no name twice in a
 /// conversation. A call that had to be renamed takes its result along.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct CallIds {
     seen: HashSet<String>,
     renamed: HashMap<String, String>,
 }
 
-impl Ids {
+impl CallIds {
     /// A call goes out under the id it has.
     pub(crate) fn keep(&mut self, id: &str) {
         self.renamed.remove(id);

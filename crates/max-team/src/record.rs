@@ -23,7 +23,7 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
         return read(&file);
     }
     // Reading must not create a journal.
-    let journal = Journal::find_to_look(&place.home).map_err(|error| match (run, &error) {
+    let journal = Journal::open_existing_read_only(&place.home).map_err(|error| match (run, &error) {
         (Some(run), JournalError::Absent { .. }) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
         _ => setup::stop(&error),
     })?;
@@ -40,7 +40,7 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
 
 /// A session of the journal.
 pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
-    let journal = Journal::find_to_look(&place.home).map_err(|error| setup::stop(&error))?;
+    let journal = Journal::open_existing_read_only(&place.home).map_err(|error| setup::stop(&error))?;
     TeamReader::new(journal).tape(session).map_err(setup::failed)
 }
 

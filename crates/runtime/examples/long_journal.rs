@@ -47,7 +47,7 @@ fn main() -> Outcome<()> {
 }
 
 async fn lengthen(from: &Path, to: &Path, entries: u64) -> Outcome<()> {
-    let seed = Journal::find(from, Options::default())?.read_all(0, usize::MAX)?;
+    let seed = Journal::open_existing(from, Options::default())?.read_all(0, usize::MAX)?;
     let journal = Journal::open(to, Options::default())?;
     let (started, mut copy, mut short_us) = (Instant::now(), 0, None);
     while journal.last_seq()? < entries {
@@ -198,7 +198,7 @@ mod tests {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::copy(WORKED, from.path().join("journal.db")).unwrap();
         lengthen(from.path(), to.path(), 1_000).await.unwrap();
-        let journal = Journal::find(to.path(), Options::default()).unwrap();
+        let journal = Journal::open_existing(to.path(), Options::default()).unwrap();
         let rows = compare_rows(&journal).unwrap();
         assert!(rows.is_empty(), "{} rows: {rows:?}", rows.count());
         assert!(journal.verify().unwrap().is_sound());

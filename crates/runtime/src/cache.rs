@@ -7,7 +7,7 @@
 use max_team_core::delegation::cache::{CacheCleared, CacheEntry, CacheKept};
 use max_team_core::event::Event;
 use max_team_core::message::Principal;
-use max_team_journal::{Journal, Projection, Strength};
+use max_team_journal::{Durability, Journal, Projection};
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -56,7 +56,7 @@ impl<'j> Caches<'j> {
         let (stream, cleared) = (stream(expert), Event::CacheCleared(CacheCleared { ids }));
         let mut commit = commit_at(now_ms());
         // The user is told that it is done, so it must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.actor = by.address();
         commit.projections.extend(rows::project(&stream, commit.at_ms, &cleared));
         commit.appends.push(append(&stream, &cleared, &commit.actor)?);

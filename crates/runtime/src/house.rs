@@ -23,7 +23,7 @@ use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{Turn, is_stop, waits};
-use max_team_journal::{Fence, Journal, Strength, Worker};
+use max_team_journal::{Durability, Fence, Journal, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry, ToolSource};
@@ -609,7 +609,7 @@ impl House {
             propose::propose(&floor, &team, plan, draft, source.to_owned(), None, false).map_err(RuntimeError::Plan)?;
         let letter = letters::proposal(&floor, &order.by.address(), *proposed);
         let mut commit = commit_at(now_ms());
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         let said = Event::Said(UserMessage {
             envelope: order.key,
             text: format!("run {source}"),

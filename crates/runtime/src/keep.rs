@@ -10,7 +10,7 @@ use max_team_core::machine::Machine;
 use max_team_core::memory::{BoardScope, Key};
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
-use max_team_journal::{Drifted, Entry, Journal, JournalError, Projection};
+use max_team_journal::{DriftReport, Entry, Journal, JournalError, Projection};
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -24,7 +24,7 @@ pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of
 const STOPS_HAVE_ROWS_MS: i64 = 1_794_873_600_000;
 
 /// Compares every row and every stored state with the log; changes nothing.
-pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
+pub fn compare_rows(journal: &Journal) -> Result<DriftReport, JournalError> {
     let maker = Maker::default();
     // Older builds recorded a stop in each agent's own stream instead, so a stop of that time without a row is no
     // drift.

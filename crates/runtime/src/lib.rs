@@ -43,7 +43,8 @@ pub mod yaml;
 /// The journal's types that opening a session and telling of its failures need.
 pub mod storage {
     pub use max_team_journal::{
-        Detail, Drift, Fault, FaultKind, How, Journal, JournalError, Options, SchemaChange, Worker, WorkerInfo,
+        Drift, DriftKind, Fault, FaultDetail, FaultKind, Journal, JournalError, Options, SchemaChange, Worker,
+        WorkerInfo,
     };
 }
 

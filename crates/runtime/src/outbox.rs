@@ -4,7 +4,7 @@ use max_team_core::channel::{ChatAddress, Delivery, Outgoing};
 use max_team_core::event::TurnEnded;
 use max_team_core::limits::OUTBOX_PAGE_MAX;
 use max_team_core::message::Principal;
-use max_team_journal::{Fence, Journal, JournalError, OutboxOp, Part, PartState, Strength};
+use max_team_journal::{Durability, Fence, Journal, JournalError, OutboxOp, OutboxPart, PartState};
 use serde::Serialize;
 
 use crate::error::RuntimeError;
@@ -53,7 +53,7 @@ pub(crate) fn unsent(journal: &Journal, channel: &str, account: &str) -> Result<
     parts.into_iter().map(read).collect()
 }
 
-fn read(part: Part) -> Result<OutgoingMessage, RuntimeError> {
+fn read(part: OutboxPart) -> Result<OutgoingMessage, RuntimeError> {
     let unreadable =
         |detail: String| RuntimeError::Unreadable { seq: part.seq, stream: format!("outbox/{}", part.to), detail };
     let chat = part.to.parse::<ChatAddress>().map_err(|error| unreadable(error.to_string()))?;
@@ -88,7 +88,7 @@ impl House {
             return Err(RuntimeError::NotServed(resource));
         };
         let mut commit = commit_at(now_ms());
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.fence = Some(Fence { resource, worker: self.shared.worker.id(), epoch });
         commit.actor = by.address();
         commit.outbox.push(match delivery {

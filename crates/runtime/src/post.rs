@@ -20,7 +20,7 @@ use max_team_core::plan::event::{PlanDecision, PlanQuestion, PlanStopped, PlanUn
 use max_team_core::plan::{Edit, Plan, TaskStatus, edit};
 use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
 use max_team_core::turn::is_stop;
-use max_team_journal::{Journal, Strength};
+use max_team_journal::{Durability, Journal};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -410,7 +410,7 @@ impl<'j> Post<'j> {
         let mut commit = commit_at(now_ms());
         commit.sends.clone_from(&stops);
         // A stop must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
         Ok(stops)
@@ -492,7 +492,7 @@ impl<'j> Post<'j> {
         let (from, address) = (by.address(), to.clone());
         commit.sends.push(Envelope::new(id, from, to, kind, body, sent_at_ms));
         // It lets something run, or stops it: it must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
         Ok(address)

@@ -1,24 +1,24 @@
 //! Runs one command, or several joined ones, in a sandbox.
 //!
 //! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small
-//! supervisor, this very program started again ([`child`]): it ends the whole tree of processes when the command is
+//! supervisor, this very program started again ([`supervisor`]): it ends the whole tree of processes when the command is
 //! over, at its limits, when it is told to, or when we die. On Linux the supervisor makes namespaces; where the system
 //! denies us those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here
 //! judges whether a command may run.
 
-mod address;
-mod child;
+mod allowlist;
+mod detach;
 mod environment;
-mod homes;
-mod hosts;
-mod line;
+mod home;
+mod pipeline;
+mod protocol;
 mod proxy;
+mod public_addr;
 mod run;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
-mod session;
 mod spec;
-mod wire;
+mod supervisor;
 
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
@@ -27,14 +27,17 @@ mod system;
 #[path = "macos.rs"]
 mod system;
 
-pub use address::is_public;
-pub use child::{child, set_aside};
+pub use detach::close_inherited;
 pub use environment::{allowed, is_secret};
-pub use homes::{secrets, tools};
-pub use line::{End, Flow, Join, Step};
-pub use run::{Out, run, run_by, supervisor};
-pub use session::close_inherited;
-pub use spec::{Appeared, EndMark, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
+pub use home::{secrets, tools};
+pub use pipeline::{Operator, PipelineStep, Redirect, RedirectTarget};
+pub use public_addr::is_public;
+pub use run::{OutputSource, run, run_by, supervisor};
+pub use spec::{
+    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network,
+    SandboxError, Spec,
+};
+pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};
 
 /// The variable that names the one mechanism to use, for tests.

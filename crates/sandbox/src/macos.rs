@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::protocol::WORD;
 use crate::seatbelt;
-use crate::spec::{Engine, Limit, Network, Power, SandboxError, Spec, Walls};
-use crate::wire::WORD;
+use crate::spec::{Capability, Engine, Isolation, Limit, Network, SandboxError, Spec};
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
 
-static POWER: Power = Power {
+static POWER: Capability = Capability {
     namespaces: LazyLock::new(|| Err("this is not Linux".to_owned())),
     bubblewrap: LazyLock::new(|| Err("this is not Linux".to_owned())),
     landlock: LazyLock::new(|| Err("this is not Linux".to_owned())),
@@ -26,7 +26,7 @@ static POWER: Power = Power {
 };
 
 /// What this machine can enforce.
-pub fn probe() -> &'static Power {
+pub fn probe() -> &'static Capability {
     &POWER
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn separate(_: &Spec) -> Result<Option<Pid>, String> {
 }
 
 /// Chooses the mechanism for this sandbox.
-pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
+pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
     let none = |why: String| SandboxError::NoWalls {
         why,

@@ -1,7 +1,7 @@
 //! The only way out for a command that may reach some hosts: a proxy, at an address that only the command can reach.
 //!
 //! The command's network has nothing in it but this proxy's socket, which the supervisor opened inside and handed out.
-//! `CONNECT` and plain requests are taken; where they lead is judged by [`hosts`], and nothing else is looked at.
+//! `CONNECT` and plain requests are taken; where they lead is judged by [`allowlist`], and nothing else is looked at.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::hosts;
+use crate::allowlist;
 
 /// Connections at one time.
 const CONNECTIONS_MAX: usize = 128;
@@ -36,7 +36,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Serves a socket.
     pub(crate) fn serve(listener: TcpListener, list: Vec<String>) -> io::Result<Self> {
-        Self::with(listener, list, hosts::connect)
+        Self::with(listener, list, allowlist::connect)
     }
 
     fn with(listener: TcpListener, list: Vec<String>, dial: Dial) -> io::Result<Self> {
@@ -111,7 +111,7 @@ fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
 fn is_open(list: &[String], request: &Request) -> bool {
     let named = format!("{}:{}", request.host.trim_end_matches('.'), request.port);
     list.iter().any(|entry| entry.eq_ignore_ascii_case(&named))
-        || (PORTS.contains(&request.port) && hosts::is_listed(list, &request.host))
+        || (PORTS.contains(&request.port) && allowlist::is_listed(list, &request.host))
 }
 
 fn copy(mut from: &TcpStream, mut to: &TcpStream) {

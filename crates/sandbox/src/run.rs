@@ -17,10 +17,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, WaitOptions, getpriority_process, setpriority_process, waitpid};
 use tokio_util::sync::CancellationToken;
 
+use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
 use crate::proxy::Proxy;
-use crate::spec::{EndMark, Ended, Engine, Limit, Over, SandboxError, Spec};
+use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, SandboxError, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, hand, receive, send, take};
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -35,7 +35,7 @@ const COMPLAINT_BYTES_MAX: usize = 2 << 10;
 
 /// Where bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Out {
+pub enum OutputSource {
     /// Standard output, or both outputs where they are one.
     Output,
     /// Standard error, where it is apart.
@@ -48,8 +48,8 @@ pub fn run(
     spec: &Spec,
     apart: bool,
     cancel: &CancellationToken,
-    sink: &mut dyn FnMut(Out, &[u8]) -> bool,
-) -> Result<Over, SandboxError> {
+    sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
+) -> Result<CommandOutcome, SandboxError> {
     run_by(system::choose(spec.walls.as_ref())?, spec, apart, cancel, sink)
 }
 
@@ -60,8 +60,8 @@ pub fn run_by(
     spec: &Spec,
     apart: bool,
     cancel: &CancellationToken,
-    sink: &mut dyn FnMut(Out, &[u8]) -> bool,
-) -> Result<Over, SandboxError> {
+    sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
+) -> Result<CommandOutcome, SandboxError> {
     let program = spec.argv.first().filter(|program| !program.is_empty()).ok_or(SandboxError::Empty)?;
     let broken = |source| SandboxError::Io { program: program.clone(), source };
     if !spec.dir.is_dir() {
@@ -72,7 +72,13 @@ pub fn run_by(
         return Err(broken(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a zero byte in it")));
     }
     if cancel.is_cancelled() {
-        return Ok(Over { code: None, signal: None, ended: Ended::Cancelled, ms: 0, appeared: Vec::new() });
+        return Ok(CommandOutcome {
+            code: None,
+            signal: None,
+            ended: EndReason::Cancelled,
+            ms: 0,
+            appeared: Vec::new(),
+        });
     }
     if spec.walls.is_some() {
         system::wait_for_orphans();
@@ -85,8 +91,8 @@ pub fn run_by(
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
     let order = Order { spec: spec.clone(), engine, nice, has_end_mark: spec.end_mark.is_some() };
-    let door = if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None };
-    let mut running = Running::new(spawned?, door);
+    let door = if order.has_door() { NetworkDoor::Closed(spec.hosts()) } else { NetworkDoor::None };
+    let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
     send(&running.control, &order).and_then(mark).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
@@ -97,15 +103,19 @@ pub fn run_by(
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match (said, running.passed()) {
         // The system has killed a process of the command, or refused it one.
-        (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), Some(limit)) => {
-            Ok(Over { code, signal, ended: Ended::Limit(limit), ms, appeared })
+        (Some(SupervisorReport::Over { code, signal, ended: EndReason::Exited, appeared }), Some(limit)) => {
+            Ok(CommandOutcome { code, signal, ended: EndReason::Limit(limit), ms, appeared })
         }
         // Its pipes were closed: the command may have ended because of that, before its supervisor ended it.
-        (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), None) if running.is_flooded => {
-            Ok(Over { code, signal, ended: Ended::Limit(Limit::Output), ms, appeared })
+        (Some(SupervisorReport::Over { code, signal, ended: EndReason::Exited, appeared }), None)
+            if running.is_flooded =>
+        {
+            Ok(CommandOutcome { code, signal, ended: EndReason::Limit(Limit::Output), ms, appeared })
         }
-        (Some(Said::Over { code, signal, ended, appeared }), _) => Ok(Over { code, signal, ended, ms, appeared }),
-        (Some(Said::Unable(trouble)), _) => Err(error(trouble, spec, program)),
+        (Some(SupervisorReport::Over { code, signal, ended, appeared }), _) => {
+            Ok(CommandOutcome { code, signal, ended, ms, appeared })
+        }
+        (Some(SupervisorReport::Unable(trouble)), _) => Err(error(trouble, spec, program)),
         _ => match running.held.take() {
             Some(said) => Err(SandboxError::Broken { program: program.clone(), detail: complaint(&said) }),
             None => Err(SandboxError::Lost { program: program.clone() }),
@@ -117,15 +127,15 @@ pub fn run_by(
 pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
-    let mut running = Running::new(spawned, Door::None);
+    let mut running = RunningSupervisor::new(spawned, NetworkDoor::None);
     let order = Order { spec, engine, nice: 0, has_end_mark: false };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))
         .map_err(|error| error.to_string())?;
     match heard {
-        Some(Said::Ready) => Ok(()),
-        Some(Said::Unable(Trouble::Walls(why))) => Err(why),
+        Some(SupervisorReport::Ready) => Ok(()),
+        Some(SupervisorReport::Unable(StartError::Walls(why))) => Err(why),
         _ => Err("the supervisor did not answer".to_owned()),
     }
 }
@@ -141,15 +151,15 @@ fn is_gone(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
-fn error(trouble: Trouble, spec: &Spec, program: &str) -> SandboxError {
+fn error(trouble: StartError, spec: &Spec, program: &str) -> SandboxError {
     let program = program.to_owned();
     match trouble {
-        Trouble::NotFound => SandboxError::NotFound(program),
-        Trouble::Interpreter => SandboxError::Interpreter(program),
-        Trouble::Denied => SandboxError::Denied(program),
-        Trouble::Folder => SandboxError::Folder(spec.dir.clone()),
-        Trouble::Walls(detail) => SandboxError::Broken { program, detail },
-        Trouble::Errno(number) => SandboxError::Io { program, source: io::Error::from_raw_os_error(number) },
+        StartError::NotFound => SandboxError::NotFound(program),
+        StartError::Interpreter => SandboxError::Interpreter(program),
+        StartError::Denied => SandboxError::Denied(program),
+        StartError::Folder => SandboxError::Folder(spec.dir.clone()),
+        StartError::Walls(detail) => SandboxError::Broken { program, detail },
+        StartError::Errno(number) => SandboxError::Io { program, source: io::Error::from_raw_os_error(number) },
     }
 }
 
@@ -171,38 +181,38 @@ fn program(engine: Engine) -> io::Result<PathBuf> {
     }
 }
 
-type Pipes = Vec<(Out, PipeReader)>;
+type Pipes = Vec<(OutputSource, PipeReader)>;
 
 /// A supervisor that was started, and our ends of what leads there.
-struct Spawned {
+struct SpawnedSupervisor {
     pid: Pid,
-    group: Option<system::Group>,
+    group: Option<system::Cgroup>,
     control: UnixStream,
     pipes: Pipes,
 }
 
-fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<Spawned, SandboxError> {
+fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<SpawnedSupervisor, SandboxError> {
     let broken = |source| SandboxError::io(spec, source);
     let (control, its) = UnixStream::pair().map_err(broken)?;
     let (reader, output) = io::pipe().map_err(broken)?;
-    let mut pipes = vec![(Out::Output, reader)];
+    let mut pipes = vec![(OutputSource::Output, reader)];
     let errors = if apart {
         let (reader, errors) = io::pipe().map_err(broken)?;
-        pipes.push((Out::Error, reader));
+        pipes.push((OutputSource::Error, reader));
         errors
     } else {
         output.try_clone().map_err(broken)?
     };
     let ends = [OwnedFd::from(its), output.into(), errors.into()];
     let (pid, group) = system::start(spec, engine, &program(engine).map_err(broken)?, ends)?;
-    Ok(Spawned { pid, group, control, pipes })
+    Ok(SpawnedSupervisor { pid, group, control, pipes })
 }
 
 /// Rings when the command is cancelled.
 #[derive(Debug)]
-struct Bell(UnixStream);
+struct CancelSignal(UnixStream);
 
-impl Wake for Bell {
+impl Wake for CancelSignal {
     fn wake(self: Arc<Self>) {
         // If the other end is closed, the command is over already.
         let _ = (&self.0).write(b"c");
@@ -210,9 +220,9 @@ impl Wake for Bell {
 }
 
 /// A supervisor at work.
-struct Running {
+struct RunningSupervisor {
     pid: Pid,
-    group: Option<system::Group>,
+    group: Option<system::Cgroup>,
     control: UnixStream,
     pipes: Pipes,
     /// Output before the sandbox was ready: errors of the program that builds it. `None` once the command may have
@@ -221,30 +231,30 @@ struct Running {
     printed: u64,
     /// Whether the command printed more than it may.
     is_flooded: bool,
-    door: Door,
+    door: NetworkDoor,
 }
 
 /// The way out for a command that may talk to some hosts.
-enum Door {
+enum NetworkDoor {
     None,
     Closed(Vec<String>),
     #[expect(dead_code, reason = "it is open for as long as it is held")]
     Open(Proxy),
 }
 
-impl Running {
-    fn new(Spawned { pid, group, control, pipes }: Spawned, door: Door) -> Self {
+impl RunningSupervisor {
+    fn new(SpawnedSupervisor { pid, group, control, pipes }: SpawnedSupervisor, door: NetworkDoor) -> Self {
         Self { pid, group, control, pipes, held: Some(Vec::new()), printed: 0, is_flooded: false, door }
     }
 
     /// The supervisor's first report, if it comes in time.
-    fn listen_for_ready(&mut self, until: Instant) -> io::Result<Option<Said>> {
+    fn listen_for_ready(&mut self, until: Instant) -> io::Result<Option<SupervisorReport>> {
         let (ear, _bell) = UnixStream::pair()?;
         let mut chunk = vec![0; CHUNK];
         loop {
             let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
             if ready.control {
-                return receive::<Said>(&self.control);
+                return receive::<SupervisorReport>(&self.control);
             }
             self.read(&ready.pipes, &mut chunk, &mut |_, _| true);
             if Instant::now() >= until {
@@ -259,10 +269,10 @@ impl Running {
         until: Instant,
         most: u64,
         cancel: &CancellationToken,
-        sink: &mut dyn FnMut(Out, &[u8]) -> bool,
-    ) -> io::Result<Option<Said>> {
+        sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
+    ) -> io::Result<Option<SupervisorReport>> {
         let (ear, bell) = UnixStream::pair()?;
-        let waker = Waker::from(Arc::new(Bell(bell)));
+        let waker = Waker::from(Arc::new(CancelSignal(bell)));
         let mut cancelled = pin!(cancel.cancelled());
         let mut is_cancelled = cancelled.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(());
         let mut chunk = vec![0; CHUNK];
@@ -274,13 +284,13 @@ impl Running {
             }
             let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
             if ready.control
-                && let Door::Closed(hosts) = &self.door
+                && let NetworkDoor::Closed(hosts) = &self.door
             {
                 let Some(socket) = take(&self.control)? else { return Ok(None) };
-                self.door = Door::Open(Proxy::serve(socket.into(), hosts.clone())?);
+                self.door = NetworkDoor::Open(Proxy::serve(socket.into(), hosts.clone())?);
             } else if ready.control {
-                match receive::<Said>(&self.control)? {
-                    Some(Said::Ready) => {
+                match receive::<SupervisorReport>(&self.control)? {
+                    Some(SupervisorReport::Ready) => {
                         self.held = None;
                         system::put_first(self.pid);
                     }
@@ -308,7 +318,7 @@ impl Running {
     }
 
     /// Passes on what the pipes have; `false` once the sink has enough.
-    fn read(&mut self, ready: &[usize], chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> bool {
+    fn read(&mut self, ready: &[usize], chunk: &mut [u8], sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool) -> bool {
         let mut wants_more = true;
         for at in ready.iter().rev() {
             let Some((out, pipe)) = self.pipes.get_mut(*at) else { continue };
@@ -330,7 +340,7 @@ impl Running {
 
     /// Passes on what is left in the pipes. The processes that wrote it are dead, so nothing more comes, and this does
     /// not wait.
-    fn drain(&mut self, chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> io::Result<()> {
+    fn drain(&mut self, chunk: &mut [u8], sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool) -> io::Result<()> {
         let (ear, _bell) = UnixStream::pair()?;
         loop {
             let ready = self.wait(&ear, Duration::ZERO)?;
@@ -347,11 +357,11 @@ impl Running {
 
     /// The limit that the system itself enforced.
     fn passed(&self) -> Option<Limit> {
-        self.group.as_ref().and_then(system::Group::passed)
+        self.group.as_ref().and_then(system::Cgroup::passed)
     }
 
     /// Waits until something is to be read, for so long.
-    fn wait(&self, ear: &UnixStream, most: Duration) -> io::Result<Ready> {
+    fn wait(&self, ear: &UnixStream, most: Duration) -> io::Result<Readable> {
         let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(ear, PollFlags::IN)];
         fds.extend(self.pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)));
         match poll(&mut fds, Timespec::try_from(most.min(WAIT_MAX)).ok().as_ref()) {
@@ -360,11 +370,11 @@ impl Running {
         }
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         let (control, ear) = (ready.next() == Some(true), ready.next() == Some(true));
-        Ok(Ready { control, ear, pipes: ready.enumerate().filter(|(_, ready)| *ready).map(|(at, _)| at).collect() })
+        Ok(Readable { control, ear, pipes: ready.enumerate().filter(|(_, ready)| *ready).map(|(at, _)| at).collect() })
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSupervisor {
     /// Ends the supervisor: if it still works, the end of the socket tells it to stop. A thread waits for its exit, so
     /// that the caller does not.
     fn drop(&mut self) {
@@ -380,7 +390,7 @@ impl Drop for Running {
 
 /// What can be read without waiting.
 #[derive(Debug)]
-struct Ready {
+struct Readable {
     control: bool,
     ear: bool,
     pipes: Vec<usize>,

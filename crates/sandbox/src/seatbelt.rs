@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::spec::{Network, Walls};
+use crate::spec::{Isolation, Network};
 
 /// What every program needs to start at all.
 const BASE: &str = r#"(version 1)
@@ -17,7 +17,7 @@ const BASE: &str = r#"(version 1)
 "#;
 
 /// The profile; `program` is the supervisor.
-pub(crate) fn profile(walls: &Walls, program: &Path) -> String {
+pub(crate) fn profile(walls: &Isolation, program: &Path) -> String {
     let mut text = BASE.to_owned();
     let mut rule = |what: &str, how: &str, path: &Path| text.push_str(&format!("({what} ({how} {}))\n", quoted(path)));
     rule("allow file-read*", "literal", program);
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn later_rules_are_the_stricter_ones() {
-        let walls = Walls {
+        let walls = Isolation {
             readable: vec!["/p".into()],
             writable: vec![PathBuf::from("/p/o\"wn")],
             protected: vec!["/p/o\"wn/.git/config".into()],
             hidden: vec!["/p/.env".into()],
-            ..Walls::default()
+            ..Isolation::default()
         };
         let text = profile(&walls, Path::new("/bin/max-team"));
         let own: Vec<&str> = text.strip_prefix(BASE).unwrap().lines().collect();
@@ -79,7 +79,7 @@ mod tests {
             r#"(deny file-read* (subpath "/p/.env"))"#,
         ];
         assert_eq!(own, want);
-        let open = profile(&Walls { network: Network::All, ..walls }, Path::new("/x"));
+        let open = profile(&Isolation { network: Network::All, ..walls }, Path::new("/x"));
         assert!(open.contains("network-outbound") && !text.contains("network"));
     }
 }

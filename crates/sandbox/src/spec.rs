@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::line::Step;
+use crate::pipeline::PipelineStep;
 
 /// One command. Nothing is inherited: what is not in here, the command does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,13 +15,13 @@ pub struct Spec {
     /// The program and its arguments. A name is looked up in the command's own `PATH`.
     pub argv: Vec<String>,
     /// Several commands, joined. If there are any, they are run, and `argv` is only their name.
-    pub line: Vec<Step>,
+    pub line: Vec<PipelineStep>,
     /// Where it runs.
     pub dir: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
     /// Its sandbox; `None`: it only has limits and a supervisor.
-    pub walls: Option<Walls>,
+    pub walls: Option<Isolation>,
     /// Where it is stopped.
     pub limits: Limits,
     /// The file in which its supervisor notes its end.
@@ -56,7 +56,7 @@ impl Spec {
             line: Vec::new(),
             dir: PathBuf::from("/"),
             env: Vec::new(),
-            walls: Some(Walls::default()),
+            walls: Some(Isolation::default()),
             limits: Limits::default(),
             end_mark: None,
         }
@@ -73,7 +73,7 @@ impl Spec {
 
 /// What a command can reach. Deeper paths win over the ones above them. All paths are real ones, without links.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Walls {
+pub struct Isolation {
     /// Files and folders that can be read, besides the system's own.
     pub readable: Vec<PathBuf>,
     /// Folders that can be written.
@@ -90,7 +90,7 @@ pub struct Walls {
     pub attended: bool,
 }
 
-impl Walls {
+impl Isolation {
     /// How many paths there are.
     #[cfg(target_os = "linux")]
     pub(crate) fn paths(&self) -> usize {
@@ -145,7 +145,7 @@ impl Default for Limits {
 /// Why a command is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum EndReason {
     /// It ended by itself.
     Exited,
     /// It was ended because its time was up.
@@ -184,22 +184,22 @@ impl Limit {
 
 /// How a command went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Over {
+pub struct CommandOutcome {
     /// What it exited with, if it exited.
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
     /// Why it is over.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// How long it ran, in milliseconds.
     pub ms: u64,
     /// Protected names that appeared while it ran, and where they were moved out of the way.
-    pub appeared: Vec<Appeared>,
+    pub appeared: Vec<AppearedPath>,
 }
 
 /// A protected path that came into being while a command ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Appeared {
+pub struct AppearedPath {
     /// The protected name.
     pub path: PathBuf,
     /// Where it is now; `None` if it could not be moved.
@@ -308,7 +308,7 @@ impl Engine {
 
 /// What this machine can enforce, as it was found out when it was first asked for.
 #[derive(Debug)]
-pub struct Power {
+pub struct Capability {
     /// Whether we can make namespaces ourselves, or the obstacle.
     pub namespaces: LazyLock<Result<(), String>>,
     /// Where a working bubblewrap is, or why there is none.

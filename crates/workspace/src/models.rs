@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use max_team_core::agent::{Model, Settings};
 use max_team_core::suggest::slips;
-use max_team_llm::{Catalog, Endpoint, Options, Provider, Replay, Router};
+use max_team_llm::{Catalog, Endpoint, Options, ProviderRow, Replay, Router};
 use serde_json::Value;
 
 use crate::config::{Config, Env};
@@ -227,7 +227,7 @@ fn build(
 
 /// The provider's quick model, if it costs less than this one. Not for a server of the user's own: its models are
 /// unknown.
-fn cheaper(catalog: &Catalog, provider: &Provider, than: &Model) -> Option<Model> {
+fn cheaper(catalog: &Catalog, provider: &ProviderRow, than: &Model) -> Option<Model> {
     let fast = catalog.resolve(provider.fast_model.as_deref()?, Some(&provider.name)).ok()?;
     let cost = |model: &Model| model.price.map(|price| (price.input, price.output));
     let (less, more) = (cost(&fast)?, cost(than)?);
@@ -247,7 +247,7 @@ fn nearest(catalog: &Catalog, model: &Model) -> Option<String> {
     listed.into_iter().find(|name| slips(&model.name, name).is_some_and(|slips| slips <= SLIPS_MAX))
 }
 
-fn endpoint(config: &Config, row: &Provider, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {
+fn endpoint(config: &Config, row: &ProviderRow, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {
     let mut row = row.clone();
     row.requests_per_minute = config.llm.requests_per_minute.and_then(NonZeroU32::new).or(row.requests_per_minute);
     Endpoint::new(&row, url, key.map(|key| key.secret)).map_err(|error| Stop::new(Exit::Config, error.to_string()))
@@ -293,7 +293,7 @@ fn ask_local(port: u16, path: &str) -> Option<Vec<String>> {
     Some(rows.iter().filter_map(name).collect())
 }
 
-fn no_key(row: Option<&Provider>) -> Stop {
+fn no_key(row: Option<&ProviderRow>) -> Stop {
     Stop::said(Exit::NoKey, |lang| match row {
         Some(row) => lang.no_key_for(&row.name, row.key_env.join(", ")),
         None => lang.no_model_yet().to_owned(),

@@ -116,7 +116,7 @@ impl Place {
 
     /// Opens the journal for commands that mostly look; where nothing can be written, those that write say so.
     pub fn journal_to_look(&self) -> Result<Journal, JournalError> {
-        Journal::open_to_look(&self.home, JournalOptions::default())
+        Journal::open_read_only(&self.home, JournalOptions::default())
     }
 
     /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-use super::known::Known;
-use crate::check::Detail;
+use super::cache::WriterCache;
+use crate::chain::FaultDetail;
 use crate::error::JournalError;
 use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX, WRITER_CACHE_KIB};
 
@@ -37,7 +37,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 pub(crate) struct Db {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
-    pub(super) known: Known,
+    pub(super) known: WriterCache,
     /// The file that the path led to when it was opened.
     pub(super) file: Option<FileId>,
 }
@@ -123,7 +123,7 @@ impl Db {
         let name: String = name.as_os_str().as_bytes().iter().map(letter).collect();
         let conn = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags);
         let conn = conn.map_err(|error| problem(path, &error))?;
-        Ok(Self { conn, path: path.to_owned(), known: Known::default(), file: file_id(path) })
+        Ok(Self { conn, path: path.to_owned(), known: WriterCache::default(), file: file_id(path) })
     }
 
     /// Like `open_reader`, for a truncated file. Nothing is moved or repaired.
@@ -155,7 +155,7 @@ impl Db {
             Ok(conn)
         };
         let conn = open().map_err(|error| problem(path, &error))?;
-        Ok(Self { conn, path: path.to_owned(), known: Known::default(), file: file_id(path) })
+        Ok(Self { conn, path: path.to_owned(), known: WriterCache::default(), file: file_id(path) })
     }
 
     /// The version of the tables; refuses one that we do not know.
@@ -209,7 +209,7 @@ impl Db {
 }
 
 /// How much of a file is missing, by the size that its header says.
-pub(super) fn shortfall(path: &Path) -> Option<Detail> {
+pub(super) fn shortfall(path: &Path) -> Option<FaultDetail> {
     let mut head = [0; 32];
     let mut file = File::open(path).ok()?;
     file.read_exact(&mut head).ok()?;
@@ -220,7 +220,7 @@ pub(super) fn shortfall(path: &Path) -> Option<Detail> {
     // The page size, where 1 stands for 65,536, and the number of pages.
     let size = Some(number(16, 2)).filter(|size| *size != 1).unwrap_or(1 << 16);
     let expected = size * number(28, 4);
-    (found < expected).then_some(Detail::Short { found, expected })
+    (found < expected).then_some(FaultDetail::Short { found, expected })
 }
 
 /// The statements that make the tables from nothing.

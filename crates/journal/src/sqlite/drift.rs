@@ -8,7 +8,7 @@ use rusqlite::Row;
 use super::db::Db;
 use super::read::text;
 use crate::commit::Projection;
-use crate::drift::{Drift, Drifted, How};
+use crate::drift::{Drift, DriftKind, DriftReport};
 use crate::entry::Entry;
 use crate::error::JournalError;
 
@@ -31,10 +31,10 @@ const HIDING: &str = "
 
 impl Db {
     /// Returns the rows that differ. It consumes the connection, because its temporary tables hide the stored ones.
-    pub(super) fn drift(self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Drifted, JournalError> {
+    pub(super) fn drift(self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<DriftReport, JournalError> {
         self.run(|conn| conn.execute_batch(HIDING))?;
         self.rebuild(project)?;
-        let mut found = Drifted::default();
+        let mut found = DriftReport::default();
         for (table, name, columns) in TABLES {
             for (from, other, is_stored) in [("main", "temp", true), ("temp", "main", false)] {
                 let sql = format!(
@@ -60,7 +60,7 @@ impl Db {
     pub(crate) fn snapshots(&self) -> Result<Vec<(String, u64, u32)>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare("SELECT stream, stream_seq, version FROM snapshot ORDER BY stream")?;
-            let row = |row: &Row<'_>| Ok((text(row, 0)?, super::look::number(row, 1)?, row.get(2)?));
+            let row = |row: &Row<'_>| Ok((text(row, 0)?, super::lookup::number(row, 1)?, row.get(2)?));
             statement.query_map([], row)?.collect()
         })
     }
@@ -70,7 +70,7 @@ fn named(row: &Row<'_>) -> rusqlite::Result<String> {
     text(row, 0)
 }
 
-impl Drifted {
+impl DriftReport {
     /// A row that only one side has.
     fn find(&mut self, table: &str, key: String, is_stored: bool) {
         let (table, key) = match (table, key.split_once(' ')) {
@@ -79,9 +79,9 @@ impl Drifted {
         };
         // A row that differs is found from both sides.
         if let Some(known) = self.rows.iter_mut().find(|row| row.table == table && row.key == key) {
-            known.how = How::Differs;
+            known.how = DriftKind::Differs;
         } else {
-            let how = if is_stored { How::Extra } else { How::Missing };
+            let how = if is_stored { DriftKind::Extra } else { DriftKind::Missing };
             self.add(Drift { table, key, how });
         }
     }

@@ -4,12 +4,12 @@
 //! write and a reader with the first read, so a handle that is only held costs one connection. Everything that must
 //! hold across processes is checked inside a transaction, against the tables.
 
+mod cache;
 mod copy;
+mod damage;
 mod db;
 mod drift;
-mod known;
-mod look;
-mod past;
+mod lookup;
 mod read;
 mod schema;
 mod write;
@@ -30,15 +30,15 @@ pub(crate) use self::copy::{failed, log_of, restore};
 use self::db::shortfall;
 pub(crate) use self::db::{Db, FILE, LOG};
 use self::writer::{Job, Writer};
-use crate::check::Detail;
-use crate::commit::{Commit, Committed, Projection, Strength};
-use crate::drift::Drifted;
+use crate::chain::FaultDetail;
+use crate::commit::{Commit, Committed, Durability, Projection};
+use crate::drift::DriftReport;
 use crate::entry::Entry;
 use crate::erase::Erase;
 use crate::error::JournalError;
 use crate::limits::READERS_IDLE_MAX;
-use crate::nudge::{Ear, Nudger};
-use crate::watch::Bell;
+use crate::notify::{Listener, Notifier};
+use crate::watch::Signal;
 use crate::worker::{self, Owner, Worker, WorkerInfo};
 
 /// How to open a journal on a disk.
@@ -57,21 +57,21 @@ pub(crate) struct Sqlite {
     path: PathBuf,
     options: Options,
     /// Why the file is opened as a damaged one, if it is.
-    broken: Option<Detail>,
+    broken: Option<FaultDetail>,
     /// Whether the file cannot change, and no file can be created beside it.
     is_still: bool,
-    writer: Mutex<State>,
+    writer: Mutex<WriterState>,
     readers: Mutex<Vec<Db>>,
     closed: AtomicBool,
-    bell: Arc<Bell>,
+    bell: Arc<Signal>,
     /// Rings only when other processes write.
-    others: Arc<Bell>,
-    ear: Ear,
+    others: Arc<Signal>,
+    ear: Listener,
 }
 
 /// The state of the writer thread.
 #[derive(Debug)]
-enum State {
+enum WriterState {
     Waiting(Box<Db>),
     Running(mpsc::Sender<Job>, JoinHandle<()>),
     /// Nothing can be written, for this reason.
@@ -82,7 +82,7 @@ enum State {
 impl Sqlite {
     pub(crate) fn open(dir: PathBuf, options: Options) -> Result<Self, JournalError> {
         let db = Db::open(&dir, options.pages_max)?;
-        Ok(Self::made(dir, db.path.clone(), options, State::Waiting(Box::new(db)), Vec::new()))
+        Ok(Self::made(dir, db.path.clone(), options, WriterState::Waiting(Box::new(db)), Vec::new()))
     }
 
     /// A handle that only reads; writes fail with `why`.
@@ -97,13 +97,13 @@ impl Sqlite {
             }
             Err(_) => return Err(why),
         };
-        let made = Self::made(dir, path, Options::default(), State::Unwritable(why), vec![db]);
+        let made = Self::made(dir, path, Options::default(), WriterState::Unwritable(why), vec![db]);
         Ok(Self { is_still, ..made })
     }
 
     /// Why nothing can be written through it, if so.
     pub(crate) fn unwritable(&self) -> Option<JournalError> {
-        if let State::Unwritable(why) = &*lock(&self.writer) { Some(why.clone()) } else { None }
+        if let WriterState::Unwritable(why) = &*lock(&self.writer) { Some(why.clone()) } else { None }
     }
 
     /// A handle that only reads, on a file of any name.
@@ -111,7 +111,7 @@ impl Sqlite {
         let db = Db::open_reader(path)?;
         db.expect_known()?;
         let dir = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]))
+        Ok(Self::made(dir, path.to_owned(), Options::default(), WriterState::Closed, vec![db]))
     }
 
     /// Like `look`, for a damaged file that cannot be opened normally.
@@ -119,20 +119,20 @@ impl Sqlite {
         let db = Db::open_broken(path)?;
         db.expect_known()?;
         let dir = path.parent().unwrap_or(Path::new("")).to_owned();
-        let broken = shortfall(path).unwrap_or_else(|| Detail::File(detail.to_owned()));
-        let mut made = Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]);
+        let broken = shortfall(path).unwrap_or_else(|| FaultDetail::File(detail.to_owned()));
+        let mut made = Self::made(dir, path.to_owned(), Options::default(), WriterState::Closed, vec![db]);
         made.broken = Some(broken);
         Ok(made)
     }
 
-    pub(crate) fn broken(&self) -> Option<&Detail> {
+    pub(crate) fn broken(&self) -> Option<&FaultDetail> {
         self.broken.as_ref()
     }
 
-    fn made(dir: PathBuf, path: PathBuf, options: Options, writer: State, readers: Vec<Db>) -> Self {
+    fn made(dir: PathBuf, path: PathBuf, options: Options, writer: WriterState, readers: Vec<Db>) -> Self {
         Self {
             path,
-            ear: Ear::new(dir.join("workers")),
+            ear: Listener::new(dir.join("workers")),
             dir,
             options,
             broken: None,
@@ -204,10 +204,10 @@ impl Sqlite {
     /// Seals, moves the log into the database and ends the writer.
     pub(crate) async fn close(&self) -> Result<(), JournalError> {
         self.closed.store(true, Ordering::Release);
-        let state = std::mem::replace(&mut *lock(&self.writer), State::Closed);
+        let state = std::mem::replace(&mut *lock(&self.writer), WriterState::Closed);
         lock(&self.readers).clear();
         let result = match state {
-            State::Running(jobs, thread) => {
+            WriterState::Running(jobs, thread) => {
                 let (answer, answered) = oneshot::channel();
                 jobs.send(Job::Close(answer)).await.map_err(|_| JournalError::Closed)?;
                 let closed = answered.await.map_err(|_| JournalError::Closed)?;
@@ -215,8 +215,8 @@ impl Sqlite {
                 drop(thread.join());
                 closed
             }
-            State::Waiting(_) | State::Unwritable(_) => Ok(()),
-            State::Closed => Err(JournalError::Closed),
+            WriterState::Waiting(_) | WriterState::Unwritable(_) => Ok(()),
+            WriterState::Closed => Err(JournalError::Closed),
         };
         self.bell.ring();
         result
@@ -232,7 +232,7 @@ impl Sqlite {
     }
 
     /// Compares the rows with the log, on a connection of its own: nothing is changed.
-    pub(crate) fn drift(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Drifted, JournalError> {
+    pub(crate) fn drift(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<DriftReport, JournalError> {
         self.expect_open()?;
         let db = if self.is_still { Db::open_still(&self.path)? } else { Db::connect(&self.path)? };
         db.drift(project)
@@ -243,9 +243,9 @@ impl Sqlite {
     }
 
     /// The bell, which from now on also rings when other processes write.
-    pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
+    pub(crate) fn listen(&self) -> Result<&Signal, JournalError> {
         // Where nothing can be written, no socket can be created either; the journal can still be read.
-        if matches!(&*lock(&self.writer), State::Unwritable(_)) {
+        if matches!(&*lock(&self.writer), WriterState::Unwritable(_)) {
             return Ok(&self.bell);
         }
         let folder = self.make_workers()?;
@@ -256,7 +256,7 @@ impl Sqlite {
     }
 
     /// The bell that rings only when other processes write.
-    pub(crate) fn listen_to_others(&self) -> Result<&Bell, JournalError> {
+    pub(crate) fn listen_to_others(&self) -> Result<&Signal, JournalError> {
         self.listen()?;
         Ok(&self.others)
     }
@@ -306,7 +306,7 @@ impl Sqlite {
     ) -> Result<T, JournalError> {
         self.raw_task(move |writer| {
             let mut done = None;
-            writer.transact(Strength::Normal, |writer| {
+            writer.transact(Durability::Normal, |writer| {
                 done = Some(work(writer)?);
                 Ok(())
             })?;
@@ -335,21 +335,21 @@ impl Sqlite {
     fn start(&self) -> Result<mpsc::Sender<Job>, JournalError> {
         let mut state = lock(&self.writer);
         match &*state {
-            State::Running(jobs, _) => return Ok(jobs.clone()),
-            State::Unwritable(why) => return Err(why.clone()),
-            State::Waiting(_) | State::Closed => {}
+            WriterState::Running(jobs, _) => return Ok(jobs.clone()),
+            WriterState::Unwritable(why) => return Err(why.clone()),
+            WriterState::Waiting(_) | WriterState::Closed => {}
         }
-        let State::Waiting(db) = std::mem::replace(&mut *state, State::Closed) else {
+        let WriterState::Waiting(db) = std::mem::replace(&mut *state, WriterState::Closed) else {
             return Err(JournalError::Closed);
         };
         let (jobs, queue) = mpsc::channel(COMMITS_QUEUED_MAX);
-        let weakest = if self.options.sync_all_full { Strength::Full } else { Strength::Normal };
-        let writer = Writer::new(*db, queue, Arc::clone(&self.bell), Nudger::new(&self.ear), weakest);
+        let weakest = if self.options.sync_all_full { Durability::Full } else { Durability::Normal };
+        let writer = Writer::new(*db, queue, Arc::clone(&self.bell), Notifier::new(&self.ear), weakest);
         let thread = thread::Builder::new()
             .name("journal-writer".to_owned())
             .spawn(move || writer.run())
             .map_err(|error| JournalError::Io { path: self.path.clone(), detail: error.to_string() })?;
-        *state = State::Running(jobs.clone(), thread);
+        *state = WriterState::Running(jobs.clone(), thread);
         Ok(jobs)
     }
 }

@@ -10,13 +10,13 @@ use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::db::{Db, problem};
-use super::look::{hash, number, part_state, stored};
+use super::lookup::{hash, number, part_state, stored};
 use crate::entry::{Entry, Head};
 use crate::error::JournalError;
 use crate::limits::CHECK_LINES_MAX;
-use crate::outbox::{Part, PartState};
-use crate::own;
-use crate::read::{Cursor, Item, Snapshot};
+use crate::outbox::{OutboxPart, PartState};
+use crate::read::{Cursor, ListedRow, Snapshot};
+use crate::system_events;
 use crate::timer::Timer;
 
 /// An entry's columns; what follows says which entries.
@@ -152,7 +152,7 @@ impl Db {
                 " FROM stream JOIN mail ON mail.stream = stream.id AND mail.taken IS NULL
                   JOIN entry ON entry.seq = mail.seq WHERE stream.name = ?1 ORDER BY mail.seq"
             ))?;
-            statement.query_map([own::mail_stream(address)], entry)?.collect()
+            statement.query_map([system_events::mail_stream(address)], entry)?.collect()
         })
     }
 
@@ -172,7 +172,7 @@ impl Db {
                 "SELECT count(*) FROM stream JOIN mail ON mail.stream = stream.id AND mail.taken IS NULL
                  WHERE stream.name = ?1",
             )?;
-            let count: i64 = statement.query_row([own::mail_stream(address)], |row| row.get(0))?;
+            let count: i64 = statement.query_row([system_events::mail_stream(address)], |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or_default())
         })
     }
@@ -184,8 +184,13 @@ impl Db {
         })
     }
 
-    pub(crate) fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Result<Vec<Item>, JournalError> {
-        let item = |row: &Row<'_>| Ok(Item { key: row.get(0)?, sort_ms: row.get(1)?, value: row.get(2)? });
+    pub(crate) fn list(
+        &self,
+        table: &str,
+        limit: usize,
+        after: Option<&Cursor>,
+    ) -> Result<Vec<ListedRow>, JournalError> {
+        let item = |row: &Row<'_>| Ok(ListedRow { key: row.get(0)?, sort_ms: row.get(1)?, value: row.get(2)? });
         self.run(|conn| match after {
             None => conn
                 .prepare_cached(
@@ -216,7 +221,7 @@ impl Db {
         entries.iter().filter_map(|entry| Timer::of(entry).transpose()).collect()
     }
 
-    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
+    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<OutboxPart>, JournalError> {
         let parts: Vec<(Entry, PartState, Option<String>)> = self.run(|conn| {
             let mut statement = conn.prepare_cached(select_entries!(
                 ", part.state, part.native FROM part JOIN entry ON entry.seq = part.seq
@@ -224,9 +229,12 @@ impl Db {
                    AND substr(stream.name, 1, length(?3)) = ?3 ORDER BY part.seq LIMIT ?2"
             ))?;
             let part = |row: &Row<'_>| Ok((entry(row)?, part_state(row, 12)?, row.get(13)?));
-            statement.query_map((state.number(), bound(limit), own::outbox_stream(to)), part)?.collect()
+            statement.query_map((state.number(), bound(limit), system_events::outbox_stream(to)), part)?.collect()
         })?;
-        parts.into_iter().filter_map(|(entry, state, native)| Part::of(&entry, state, native).transpose()).collect()
+        parts
+            .into_iter()
+            .filter_map(|(entry, state, native)| OutboxPart::of(&entry, state, native).transpose())
+            .collect()
     }
 
     /// SQLite's own check of the file; an empty list is a healthy database.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 
 use super::db::{Db, all_migrations};
-use crate::check::{Detail, SchemaChange};
+use crate::chain::{FaultDetail, SchemaChange};
 use crate::error::JournalError;
 
 /// The SQL of each object, by its kind and name. `ANALYZE` adds tables of statistics, which change nothing.
@@ -18,14 +18,14 @@ type Objects = BTreeMap<(String, String), String>;
 
 impl Db {
     /// The objects that were added, removed or changed.
-    pub(crate) fn schema_check(&self) -> Result<Vec<Detail>, JournalError> {
+    pub(crate) fn schema_check(&self) -> Result<Vec<FaultDetail>, JournalError> {
         let found = self.run(objects)?;
         let expected = self.run(|_| {
             let fresh = Connection::open_in_memory()?;
             fresh.execute_batch(&all_migrations())?;
             objects(&fresh)
         })?;
-        let detail = |(object, name): &(String, String), change| Detail::Schema {
+        let detail = |(object, name): &(String, String), change| FaultDetail::Schema {
             object: object.clone(),
             name: name.clone(),
             change,

@@ -1,4 +1,4 @@
-//! Storing what a plan says, inside the transaction that the plan looked things up in.
+//! Stores the rows of a resolved commit, inside the transaction in which it was resolved.
 //!
 //! Nothing here decides: no expectation is checked and nothing is skipped, except bytes that are stored already.
 
@@ -9,14 +9,14 @@ use max_team_core::limits::INLINE_BYTES_MAX;
 use rusqlite::{Connection, params};
 
 use super::db::{Db, problem};
-use super::look::{hash, number, stored};
+use super::lookup::{hash, number, stored};
 use crate::commit::Projection;
 use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
-use crate::own::{self, Own, Row};
-use crate::plan::{Look, Writes, plan_own};
 use crate::seal::Seal;
+use crate::system_events::{self, RowChange, SystemEvent};
+use crate::transaction::{TransactionReader, Writes, resolve_own};
 
 impl Db {
     pub(super) fn write(&self, writes: Writes) -> Result<(), JournalError> {
@@ -29,10 +29,10 @@ impl Db {
 
     /// Seals what no seal covers yet, if that is more than the last seal itself.
     pub(super) fn seal(&self, at_ms: i64) -> Result<(), JournalError> {
-        let head = self.head(own::SEAL)?;
-        let last = self.read(own::SEAL, head.stream_seq.saturating_sub(1), 1)?.pop();
+        let head = self.head(system_events::SEAL)?;
+        let last = self.read(system_events::SEAL, head.stream_seq.saturating_sub(1), 1)?.pop();
         let before: Option<Seal> = match &last {
-            Some(entry) => Some(own::parse(entry, entry.payload.as_deref().unwrap_or_default())?),
+            Some(entry) => Some(system_events::parse(entry, entry.payload.as_deref().unwrap_or_default())?),
             None => None,
         };
         if last.map_or(0, |entry| entry.seq) == self.last_seq()? {
@@ -47,13 +47,13 @@ impl Db {
             }
             Ok(())
         })?;
-        self.write(plan_own(seal.append()?, at_ms, Look::Sqlite(self))?)
+        self.write(resolve_own(seal.append()?, at_ms, TransactionReader::Sqlite(self))?)
     }
 
     /// Erases payloads and says in how many entries. It looks at every entry once: an index over hashes would cost
     /// every append for what is done a few times a year.
     pub(super) fn erase(&self, erase: &Erase) -> Result<u64, JournalError> {
-        self.write(plan_own(erase.append()?, erase.at_ms, Look::Sqlite(self))?)?;
+        self.write(resolve_own(erase.append()?, erase.at_ms, TransactionReader::Sqlite(self))?)?;
         self.run(|conn| {
             conn.execute_batch("CREATE TEMP TABLE doomed (hash BLOB PRIMARY KEY) STRICT, WITHOUT ROWID")?;
             let mut statement = conn.prepare("INSERT OR IGNORE INTO doomed (hash) VALUES (?1)")?;
@@ -65,19 +65,19 @@ impl Db {
                 "SELECT count(*) FROM entry WHERE payload_hash IN (SELECT hash FROM doomed)
                  AND stream NOT IN (SELECT id FROM stream WHERE name IN (?1, ?2))
                  AND (payload IS NOT NULL OR payload_hash IN (SELECT hash FROM blob))",
-                [own::SEAL, own::ERASED],
+                [system_events::SEAL, system_events::ERASED],
                 |row| number(row, 0),
             )?;
             conn.execute(
                 "UPDATE entry SET payload = NULL WHERE payload IS NOT NULL
                  AND payload_hash IN (SELECT hash FROM doomed)
                  AND stream NOT IN (SELECT id FROM stream WHERE name IN (?1, ?2))",
-                [own::SEAL, own::ERASED],
+                [system_events::SEAL, system_events::ERASED],
             )?;
             conn.execute("DELETE FROM blob WHERE hash IN (SELECT hash FROM doomed)", [])?;
             unlist(conn)?;
             conn.execute_batch("DROP TABLE doomed")?;
-            erase.rows.iter().try_for_each(|row| change(conn, Row::Projection(row.clone())))?;
+            erase.rows.iter().try_for_each(|row| change(conn, RowChange::Projection(row.clone())))?;
             // Where pages were split or joined, copies of rows remain that no deletion overwrites. So all rows are
             // deleted and inserted again: a page without rows is overwritten as a whole.
             conn.execute_batch(
@@ -97,10 +97,10 @@ impl Db {
         })?;
         self.scan(0, &mut |entry| {
             let mut rows = Vec::new();
-            if let Some(own) = Own::read(&entry)? {
+            if let Some(own) = SystemEvent::read(&entry)? {
                 own.rows(entry.seq, &mut rows);
             }
-            rows.extend(project(&entry).into_iter().map(Row::Projection));
+            rows.extend(project(&entry).into_iter().map(RowChange::Projection));
             rows.into_iter()
                 .try_for_each(|row| change(&self.conn, row))
                 .map_err(|error| problem(&self.path, &error))?;
@@ -122,7 +122,7 @@ fn unlist(conn: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Stores what a plan says; returns the new heads of the streams.
+/// Stores the rows of a resolved commit; returns the new heads of the streams.
 fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<BTreeMap<String, Head>> {
     let mut heads = writes.heads;
     for (stream, head) in &mut heads {
@@ -185,41 +185,43 @@ fn put_blob(conn: &Connection, hash: &Hash, bytes: &[u8]) -> rusqlite::Result<()
 }
 
 /// Changes one row. The mailbox of a message and the address of a part follow from the stream of their entry.
-fn change(conn: &Connection, row: Row) -> rusqlite::Result<()> {
+fn change(conn: &Connection, row: RowChange) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| conn.prepare_cached(sql)?.execute(values).map(drop);
     match row {
-        Row::Mail { id, seq } => run(
+        RowChange::Mail { id, seq } => run(
             "INSERT INTO mail (id, stream, seq) SELECT ?1, stream, seq FROM entry WHERE seq = ?2",
             &[id.uuid().as_bytes(), &stored(seq)],
         ),
-        Row::Taken { id, seq } => {
+        RowChange::Taken { id, seq } => {
             run("UPDATE mail SET taken = ?2 WHERE id = ?1", &[id.uuid().as_bytes(), &stored(seq)])
         }
-        Row::Timer { id, due_at_ms, seq } => run(
+        RowChange::Timer { id, due_at_ms, seq } => run(
             "INSERT INTO timer (id, due_at_ms, seq) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET due_at_ms = excluded.due_at_ms, seq = excluded.seq",
             &[&id, &due_at_ms, &stored(seq)],
         ),
-        Row::NoTimer { id } => run("DELETE FROM timer WHERE id = ?1", &[&id]),
-        Row::Part { id, seq } => run("INSERT INTO part (id, seq, state) VALUES (?1, ?2, 0)", &[&id, &stored(seq)]),
-        Row::PartMoved { id, state, native } => {
+        RowChange::NoTimer { id } => run("DELETE FROM timer WHERE id = ?1", &[&id]),
+        RowChange::Part { id, seq } => {
+            run("INSERT INTO part (id, seq, state) VALUES (?1, ?2, 0)", &[&id, &stored(seq)])
+        }
+        RowChange::PartMoved { id, state, native } => {
             run("UPDATE part SET state = ?2, native = ?3 WHERE id = ?1", &[&id, &state.number(), &native])
         }
-        Row::Projection(Projection::Put { table, key, value, sort_ms }) => run(
+        RowChange::Projection(Projection::Put { table, key, value, sort_ms }) => run(
             "INSERT INTO projection (kind, key, sort_ms, value) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value",
             &[&table, &key, &sort_ms, &value],
         ),
-        Row::Projection(Projection::Raise { table, key, value }) => run(
+        RowChange::Projection(Projection::Raise { table, key, value }) => run(
             "INSERT INTO projection (kind, key, sort_ms, value) VALUES (?1, ?2, 0, ?3)
              ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value
              WHERE excluded.value > projection.value",
             &[&table, &key, &value],
         ),
-        Row::Projection(Projection::Delete { table, key }) => {
+        RowChange::Projection(Projection::Delete { table, key }) => {
             run("DELETE FROM projection WHERE kind = ?1 AND key = ?2", &[&table, &key])
         }
-        Row::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => run(
+        RowChange::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => run(
             "INSERT INTO snapshot (stream, stream_seq, version, state) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET stream_seq = excluded.stream_seq, version = excluded.version,
                                        state = excluded.state",

@@ -2,7 +2,7 @@
 //!
 //! Commits that arrive while a transaction is under way share the next one, and its sync. A commit that is refused
 //! has written nothing, so the others of its group go on; a failure of the disk fails them all. Answers go out only
-//! after the transaction has ended. The thread never decides anything: `plan` does.
+//! after the transaction has ended. The thread never decides anything: `transaction` does.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::copy::log_of;
 use super::db::{Db, FileId, file_id, problem};
-use crate::commit::{Commit, Committed, Strength};
+use crate::commit::{Commit, Committed, Durability};
 use crate::erase::Erase;
 use crate::error::JournalError;
 use crate::limits::{CHECKPOINT_PAGES, GATHER, GATHERED_MIN, PACE_MAX, PACE_SHARE};
-use crate::nudge::Nudger;
-use crate::plan::{Look, plan};
-use crate::watch::Bell;
+use crate::notify::Notifier;
+use crate::transaction::{TransactionReader, resolve};
+use crate::watch::Signal;
 
 /// Groups between two looks at the size of the write-ahead log.
 const GROUPS_UNCHECKED: u32 = 64;
@@ -41,14 +41,14 @@ pub(super) enum Job {
 pub(super) struct Writer {
     pub(super) db: Db,
     jobs: mpsc::Receiver<Job>,
-    bell: Arc<Bell>,
-    nudger: Nudger,
+    bell: Arc<Signal>,
+    nudger: Notifier,
     /// The strength that the connection is set to.
-    strength: Strength,
-    weakest: Strength,
+    strength: Durability,
+    weakest: Durability,
     /// Set after a failure that may have lost earlier writes, such as a failed sync: all later writes fail with it.
     broken: Option<JournalError>,
-    pace: Pace,
+    pace: SyncPacing,
     last_at_ms: i64,
     has_written: bool,
     unchecked: u32,
@@ -59,22 +59,28 @@ pub(super) struct Writer {
 /// How long to wait for the callers that were just answered, so that they share the next sync instead of the fastest
 /// of them causing its own.
 #[derive(Debug, Default)]
-struct Pace {
+struct SyncPacing {
     commits: usize,
     wait: Duration,
 }
 
 impl Writer {
-    pub(super) fn new(db: Db, jobs: mpsc::Receiver<Job>, bell: Arc<Bell>, nudger: Nudger, weakest: Strength) -> Self {
+    pub(super) fn new(
+        db: Db,
+        jobs: mpsc::Receiver<Job>,
+        bell: Arc<Signal>,
+        nudger: Notifier,
+        weakest: Durability,
+    ) -> Self {
         Self {
             db,
             jobs,
             bell,
             nudger,
-            strength: Strength::Normal,
+            strength: Durability::Normal,
             weakest,
             broken: None,
-            pace: Pace::default(),
+            pace: SyncPacing::default(),
             last_at_ms: 0,
             has_written: false,
             unchecked: GROUPS_UNCHECKED,
@@ -143,7 +149,7 @@ impl Writer {
         });
         match transaction {
             Ok(sync) => {
-                self.pace = Pace::after(count, sync);
+                self.pace = SyncPacing::after(count, sync);
                 // Before the answers: a caller may end the process as soon as it has its answer, before watchers are
                 // woken.
                 self.announce();
@@ -164,8 +170,8 @@ impl Writer {
     /// The inner error refuses this commit; the outer one ends the transaction.
     fn commit_one(&mut self, commit: Commit) -> Result<Outcome, JournalError> {
         let at_ms = commit.at_ms;
-        let (writes, committed) = match plan(commit, Look::Sqlite(&self.db)) {
-            Ok(planned) => planned,
+        let (writes, committed) = match resolve(commit, TransactionReader::Sqlite(&self.db)) {
+            Ok(resolved) => resolved,
             Err(error) if error.is_refusal() => return Ok(Err(error)),
             Err(error) => return Err(error),
         };
@@ -183,7 +189,7 @@ impl Writer {
     /// the transaction, so that no other writer changes what it has read.
     pub(super) fn erase<E: From<JournalError>>(&mut self, decide: impl Fn() -> Result<Erase, E>) -> Result<u64, E> {
         let (mut erased, mut at_ms) = (0, 0);
-        self.transact(Strength::Full, |writer| {
+        self.transact(Durability::Full, |writer| {
             let erase = decide()?;
             at_ms = erase.at_ms;
             erased = writer.db.erase(&erase)?;
@@ -199,7 +205,7 @@ impl Writer {
     /// Runs `work` in a transaction: all of it is stored, or none. Returns how long the sync took, if there was one.
     pub(super) fn transact<E: From<JournalError>>(
         &mut self,
-        strength: Strength,
+        strength: Durability,
         work: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<Option<Duration>, E> {
         if let Some(error) = &self.broken {
@@ -216,7 +222,7 @@ impl Writer {
             Ok(started)
         });
         match ended {
-            Ok(_) if strength == Strength::Normal => Ok(None),
+            Ok(_) if strength == Durability::Normal => Ok(None),
             Ok(started) => {
                 // A transaction without changes syncs nothing, but the commits before it must be on the disk.
                 if self.db.conn.total_changes() == before {
@@ -263,11 +269,11 @@ impl Writer {
         problem
     }
 
-    fn set_strength(&mut self, strength: Strength) -> Result<(), JournalError> {
+    fn set_strength(&mut self, strength: Durability) -> Result<(), JournalError> {
         if self.strength != strength {
             let sql = match strength {
-                Strength::Normal => "PRAGMA synchronous = NORMAL",
-                Strength::Full => "PRAGMA synchronous = FULL",
+                Durability::Normal => "PRAGMA synchronous = NORMAL",
+                Durability::Full => "PRAGMA synchronous = FULL",
             };
             self.db.run(|conn| conn.execute_batch(sql))?;
             self.strength = strength;
@@ -315,7 +321,7 @@ impl Writer {
     fn close(mut self) -> Result<(), JournalError> {
         let at_ms = self.last_at_ms;
         let sealed = if self.has_written {
-            self.transact(Strength::Normal, |writer| writer.db.seal(at_ms)).map(drop)
+            self.transact(Durability::Normal, |writer| writer.db.seal(at_ms)).map(drop)
         } else {
             Ok(())
         };
@@ -328,7 +334,7 @@ impl Writer {
     }
 }
 
-impl Pace {
+impl SyncPacing {
     fn after(commits: usize, sync: Option<Duration>) -> Self {
         sync.map_or_else(Self::default, |sync| Self { commits, wait: (sync / PACE_SHARE).min(PACE_MAX) })
     }

@@ -103,7 +103,7 @@ proptest! {
         let before = seen(&sqlite);
         let rows = sqlite.list("t", 99, None).unwrap();
         let project = |entry: &max_team_journal::Entry| -> Vec<Projection> {
-            let put = |item: &max_team_journal::Item| Projection::Put {
+            let put = |item: &max_team_journal::ListedRow| Projection::Put {
                 table: "t".into(), key: item.key.clone(), value: item.value.clone(), sort_ms: item.sort_ms,
             };
             rows.iter().filter(|_| entry.seq == 1).map(put).collect()

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use max_team_core::limits::INLINE_BYTES_MAX;
 use max_team_journal::{
-    Append, Commit, Entry, Folded, Item, Journal, JournalError, Options, OutboxOp, Projection, Snapshot, TimerOp,
+    Append, Commit, Entry, FoldedState, Journal, JournalError, ListedRow, Options, OutboxOp, Projection, Snapshot,
+    TimerOp,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ async fn written() -> tempfile::TempDir {
 struct Seen {
     entries: Vec<Entry>,
     blobs: Vec<Option<Vec<u8>>>,
-    rows: Vec<Item>,
+    rows: Vec<ListedRow>,
     mail: Vec<String>,
     rest: String,
     state: Option<Snapshot>,
@@ -83,7 +84,7 @@ struct Seen {
 fn seen(journal: &Journal) -> Result<Seen, JournalError> {
     let blob = |number: u64| journal.blob(&max_team_core::hash::Hash::of(format!("blob {number}")));
     let fold = |_: &mut Vec<Value>, _: &Entry| Ok::<_, JournalError>(());
-    let folded: Folded<Vec<Value>> = journal.fold("s/0", VERSION, Vec::new(), fold)?;
+    let folded: FoldedState<Vec<Value>> = journal.fold("s/0", VERSION, Vec::new(), fold)?;
     Ok(Seen {
         entries: journal.read_all(0, usize::MAX)?,
         blobs: (0..12).map(blob).collect::<Result<_, _>>()?,

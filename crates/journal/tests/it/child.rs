@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child as Process, ChildStdout, Command, Stdio};
 
-use max_team_journal::{Commit, Journal, Options, Strength};
+use max_team_journal::{Commit, Durability, Journal, Options};
 
 use crate::make::{fact, fact_at, worker};
 
@@ -82,7 +82,7 @@ async fn write_forever(journal: &Journal) {
             let stream = format!("writer/{writer}");
             let mut at = journal.head(&stream).unwrap();
             loop {
-                let strength = if at.is_multiple_of(3) { Strength::Full } else { Strength::Normal };
+                let strength = if at.is_multiple_of(3) { Durability::Full } else { Durability::Normal };
                 let commit = Commit { strength, ..fact_at(&stream, at, &at.to_string()) };
                 at = journal.commit(commit).await.unwrap().head(&stream).unwrap();
                 say(format_args!("{writer} {at}"));

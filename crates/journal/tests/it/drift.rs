@@ -1,6 +1,6 @@
 //! Rows that somebody changed behind the log's back are named, and made again.
 
-use max_team_journal::{Commit, Drift, Entry, How, Journal, Options, Projection};
+use max_team_journal::{Commit, Drift, DriftKind, Entry, Journal, Options, Projection};
 use rusqlite::Connection;
 
 use crate::make::{fact, letter, on_disk};
@@ -41,11 +41,11 @@ async fn every_row_that_differs_is_named() {
     let drift = |table: &str, key: &str, how| Drift { table: table.to_owned(), key: key.to_owned(), how };
     let mail = format!("{:032x}", 1);
     let want = [
-        drift("facts", "a 1", How::Differs),
-        drift("facts", "a 2", How::Missing),
-        drift("facts", "b 1", How::Extra),
-        drift("mail", &mail, How::Missing),
-        drift("timer", "t/1", How::Extra),
+        drift("facts", "a 1", DriftKind::Differs),
+        drift("facts", "a 2", DriftKind::Missing),
+        drift("facts", "b 1", DriftKind::Extra),
+        drift("mail", &mail, DriftKind::Missing),
+        drift("timer", "t/1", DriftKind::Extra),
     ];
     let found = compare(&journal);
     assert_eq!((found.rows.as_slice(), found.count()), (&want[..], 5));

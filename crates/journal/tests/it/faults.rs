@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use max_team_core::hash::Hash;
-use max_team_journal::{Commit, FaultKind, Journal, JournalError, Options, Walked};
+use max_team_journal::{Commit, FaultKind, Journal, JournalError, Options, ScanItem};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -201,7 +201,7 @@ async fn a_damaged_page_is_found() {
         fs::write(&path, damaged).unwrap();
         assert!(is_found(dir.path()), "page {page} is missed");
         // Each fault is told once, on a line.
-        let Ok(journal) = Journal::examine(dir.path()) else { continue };
+        let Ok(journal) = Journal::open_damaged(dir.path()) else { continue };
         let mut told: Vec<String> = journal.verify().unwrap().faults.iter().map(|it| it.detail.to_string()).collect();
         assert!(told.len() <= 110 && told.iter().all(|words| !words.contains('\n')), "page {page}: {told:?}");
         let all = told.len();
@@ -223,7 +223,7 @@ async fn a_truncated_database_is_corrupt() {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(is_found(dir.path()));
     fs::write(&path, "").unwrap();
-    let absent = Journal::find(dir.path(), Options::default()).unwrap_err();
+    let absent = Journal::open_existing(dir.path(), Options::default()).unwrap_err();
     assert_eq!(absent, JournalError::Absent { path });
 }
 
@@ -241,17 +241,17 @@ async fn a_truncated_database_is_read_as_far_as_it_goes() {
     for lost in [4_096, 40_960] {
         let bytes = &whole[..whole.len() - lost];
         fs::write(&path, bytes).unwrap();
-        assert!(matches!(Journal::find(dir.path(), Options::default()), Err(JournalError::Corrupt { .. })));
-        let journal = Journal::examine(dir.path()).unwrap();
+        assert!(matches!(Journal::open_existing(dir.path(), Options::default()), Err(JournalError::Corrupt { .. })));
+        let journal = Journal::open_damaged(dir.path()).unwrap();
         let (mut read, mut check) = (0, journal.check_behind(0));
         let mut unread = None;
         let walked = journal.export(1, |walked| {
             match walked {
-                Walked::Entry(entry) => {
+                ScanItem::Entry(entry) => {
                     assert_eq!((entry.seq, check.entry(entry), unread), (read + 1, Vec::new(), None));
                     read = entry.seq;
                 }
-                Walked::Unread { from, .. } => unread = Some(from),
+                ScanItem::Unread { from, .. } => unread = Some(from),
             }
             std::ops::ControlFlow::Continue(())
         });
@@ -279,7 +279,7 @@ async fn entries_behind_a_damaged_page_are_checked() {
     drop(journal);
     let path = dir.path().join("journal.db");
     let whole = fs::read(&path).unwrap();
-    let entries = Journal::find(dir.path(), Options::default()).unwrap().last_seq().unwrap();
+    let entries = Journal::open_existing(dir.path(), Options::default()).unwrap().last_seq().unwrap();
     // In the middle; at both ends; side by side, as an entry's page and the next.
     for lost in [&[100, 300][..], &[0, 399], &[200, 204], &[0, 399, 7, 31, 32, 150]] {
         let mut damaged = whole.clone();
@@ -289,7 +289,7 @@ async fn entries_behind_a_damaged_page_are_checked() {
             damaged[at..at + 4_096].fill(0xff);
         }
         fs::write(&path, &damaged).unwrap();
-        let report = Journal::examine(dir.path()).unwrap().verify().unwrap();
+        let report = Journal::open_damaged(dir.path()).unwrap().verify().unwrap();
         let told: Vec<String> = report.faults.iter().map(|fault| fault.detail.to_string()).collect();
         let range = |words: &String| {
             let (from, to) = words.strip_prefix("entries ")?.strip_suffix(" cannot be read")?.split_once(" to ")?;
@@ -328,7 +328,7 @@ async fn damage_hides_no_forgery_behind_it() {
     let at = bytes.windows(11).position(|window| window == b"number 100.").unwrap() / 4_096 * 4_096;
     bytes[at..at + 4_096].fill(0xff);
     fs::write(&path, bytes).unwrap();
-    let faults = Journal::examine(dir.path()).unwrap().verify().unwrap().faults;
+    let faults = Journal::open_damaged(dir.path()).unwrap().verify().unwrap().faults;
     let of =
         |kind: FaultKind| faults.iter().filter(|fault| fault.kind == kind).map(|fault| fault.seq).collect::<Vec<_>>();
     assert_eq!((of(FaultKind::Edited), of(FaultKind::Missing)), (vec![350], vec![381, 381]), "{faults:?}");

@@ -65,7 +65,7 @@ pub enum CatalogError {
 
 /// A provider's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provider {
+pub struct ProviderRow {
     pub name: String,
     /// The wire format it speaks.
     pub dialect: Dialect,
@@ -94,7 +94,7 @@ pub struct Provider {
 
 /// A model's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Row {
+struct ModelRow {
     provider: String,
     name: String,
     aliases: Vec<String>,
@@ -108,8 +108,8 @@ struct Row {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
-    providers: Vec<Provider>,
-    models: Vec<Row>,
+    providers: Vec<ProviderRow>,
+    models: Vec<ModelRow>,
 }
 
 impl Catalog {
@@ -130,17 +130,17 @@ impl Catalog {
         row::merge(self.clone(), rows)
     }
 
-    pub fn providers(&self) -> &[Provider] {
+    pub fn providers(&self) -> &[ProviderRow] {
         &self.providers
     }
 
     /// All listed models, resolved.
     pub fn models(&self) -> impl Iterator<Item = Model> {
-        self.models.iter().map(Row::model)
+        self.models.iter().map(ModelRow::model)
     }
 
     /// A provider by name.
-    pub fn provider(&self, name: &str) -> Result<&Provider, CatalogError> {
+    pub fn provider(&self, name: &str) -> Result<&ProviderRow, CatalogError> {
         self.providers
             .iter()
             .find(|provider| provider.name == name)
@@ -184,16 +184,16 @@ impl Catalog {
         }
     }
 
-    fn row(&self, provider: &str, name: &str) -> Option<&Row> {
+    fn row(&self, provider: &str, name: &str) -> Option<&ModelRow> {
         self.models.iter().find(|row| row.provider == provider && row.is(name))
     }
 
-    fn at(&self, provider: &Provider, name: &str) -> Result<Model, CatalogError> {
+    fn at(&self, provider: &ProviderRow, name: &str) -> Result<Model, CatalogError> {
         if name.trim().is_empty() {
             return Err(self.unknown_model(name));
         }
         let row = self.row(&provider.name, name);
-        Ok(row.map_or_else(|| Row::unlisted(provider, name).model(), Row::model))
+        Ok(row.map_or_else(|| ModelRow::unlisted(provider, name).model(), ModelRow::model))
     }
 
     fn unknown_model(&self, name: &str) -> CatalogError {
@@ -214,8 +214,8 @@ impl Catalog {
     }
 }
 
-impl Row {
-    fn unlisted(provider: &Provider, name: &str) -> Self {
+impl ModelRow {
+    fn unlisted(provider: &ProviderRow, name: &str) -> Self {
         Self {
             provider: provider.name.clone(),
             name: name.to_owned(),

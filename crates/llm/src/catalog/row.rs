@@ -9,7 +9,7 @@ use max_team_core::ledger::Price;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Catalog, CatalogError, MAX_TOKENS_LISTED, Provider, Row, closest};
+use super::{Catalog, CatalogError, MAX_TOKENS_LISTED, ModelRow, ProviderRow, closest};
 use crate::dialect::Dialect;
 use crate::endpoint::KeyStyle;
 use crate::wire::Quirks;
@@ -56,7 +56,7 @@ pub(super) fn merge(mut catalog: Catalog, rows: &Value) -> Result<Catalog, Catal
             };
             let old = catalog.models.iter().position(|row| row.provider == owner.name && row.name == name);
             let known = old.and_then(|at| catalog.models.get(at));
-            let row = model(&fields, known.cloned().unwrap_or_else(|| Row::unlisted(owner, &name)))?;
+            let row = model(&fields, known.cloned().unwrap_or_else(|| ModelRow::unlisted(owner, &name)))?;
             put(&mut catalog.models, old, row);
         }
     }
@@ -77,10 +77,10 @@ fn model_label(index: usize, row: &Value) -> String {
     }
 }
 
-fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<Provider, CatalogError> {
+fn provider(name: &str, fields: &Fields<'_>, old: Option<&ProviderRow>) -> Result<ProviderRow, CatalogError> {
     let mut row = match old {
         Some(old) => old.clone(),
-        None => Provider {
+        None => ProviderRow {
             name: name.to_owned(),
             dialect: fields.choice("dialect")?.ok_or_else(|| fields.missing("dialect"))?,
             base_url: fields.required("base_url")?,
@@ -120,7 +120,7 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
     Ok(row)
 }
 
-fn model(fields: &Fields<'_>, mut row: Row) -> Result<Row, CatalogError> {
+fn model(fields: &Fields<'_>, mut row: ModelRow) -> Result<ModelRow, CatalogError> {
     set(&mut row.aliases, fields.texts("aliases")?);
     if let Some(tokens) = fields.count::<NonZeroU32>("context_tokens")? {
         row.context_tokens = u64::from(tokens.get());

@@ -8,7 +8,7 @@ use max_team_core::chat::{Message, Part};
 use max_team_core::context::Window;
 
 use super::*;
-use crate::transcript::{Call, Transcript};
+use crate::transcript::{RequestOptions, Transcript};
 use crate::{Catalog, Router};
 
 /// A proxy that answers whatever it is asked with this; its address.
@@ -32,12 +32,12 @@ fn proxy(answer: &'static str) -> String {
 
 /// What one call through a proxy comes to.
 async fn through_proxy(proxy: &str, to: &str) -> (Failure, String) {
-    let lines = Lines::by(&[("ALL_PROXY", proxy)]);
+    let pool = Pool::with_proxy_variables(&[("ALL_PROXY", proxy)]);
     let client = Client {
         inner: Arc::new(Inner {
             idle_timeout: Duration::from_secs(20),
             progress_timeout: Duration::from_secs(20),
-            lines,
+            pool,
         }),
     };
     let catalog = Arc::new(Catalog::builtin().clone());
@@ -47,7 +47,7 @@ async fn through_proxy(proxy: &str, to: &str) -> (Failure, String) {
     let hello = Message::user(vec![Part::text("Hello")]);
     let transcript = Transcript::encode(router.wire(&model), "Be kind.", &[], &[hello]);
     let window = Window::default();
-    let call = Call { number: 1, max_tokens: 4_000, tools_off: false, window, upto: transcript.len() };
+    let call = RequestOptions { number: 1, max_tokens: 4_000, tools_off: false, window, upto: transcript.len() };
     match client.call(&endpoint, &transcript.request(&call), &CancellationToken::new(), |_| {}).await {
         Err(CallError::Failed { failure, detail, .. }) => (failure, detail),
         other => panic!("expected a failure, got {other:?}"),

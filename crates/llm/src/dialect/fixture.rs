@@ -3,7 +3,7 @@
 use max_team_core::chat::Answer;
 
 use super::{Dialect, Reader};
-use crate::call::{Delta, Fault};
+use crate::call::{CallFault, Delta};
 use crate::sse::Parser;
 use crate::wire::Wire;
 
@@ -12,7 +12,7 @@ pub(crate) fn wire(dialect: Dialect) -> Wire {
 }
 
 /// Plays server-sent events; a stream that ends too early is an error of kind `None`.
-pub(crate) fn streamed(dialect: Dialect, stream: &str) -> (Result<Answer, Option<Fault>>, Vec<String>) {
+pub(crate) fn streamed(dialect: Dialect, stream: &str) -> (Result<Answer, Option<CallFault>>, Vec<String>) {
     let mut reader = Reader::new(dialect);
     let mut deltas = Vec::new();
     let mut sink = |delta: Delta<'_>| deltas.push(show(delta));
@@ -26,7 +26,7 @@ pub(crate) fn streamed(dialect: Dialect, stream: &str) -> (Result<Answer, Option
 }
 
 /// Reads an answer that came in one piece.
-pub(crate) fn whole(dialect: Dialect, body: &str) -> Result<Answer, Fault> {
+pub(crate) fn whole(dialect: Dialect, body: &str) -> Result<Answer, CallFault> {
     let mut reader = Reader::new(dialect);
     reader.whole(body.as_bytes(), &mut |_| {})?;
     Ok(reader.answer(&wire(dialect), None))

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::body::Body;
-use crate::call::{Fault, Sink};
+use crate::call::{CallFault, Sink};
 use crate::sse::Event;
 use crate::tool::ToolSpec;
-use crate::transcript::{Call, Halves, Head, Ids};
+use crate::transcript::{CallIds, Head, MessageItems, RequestOptions};
 use crate::wire::Wire;
 
 /// A wire format.
@@ -51,14 +51,14 @@ pub(crate) fn head(dialect: Dialect, system: &str, tools: &[ToolSpec]) -> Head {
     }
 }
 
-pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
+pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut CallIds) -> MessageItems {
     match wire.dialect {
         Dialect::Anthropic => anthropic::encode::message(wire, message, ids),
         Dialect::OpenaiChat => openai_chat::encode::message(wire, message, ids),
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &RequestOptions, shown: &[(ChatRole, &MessageItems)]) -> Body {
     match wire.dialect {
         Dialect::Anthropic => anthropic::encode::body(wire, head, call, shown),
         Dialect::OpenaiChat => openai_chat::encode::body(wire, head, call, shown),
@@ -68,8 +68,8 @@ pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &H
 /// Reads one answer, whole or in events. What it has so far survives a cancellation.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Anthropic(anthropic::read::Reader),
-    OpenaiChat(openai_chat::read::Reader),
+    Anthropic(anthropic::read::AnthropicReader),
+    OpenaiChat(openai_chat::read::OpenaiChatReader),
 }
 
 impl Reader {
@@ -81,7 +81,7 @@ impl Reader {
     }
 
     /// Takes in an event of a stream.
-    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         match self {
             Self::Anthropic(reader) => reader.event(event, sink),
             Self::OpenaiChat(reader) => reader.event(event, sink),
@@ -89,7 +89,7 @@ impl Reader {
     }
 
     /// Takes in an answer that came in one piece.
-    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), CallFault> {
         match self {
             Self::Anthropic(reader) => reader.whole(body, sink),
             Self::OpenaiChat(reader) => reader.whole(body, sink),

@@ -10,7 +10,7 @@ use jiff::fmt::rfc2822;
 use max_team_core::recovery::Failure;
 use serde_json::Value;
 
-use crate::call::Fault;
+use crate::call::CallFault;
 use crate::json;
 
 /// Characters of a provider's message that are worth showing.
@@ -57,14 +57,14 @@ const SPENT: [&str; 7] = [
 
 /// What a provider said about a failure.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ProviderError {
     /// Its type and code.
     kind: String,
     /// Its words, or the start of a body without any.
     message: String,
 }
 
-impl Said {
+impl ProviderError {
     /// Reads an error body of any shape.
     pub(crate) fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
@@ -144,33 +144,33 @@ impl Said {
 }
 
 /// An error that came with a status.
-pub(crate) fn by_status(status: u16, said: &Said, retry_after_ms: Option<u64>) -> Fault {
+pub(crate) fn by_status(status: u16, said: &ProviderError, retry_after_ms: Option<u64>) -> CallFault {
     let failure = said.judge(status, retry_after_ms);
     let advice = advice(&failure, status, said);
-    Fault::new(failure, format!("HTTP {status}: {}; {advice}", said.quoted()))
+    CallFault::new(failure, format!("HTTP {status}: {}; {advice}", said.quoted()))
 }
 
 /// An error inside a stream, or in place of an answer.
-pub(crate) fn in_stream(data: &Value) -> Fault {
-    let said = Said::of(data);
+pub(crate) fn in_stream(data: &Value) -> CallFault {
+    let said = ProviderError::of(data);
     let status = said.status();
     let failure = said.judge(status, None);
     let advice = advice(&failure, status, &said);
-    Fault::new(failure, format!("the answer broke off with an error: {}; {advice}", said.quoted()))
+    CallFault::new(failure, format!("the answer broke off with an error: {}; {advice}", said.quoted()))
 }
 
 /// A body that should have been an answer.
-pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Fault {
+pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> CallFault {
     match serde_json::from_slice::<Value>(body) {
         Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => in_stream(&value),
         _ => {
             let start = shorten(&String::from_utf8_lossy(body.get(..200).unwrap_or(body)));
-            Fault::malformed(format!("the answer cannot be read ({error}): {start}"))
+            CallFault::malformed(format!("the answer cannot be read ({error}): {start}"))
         }
     }
 }
 
-fn advice(failure: &Failure, status: u16, said: &Said) -> &'static str {
+fn advice(failure: &Failure, status: u16, said: &ProviderError) -> &'static str {
     match failure {
         Failure::Auth => "check the key and what it may use",
         Failure::RateLimited { .. } => "wait, ask less often, or raise the limit at the provider",

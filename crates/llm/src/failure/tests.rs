@@ -66,7 +66,7 @@ fn statuses_and_words_are_judged() {
         (302, "", Failure::InvalidRequest),
     ];
     for (status, body, want) in table {
-        assert_eq!(by_status(status, &Said::read(body.as_bytes()), Some(7)).failure, want, "{status} {body}");
+        assert_eq!(by_status(status, &ProviderError::read(body.as_bytes()), Some(7)).failure, want, "{status} {body}");
     }
 }
 
@@ -116,9 +116,9 @@ fn a_failure_names_its_cause_and_a_remedy() {
         (500, "line\none\u{7}", "HTTP 500: line one; the provider has a problem: try later, or use another model"),
     ];
     for (status, body, want) in table {
-        assert_eq!(by_status(status, &Said::read(body.as_bytes()), None).detail, want);
+        assert_eq!(by_status(status, &ProviderError::read(body.as_bytes()), None).detail, want);
     }
-    assert_eq!(Said::read("é".repeat(500).as_bytes()).message.chars().count(), MESSAGE_CHARS_MAX + 1);
+    assert_eq!(ProviderError::read("é".repeat(500).as_bytes()).message.chars().count(), MESSAGE_CHARS_MAX + 1);
 }
 
 #[test]

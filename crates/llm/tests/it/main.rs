@@ -13,7 +13,9 @@ use std::time::Duration;
 use max_team_core::agent::Model;
 use max_team_core::chat::{Answer, Message, Part};
 use max_team_core::context::Window;
-use max_team_llm::{Call, CallError, Catalog, Delta, Dialect, Endpoint, Options, Request, Router, Transcript};
+use max_team_llm::{
+    CallError, Catalog, Delta, Dialect, Endpoint, Options, Request, RequestOptions, Router, Transcript,
+};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +59,13 @@ pub fn transcript(router: &Router, dialect: Dialect) -> Transcript {
 
 pub fn request(transcript: &Transcript) -> Request {
     let window = Window::default();
-    transcript.request(&Call { number: 1, max_tokens: 4_000, tools_off: false, window, upto: transcript.len() })
+    transcript.request(&RequestOptions {
+        number: 1,
+        max_tokens: 4_000,
+        tools_off: false,
+        window,
+        upto: transcript.len(),
+    })
 }
 
 /// One call that nobody watches or cancels.

@@ -3,7 +3,7 @@
 use max_team_core::chat::{Message, Part, PartialAnswer, StopReason, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
-use max_team_llm::{BadRecording, Call, CallError, Delta, Dialect, Replay, Request, Router, Transcript};
+use max_team_llm::{BadRecording, CallError, Delta, Dialect, Replay, Request, RequestOptions, Router, Transcript};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ fn router(text: &str) -> Router {
 
 fn request(router: &Router, number: u32) -> Request {
     let transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
-    transcript.request(&Call { number, max_tokens: 40, tools_off: false, window: Window::default(), upto: 0 })
+    transcript.request(&RequestOptions { number, max_tokens: 40, tools_off: false, window: Window::default(), upto: 0 })
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn an_answer_that_counts_on_words_is_given_only_if_they_are_there() {
     for (said, want) in [("3 done (2 verified)", "All is well."), ("3 done (1 verified)", "Who knows.")] {
         let mut transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
         transcript.push(&Message::user(vec![Part::text(said)]));
-        let call = Call { number: 1, max_tokens: 1, tools_off: false, window: Window::default(), upto: 1 };
+        let call = RequestOptions { number: 1, max_tokens: 1, tools_off: false, window: Window::default(), upto: 1 };
         let answer = router.call(&transcript.request(&call), &CancellationToken::new(), |_| {}).await.unwrap();
         assert_eq!((answer.message.text().as_str(), answer.stop), (want, StopReason::EndTurn), "{said}");
     }
@@ -127,7 +127,7 @@ async fn an_answer_waits_for_its_words() {
     for (number, (said, want)) in (1..).zip(table) {
         transcript.push(&Message::user(vec![Part::text(said)]));
         let upto = usize::try_from(number * 2 - 1).unwrap();
-        let call = Call { number, max_tokens: 9, tools_off: false, window: Window::default(), upto };
+        let call = RequestOptions { number, max_tokens: 9, tools_off: false, window: Window::default(), upto };
         let answer = router.call(&transcript.request(&call), &CancellationToken::new(), |_| {}).await.unwrap();
         assert_eq!(answer.message.text(), want, "{said}");
         transcript.push(&answer.message);

@@ -11,7 +11,7 @@ mod verify;
 
 use std::io;
 
-use max_team_journal::{Detail, Journal, JournalError};
+use max_team_journal::{FaultDetail, Journal, JournalError};
 use max_team_runtime::{Census, Filter, Met, Record, Seen, TeamReader, Unmet};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> 
 
 /// Evidence is looked at where it is; a new, empty journal would prove nothing.
 fn find(place: &Place) -> Result<Journal, JournalError> {
-    Journal::examine(&place.home)
+    Journal::open_damaged(&place.home)
 }
 
 fn filter(journal: &Journal, which: &args::Which, after: u64) -> Result<Filter, Stop> {
@@ -65,7 +65,7 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
             Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
             Seen::Record(_, record) => clean(&line(record, lang)).into_owned(),
             Seen::Unread { from, to } if json => unread(from, to),
-            Seen::Unread { from, to } => lang.damaged(&[Detail::Unread { from, to }]),
+            Seen::Unread { from, to } => lang.damaged(&[FaultDetail::Unread { from, to }]),
         };
         out.line(line.as_bytes())
     });

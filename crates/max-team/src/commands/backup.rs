@@ -14,7 +14,7 @@ use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();
-    let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
+    let journal = Journal::open_existing(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
     let file = match &options.file {
         Some(file) => place.cwd.join(file),
         None => free(place, "journal"),
@@ -81,7 +81,7 @@ fn replaced(place: &Place, lang: Lang) -> Option<String> {
     let path = place.home.join("journal.db");
     let bytes = size(&path) + size(&place.home.join("journal.db-wal"));
     let unread = || Some(lang.held_unread(bytes)).filter(|_| bytes > 0);
-    match Journal::examine(&place.home).ok().as_ref().and_then(Held::of) {
+    match Journal::open_damaged(&place.home).ok().as_ref().and_then(Held::of) {
         Some(held) if held.entries == 0 => None,
         Some(held) => Some(held.words(lang)),
         None => unread(),

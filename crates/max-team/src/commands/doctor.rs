@@ -259,7 +259,7 @@ fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) 
             let model = format!("{}/{}", chosen.model.provider, chosen.model.name);
             let words = lang.model_with_key(&model, &chosen.key_source, chosen.model.price.is_some());
             findings.good(lang.model_now(), words);
-            match chosen.router.way(&chosen.model.provider) {
+            match chosen.router.proxy_for(&chosen.model.provider) {
                 Ok(None) => {}
                 Ok(Some(proxy)) => findings.note(lang.proxy_word(), proxy),
                 Err(words) => findings.bad(lang.connection_word(), words),

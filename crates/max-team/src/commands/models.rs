@@ -2,7 +2,7 @@
 
 use max_team_core::agent::Model;
 use max_team_core::ledger::NANO;
-use max_team_llm::{Catalog, Provider};
+use max_team_llm::{Catalog, ProviderRow};
 use serde_json::{Value, json};
 
 use super::table::table;
@@ -48,7 +48,7 @@ enum Key {
 }
 
 /// Looks only where a key is named; no file is read and no helper is run.
-fn key_of(place: &Place, config: &Config, row: &Provider) -> Key {
+fn key_of(place: &Place, config: &Config, row: &ProviderRow) -> Key {
     match keys::is_named(&config.llm, &place.env, &row.name, &row.key_env) {
         true => Key::Set,
         false if row.local => Key::NotNeeded,

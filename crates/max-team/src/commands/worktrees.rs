@@ -174,7 +174,7 @@ impl Desk {
         let accept = Accept { files, whole: false, shown: None, sight: &Visibility::default() };
         let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
         // Without a journal there is no session to write it down in; one that cannot be opened is no reason to take it unwritten.
-        let journal = match Journal::find(&self.home, Options::default()) {
+        let journal = match Journal::open_existing(&self.home, Options::default()) {
             Ok(journal) => Some(journal),
             Err(JournalError::Absent { .. }) => None,
             Err(error) => return Err(setup::stop(&error).into()),

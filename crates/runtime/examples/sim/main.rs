@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ impl Random {
 #[derive(Debug, Clone)]
 struct Schedule {
     story: usize,
-    deaths: Vec<(Death, u64)>,
+    deaths: Vec<(CrashPoint, u64)>,
     /// Who lets others go first; nobody where each commit is to be the one that it was when nobody died.
     order: Option<Random>,
 }
@@ -118,9 +118,9 @@ impl Schedule {
         let (mut random, mut left) = (Random::new(seed), commits);
         let deaths = (0..=random.below(DEATHS_MAX)).map(|_| {
             let death = match random.below(10) {
-                0 => Death::PowerCut,
-                1..=5 => Death::Before,
-                _ => Death::After,
+                0 => CrashPoint::PowerCut,
+                1..=5 => CrashPoint::Before,
+                _ => CrashPoint::After,
             };
             // Threads make a commit more or less of it; the same seed must not mean something else then.
             let commit = 1 + random.below(SWEPT) * left / SWEPT;
@@ -131,8 +131,9 @@ impl Schedule {
     }
 
     /// The death of this number among those at each commit, in each way.
-    fn swept(at: u64) -> Option<(Death, u64)> {
-        let death = [Death::After, Death::Before, Death::PowerCut][usize::try_from(at % 3).unwrap_or_default()];
+    fn swept(at: u64) -> Option<(CrashPoint, u64)> {
+        let death =
+            [CrashPoint::After, CrashPoint::Before, CrashPoint::PowerCut][usize::try_from(at % 3).unwrap_or_default()];
         (at / 3 < SWEPT).then_some((death, 1 + at / 3 * STEP % SWEPT))
     }
 }
@@ -158,7 +159,7 @@ fn run(story: &'static Story, schedule: &Schedule, plant: Option<&Plant>) -> Res
         let finished = oracle::answers(&journal)?;
         let doom = schedule.deaths.get(life).copied();
         let is_runaway = doom.is_none();
-        let doom = doom.unwrap_or((Death::After, COMMITS_MAX));
+        let doom = doom.unwrap_or((CrashPoint::After, COMMITS_MAX));
         disturb(&journal, schedule, life, &commits, plant);
         let before = replay.calls();
         let is_over = live(&mut world, &journal, doom, replay.clone())?;
@@ -176,7 +177,7 @@ fn run(story: &'static Story, schedule: &Schedule, plant: Option<&Plant>) -> Res
         }
         cost.deaths += 1;
         journal = journal.reopen().map_err(|error| error.to_string())?;
-        if doom.0 == Death::PowerCut {
+        if doom.0 == CrashPoint::PowerCut {
             world.lose_power();
         }
         oracle::after_death(&world, &journal)?;
@@ -212,7 +213,7 @@ fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<At
         order.as_mut().map_or(0, |order| u32::try_from(order.below(4)).unwrap_or_default())
     });
     if let Some(plant) = plant {
-        journal.bend(plant.bend);
+        journal.sabotage(plant.bend);
     }
 }
 
@@ -220,7 +221,7 @@ fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<At
 fn live(
     world: &mut World<'_>,
     journal: &Journal,
-    (death, commit): (Death, u64),
+    (death, commit): (CrashPoint, u64),
     replay: Replay,
 ) -> Result<bool, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -278,7 +279,7 @@ fn judge(seed: u64, calm: &[Calm], plant: Option<&Plant>) -> Result<Cost, String
     let calm = calm.get(schedule.story).ok_or("no story")?;
     let (outcomes, cost) = run(calm.story, &schedule, plant).map_err(told)?;
     // After a power cut a model is asked again about files that may be written already; it could say something else.
-    let is_cut = schedule.deaths.iter().any(|(death, _)| *death == Death::PowerCut);
+    let is_cut = schedule.deaths.iter().any(|(death, _)| *death == CrashPoint::PowerCut);
     if outcomes != calm.outcomes && !is_cut {
         return Err(told(format!("it came to another end:\n{outcomes:#?}\nundisturbed:\n{:#?}", calm.outcomes)));
     }

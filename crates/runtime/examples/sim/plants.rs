@@ -6,7 +6,7 @@
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_journal::{Bent, Commit, Strength, TimerOp};
+use max_team_journal::{Commit, Durability, Sabotage, TimerOp};
 use max_team_runtime::new_id;
 
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(crate) struct Plant {
     pub(crate) story: &'static str,
     /// Part of what must be said about it.
     pub(crate) caught_as: &'static str,
-    pub(crate) bend: fn(Commit) -> Bent,
+    pub(crate) bend: fn(Commit) -> Sabotage,
 }
 
 pub(crate) const PLANTS: [Plant; 17] = [
@@ -99,37 +99,37 @@ pub(crate) const PLANTS: [Plant; 17] = [
     Plant { name: "timer fired twice", story: "plan", caught_as: "alarm", bend: timer_stays },
 ];
 
-fn stored(commit: Commit) -> Bent {
-    Bent::Apart(vec![commit])
+fn stored(commit: Commit) -> Sabotage {
+    Sabotage::Apart(vec![commit])
 }
 
-fn early(commit: Commit, event: &str) -> Bent {
-    if commit.appends.iter().any(|append| append.event == event) { Bent::Early(commit) } else { stored(commit) }
+fn early(commit: Commit, event: &str) -> Sabotage {
+    if commit.appends.iter().any(|append| append.event == event) { Sabotage::Early(commit) } else { stored(commit) }
 }
 
 /// Nothing is ever synced by itself.
-fn weakly(commit: Commit) -> Bent {
-    stored(Commit { strength: Strength::Normal, ..commit })
+fn weakly(commit: Commit) -> Sabotage {
+    stored(Commit { strength: Durability::Normal, ..commit })
 }
 
 /// What was read is taken out of the mailbox a moment later.
-fn acks_apart(mut commit: Commit) -> Bent {
+fn acks_apart(mut commit: Commit) -> Sabotage {
     let acks = Commit { acks: std::mem::take(&mut commit.acks), ..beside(&commit) };
     apart(commit, acks)
 }
 
-fn letters_apart(mut commit: Commit) -> Bent {
+fn letters_apart(mut commit: Commit) -> Sabotage {
     let sends = Commit { sends: std::mem::take(&mut commit.sends), ..beside(&commit) };
     apart(commit, sends)
 }
 
-fn rows_apart(mut commit: Commit) -> Bent {
+fn rows_apart(mut commit: Commit) -> Sabotage {
     let rows = Commit { projections: std::mem::take(&mut commit.projections), ..beside(&commit) };
     apart(commit, rows)
 }
 
 /// A letter among colleagues is never written.
-fn letter_lost(mut commit: Commit) -> Bent {
+fn letter_lost(mut commit: Commit) -> Sabotage {
     let ids: Vec<EnvelopeId> =
         commit.sends.iter().filter(|letter| letter.kind == MessageKind::Text).map(|l| l.id).collect();
     commit.sends.retain(|letter| letter.kind != MessageKind::Text);
@@ -137,14 +137,14 @@ fn letter_lost(mut commit: Commit) -> Bent {
     stored(commit)
 }
 
-fn letters_twice(mut commit: Commit, kind: MessageKind) -> Bent {
+fn letters_twice(mut commit: Commit, kind: MessageKind) -> Sabotage {
     let again: Vec<_> = commit.sends.iter().filter(|letter| letter.kind == kind).cloned().collect();
     commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(new_id()), ..letter }));
     stored(commit)
 }
 
 /// The answer is acted upon, and the log has one to another question.
-fn answer_forgotten(mut commit: Commit) -> Bent {
+fn answer_forgotten(mut commit: Commit) -> Sabotage {
     for append in commit.appends.iter_mut().filter(|append| append.event == "question_answered") {
         let Ok(Event::QuestionAnswered(mut answered)) = serde_json::from_slice(&append.payload) else { continue };
         answered.question = QuestionId::new(new_id());
@@ -154,7 +154,7 @@ fn answer_forgotten(mut commit: Commit) -> Bent {
 }
 
 /// The alarm rings, and its row stays.
-fn timer_stays(mut commit: Commit) -> Bent {
+fn timer_stays(mut commit: Commit) -> Sabotage {
     commit.timers.retain(|op| !matches!(op, TimerOp::Fire { .. }));
     stored(commit)
 }
@@ -164,7 +164,7 @@ fn beside(commit: &Commit) -> Commit {
     Commit { at_ms: commit.at_ms, actor: commit.actor.clone(), fence: commit.fence.clone(), ..Commit::default() }
 }
 
-fn apart(first: Commit, second: Commit) -> Bent {
+fn apart(first: Commit, second: Commit) -> Sabotage {
     let empty = beside(&second);
-    Bent::Apart(if second == empty { vec![first] } else { vec![first, second] })
+    Sabotage::Apart(if second == empty { vec![first] } else { vec![first, second] })
 }

@@ -10,7 +10,7 @@ use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use max_team_core::turn::is_note;
-use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
+use max_team_journal::{Append, Commit, Durability, Fence, Journal, JournalError, TimerOp};
 use max_team_llm::Replay;
 use max_team_runtime::query;
 use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which, new_id};
@@ -149,7 +149,7 @@ impl World<'_> {
             let rang =
                 Append { stream: STREAM.into(), event: "rang".into(), payload: b"{}".to_vec(), ..Append::default() };
             // It is about to be heard outside.
-            let strength = Strength::Full;
+            let strength = Durability::Full;
             let commit = Commit { strength, timers: vec![fire], appends: vec![rang], ..Commit::default() };
             match journal.commit(commit).await {
                 Ok(_) => self.ledger.write("alarm"),

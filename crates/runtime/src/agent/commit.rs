@@ -8,7 +8,7 @@ use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::policy::Repeatability;
 use max_team_core::task_list::ReleaseReason;
-use max_team_journal::{Commit, Expect, Projection, Strength};
+use max_team_journal::{Commit, Durability, Expect, Projection};
 
 use super::mail::answering;
 use super::memory::LookBack;
@@ -179,7 +179,7 @@ impl Agent {
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // The call acts outside this process, and afterwards it could not be found out whether it ran.
                 Event::ToolIntent(intent) if matches!(intent.class, Repeatability::Keyed | Repeatability::Opaque) => {
-                    commit.strength = Strength::Full;
+                    commit.strength = Durability::Full;
                 }
                 _ => {}
             }
@@ -192,13 +192,13 @@ impl Agent {
         commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
         commit.acks = extra.acks;
         if extra.sends.iter().any(is_read_at_once) {
-            commit.strength = Strength::Full;
+            commit.strength = Durability::Full;
         }
         commit.sends = self.counted(extra.sends, events);
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
                 // The user is told that the message was taken back, so it must survive a power cut.
-                commit.strength = Strength::Full;
+                commit.strength = Durability::Full;
             }
             commit.projections.extend(rows::project(stream, at_ms, event));
             commit.appends.push(append(stream, event, &actor)?);
@@ -210,7 +210,7 @@ impl Agent {
     /// The answer of a lead's turn. In a session of a chat it is put into the outbox by the same commit.
     fn reply(&self, over: &TurnEnded, commit: &mut Commit) -> Result<Event, RuntimeError> {
         // The answer is shown to the user, so it must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.outbox.extend(self.floor.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
         let whole = over.end == TurnOutcome::Answered;
         Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))

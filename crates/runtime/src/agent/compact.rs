@@ -13,7 +13,7 @@ use max_team_core::context::summary::Summary;
 use max_team_core::event::LlmIntent;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 use max_team_core::turn::TurnInput;
-use max_team_llm::{Call, Head, Request, Transcript};
+use max_team_llm::{Head, Request, RequestOptions, Transcript};
 
 use super::{Agent, Extra};
 use crate::census::Census;
@@ -37,7 +37,7 @@ impl Agent {
         transcript.belongs_to(&self.speaker());
         transcript.push(&Message::user(vec![Part::text(self.turn.asked_for(about, &intent.model))]));
         let (number, max_tokens, window) = (intent.call, intent.max_tokens, Window::default());
-        transcript.request(&Call { number, max_tokens, tools_off: false, window, upto: 1 })
+        transcript.request(&RequestOptions { number, max_tokens, tools_off: false, window, upto: 1 })
     }
 
     /// Summarizes the conversation so far; whether there is anything to summarize, and no turn runs.

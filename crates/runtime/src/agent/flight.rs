@@ -17,7 +17,7 @@ use max_team_core::rewind::FilesChanged;
 use max_team_core::turn::{
     PrepareError, PreparedCall, SETTLE, STRUCTURED_OUTPUT, TurnEffect, TurnInput, call_key, json_in,
 };
-use max_team_llm::{Call, CallError, Request, Transcript};
+use max_team_llm::{CallError, Request, RequestOptions, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Handler, Output, Progress, Registry, ToolError, run_remote};
 use tokio::task::{JoinError, JoinSet};
@@ -194,7 +194,7 @@ impl Agent {
 
     fn request(&mut self, intent: &LlmIntent) -> Request {
         let transcript = self.encoded(&intent.model);
-        transcript.request(&Call {
+        transcript.request(&RequestOptions {
             number: intent.call,
             max_tokens: intent.max_tokens,
             tools_off: intent.hand_back,

@@ -11,7 +11,7 @@ use max_team_core::event::{Approval, Event, LlmOutcome, NAMES, ToolIntent, ToolO
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::policy::{Basis, DecidedBy, PermissionAnswer, Recourse};
-use max_team_journal::{Check, Detail, Entry, Journal, JournalError, OWN_EVENTS, Walked};
+use max_team_journal::{ChainCheck, Entry, FaultDetail, Journal, JournalError, OWN_EVENTS, ScanItem};
 use serde::Serialize;
 
 use super::grants::Grants;
@@ -77,7 +77,7 @@ pub struct Record {
     pub erased: bool,
     /// What is wrong with it; empty if it is intact.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub damaged: Vec<Detail>,
+    pub damaged: Vec<FaultDetail>,
     /// Its hash in the chain.
     pub hash: String,
 }
@@ -103,16 +103,16 @@ pub struct Met {
 #[derive(Debug)]
 pub enum Step<'w> {
     /// An entry, and what is wrong with it.
-    Entry(&'w Entry, Vec<Detail>),
+    Entry(&'w Entry, Vec<FaultDetail>),
     /// Unreadable entries: the first and the last, if any entry behind them can be read.
     Unread { from: u64, to: Option<u64> },
 }
 
 impl<'w> Step<'w> {
-    fn of(walked: Walked<'w>, check: &mut Check) -> Self {
+    fn of(walked: ScanItem<'w>, check: &mut ChainCheck) -> Self {
         match walked {
-            Walked::Entry(entry) => Self::Entry(entry, check.entry(entry)),
-            Walked::Unread { from, to } => {
+            ScanItem::Entry(entry) => Self::Entry(entry, check.entry(entry)),
+            ScanItem::Unread { from, to } => {
                 check.skip(from, to);
                 Self::Unread { from, to }
             }
@@ -281,7 +281,7 @@ impl Census<'_> {
             // A stream ends where it cannot be read; the log is walked past that.
             Err(RuntimeError::Journal(JournalError::Corrupt { .. })) => {
                 return Ok(self.journal.export(1, |walked| match walked {
-                    Walked::Entry(entry) if !streams.contains(&entry.stream) => ControlFlow::Continue(()),
+                    ScanItem::Entry(entry) if !streams.contains(&entry.stream) => ControlFlow::Continue(()),
                     walked => match Step::of(walked, &mut check) {
                         Step::Entry(entry, _) if entry.seq <= after_seq => ControlFlow::Continue(()),
                         step => each(step),

@@ -14,7 +14,7 @@ use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::turn::is_stop;
-use max_team_journal::{Commit, Expect, Submitted};
+use max_team_journal::{Commit, Expect, PendingCommit};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +105,7 @@ pub(crate) struct Place {
 
 /// A commit in the journal's queue.
 pub(crate) struct HandedIn {
-    submitted: Submitted,
+    submitted: PendingCommit,
     /// Addresses without a running loop.
     later: Vec<String>,
 }

@@ -18,7 +18,7 @@ use max_team_core::task_list::{Claimant, ReleaseReason};
 use max_team_core::teammate::report::FAILED;
 use max_team_core::teammate::{AgentEnded, Lifetime, shutdown};
 use max_team_core::turn::{PromptRef, Turn, TurnEnv, TurnInput};
-use max_team_journal::{Expect, Strength};
+use max_team_journal::{Durability, Expect};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -107,7 +107,7 @@ impl Floor {
         let told = to_people(&commit.sends);
         if !told.is_empty() {
             // People read these messages at once, so they must survive a power cut.
-            commit.strength = Strength::Full;
+            commit.strength = Durability::Full;
         }
         events.extend(told);
         self.commit(commit, || ()).await?;

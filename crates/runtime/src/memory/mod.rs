@@ -19,7 +19,7 @@ use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
 use max_team_core::memory::{
     self, Board, BoardScope, Fact, Key, MemorySet, RecalledFact, Section, Source, WriteRefusal, Writer,
 };
-use max_team_journal::{Erase, Expect, Journal, JournalError, Projection, Strength};
+use max_team_journal::{Durability, Erase, Expect, Journal, JournalError, Projection};
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -281,7 +281,7 @@ impl<'j> Memories<'j> {
         let mut commit = commit_at(now_ms());
         if *by != Writer::Program {
             // The caller is told that the write is done, so it must survive a power cut.
-            commit.strength = Strength::Full;
+            commit.strength = Durability::Full;
         }
         commit.actor = actor(by);
         for event in &change.events {

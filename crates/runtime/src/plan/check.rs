@@ -259,9 +259,9 @@ fn told(ran: &command::Ran) -> String {
     }
     let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
     let how = match ran.ended {
-        command::Ended::TimedOut => "took too long".to_owned(),
-        command::Ended::Limit(limit) => format!("took too much ({})", limit.name()),
-        command::Ended::Exited | command::Ended::Cancelled => code,
+        command::EndReason::TimedOut => "took too long".to_owned(),
+        command::EndReason::Limit(limit) => format!("took too much ({})", limit.name()),
+        command::EndReason::Exited | command::EndReason::Cancelled => code,
     };
     let said = Some(tail(&ran.output)).filter(|said| !said.is_empty()).unwrap_or("it printed nothing");
     format!("{how}: {said}")

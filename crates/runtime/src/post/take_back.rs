@@ -3,7 +3,7 @@
 use max_team_core::event::{Event, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::Principal;
-use max_team_journal::{Fence, Strength, Worker};
+use max_team_journal::{Durability, Fence, Worker};
 
 use super::{Pending, Post, asks, read_answer};
 use crate::error::RuntimeError;
@@ -43,7 +43,7 @@ impl Post<'_> {
         commit.fence = Some(fence);
         commit.acks = answers;
         // The user is told that it was taken back, so it must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         self.journal.commit(commit).await?;
         Ok(())
     }

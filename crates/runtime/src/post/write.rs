@@ -10,7 +10,7 @@ use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_
 use max_team_core::message::{Address, Envelope, MessageKind, Principal};
 use max_team_core::policy::Mode;
 use max_team_core::teammate::name::{self, Addressee};
-use max_team_journal::{Commit, Strength};
+use max_team_journal::{Commit, Durability};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ impl Post<'_> {
     pub(super) async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
         let letters = commit.sends.clone();
         if !letters.is_empty() {
-            commit.strength = Strength::Full;
+            commit.strength = Durability::Full;
             rows::of_sends(&mut commit);
             if let Some(before) = self.before {
                 before(&letters);

@@ -19,7 +19,7 @@ use max_team_core::event::{Event, LaunchFlags, SessionOpened};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::turn::Turn;
-use max_team_journal::{Detail, Entry, Journal};
+use max_team_journal::{Entry, FaultDetail, Journal};
 
 use crate::census::Cast;
 use crate::error::RuntimeError;
@@ -51,7 +51,7 @@ pub struct Tape {
     /// Its derived state; `None` if the session went on while it was read.
     kept: Option<Kept>,
     /// Damaged entries, with what is wrong; empty for a recording, which has no hashes to check.
-    damaged: Vec<(u64, Vec<Detail>)>,
+    damaged: Vec<(u64, Vec<FaultDetail>)>,
     /// Whether it comes from a file.
     recorded: bool,
 }
@@ -96,7 +96,7 @@ impl Tape {
         Ok(held == self.entries.len() as u64)
     }
 
-    fn checked(&self, journal: &Journal) -> Vec<(u64, Vec<Detail>)> {
+    fn checked(&self, journal: &Journal) -> Vec<(u64, Vec<FaultDetail>)> {
         let mut check = journal.check_streams();
         let checked = self.entries.iter().map(|entry| (entry.seq, check.entry(entry)));
         checked.filter(|(_, damaged)| !damaged.is_empty()).collect()
@@ -169,7 +169,7 @@ impl Tape {
     }
 
     /// Its damaged entries, with what is wrong.
-    pub fn damaged(&self) -> &[(u64, Vec<Detail>)] {
+    pub fn damaged(&self) -> &[(u64, Vec<FaultDetail>)] {
         &self.damaged
     }
 

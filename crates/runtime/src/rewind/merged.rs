@@ -7,7 +7,7 @@ use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_BYTES_MAX;
 use max_team_core::message::Principal;
 use max_team_core::rewind::{FileChange, FileState, FilesChanged, SkippedChange, SkippedReason};
-use max_team_journal::{Fence, Journal, Strength};
+use max_team_journal::{Durability, Fence, Journal};
 use max_team_tools::rewind::Ground;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +54,7 @@ impl Merger<'_> {
         let changed = FilesChanged { changes, left, ..FilesChanged::new(self.key.clone(), project) };
         let mut commit = commit_at(now_ms());
         // Must survive a power cut: the files themselves do not show that this program wrote them.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.fence.clone_from(&self.fence);
         commit.actor.clone_from(&self.actor);
         commit.appends.push(append(&session::stream(self.session), &Event::FilesChanged(changed), &self.actor)?);

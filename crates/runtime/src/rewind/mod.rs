@@ -18,7 +18,7 @@ use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
 use max_team_core::message::{Envelope, MessageKind, Principal};
 use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, Rewound};
 use max_team_core::text::visible;
-use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
+use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker};
 use max_team_tools::rewind::{Ground, Trees};
 use serde::Deserialize as _;
 use serde_json::json;
@@ -176,7 +176,7 @@ impl<'j> Rewind<'j> {
         let stream = session::stream(self.session);
         let mut commit = commit_at(now_ms());
         // Must survive a power cut: the files themselves do not show that this program wrote them.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.fence = Some(fence.clone());
         commit.expect.push((stream.clone(), Expect::Any));
         commit.appends.push(append(&stream, event, &by.address())?);

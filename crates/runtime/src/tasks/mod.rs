@@ -13,7 +13,7 @@ use max_team_core::id::SessionId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
 use max_team_core::message::Principal;
 use max_team_core::task_list::{Claimant, ListRequest, ListTask, ListTaskStatus, TaskList};
-use max_team_journal::{Commit, Expect, Journal, JournalError, Strength};
+use max_team_journal::{Commit, Durability, Expect, Journal, JournalError};
 
 use crate::error::RuntimeError;
 use crate::shared::{append, commit_at, now_ms};
@@ -99,7 +99,7 @@ impl<'j> TaskLists<'j> {
         let doer = user(by);
         let mut commit = commit_at(now_ms());
         // The user is told that it is done, so it must survive a power cut.
-        commit.strength = Strength::Full;
+        commit.strength = Durability::Full;
         commit.actor = by.address();
         self.commit(session, &doer, input, commit).await
     }

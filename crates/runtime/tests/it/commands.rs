@@ -6,7 +6,7 @@ use std::process::Command as Process;
 
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_journal::{Commit, Death, Journal, Projection};
+use max_team_journal::{Commit, CrashPoint, Journal, Projection};
 use max_team_runtime::{Census, Command, Notice, Order, Parting, Post, TeamHandle, Which};
 use tokio::sync::mpsc;
 
@@ -186,7 +186,7 @@ async fn a_lead_is_told_as_well_and_its_face_hears_when_it_rests() {
 
 /// One process: until it dies with that commit, or until nobody has anything to do and it is killed. Whether it came to rest.
 fn live(journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
-    super::lives(journal, dies_with.map(|commit| (Death::After, commit)), play(journal, root))
+    super::lives(journal, dies_with.map(|commit| (CrashPoint::After, commit)), play(journal, root))
 }
 
 async fn play(journal: &Journal, root: &Path) {
@@ -265,7 +265,7 @@ fn stop_and_die_at_every_commit() -> usize {
     for commit in 1.. {
         let folder = with_pipe();
         let mut journal = Journal::memory();
-        let survived = super::lives(&journal, Some((Death::After, commit)), play_stop(&journal, folder.path()));
+        let survived = super::lives(&journal, Some((CrashPoint::After, commit)), play_stop(&journal, folder.path()));
         journal = journal.reopen().unwrap();
         if journal.has_mail(key("stop")).unwrap() {
             assert!(live(&journal, folder.path(), None));

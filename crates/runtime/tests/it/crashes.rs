@@ -20,7 +20,7 @@ use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, Proof, Ruling, Totals};
 use max_team_core::task_list::{self, StatusChange, TaskList};
 use max_team_core::turn::is_note;
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
 
@@ -136,7 +136,7 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
 /// One process: until it dies, or until everything is over. The model's calls that it made.
 fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -> (bool, BTreeSet<(String, u32)>) {
     let replay = Replay::read(scene.recording).unwrap();
-    let dies_with = dies_with.map(|commit| (Death::After, commit));
+    let dies_with = dies_with.map(|commit| (CrashPoint::After, commit));
     let is_over = super::lives(journal, dies_with, play(scene, journal, root, replay.clone()));
     (is_over, replay.calls().into_keys().collect())
 }

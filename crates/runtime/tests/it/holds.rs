@@ -11,7 +11,7 @@ use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
 use max_team_core::status::{AgentStage, IdleReason};
 use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, TaskUpdate};
-use max_team_journal::{Commit, Death, Journal};
+use max_team_journal::{Commit, CrashPoint, Journal};
 use max_team_runtime::{
     Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id,
 };
@@ -668,7 +668,8 @@ fn whenever_the_program_dies_a_stop_holds() {
     for commit in 1.. {
         let folder = project();
         let mut journal = Journal::memory();
-        let survived = super::lives(&journal, Some((Death::After, commit)), play(&journal, folder.path(), "second"));
+        let survived =
+            super::lives(&journal, Some((CrashPoint::After, commit)), play(&journal, folder.path(), "second"));
         journal = journal.reopen().unwrap();
         if journal.has_mail(key("stop")).unwrap() {
             assert!(super::lives(&journal, None, play(&journal, folder.path(), "")));

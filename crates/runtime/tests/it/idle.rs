@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use max_team_journal::{Bent, Journal, Options, Strength};
+use max_team_journal::{Durability, Journal, Options, Sabotage};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Which};
 use tokio::runtime::Handle;
@@ -66,10 +66,10 @@ async fn a_stop_costs_nothing_for_a_hundred_at_rest() {
     until(&mut notices, "turn_started").await;
     let (commits, synced) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counted = (Arc::clone(&commits), Arc::clone(&synced));
-    journal.bend(move |commit| {
+    journal.sabotage(move |commit| {
         counted.0.fetch_add(1, Ordering::Relaxed);
-        counted.1.fetch_add(u64::from(commit.strength == Strength::Full), Ordering::Relaxed);
-        Bent::Apart(vec![commit])
+        counted.1.fetch_add(u64::from(commit.strength == Durability::Full), Ordering::Relaxed);
+        Sabotage::Apart(vec![commit])
     });
     let before = journal.last_seq().unwrap();
     order(&team, Command::StopSession { session }).await.unwrap();

@@ -38,7 +38,7 @@ use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::policy::{DecidedBy, PermissionAnswer};
-use max_team_journal::{Death, Journal, WorkerInfo};
+use max_team_journal::{CrashPoint, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which, new_id};
@@ -268,7 +268,7 @@ async fn a_long_session_goes_on_from_its_snapshot() {
 
 /// One process: until it dies at that commit, or until what it does is over; whether it came to that. Everything stops then
 /// where it stands; only what a tool has begun is carried to its end.
-fn lives(journal: &Journal, dies_with: Option<(Death, u64)>, play: impl Future<Output = ()>) -> bool {
+fn lives(journal: &Journal, dies_with: Option<(CrashPoint, u64)>, play: impl Future<Output = ()>) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let died = dies_with.map(|(death, commit)| journal.die(death, commit));
     runtime.block_on(async {

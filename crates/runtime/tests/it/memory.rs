@@ -7,7 +7,7 @@ use max_team_core::event::{Event, TurnOutcome, TurnStarted};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::memory::{BoardScope, Key, MemoryHanded, RecallReason, Source, Writer};
 use max_team_core::plan::event::ApprovalMode;
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{
     Census, Command, Memories, Open, Order, Remember, TeamHandle, Which, new_id, project_entry, project_scope,
@@ -344,7 +344,7 @@ fn every_exchange_is_looked_at_once_whatever_dies() {
     let play = |journal: &Journal, root: &Path, dies_with: Option<u64>| -> bool {
         let replay = Replay::read(LEARNS).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let died = dies_with.map(|commit| journal.die(Death::After, commit));
+        let died = dies_with.map(|commit| journal.die(CrashPoint::After, commit));
         let is_over = runtime.block_on(async {
             let died = async {
                 match died {

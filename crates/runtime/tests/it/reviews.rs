@@ -9,7 +9,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::message::MessageKind;
 use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, Mode, PermissionAnswer};
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_runtime::{CONTINUE, Census, Command, Matter, Notice, Open, Order, Post, Spawn, Which};
 use max_team_tools::copy::Copies;
 use uuid::Uuid;
@@ -400,7 +400,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
 }
 
 /// One process: until it dies with that commit, or until nothing is left to do.
-fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<(Death, u64)>) -> bool {
+fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<(CrashPoint, u64)>) -> bool {
     super::lives(journal, dies_with, play(recording, journal, root))
 }
 
@@ -429,7 +429,7 @@ async fn play(recording: &str, journal: &Journal, root: &Path) {
 const FIRST_COMMIT: u64 = 6;
 
 /// Killed at every commit, the user is asked once, and what they said is done once and told once.
-fn sweep(recording: &str, death: Death) {
+fn sweep(recording: &str, death: CrashPoint) {
     for commit in FIRST_COMMIT.. {
         let folder = repository();
         let mut journal = Journal::memory();
@@ -445,7 +445,7 @@ fn sweep(recording: &str, death: Death) {
         let is_true = |text: &&String| {
             // One that dies between the deed and the word for it finds the copy gone.
             text.contains("1 file is in the project now")
-                || (death == Death::Before && text.contains("The copy is gone"))
+                || (death == CrashPoint::Before && text.contains("The copy is gone"))
         };
         assert_eq!(told.iter().filter(is_true).count(), 1, "{death:?} at commit {commit}: {told:?}");
         assert!(
@@ -461,12 +461,12 @@ fn sweep(recording: &str, death: Death) {
 
 #[test]
 fn a_background_task_asks_whenever_the_program_dies() {
-    [Death::After, Death::Before].into_iter().for_each(|death| sweep(APART, death));
+    [CrashPoint::After, CrashPoint::Before].into_iter().for_each(|death| sweep(APART, death));
 }
 
 #[test]
 fn a_teammate_asks_whenever_the_program_dies() {
-    [Death::After, Death::Before].into_iter().for_each(|death| sweep(MATE, death));
+    [CrashPoint::After, CrashPoint::Before].into_iter().for_each(|death| sweep(MATE, death));
 }
 
 /// A copy says whose it is: the teammate's name, of whatever type it is.
@@ -621,7 +621,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
             team.open(owner(), root, editing(Which::Latest)).await.unwrap();
             rest(&mut notices).await;
         };
-        let survived = super::lives(&journal, Some((Death::After, commit)), open(&journal));
+        let survived = super::lives(&journal, Some((CrashPoint::After, commit)), open(&journal));
         let journal = journal.reopen().unwrap();
         told_to_nobody_once_refused(&journal, session, usize::from(speaks));
         assert!(super::lives(&journal, None, open(&journal)));

@@ -2,7 +2,7 @@
 
 use max_team_core::event::{Event, Steered, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_runtime::query;
 use max_team_runtime::replay::{Point, Site, Tape};
 use max_team_runtime::{
@@ -176,7 +176,7 @@ fn whenever_the_program_dies_what_waits_is_told_once() {
             }
             team.settle(session).await;
         };
-        let survived = super::lives(&journal, Some((Death::After, commit)), play(&journal));
+        let survived = super::lives(&journal, Some((CrashPoint::After, commit)), play(&journal));
         journal = journal.reopen().unwrap();
         assert!(super::lives(&journal, None, play(&journal)));
         let told = events(&journal).into_iter().filter_map(|(_, event)| match event {

@@ -9,7 +9,7 @@ use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion, Proof, Ruling};
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, PermissionAnswer, Rule};
-use max_team_journal::{Death, Journal};
+use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::query;
 use max_team_runtime::rewind::{Rewind, To};
@@ -132,7 +132,7 @@ fn a_merge_whose_end_was_not_written_down_is_found_done() {
     for commit in 1_u64.. {
         let folder = repository();
         let (root, mut journal) = (folder.path(), Journal::memory());
-        let survived = super::lives(&journal, Some((Death::Before, commit)), play_on(&journal, root));
+        let survived = super::lives(&journal, Some((CrashPoint::Before, commit)), play_on(&journal, root));
         if survived || count(&journal, "task_done") > 0 {
             break;
         }

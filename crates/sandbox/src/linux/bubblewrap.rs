@@ -13,7 +13,7 @@ use std::process::Command;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::view::{Put, View};
+use super::view::{FileTree, MountKind};
 use crate::spec::{Network, Spec};
 
 /// Where the supervisor is, inside.
@@ -54,7 +54,7 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
     if spec.walls.as_ref().is_none_or(|walls| walls.network != Network::All) {
         add(&["--unshare-net"]);
     }
-    let view = View::of(spec);
+    let view = FileTree::of(spec);
     for path in view.system {
         add(&["--ro-bind", path, path]);
     }
@@ -77,17 +77,17 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
     args
 }
 
-fn words(path: &Path, put: Put, size: &str) -> Vec<OsString> {
+fn words(path: &Path, put: MountKind, size: &str) -> Vec<OsString> {
     let path = path.as_os_str().to_owned();
     let word = OsString::from;
     match put {
-        Put::Read => vec![word("--ro-bind"), path.clone(), path],
-        Put::Write => vec![word("--bind"), path.clone(), path],
-        Put::Fresh => vec![word("--perms"), word("1777"), word("--size"), word(size), word("--tmpfs"), path],
-        Put::HideFolder => {
+        MountKind::Read => vec![word("--ro-bind"), path.clone(), path],
+        MountKind::Write => vec![word("--bind"), path.clone(), path],
+        MountKind::Fresh => vec![word("--perms"), word("1777"), word("--size"), word(size), word("--tmpfs"), path],
+        MountKind::HideFolder => {
             vec![word("--perms"), word("0000"), word("--tmpfs"), path.clone(), word("--remount-ro"), path]
         }
         // Devices cannot be opened on what is put in this way, so this is "permission denied" and not an empty file.
-        Put::HideFile => vec![word("--ro-bind"), word("/dev/null"), path],
+        MountKind::HideFile => vec![word("--ro-bind"), word("/dev/null"), path],
     }
 }

@@ -12,9 +12,9 @@ use landlock::{
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
 
-use super::filter;
+use super::seccomp;
 use super::view::{SECRETS, SYSTEM};
-use crate::spec::{Network, Spec, Walls};
+use crate::spec::{Isolation, Network, Spec};
 
 /// The first version that keeps a command from signalling its supervisor.
 const NEEDED: ABI = ABI::V6;
@@ -42,7 +42,7 @@ pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
     let walls = spec.walls.as_ref().ok_or("the order names none")?;
     drop_capabilities();
     restrict(walls).map_err(|error| format!("landlock: {error}"))?;
-    filter::apply(&walls.network, false)
+    seccomp::apply(&walls.network, false)
 }
 
 /// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock
@@ -54,7 +54,7 @@ pub fn renounce() -> io::Result<()> {
     } else {
         rustix::thread::set_no_new_privs(true)?;
     }
-    filter::apply(&Network::None, false).map_err(io::Error::other)
+    seccomp::apply(&Network::None, false).map_err(io::Error::other)
 }
 
 /// Drops root's capabilities. For a process without any this fails, which does no harm.
@@ -66,7 +66,7 @@ pub(super) fn drop_capabilities() {
     let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
 }
 
-fn restrict(walls: &Walls) -> Result<(), RulesetError> {
+fn restrict(walls: &Isolation) -> Result<(), RulesetError> {
     let read = AccessFs::from_read(NEEDED);
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let hidden: Vec<PathBuf> = SECRETS.iter().map(PathBuf::from).chain(walls.hidden.iter().cloned()).collect();

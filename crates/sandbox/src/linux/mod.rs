@@ -1,15 +1,15 @@
 //! What Linux can enforce, found out when it is first needed.
 
 mod bubblewrap;
-mod filter;
-mod group;
+mod cgroup;
 mod landlock;
 mod mounts;
 mod namespaces;
 mod orphans;
+mod process_tree;
+mod seccomp;
 mod spawn;
 mod text;
-mod tree;
 mod view;
 
 use std::ffi::OsStr;
@@ -22,19 +22,19 @@ use std::sync::{LazyLock, OnceLock};
 
 use rustix::process::Pid;
 
+use crate::protocol::WORD;
 use crate::run::build_once;
-use crate::spec::{Engine, Network, Power, SandboxError, Spec, Walls};
-use crate::wire::WORD;
+use crate::spec::{Capability, Engine, Isolation, Network, SandboxError, Spec};
 
-pub(crate) use group::Group;
+pub(crate) use cgroup::Cgroup;
 pub(crate) use landlock::enter;
 pub use landlock::renounce;
 pub(crate) use namespaces::separate;
 pub(crate) use orphans::wait_for_orphans;
 #[doc(hidden)]
 pub use orphans::wait_until_gone;
+pub(crate) use process_tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 pub use text::release_code;
-pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 
 /// Where a bubblewrap is looked for. Not in `PATH`: a project may have put something there.
 const PLACES: [&str; 4] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
@@ -43,12 +43,12 @@ const MOUNTS_MAX: usize = 3_000;
 const INSTALL: &str = "let this system make user namespaces (`max-team doctor` says what forbids them) or install \
                        bubblewrap, or turn the sandbox off with `project.sandbox: false` in your own settings";
 
-static POWER: Power = Power {
+static POWER: Capability = Capability {
     namespaces: LazyLock::new(namespaces_work),
     bubblewrap: LazyLock::new(bubblewrap_here),
     landlock: LazyLock::new(landlock::is_here),
     seatbelt: LazyLock::new(|| Err("this is not macOS".to_owned())),
-    group: LazyLock::new(|| group::place().clone()),
+    group: LazyLock::new(|| cgroup::place().clone()),
 };
 
 /// Set once a sandbox of our own could be built. A failure may pass (no memory, too many processes), so it is not kept.
@@ -65,7 +65,7 @@ fn namespaces_work() -> Result<(), String> {
 }
 
 /// What this machine can enforce. To find out whether namespaces work, a sandbox is built once.
-pub fn probe() -> &'static Power {
+pub fn probe() -> &'static Capability {
     &POWER
 }
 
@@ -120,7 +120,7 @@ pub fn engine() -> Result<Engine, String> {
 }
 
 /// Chooses the mechanism for this sandbox.
-pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
+pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
     let none = |why: String| SandboxError::NoWalls { why, advice: INSTALL.to_owned() };
     let engine = engine().map_err(none)?;
@@ -135,7 +135,7 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
 }
 
 /// Which part of the spec Landlock cannot enforce.
-fn beyond_landlock(walls: &Walls) -> Option<String> {
+fn beyond_landlock(walls: &Isolation) -> Option<String> {
     let within = |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
     if matches!(walls.network, Network::Hosts(_)) {
         return Some("cannot tell hosts apart".to_owned());
@@ -157,9 +157,9 @@ pub(crate) fn start(
     engine: Engine,
     program: &Path,
     ends: [OwnedFd; 3],
-) -> Result<(Pid, Option<Group>), SandboxError> {
+) -> Result<(Pid, Option<Cgroup>), SandboxError> {
     let (mut command, kept) = command(spec, engine, program)?;
-    if let Some(group) = Group::of(&spec.limits) {
+    if let Some(group) = Cgroup::of(&spec.limits) {
         let file = kept.as_ref().map(File::as_fd);
         match spawn::within(&group, &command, file, ends.each_ref().map(OwnedFd::as_fd)) {
             Ok(pid) => return Ok((pid, Some(group))),
@@ -204,7 +204,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
 /// Restricts this process as far as the engine leaves that to it. Processes that it starts inherit this.
 pub(crate) fn shut_in(spec: &Spec, engine: Engine) -> Result<(), String> {
     match (engine, &spec.walls) {
-        (Engine::Namespaces | Engine::Bubblewrap, Some(walls)) => filter::apply(&walls.network, true),
+        (Engine::Namespaces | Engine::Bubblewrap, Some(walls)) => seccomp::apply(&walls.network, true),
         _ => Ok(()),
     }
 }
@@ -216,20 +216,20 @@ mod tests {
     #[test]
     fn paths_that_landlock_cannot_exclude_are_refused_unless_attended() {
         let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let walls = |protected: &[&str], hidden: &[&str]| Walls {
+        let walls = |protected: &[&str], hidden: &[&str]| Isolation {
             readable: list(&["/p"]),
             writable: list(&["/p/own"]),
             protected: list(protected),
             hidden: list(hidden),
-            ..Walls::default()
+            ..Isolation::default()
         };
         assert_eq!(beyond_landlock(&walls(&["/p/.git/config"], &["/p/.env"])), None);
         let told = beyond_landlock(&walls(&["/p/own/.git/config"], &[])).unwrap();
         assert!(told.contains("`/p/own/.git/config`"), "{told}");
         assert!(beyond_landlock(&walls(&[], &["/p/own/.env"])).unwrap().contains("cannot hide `/p/own/.env`"));
-        let looked = Walls { attended: true, ..walls(&["/p/own/x"], &["/p/own/.env"]) };
+        let looked = Isolation { attended: true, ..walls(&["/p/own/x"], &["/p/own/.env"]) };
         assert_eq!(beyond_landlock(&looked), None);
-        let hosts = Walls { network: Network::Hosts(vec!["a".into()]), ..looked };
+        let hosts = Isolation { network: Network::Hosts(vec!["a".into()]), ..looked };
         assert!(beyond_landlock(&hosts).is_some());
     }
 }

@@ -15,7 +15,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, fchdir, pivot_root, umask};
 
-use super::view::{Put, View};
+use super::view::{FileTree, MountKind};
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
 const NO_SETUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
@@ -38,14 +38,14 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
 
 /// Builds the tree and makes it the root of this mount namespace; the machine's own tree is gone from it afterwards.
 /// Needs every capability in the namespace.
-pub(super) fn enter(view: &View) -> Result<(), String> {
+pub(super) fn enter(view: &FileTree) -> Result<(), String> {
     let mask = umask(Mode::empty());
     let built = build(view);
     umask(mask);
     built
 }
 
-fn build(view: &View) -> Result<(), String> {
+fn build(view: &FileTree) -> Result<(), String> {
     let failed = |doing: &str, error: io::Error| format!("cannot {doing}: {error}");
     // Mounts made here stay here, and mounts that the machine makes later do not appear here, where nothing restricts them.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -78,26 +78,26 @@ impl Root {
         Ok(Self(mount))
     }
 
-    fn put(&self, path: &Path, put: Put, size: u64) -> io::Result<()> {
+    fn put(&self, path: &Path, put: MountKind, size: u64) -> io::Result<()> {
         // The machine's root would bring its `/proc`, `/dev` and home folders along.
         if path.parent().is_none() {
             return Err(io::Error::other("work in a folder below the root folder"));
         }
         let size = size.to_string();
         match put {
-            Put::Read => self.bind(path, path, PLAIN | READ_ONLY),
-            Put::Write => self.bind(path, path, PLAIN),
-            Put::Fresh => self.mount(path, &fresh("tmpfs", &[("mode", "1777"), ("size", &size)], PLAIN)?),
-            Put::HideFolder => self.hide(path, &fresh("tmpfs", &[("mode", "0000")], PLAIN | READ_ONLY)?),
+            MountKind::Read => self.bind(path, path, PLAIN | READ_ONLY),
+            MountKind::Write => self.bind(path, path, PLAIN),
+            MountKind::Fresh => self.mount(path, &fresh("tmpfs", &[("mode", "1777"), ("size", &size)], PLAIN)?),
+            MountKind::HideFolder => self.hide(path, &fresh("tmpfs", &[("mode", "0000")], PLAIN | READ_ONLY)?),
             // Devices cannot be opened on this mount: "permission denied", and not an empty file.
-            Put::HideFile => {
+            MountKind::HideFile => {
                 let null = openat(CWD, "/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
                 self.hide(path, &cloned(&null, PLAIN | READ_ONLY)?)
             }
         }
     }
 
-    fn fill_proc(&self, view: &View) -> io::Result<()> {
+    fn fill_proc(&self, view: &FileTree) -> io::Result<()> {
         self.mount(Path::new("/proc"), &fresh("proc", &[], PLAIN | NO_PROGRAMS)?)?;
         for path in &view.switches {
             let place = self.place(Path::new(path), true)?;
@@ -106,7 +106,7 @@ impl Root {
         Ok(())
     }
 
-    fn fill_dev(&self, view: &View) -> io::Result<()> {
+    fn fill_dev(&self, view: &FileTree) -> io::Result<()> {
         let dev = fresh("tmpfs", &[("mode", "0755")], PLAIN)?;
         self.mount(Path::new("/dev"), &dev)?;
         for path in DEVICES.map(|name| Path::new("/dev").join(name)) {

@@ -16,8 +16,8 @@ use rustix::thread::{UnshareFlags, capabilities, set_no_new_privs, unshare_unsaf
 
 use super::landlock::drop_capabilities;
 use super::mounts;
-use super::view::View;
-use crate::session;
+use super::view::FileTree;
+use crate::detach;
 use crate::spec::{Network, Spec};
 
 /// System settings that forbid user namespaces: the file, the forbidding value, and the name.
@@ -30,7 +30,7 @@ const LOCKS: [(&str, &str, &str); 3] = [
 /// Makes the namespaces. Returns twice: in the child (`None`), which is inside, and in the parent, which stays
 /// outside, with the child's process id. This process must have one thread.
 pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
-    let view = View::of(spec);
+    let view = FileTree::of(spec);
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     // Leaves our terminal, so that keys pressed there do not reach the command.
@@ -54,7 +54,7 @@ pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     if !has_network {
         start_loopback().map_err(|error| denied(&format!("network namespace: {error}")))?;
     }
-    if let Some(child) = session::fork().map_err(|error| format!("process namespace: {error}"))? {
+    if let Some(child) = detach::fork().map_err(|error| format!("process namespace: {error}"))? {
         return Ok(Some(child));
     }
     mounts::enter(&view).map_err(|why| denied(&why))?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{geteuid, getpid};
 
-use crate::wire::WORD;
+use crate::protocol::WORD;
 
 /// How long they are waited for: longer than the grace of a command that does not want to end.
 const ORPHANS_WAIT: Duration = Duration::from_secs(4);

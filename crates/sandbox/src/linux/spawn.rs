@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::group::Group;
+use super::cgroup::Cgroup;
 
 /// Says to the system that the new process starts in a group. The library's own constant is cut short on some systems.
 const INTO_GROUP: u64 = 0x2_0000_0000;
@@ -18,7 +18,7 @@ const NOT_STARTED: c_int = 127;
 
 /// Everything that the new process needs, made beforehand: it may not allocate, because another thread of ours may have
 /// held the allocator's lock when it was made.
-struct Ready {
+struct PreparedExec {
     program: *const c_char,
     argv: Vec<*const c_char>,
     environment: [*const c_char; 1],
@@ -31,7 +31,7 @@ struct Ready {
 /// Starts a command with an empty environment, at the root, inside a group. `kept` is one more file that it has open;
 /// of the command only its program and its arguments are looked at.
 pub(super) fn within(
-    group: &Group,
+    group: &Cgroup,
     command: &Command,
     kept: Option<BorrowedFd<'_>>,
     ends: [BorrowedFd<'_>; 3],
@@ -41,7 +41,7 @@ pub(super) fn within(
     let mut argv: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
     argv.push(std::ptr::null());
     let (mut failed, failure) = io::pipe()?;
-    let ready = Ready {
+    let ready = PreparedExec {
         program: argv.first().copied().unwrap_or(std::ptr::null()),
         argv,
         environment: [std::ptr::null()],
@@ -63,7 +63,7 @@ pub(super) fn within(
 }
 
 #[expect(unsafe_code, reason = "no library has a safe way to start a process inside a group")]
-fn fork_into(group: BorrowedFd<'_>, ready: &Ready) -> io::Result<Pid> {
+fn fork_into(group: BorrowedFd<'_>, ready: &PreparedExec) -> io::Result<Pid> {
     // SAFETY: all zeros are what the system takes for "nothing of this".
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = INTO_GROUP;
@@ -88,7 +88,7 @@ fn fork_into(group: BorrowedFd<'_>, ready: &Ready) -> io::Result<Pid> {
 /// # Safety
 /// Only for a process that was just forked, with pointers that are good in it.
 #[expect(unsafe_code, reason = "between fork and exec there is only the system")]
-unsafe fn become_program(ready: &Ready) -> ! {
+unsafe fn become_program(ready: &PreparedExec) -> ! {
     // SAFETY: plain system calls on numbers and pointers that were made ready; none of them allocates or takes a lock.
     unsafe {
         let mut is_well = libc::chdir(c"/".as_ptr()) == 0;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::spec::{Network, Spec, Walls};
+use crate::spec::{Isolation, Network, Spec};
 
 /// The system's own folders: programs and libraries, and how they are set up.
 pub(super) const SYSTEM: [&str; 11] =
@@ -37,7 +37,7 @@ const OTHER_TMP: &str = "/var/tmp";
 
 /// How a path is put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Put {
+pub(super) enum MountKind {
     Read,
     /// Read and written.
     Write,
@@ -51,7 +51,7 @@ pub(super) enum Put {
 
 /// The file tree, beside `/proc` and `/dev`, which every command has.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct FileTree {
     /// Links: path and target.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Folders of the system, read-only.
@@ -61,13 +61,13 @@ pub(super) struct View {
     /// The most bytes that one temporary file system holds: what lives in memory counts as memory.
     pub(super) size: u64,
     /// Everything else, from the top down.
-    pub(super) puts: Vec<(PathBuf, Put)>,
+    pub(super) puts: Vec<(PathBuf, MountKind)>,
 }
 
-impl View {
+impl FileTree {
     /// Reads the machine as this process sees it, so it must run before any namespace is made.
     pub(super) fn of(spec: &Spec) -> Self {
-        let standard = Walls::default();
+        let standard = Isolation::default();
         let walls = spec.walls.as_ref().unwrap_or(&standard);
         let (mut links, mut system) = (Vec::new(), Vec::new());
         for path in SYSTEM {
@@ -79,7 +79,7 @@ impl View {
         }
         let mut puts = puts(walls);
         if puts.iter().any(|(path, _)| path.starts_with(OTHER_TMP)) {
-            puts.insert(0, (PathBuf::from(OTHER_TMP), Put::Fresh));
+            puts.insert(0, (PathBuf::from(OTHER_TMP), MountKind::Fresh));
         } else {
             links.push((PathBuf::from(OTHER_TMP), PathBuf::from(TMP)));
         }
@@ -89,21 +89,21 @@ impl View {
 }
 
 /// The mounts, from the top down.
-fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
-    let mut puts = vec![(PathBuf::from(TMP), Put::Fresh)];
-    puts.extend(walls.home.iter().map(|home| (home.clone(), Put::Fresh)));
+fn puts(walls: &Isolation) -> Vec<(PathBuf, MountKind)> {
+    let mut puts = vec![(PathBuf::from(TMP), MountKind::Fresh)];
+    puts.extend(walls.home.iter().map(|home| (home.clone(), MountKind::Fresh)));
     if walls.network == Network::All {
         // Often a link to a file elsewhere that another program keeps up to date.
         let names = fs::canonicalize("/etc/resolv.conf").ok().filter(|path| !path.starts_with("/etc"));
-        puts.extend(names.map(|path| (path, Put::Read)));
+        puts.extend(names.map(|path| (path, MountKind::Read)));
     }
     let real = |path: &PathBuf| is_real(path).then(|| path.clone());
-    puts.extend(walls.readable.iter().filter_map(real).map(|path| (path, Put::Read)));
-    puts.extend(walls.writable.iter().filter_map(real).map(|path| (path, Put::Write)));
+    puts.extend(walls.readable.iter().filter_map(real).map(|path| (path, MountKind::Read)));
+    puts.extend(walls.writable.iter().filter_map(real).map(|path| (path, MountKind::Write)));
     let kept = walls.protected.iter().chain(&walls.hidden);
-    puts.extend(kept.filter_map(real).flat_map(|path| above(walls, &path)).map(|path| (path, Put::Write)));
-    puts.extend(walls.protected.iter().filter_map(real).map(|path| (path, Put::Read)));
-    let hide = |path: PathBuf| if path.is_dir() { (path, Put::HideFolder) } else { (path, Put::HideFile) };
+    puts.extend(kept.filter_map(real).flat_map(|path| above(walls, &path)).map(|path| (path, MountKind::Write)));
+    puts.extend(walls.protected.iter().filter_map(real).map(|path| (path, MountKind::Read)));
+    let hide = |path: PathBuf| if path.is_dir() { (path, MountKind::HideFolder) } else { (path, MountKind::HideFile) };
     let visible = |path: &PathBuf| walls.readable.iter().chain(&walls.writable).any(|root| path.starts_with(root));
     puts.extend(walls.hidden.iter().filter(|path| visible(path)).filter_map(real).map(hide));
     if rustix::process::geteuid().is_root() {
@@ -115,14 +115,15 @@ fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
 
 /// Drops redundant mounts, since each costs time: a read-only path inside a read-only one, and everything inside a hidden
 /// folder. Of several entries for one path the last wins.
-fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
+fn needed(puts: &[(PathBuf, MountKind)]) -> Vec<(PathBuf, MountKind)> {
     let last: HashMap<&Path, usize> = puts.iter().enumerate().map(|(at, (path, _))| (path.as_path(), at)).collect();
-    let mut around: HashMap<&Path, Put> = SYSTEM.iter().map(|path| (Path::new(*path), Put::Read)).collect();
+    let mut around: HashMap<&Path, MountKind> = SYSTEM.iter().map(|path| (Path::new(*path), MountKind::Read)).collect();
     let mut kept = Vec::new();
     for (at, (path, put)) in puts.iter().enumerate() {
         let is_last = last.get(path.as_path()) == Some(&at);
         let outer = path.ancestors().find_map(|folder| around.get(folder));
-        let is_redundant = outer == Some(&Put::HideFolder) || (*put == Put::Read && outer == Some(&Put::Read));
+        let is_redundant =
+            outer == Some(&MountKind::HideFolder) || (*put == MountKind::Read && outer == Some(&MountKind::Read));
         if is_last && !is_redundant {
             around.insert(path, *put);
             kept.push((path.clone(), *put));
@@ -132,7 +133,7 @@ fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
 }
 
 /// The folders between a writable root and a protected path in it.
-fn above(walls: &Walls, path: &Path) -> Vec<PathBuf> {
+fn above(walls: &Isolation, path: &Path) -> Vec<PathBuf> {
     let Some(root) =
         walls.writable.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.as_os_str().len())
     else {
@@ -157,23 +158,24 @@ mod tests {
         fs::create_dir_all(root.join("a/.git/hooks")).unwrap();
         fs::create_dir_all(root.join("a/keys/old")).unwrap();
         fs::write(root.join("a/.env"), "x").unwrap();
-        let walls = Walls {
+        let walls = Isolation {
             readable: vec![root.clone()],
             writable: vec![root.join("a")],
             protected: vec![root.join("a/.git/hooks"), root.join("a/.mcp.json")],
             hidden: vec![root.join("a/keys"), root.join("a/keys/old"), root.join("a/.env")],
-            ..Walls::default()
+            ..Isolation::default()
         };
-        let own: Vec<(PathBuf, Put)> = puts(&walls).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();
+        let own: Vec<(PathBuf, MountKind)> =
+            puts(&walls).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();
         let want = [
-            ("", Put::Read),
-            ("a", Put::Write),
-            ("a/.git", Put::Write),
-            ("a/keys", Put::HideFolder),
-            ("a/.env", Put::HideFile),
-            ("a/.git/hooks", Put::Read),
+            ("", MountKind::Read),
+            ("a", MountKind::Write),
+            ("a/.git", MountKind::Write),
+            ("a/keys", MountKind::HideFolder),
+            ("a/.env", MountKind::HideFile),
+            ("a/.git/hooks", MountKind::Read),
         ];
-        let want: Vec<(PathBuf, Put)> =
+        let want: Vec<(PathBuf, MountKind)> =
             want.map(|(path, put)| (if path.is_empty() { root.clone() } else { root.join(path) }, put)).to_vec();
         assert_eq!(own, want);
     }
@@ -181,12 +183,12 @@ mod tests {
     #[test]
     fn many_paths_are_sorted_out_in_no_time() {
         let many = |put| (0..20_000).map(move |number| (PathBuf::from(format!("/p/{number}")), put));
-        let mut puts = vec![(PathBuf::from("/p"), Put::Read), (PathBuf::from("/usr/x"), Put::Read)];
-        puts.extend(many(Put::Read).chain(many(Put::HideFile)));
+        let mut puts = vec![(PathBuf::from("/p"), MountKind::Read), (PathBuf::from("/usr/x"), MountKind::Read)];
+        puts.extend(many(MountKind::Read).chain(many(MountKind::HideFile)));
         let started = std::time::Instant::now();
         let kept = needed(&puts);
         assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
         assert_eq!(kept.len(), 20_001);
-        assert!(kept.iter().skip(1).all(|(_, put)| *put == Put::HideFile));
+        assert!(kept.iter().skip(1).all(|(_, put)| *put == MountKind::HideFile));
     }
 }

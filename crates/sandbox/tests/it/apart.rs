@@ -101,7 +101,7 @@ fn a_project_below_the_other_folder_for_temporary_files_is_there() {
     fs::write(root.join("file"), "mine\n").unwrap();
     let world = World::new();
     for engine in namespaced() {
-        let walls = Walls { readable: vec![root.clone()], writable: vec![root.clone()], ..world.walls() };
+        let walls = Isolation { readable: vec![root.clone()], writable: vec![root.clone()], ..world.walls() };
         let spec = Spec {
             walls: Some(walls),
             dir: root.clone(),

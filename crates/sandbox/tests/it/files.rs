@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use max_team_sandbox::Ended;
+use max_team_sandbox::EndReason;
 
 use super::*;
 
@@ -13,9 +13,9 @@ fn a_command_works_in_its_own_folder_and_reads_the_project() {
         let script = "cat file ../readme && echo new > made && rm made && pwd && exit 3";
         let (over, output) = world.ran(engine, script);
         assert_eq!(output, format!("mine\nopen\n{}\n", world.own.display()), "{engine:?}");
-        assert_eq!((over.code, over.signal, over.ended), (Some(3), None, Ended::Exited), "{engine:?}");
+        assert_eq!((over.code, over.signal, over.ended), (Some(3), None, EndReason::Exited), "{engine:?}");
         let (over, _) = world.ran(engine, "kill -9 $$");
-        assert_eq!((over.code, over.signal, over.ended), (None, Some(9), Ended::Exited), "{engine:?}");
+        assert_eq!((over.code, over.signal, over.ended), (None, Some(9), EndReason::Exited), "{engine:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn only_the_given_variables_are_there() {
 }
 
 /// A project that is all the agent's own, with things in it that are not.
-fn guarded(world: &World) -> Walls {
+fn guarded(world: &World) -> Isolation {
     for folder in [".git/hooks", ".claude", "config/deep", "vault/keys"] {
         fs::create_dir_all(world.own.join(folder)).unwrap();
     }
@@ -107,7 +107,7 @@ fn guarded(world: &World) -> Walls {
         fs::write(world.own.join(file), "hidden\n").unwrap();
     }
     let list = |names: &[&str]| names.iter().map(|name| world.own.join(name)).collect();
-    Walls {
+    Isolation {
         protected: list(&[
             ".git/config",
             ".git/hooks",
@@ -230,7 +230,7 @@ fn landlock_hides_paths_in_read_only_folders() {
     }
     let world = World::new();
     fs::write(world.project.join(".env"), "hidden\n").unwrap();
-    let walls = Walls { hidden: vec![world.project.join(".env")], ..world.walls() };
+    let walls = Isolation { hidden: vec![world.project.join(".env")], ..world.walls() };
     let spec = Spec { walls: Some(walls), ..world.spec("cat ../readme; cat ../.env") };
     let (over, output) = ran(Engine::Landlock, &spec).unwrap();
     assert!(over.code != Some(0) && output.starts_with("open\n") && !output.contains("hidden"), "{output}");
@@ -257,12 +257,12 @@ fn a_command_that_cannot_run_is_named() {
 fn walls_that_cannot_be_built_are_said_with_the_reason() {
     for engine in namespaced() {
         let world = World::new();
-        let walls = Walls { home: Some(world.project.join("readme/home")), ..world.walls() };
+        let walls = Isolation { home: Some(world.project.join("readme/home")), ..world.walls() };
         let err = ran(engine, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
         assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("readme")), "{err:?}");
         assert!(!world.own.join("ran").exists());
         if engine == Engine::Namespaces {
-            let whole = Walls { readable: vec!["/".into()], ..world.walls() };
+            let whole = Isolation { readable: vec!["/".into()], ..world.walls() };
             let err = ran(engine, &Spec { walls: Some(whole), ..world.spec("cat /root/.bashrc") }).unwrap_err();
             assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("`/`")), "{err:?}");
         }
@@ -295,7 +295,7 @@ fn long_names_are_hidden_and_too_many_are_refused() {
         let hidden: Vec<PathBuf> = (0..700).map(file).collect();
         hidden.iter().for_each(|path| fs::write(path, "key\n").unwrap());
         let spec = Spec {
-            walls: Some(Walls { hidden: hidden.clone(), ..world.walls() }),
+            walls: Some(Isolation { hidden: hidden.clone(), ..world.walls() }),
             ..world.spec("find . -name '*.pem' -exec cat {} + 2>/dev/null | grep -c key")
         };
         let (over, output) = ran(engine, &spec).unwrap();
@@ -303,7 +303,7 @@ fn long_names_are_hidden_and_too_many_are_refused() {
 
         let hidden: Vec<PathBuf> = (700..4_000).map(file).collect();
         hidden.iter().for_each(|path| fs::write(path, "").unwrap());
-        let many = Spec { walls: Some(Walls { hidden, ..world.walls() }), ..spec };
+        let many = Spec { walls: Some(Isolation { hidden, ..world.walls() }), ..spec };
         assert!(matches!(ran(engine, &many), Err(SandboxError::NoWalls { .. })));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use max_team_sandbox::{EndMark, Ended};
+use max_team_sandbox::{EndMark, EndReason};
 
 use super::*;
 
@@ -52,13 +52,13 @@ fn nothing_outlives_a_command() {
         let mark = mark();
         let (over, _) =
             ran(engine, &Spec { walls: walls.clone(), ..world.spec(&format!("{} exit 0", brood(&mark))) }).unwrap();
-        assert_eq!((over.code, over.ended), (Some(0), Ended::Exited), "{engine:?}");
+        assert_eq!((over.code, over.ended), (Some(0), EndReason::Exited), "{engine:?}");
         assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?} after its end");
 
         let spec = Spec { walls, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
         let limits = Limits { time: Duration::from_millis(500), ..Limits::default() };
         let (over, _) = ran(engine, &Spec { limits, ..spec }).unwrap();
-        assert_eq!(over.ended, Ended::TimedOut, "{engine:?}");
+        assert_eq!(over.ended, EndReason::TimedOut, "{engine:?}");
         assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?} after its time");
     }
 }
@@ -80,7 +80,7 @@ fn a_parent_to_be_killed() {
         "Landlock" => Engine::Landlock,
         _ => Engine::Bare,
     };
-    let walls = Walls { protected: vec![world.own.join(".mcp.json")], ..world.walls() };
+    let walls = Isolation { protected: vec![world.own.join(".mcp.json")], ..world.walls() };
     let walls = (engine != Engine::Bare).then_some(walls);
     let script = format!("echo '{{}}' > .mcp.json; echo at $PWD; {} sleep {mark}", brood(&mark));
     std::fs::write(world.own.join("end"), "?").unwrap();

@@ -1,6 +1,6 @@
 //! Too much of anything ends a command, and the end says of what.
 
-use max_team_sandbox::{Ended, Limit};
+use max_team_sandbox::{EndReason, Limit};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn limited(world: &World, script: &str, limits: Limits) -> Spec {
     Spec { limits, ..world.spec(script) }
 }
 
-fn ended(world: &World, engine: Engine, script: &str, limits: Limits) -> Over {
+fn ended(world: &World, engine: Engine, script: &str, limits: Limits) -> CommandOutcome {
     let (over, output) = ran(engine, &limited(world, script, limits)).unwrap();
     assert!(over.ms < 40_000, "{engine:?} {script}: {over:?} {output}");
     over
@@ -24,30 +24,30 @@ fn too_much_of_anything_ends_a_command() {
     let few = Limits { processes: 64, ..usual };
     let small = Limits { memory: 128 << 20, ..usual };
     let table = [
-        (BOMB, few, Ended::Limit(Limit::Processes)),
+        (BOMB, few, EndReason::Limit(Limit::Processes)),
         (
             "python3 -c 'import threading as t, time\nfor i in range(1000): t.Thread(target=time.sleep, args=(60,)).start()'",
             few,
-            Ended::Limit(Limit::Processes),
+            EndReason::Limit(Limit::Processes),
         ),
-        ("python3 -c 'x = bytearray(1 << 30); import time; time.sleep(60)'", small, Ended::Limit(Limit::Memory)),
+        ("python3 -c 'x = bytearray(1 << 30); import time; time.sleep(60)'", small, EndReason::Limit(Limit::Memory)),
         (
             "for i in 1 2 3 4; do python3 -c 'x = bytearray(48 << 20); import time; time.sleep(60)' & done; wait",
             small,
-            Ended::Limit(Limit::Memory),
+            EndReason::Limit(Limit::Memory),
         ),
         (
             "exec head -c 100000000 /dev/zero > big",
             Limits { file_bytes: 1 << 20, ..usual },
-            Ended::Limit(Limit::FileBytes),
+            EndReason::Limit(Limit::FileBytes),
         ),
-        ("exec yes", Limits { output_bytes: 4 << 20, ..usual }, Ended::Limit(Limit::Output)),
-        ("while :; do :; done", Limits { cpu: Duration::from_secs(1), ..usual }, Ended::Limit(Limit::Cpu)),
-        ("exec sleep 60", Limits { time: Duration::from_millis(300), ..usual }, Ended::TimedOut),
+        ("exec yes", Limits { output_bytes: 4 << 20, ..usual }, EndReason::Limit(Limit::Output)),
+        ("while :; do :; done", Limits { cpu: Duration::from_secs(1), ..usual }, EndReason::Limit(Limit::Cpu)),
+        ("exec sleep 60", Limits { time: Duration::from_millis(300), ..usual }, EndReason::TimedOut),
         (
             "trap '' TERM; sleep 60 & sleep 60; sleep 60",
             Limits { time: Duration::from_millis(300), ..usual },
-            Ended::TimedOut,
+            EndReason::TimedOut,
         ),
     ];
     for engine in engines() {
@@ -79,7 +79,7 @@ fn a_cancelled_command_ends() {
             true
         });
         let over = over.unwrap();
-        assert_eq!((over.ended, over.signal), (Ended::Cancelled, Some(15)), "{engine:?}");
+        assert_eq!((over.ended, over.signal), (EndReason::Cancelled, Some(15)), "{engine:?}");
         assert_eq!(output, b"started\n");
         let over = run_by(
             engine,
@@ -88,6 +88,6 @@ fn a_cancelled_command_ends() {
             &CancellationToken::new(),
             &mut |_, _| false,
         );
-        assert_eq!((over.unwrap().ended, world.own.exists()), (Ended::Exited, true));
+        assert_eq!((over.unwrap().ended, world.own.exists()), (EndReason::Exited, true));
     }
 }

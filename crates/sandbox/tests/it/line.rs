@@ -2,35 +2,35 @@
 
 use std::fs;
 
-use max_team_sandbox::{End, Ended, Engine, Flow, Join, Limit, Limits, Spec, Step};
+use max_team_sandbox::{EndReason, Engine, Limit, Limits, Operator, PipelineStep, Redirect, RedirectTarget, Spec};
 
 use crate::{World, engines, ran};
 
 /// Words joined by signs, as a test writes them: nothing here is quoted.
-fn line(text: &str) -> Vec<Step> {
-    let mut steps = vec![Step::default()];
+fn line(text: &str) -> Vec<PipelineStep> {
+    let mut steps = vec![PipelineStep::default()];
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
         let mut to = || words.next().unwrap().to_owned();
         let flow = match word {
-            "<" => Some(Flow { fd: 0, to: End::Read(to()) }),
-            ">" => Some(Flow { fd: 1, to: End::Write(to()) }),
-            ">>" => Some(Flow { fd: 1, to: End::Append(to()) }),
-            "2>" => Some(Flow { fd: 2, to: End::Write(to()) }),
-            "2>&1" => Some(Flow { fd: 2, to: End::Same(1) }),
+            "<" => Some(Redirect { fd: 0, to: RedirectTarget::Read(to()) }),
+            ">" => Some(Redirect { fd: 1, to: RedirectTarget::Write(to()) }),
+            ">>" => Some(Redirect { fd: 1, to: RedirectTarget::Append(to()) }),
+            "2>" => Some(Redirect { fd: 2, to: RedirectTarget::Write(to()) }),
+            "2>&1" => Some(Redirect { fd: 2, to: RedirectTarget::Same(1) }),
             _ => None,
         };
         let join = match word {
-            ";" => Some(Join::Then),
-            "&&" => Some(Join::And),
-            "||" => Some(Join::Or),
-            "|" => Some(Join::Pipe),
+            ";" => Some(Operator::Then),
+            "&&" => Some(Operator::And),
+            "||" => Some(Operator::Or),
+            "|" => Some(Operator::Pipe),
             _ => None,
         };
         let step = steps.last_mut().unwrap();
         match (flow, join) {
             (Some(flow), _) => step.flows.push(flow),
-            (_, Some(join)) => steps.push(Step { join, ..Step::default() }),
+            (_, Some(join)) => steps.push(PipelineStep { join, ..PipelineStep::default() }),
             _ if step.argv.is_empty() && word.contains('=') => {
                 let (name, value) = word.split_once('=').unwrap();
                 step.env.push((name.to_owned(), value.to_owned()));
@@ -135,7 +135,7 @@ fn a_line_ends_as_its_last_command_does() {
         script("odd", "exit 137");
         let run = |text: &str, limits: Limits| ran(engine, &Spec { limits, ..spec(&world, engine, text) }).unwrap();
         let (over, _) = run("echo a ; sh hit", Limits::default());
-        assert_eq!((over.code, over.signal, over.ended), (None, Some(9), Ended::Exited), "{engine:?}");
+        assert_eq!((over.code, over.signal, over.ended), (None, Some(9), EndReason::Exited), "{engine:?}");
         let (over, _) = run("sh odd ; sh odd", Limits::default());
         assert_eq!((over.code, over.signal), (Some(137), None), "{engine:?}");
         let (over, output) = run("sh hit || echo b", Limits::default());
@@ -143,9 +143,9 @@ fn a_line_ends_as_its_last_command_does() {
 
         let short = Limits { time: std::time::Duration::from_millis(300), ..Limits::default() };
         let (over, _) = run("sleep 1000 | sleep 1000 ; echo b", short);
-        assert_eq!(over.ended, Ended::TimedOut, "{engine:?}");
+        assert_eq!(over.ended, EndReason::TimedOut, "{engine:?}");
         let small = Limits { file_bytes: 1 << 16, ..Limits::default() };
         let (over, _) = run("true ; head -c 1000000 /dev/zero > big", small);
-        assert_eq!(over.ended, Ended::Limit(Limit::FileBytes), "{engine:?}");
+        assert_eq!(over.ended, EndReason::Limit(Limit::FileBytes), "{engine:?}");
     }
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_sandbox::{Engine, Limits, Over, SandboxError, Spec, Walls, probe, run_by};
+use max_team_sandbox::{CommandOutcome, Engine, Isolation, Limits, SandboxError, Spec, probe, run_by};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -68,12 +68,12 @@ impl World {
         Self { _dir: dir, project, own, home, other }
     }
 
-    fn walls(&self) -> Walls {
-        Walls {
+    fn walls(&self) -> Isolation {
+        Isolation {
             readable: vec![self.project.clone()],
             writable: vec![self.own.clone()],
             home: Some(self.home.clone()),
-            ..Walls::default()
+            ..Isolation::default()
         }
     }
 
@@ -90,12 +90,12 @@ impl World {
         }
     }
 
-    fn ran(&self, engine: Engine, script: &str) -> (Over, String) {
+    fn ran(&self, engine: Engine, script: &str) -> (CommandOutcome, String) {
         ran(engine, &self.spec(script)).unwrap()
     }
 }
 
-fn ran(engine: Engine, spec: &Spec) -> Result<(Over, String), SandboxError> {
+fn ran(engine: Engine, spec: &Spec) -> Result<(CommandOutcome, String), SandboxError> {
     let mut output = Vec::new();
     let over = run_by(engine, spec, false, &CancellationToken::new(), &mut |_, bytes| {
         if output.len() < 1 << 20 {

@@ -49,7 +49,7 @@ fn with_every_network_the_machine_itself_is_reached() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = tcp.local_addr().unwrap().port();
     for engine in engines() {
-        let walls = Walls { network: max_team_sandbox::Network::All, ..world.walls() };
+        let walls = Isolation { network: max_team_sandbox::Network::All, ..world.walls() };
         let script =
             format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port})).send(b'hi')\"");
         let (over, output) = ran(engine, &Spec { walls: Some(walls), ..world.spec(&script) }).unwrap();
@@ -67,7 +67,7 @@ fn with_some_hosts_there_is_one_way_out_and_it_judges() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let network = max_team_sandbox::Network::Hosts(vec!["localhost".into()]);
-        let walls = Walls { network, ..world.walls() };
+        let walls = Isolation { network, ..world.walls() };
         let ask = |url: &str| {
             let script = format!(
                 "exec python3 -c \"import http.client as h, os, urllib.parse as p\n\

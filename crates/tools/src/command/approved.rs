@@ -16,7 +16,7 @@ use std::time::Duration;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{APPROVED_FILES_MAX, PROTECTED_CHECK_MS, SET_ASIDE_MAX};
 use max_team_core::policy::{ProtectedRow, protected};
-use max_team_sandbox::{Appeared, set_aside};
+use max_team_sandbox::{AppearedPath, set_aside};
 
 use super::Walls;
 
@@ -74,7 +74,7 @@ impl Approved {
 
     /// Moves new protected files away until `is_over`, and returns them. Nested ones wait for the command's end: to look for
     /// them takes a walk through the whole project.
-    pub(super) fn guard(&self, walls: &Walls, is_over: &AtomicBool) -> Vec<Appeared> {
+    pub(super) fn guard(&self, walls: &Walls, is_over: &AtomicBool) -> Vec<AppearedPath> {
         let mut moved = Vec::new();
         loop {
             thread::park_timeout(Duration::from_millis(PROTECTED_CHECK_MS));
@@ -83,7 +83,7 @@ impl Approved {
             }
             for path in walls.protected_now(&self.0.folders).into_iter().filter(|path| self.is_alien(path)) {
                 if let Some(place) = set_aside(&path) {
-                    moved.push(Appeared { path, moved: Some(place) });
+                    moved.push(AppearedPath { path, moved: Some(place) });
                 }
             }
         }
@@ -96,9 +96,9 @@ impl Approved {
     }
 
     /// Moves approved files back to their names; the remaining files were made by the command.
-    pub(super) fn give_back(&self, appeared: Vec<Appeared>) -> Vec<Appeared> {
+    pub(super) fn give_back(&self, appeared: Vec<AppearedPath>) -> Vec<AppearedPath> {
         let notes = std::mem::take(&mut *lock(&self.0.approved));
-        let is_left = |Appeared { path, moved }: &Appeared| {
+        let is_left = |AppearedPath { path, moved }: &AppearedPath| {
             let Some(moved) = moved else { return true };
             for (note, hash) in notes.iter().filter(|(note, _)| note.starts_with(path)) {
                 let Ok(rest) = note.strip_prefix(path) else { continue };
@@ -196,7 +196,7 @@ mod tests {
             fs::write(root.join(name), text).unwrap();
         }
         let appeared =
-            |name: &str| Appeared { path: root.join(name), moved: Some(root.join(format!("{name}.untrusted-1"))) };
+            |name: &str| AppearedPath { path: root.join(name), moved: Some(root.join(format!("{name}.untrusted-1"))) };
         let left = approved.give_back([".github/workflows", "AGENTS.md", "CLAUDE.md", ".envrc"].map(appeared).to_vec());
         assert_eq!(left, [appeared(".github/workflows"), appeared("CLAUDE.md"), appeared(".envrc")]);
         let there = |name: &str| root.join(name).exists();

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use max_team_core::limits::NESTED_PROTECTED_MAX;
 use max_team_core::policy::protected;
-use max_team_sandbox::{Appeared, Limits, Out, Over, Spec, Step, is_secret, run, set_aside};
+use max_team_sandbox::{
+    AppearedPath, CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run, set_aside,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::approved::{self, Approved};
@@ -42,13 +44,13 @@ pub(crate) struct Job<'a> {
     /// Its sandbox; `None` only for programs that we trust, with arguments of our own.
     pub(crate) walls: Option<&'a Walls>,
     /// A sandbox that we describe ourselves, for such a program.
-    pub(crate) built: Option<max_team_sandbox::Walls>,
+    pub(crate) built: Option<max_team_sandbox::Isolation>,
     /// Variables beside those that are handed on.
     pub(crate) env: Vec<(String, String)>,
     /// Which variables are not handed on, besides secrets.
     pub(crate) hide: fn(&str) -> bool,
     /// Several commands, joined; then `argv` is only their name.
-    pub(crate) line: Vec<Step>,
+    pub(crate) line: Vec<PipelineStep>,
     /// Whether standard error comes through a pipe of its own.
     pub(crate) apart: bool,
 }
@@ -72,8 +74,8 @@ impl<'a> Job<'a> {
     pub(crate) fn run(
         &self,
         cancel: &CancellationToken,
-        sink: &mut dyn FnMut(Out, &[u8]) -> bool,
-    ) -> Result<Over, CommandError> {
+        sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
+    ) -> Result<CommandOutcome, CommandError> {
         let mut spec = self.spec(cancel)?;
         // Without this list, new files could not be told from old ones afterwards.
         let before = self.walls.map(Walls::kept).transpose()?;
@@ -107,16 +109,16 @@ impl<'a> Job<'a> {
         }
         notes.extend(self.walls.filter(|walls| walls.on && is_barred.0).and_then(barred));
         for note in notes {
-            sink(Out::Output, note.as_bytes());
+            sink(OutputSource::Output, note.as_bytes());
         }
         let left =
             appeared.iter().find(|appeared| appeared.moved.is_none()).map(|appeared| self.unseen(left(appeared)));
-        let over = ran.map(|over| Over { appeared, ..over })?;
+        let over = ran.map(|over| CommandOutcome { appeared, ..over })?;
         left.or(unseen).map_or(Ok(over), Err)
     }
 
     /// Runs a command while a thread moves new protected files away.
-    fn guarded<T>(&self, approved: &Approved, run: impl FnOnce() -> T) -> (T, Vec<Appeared>) {
+    fn guarded<T>(&self, approved: &Approved, run: impl FnOnce() -> T) -> (T, Vec<AppearedPath>) {
         let Some(walls) = self.walls.filter(|walls| !walls.written().is_empty()) else { return (run(), Vec::new()) };
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -137,11 +139,11 @@ impl<'a> Job<'a> {
 
     /// Moves protected files away that appeared since `before`: the sandbox cannot protect a path where nothing is
     /// yet. Also returns why there may be more of them, if so.
-    fn made_since(&self, before: &Standing) -> (Vec<Appeared>, Option<CommandError>) {
+    fn made_since(&self, before: &Standing) -> (Vec<AppearedPath>, Option<CommandError>) {
         match self.walls.map(Walls::kept).transpose() {
             Ok(now) => {
                 let Standing { kept, unread, .. } = now.unwrap_or_default().since(before);
-                let made = kept.into_iter().map(|path| Appeared { moved: set_aside(&path), path }).collect();
+                let made = kept.into_iter().map(|path| AppearedPath { moved: set_aside(&path), path }).collect();
                 let dark = unread.first().map(|folder| format!("`{}` cannot be read any more", folder.display()));
                 (made, dark.map(|why| self.unseen(why)))
             }
@@ -203,7 +205,7 @@ impl<'a> Job<'a> {
     }
 }
 
-fn note(appeared: &Appeared) -> String {
+fn note(appeared: &AppearedPath) -> String {
     let path = appeared.path.display();
     // A file that the team obeys itself, or that a rule denies, is not opened by any approval.
     let can_ask = protected(&path.to_string()).is_some_and(|row| !row.is_held);
@@ -218,7 +220,7 @@ fn note(appeared: &Appeared) -> String {
     }
 }
 
-fn left(appeared: &Appeared) -> String {
+fn left(appeared: &AppearedPath) -> String {
     format!("`{}` is protected, appeared while it ran and could not be moved away", appeared.path.display())
 }
 

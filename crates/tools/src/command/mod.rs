@@ -21,10 +21,10 @@ pub use approved::is_planted;
 pub(crate) use job::Job;
 pub(crate) use kept::Kept;
 pub use max_team_core::policy::command_line::{join, quote};
-pub(crate) use max_team_sandbox::Out;
+pub(crate) use max_team_sandbox::OutputSource;
 pub use max_team_sandbox::{
-    Ended, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine, is_secret,
-    probe, supervisor,
+    EndReason, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine,
+    is_secret, probe, supervisor,
 };
 pub use split::{LINE_BYTES_MAX, SplitError, split};
 pub use walls::Walls;
@@ -46,13 +46,13 @@ pub struct Ran {
     /// How long it ran, in milliseconds.
     pub ms: u64,
     /// Why it is over.
-    pub ended: Ended,
+    pub ended: EndReason,
 }
 
 impl Ran {
     /// Whether it ended by itself and says that all went well.
     pub fn ok(&self) -> bool {
-        self.ended == Ended::Exited && self.code == Some(0)
+        self.ended == EndReason::Exited && self.code == Some(0)
     }
 }
 

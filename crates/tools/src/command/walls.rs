@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use max_team_core::policy::{ProtectedRow, Visibility, kept};
 use max_team_core::rewind::MovedFile;
-use max_team_sandbox::{Appeared, EndMark, Limits, Network, allowed, secrets, tools};
+use max_team_sandbox::{AppearedPath, EndMark, Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -77,9 +77,9 @@ impl Walls {
     }
 
     /// Notes protected files that were moved away.
-    pub(super) fn note_moved(&self, appeared: &[Appeared]) {
+    pub(super) fn note_moved(&self, appeared: &[AppearedPath]) {
         let shown = |path: &Path| path.display().to_string();
-        let moved = appeared.iter().map(|Appeared { path, moved }| MovedFile {
+        let moved = appeared.iter().map(|AppearedPath { path, moved }| MovedFile {
             path: shown(path),
             to: moved.as_deref().map(shown).unwrap_or_default(),
         });
@@ -92,7 +92,7 @@ impl Walls {
         &self,
         vars: &mut Vec<(String, String)>,
         cancel: &CancellationToken,
-    ) -> Result<Option<max_team_sandbox::Walls>, CommandError> {
+    ) -> Result<Option<max_team_sandbox::Isolation>, CommandError> {
         if !self.on {
             return Ok(None);
         }
@@ -130,7 +130,7 @@ impl Walls {
                 writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
             }
         }
-        Ok(Some(max_team_sandbox::Walls {
+        Ok(Some(max_team_sandbox::Isolation {
             readable,
             writable,
             protected,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use max_team_sandbox::{Engine, Walls, engine};
+use max_team_sandbox::{Engine, Isolation, engine};
 use tokio_util::sync::CancellationToken;
 
 use super::record::Record;
@@ -172,13 +172,18 @@ impl<'a> Keep<'a> {
     }
 
     /// Git runs nothing that a tree brings along; if it ever did, the sandbox would make it harmless.
-    fn walls(&self) -> Option<Walls> {
+    fn walls(&self) -> Option<Isolation> {
         if !engine().is_ok_and(Engine::has_namespaces) {
             return None;
         }
         let home = self.home.to_owned();
         let readable = self.objects.iter().cloned().chain([home.clone()]).collect();
-        Some(Walls { readable, writable: vec![home.clone()], protected: vec![home.join(TREE)], ..Walls::default() })
+        Some(Isolation {
+            readable,
+            writable: vec![home.clone()],
+            protected: vec![home.join(TREE)],
+            ..Isolation::default()
+        })
     }
 }
 

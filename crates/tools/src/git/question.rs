@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_sandbox::Walls;
+use max_team_sandbox::Isolation;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
-use crate::command::{Ended, Job, Kept, Out};
+use crate::command::{EndReason, Job, Kept, OutputSource};
 use crate::text::visible;
 
 /// How long one question to git may take.
@@ -51,7 +51,7 @@ pub(crate) struct Question<'a> {
     /// Variables beside the fixed ones; none of git's own is handed on.
     pub(crate) env: Vec<(String, String)>,
     /// Its sandbox, if it needs one.
-    pub(crate) walls: Option<Walls>,
+    pub(crate) walls: Option<Isolation>,
     pub(crate) timeout: Duration,
     /// Bytes of an answer that is kept whole.
     pub(crate) most: usize,
@@ -104,17 +104,17 @@ impl<'a> Question<'a> {
         };
         let mut complaint = Kept::new(COMPLAINT_BYTES_MAX);
         let over = job.run(self.cancel, &mut |out, bytes| match out {
-            Out::Output => sink(bytes),
-            Out::Error => {
+            OutputSource::Output => sink(bytes),
+            OutputSource::Error => {
                 complaint.push(bytes);
                 true
             }
         })?;
         match over.ended {
-            Ended::Exited => Ok((over.code, complaint.text())),
-            Ended::TimedOut => Err(GitError::TimedOut(self.timeout.as_secs())),
-            Ended::Cancelled => Err(GitError::Stopped),
-            Ended::Limit(limit) => Err(GitError::Limit(limit.name())),
+            EndReason::Exited => Ok((over.code, complaint.text())),
+            EndReason::TimedOut => Err(GitError::TimedOut(self.timeout.as_secs())),
+            EndReason::Cancelled => Err(GitError::Stopped),
+            EndReason::Limit(limit) => Err(GitError::Limit(limit.name())),
         }
     }
 }

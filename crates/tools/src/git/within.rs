@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use max_team_sandbox::{Engine, Walls, engine, secrets};
+use max_team_sandbox::{Engine, Isolation, engine, secrets};
 
 use super::GitError;
 use super::locks::Places;
@@ -83,7 +83,7 @@ impl Within {
     }
 
     /// The sandbox for one question; `None` if it needs none.
-    pub(super) fn walls(&self, args: &[&str]) -> Option<Walls> {
+    pub(super) fn walls(&self, args: &[&str]) -> Option<Isolation> {
         let is_plain = args.first().is_none_or(|word| PLAIN.contains(word));
         if is_plain || !engine().is_ok_and(Engine::has_namespaces) {
             return None;
@@ -103,7 +103,7 @@ impl Within {
         }
         writable.retain(|path| path.is_dir());
         let protected = OBEYED.iter().flat_map(|name| [self.own.join(name), self.shared.join(name)]).collect();
-        Some(Walls { readable, writable, protected, hidden, ..Walls::default() })
+        Some(Isolation { readable, writable, protected, hidden, ..Isolation::default() })
     }
 }
 

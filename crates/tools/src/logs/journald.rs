@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::QueryLog;
 use super::sieve::{Level, Sieve};
-use crate::command::{Ended, Job, join};
+use crate::command::{EndReason, Job, join};
 use crate::text::{clip, visible};
 use crate::tool::{Cx, ToolError};
 use crate::when;
@@ -81,10 +81,10 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
     let over = over.map_err(|err| ToolError::correctable(format!("the journal cannot be read: {err}")))?;
     let reason = visible(&clip(String::from_utf8_lossy(&noise).trim(), REASON_BYTES_MAX));
     match (over.ended, over.code) {
-        (Ended::Cancelled, _) => Err(ToolError::correctable("stopped before it was done")),
-        (Ended::TimedOut, _) => Ok(vec![format!("`journalctl` was ended after {} s", TIMEOUT.as_secs())]),
-        (Ended::Exited, Some(0)) => Ok(Vec::new()),
-        (Ended::Exited | Ended::Limit(_), _) => {
+        (EndReason::Cancelled, _) => Err(ToolError::correctable("stopped before it was done")),
+        (EndReason::TimedOut, _) => Ok(vec![format!("`journalctl` was ended after {} s", TIMEOUT.as_secs())]),
+        (EndReason::Exited, Some(0)) => Ok(Vec::new()),
+        (EndReason::Exited | EndReason::Limit(_), _) => {
             Err(ToolError::correctable(format!("the journal cannot be read: {reason}")))
         }
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use max_team_core::limits::{BACKGROUND_KNOWN_MAX, BACKGROUND_MAX, KEPT_BYTES_MAX};
 use max_team_core::output::rendered;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
-use max_team_sandbox::Over;
+use max_team_sandbox::CommandOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -101,7 +101,7 @@ struct State {
     dropped: u64,
     /// Bytes that the agent has been told.
     told: u64,
-    over: Option<Result<Over, String>>,
+    over: Option<Result<CommandOutcome, String>>,
     /// Whether the agent has been told that it is over.
     seen: bool,
     /// Whether it was ended by [`Background::stop_all`].
@@ -266,7 +266,7 @@ impl Running {
     }
 
     /// Stores how the command ended (`None`: it does not count as ended yet), and runs what was to be done after it.
-    fn follow_up(&self, over: Option<Result<Over, String>>) {
+    fn follow_up(&self, over: Option<Result<CommandOutcome, String>>) {
         let after = {
             let mut state = lock(&self.state);
             state.over = over;

@@ -10,7 +10,7 @@ use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::DEPTH_MAX;
-use crate::command::{CommandError, Job, Network, Out, Walls};
+use crate::command::{CommandError, Job, Network, OutputSource, Walls};
 use crate::text::clip;
 use crate::tool::Cx;
 
@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Debug)]
 pub(super) struct Order {
     argv: Vec<String>,
-    steps: Vec<sandbox::Step>,
+    steps: Vec<sandbox::PipelineStep>,
     dir: PathBuf,
     walls: Walls,
     timeout: Duration,
@@ -53,9 +53,9 @@ impl Order {
         &self,
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<sandbox::Over, CommandError> {
+    ) -> Result<sandbox::CommandOutcome, CommandError> {
         let job = Job::new(&self.argv, &self.dir, self.timeout, Some(&self.walls));
-        Job { line: self.steps.clone(), ..job }.run(cancel, &mut |_: Out, bytes| {
+        Job { line: self.steps.clone(), ..job }.run(cancel, &mut |_: OutputSource, bytes| {
             sink(bytes);
             true
         })
@@ -67,24 +67,24 @@ fn is_bare(part: &SimpleCommand) -> bool {
     part.env.is_empty() && part.flows.is_empty() && part.argv.first().is_some_and(|program| program != "cd")
 }
 
-fn step(part: &SimpleCommand) -> sandbox::Step {
+fn step(part: &SimpleCommand) -> sandbox::PipelineStep {
     let join = match part.join {
-        Operator::Then => sandbox::Join::Then,
-        Operator::And => sandbox::Join::And,
-        Operator::Or => sandbox::Join::Or,
-        Operator::Pipe => sandbox::Join::Pipe,
+        Operator::Then => sandbox::Operator::Then,
+        Operator::And => sandbox::Operator::And,
+        Operator::Or => sandbox::Operator::Or,
+        Operator::Pipe => sandbox::Operator::Pipe,
     };
-    let flow = |flow: &command_line::Redirect| sandbox::Flow {
+    let flow = |flow: &command_line::Redirect| sandbox::Redirect {
         fd: fd(flow.fd),
         to: match &flow.to {
-            RedirectTarget::Read(path) => sandbox::End::Read(path.clone()),
-            RedirectTarget::Write(path) => sandbox::End::Write(path.clone()),
-            RedirectTarget::Append(path) => sandbox::End::Append(path.clone()),
-            RedirectTarget::Same(other) => sandbox::End::Same(fd(*other)),
+            RedirectTarget::Read(path) => sandbox::RedirectTarget::Read(path.clone()),
+            RedirectTarget::Write(path) => sandbox::RedirectTarget::Write(path.clone()),
+            RedirectTarget::Append(path) => sandbox::RedirectTarget::Append(path.clone()),
+            RedirectTarget::Same(other) => sandbox::RedirectTarget::Same(fd(*other)),
         },
     };
     let flows = part.flows.iter().map(flow).collect();
-    sandbox::Step { join, env: part.env.clone(), argv: part.argv.clone(), flows }
+    sandbox::PipelineStep { join, env: part.env.clone(), argv: part.argv.clone(), flows }
 }
 
 fn fd(number: u32) -> usize {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_S_DEFAULT, COMMAND_S_MAX};
 use max_team_core::output::rendered;
 use max_team_core::policy::{Action, Repeatability};
-use max_team_sandbox::Over;
+use max_team_sandbox::CommandOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::order::Order;
-use crate::command::{CommandError, Ended, Kept};
+use crate::command::{CommandError, EndReason, Kept};
 use crate::text::{ends, size, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
@@ -104,21 +104,21 @@ impl From<CommandError> for ToolError {
 }
 
 /// Whether it ended by itself and says that all went well.
-pub(super) fn is_fine(over: &Over) -> bool {
-    over.ended == Ended::Exited && over.code == Some(0)
+pub(super) fn is_fine(over: &CommandOutcome) -> bool {
+    over.ended == EndReason::Exited && over.code == Some(0)
 }
 
 /// How it ended, in a line.
-pub(super) fn ended(over: &Over, time: Duration) -> String {
+pub(super) fn ended(over: &CommandOutcome, time: Duration) -> String {
     let took = seconds(Duration::from_millis(over.ms));
     let all = "with everything it had started";
     match (over.ended, over.code, over.signal) {
-        (Ended::Exited, Some(code), _) => format!("exit code {code}, {took}"),
-        (Ended::Exited, None, Some(signal)) => format!("ended by signal {signal}, {took}"),
-        (Ended::Exited, None, None) => format!("ended, {took}"),
-        (Ended::TimedOut, ..) => format!("TIMED OUT after {} s: ended {all}", time.as_secs()),
-        (Ended::Cancelled, ..) => format!("STOPPED after {took}, {all}"),
-        (Ended::Limit(limit), ..) => format!("STOPPED for taking too much ({}), {all}; {took}", limit.name()),
+        (EndReason::Exited, Some(code), _) => format!("exit code {code}, {took}"),
+        (EndReason::Exited, None, Some(signal)) => format!("ended by signal {signal}, {took}"),
+        (EndReason::Exited, None, None) => format!("ended, {took}"),
+        (EndReason::TimedOut, ..) => format!("TIMED OUT after {} s: ended {all}", time.as_secs()),
+        (EndReason::Cancelled, ..) => format!("STOPPED after {took}, {all}"),
+        (EndReason::Limit(limit), ..) => format!("STOPPED for taking too much ({}), {all}; {took}", limit.name()),
     }
 }
 

@@ -107,7 +107,7 @@ fn is_of_project(root: &Path, file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Ended;
+    use crate::command::EndReason;
     use crate::tests::{Covered, SUMMARY_FILES_MAX};
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             command: "pytest".into(),
             counts: None,
             ok: true,
-            ended: Ended::Exited,
+            ended: EndReason::Exited,
             output: "a long table".into(),
             coverage: Some(50.0),
             files,

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::go::GoEvents;
 use self::report::{Asked, Scratch};
-use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
+use crate::command::{CommandError, EndReason, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
 use crate::progress::Progress;
 use crate::project::{Kind, Project};
 use crate::text::{clip, visible};
@@ -56,7 +56,7 @@ pub struct Report {
     /// Whether the command ended by itself and says that all went well.
     pub ok: bool,
     /// Why it is over.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// What it printed, within [`OUTPUT_BYTES_MAX`].
     pub output: String,
     /// Percent of the code that the tests reached, where it was measured.
@@ -212,7 +212,7 @@ fn execute(
     Ok(Report {
         command: join(argv),
         counts: if kind == Kind::Go { events.finish() } else { asked.read(root) },
-        ok: over.ended == Ended::Exited && over.code == Some(0),
+        ok: over.ended == EndReason::Exited && over.code == Some(0),
         ended: over.ended,
         output: rendered(&kept.text()),
         coverage: None,

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::coverage::measure as measured;
 use super::{Covered, Report, SUMMARY_FILES_MAX, TestError, Watch, command, coverage, execute};
-use crate::command::{Ended, join};
+use crate::command::{EndReason, join};
 use crate::project::{Project, detect};
 use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};
@@ -261,11 +261,11 @@ fn of_files(files: &[Covered]) -> String {
 /// A report as text: the result first, then the names, then what was printed.
 fn told(cx: &Cx, report: &Report) -> String {
     let how = match (report.ended, report.ok) {
-        (Ended::TimedOut, _) => "TIMED OUT".to_owned(),
-        (Ended::Cancelled, _) => "STOPPED".to_owned(),
-        (Ended::Limit(limit), _) => format!("STOPPED for taking too much ({})", limit.name()),
-        (Ended::Exited, true) => "ok".to_owned(),
-        (Ended::Exited, false) => "FAILED".to_owned(),
+        (EndReason::TimedOut, _) => "TIMED OUT".to_owned(),
+        (EndReason::Cancelled, _) => "STOPPED".to_owned(),
+        (EndReason::Limit(limit), _) => format!("STOPPED for taking too much ({})", limit.name()),
+        (EndReason::Exited, true) => "ok".to_owned(),
+        (EndReason::Exited, false) => "FAILED".to_owned(),
     };
     let seconds = report.ms / 1_000;
     let counted = report.counts.as_ref().map(|counts| format!(": {counts}")).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use max_team_core::agent::Constraints;
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{Permissions, Rule, Visibility};
-use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
+use max_team_tools::command::{CommandError, EndReason, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -61,12 +61,12 @@ fn a_command_says_how_it_went() {
     let fine = ran(dir.path(), &["sh", "-c", "echo one; echo two >&2; echo three; pwd"], LONG);
     let here = dir.path().canonicalize().unwrap();
     assert_eq!(fine.output, format!("one\ntwo\nthree\n{}\n", here.display()));
-    assert!(fine.ok() && fine.code == Some(0) && fine.signal.is_none() && fine.ended == Ended::Exited);
+    assert!(fine.ok() && fine.code == Some(0) && fine.signal.is_none() && fine.ended == EndReason::Exited);
 
     let bad = ran(dir.path(), &["sh", "-c", "exit 3"], LONG);
-    assert_eq!((bad.ok(), bad.code, bad.signal, bad.ended), (false, Some(3), None, Ended::Exited));
+    assert_eq!((bad.ok(), bad.code, bad.signal, bad.ended), (false, Some(3), None, EndReason::Exited));
     let hit = ran(dir.path(), &["sh", "-c", "kill -9 $$"], LONG);
-    assert_eq!((hit.ok(), hit.code, hit.signal, hit.ended), (false, None, Some(9), Ended::Exited));
+    assert_eq!((hit.ok(), hit.code, hit.signal, hit.ended), (false, None, Some(9), EndReason::Exited));
 
     let odd = ran(dir.path(), &["printf", "caf\\351"], LONG);
     assert_eq!(odd.output, "caf\u{fffd}");
@@ -106,7 +106,7 @@ fn time_ends_a_whole_tree() {
     let dir = TempDir::new().unwrap();
     let script = "echo $$; sleep 100 & echo $!; sleep 100";
     let over = bare(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
-    assert_eq!(over.ended, Ended::TimedOut);
+    assert_eq!(over.ended, EndReason::TimedOut);
     assert!(!over.ok() && over.code.is_none() && over.signal == Some(15), "{over:?}");
     assert!(over.ms < 5_000, "{over:?}");
     let pids: Vec<&str> = over.output.lines().collect();
@@ -119,7 +119,7 @@ fn a_tree_that_does_not_listen_is_killed() {
     let dir = TempDir::new().unwrap();
     let script = "trap '' TERM; echo $$; (trap '' TERM; sleep 100) & echo $!; while :; do sleep 1; done";
     let over = bare(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
-    assert_eq!((over.ended, over.signal), (Ended::TimedOut, Some(9)), "{over:?}");
+    assert_eq!((over.ended, over.signal), (EndReason::TimedOut, Some(9)), "{over:?}");
     assert!(over.ms < 10_000, "{over:?}");
     assert!(soon(|| over.output.lines().all(|pid| !is_alive(pid))), "{over:?}");
 }
@@ -134,10 +134,10 @@ fn a_command_ends_when_nobody_wants_it() {
         cancel.cancel();
         running.join().unwrap().unwrap()
     });
-    assert_eq!(over.ended, Ended::Cancelled);
+    assert_eq!(over.ended, EndReason::Cancelled);
     assert!(over.ms < 20_000, "{over:?}");
     let already = run(&argv(&["sleep", "100"]), dir.path(), LONG, &cancel).unwrap();
-    assert_eq!(already.ended, Ended::Cancelled);
+    assert_eq!(already.ended, EndReason::Cancelled);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn output_without_end_is_kept_in_bounds() {
     assert!(over.output.contains(&format!("[… {cut} bytes cut …]")));
     let endless = ran(dir.path(), &["yes"], Duration::from_millis(300));
     // Whichever comes first on this machine.
-    assert!(matches!(endless.ended, Ended::TimedOut | Ended::Limit(_)), "{:?}", endless.ended);
+    assert!(matches!(endless.ended, EndReason::TimedOut | EndReason::Limit(_)), "{:?}", endless.ended);
     assert!(endless.ms < 5_000);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use max_team_core::policy::ActionKind;
 use max_team_tools::ToolError;
-use max_team_tools::command::{CommandError, Ended, Walls};
+use max_team_tools::command::{CommandError, EndReason, Walls};
 use max_team_tools::project::{Kind, Project as Found, detect};
 use max_team_tools::tests::{Counts, Report, TestError};
 use serde_json::json;
@@ -87,7 +87,7 @@ fn a_real_cargo_project_is_told_by_its_exit_code() {
     // The folder that builds go to may be set from outside; this one goes away with the project.
     tiny.test.extend(argv(&["--offline", "--target-dir", "target"]));
     let report = run(&project.inside(""), &tiny, None, LONG, &none()).unwrap();
-    assert_eq!((report.ok, report.ended, report.counts), (false, Ended::Exited, None), "{}", report.output);
+    assert_eq!((report.ok, report.ended, report.counts), (false, EndReason::Exited, None), "{}", report.output);
     assert_eq!(report.command, "cargo test --no-fail-fast --workspace --offline --target-dir target");
     assert!(report.output.contains("assertion `left == right` failed") && report.coverage.is_none());
 
@@ -159,7 +159,7 @@ fn a_report_counts_however_much_is_printed() {
 fn a_run_without_end_is_ended_and_says_so() {
     let project = scripted("echo '1 passed in 0.1s'; sleep 100");
     let report = by_script(&project, Duration::from_millis(300));
-    assert_eq!((report.ended, report.ok, report.counts), (Ended::TimedOut, false, None));
+    assert_eq!((report.ended, report.ok, report.counts), (EndReason::TimedOut, false, None));
 }
 
 #[test]

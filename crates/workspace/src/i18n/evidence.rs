@@ -1,7 +1,7 @@
 //! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
 
 use max_team_core::policy::{AutoAllow, DecidedBy};
-use max_team_runtime::storage::{Detail, Drift, Fault, FaultKind, How, SchemaChange};
+use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind, SchemaChange};
 use max_team_runtime::{Allowed, Refused, Set, Word};
 
 use super::Lang;
@@ -28,31 +28,31 @@ impl Lang {
     }
 
     /// What exactly is wrong.
-    pub fn detail(self, detail: &Detail) -> String {
+    pub fn detail(self, detail: &FaultDetail) -> String {
         if self == Self::En {
             return detail.to_string();
         }
         match detail {
-            Detail::Column => "某一列与其哈希不符".to_owned(),
-            Detail::Payload => "内容与其哈希不符".to_owned(),
-            Detail::PayloadGone { hash, entries } => {
+            FaultDetail::Column => "某一列与其哈希不符".to_owned(),
+            FaultDetail::Payload => "内容与其哈希不符".to_owned(),
+            FaultDetail::PayloadGone { hash, entries } => {
                 format!("{entries} 条记录的内容 `{hash}` 已不存在，且没有清除记录")
             }
-            Detail::Blob(hash) => format!("文本 `{hash}` 与其哈希不符"),
-            Detail::Link => "与前一条记录不衔接".to_owned(),
-            Detail::Gap { from, to } => format!("第 {from} 至 {to} 条不存在"),
-            Detail::StreamGap { from, to } => format!("该流的第 {from} 至 {to} 条不存在"),
-            Detail::Place { expected } => format!("此处应为该流的第 {expected} 条"),
-            Detail::SealUnread => "无法读取".to_owned(),
-            Detail::Seal { says: (count, from, to), found: (there, first, last) } => {
+            FaultDetail::Blob(hash) => format!("文本 `{hash}` 与其哈希不符"),
+            FaultDetail::Link => "与前一条记录不衔接".to_owned(),
+            FaultDetail::Gap { from, to } => format!("第 {from} 至 {to} 条不存在"),
+            FaultDetail::StreamGap { from, to } => format!("该流的第 {from} 至 {to} 条不存在"),
+            FaultDetail::Place { expected } => format!("此处应为该流的第 {expected} 条"),
+            FaultDetail::SealUnread => "无法读取".to_owned(),
+            FaultDetail::Seal { says: (count, from, to), found: (there, first, last) } => {
                 format!("它覆盖 {count} 条（{from} 至 {to}）；现有 {there} 条（{first} 至 {last}），或内容不同")
             }
-            Detail::Head => "流的末尾标记与其最后一条不符".to_owned(),
-            Detail::NoHead => "该流没有末尾标记".to_owned(),
-            Detail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
-            Detail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
-            Detail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
-            Detail::Schema { object, name, change } => {
+            FaultDetail::Head => "流的末尾标记与其最后一条不符".to_owned(),
+            FaultDetail::NoHead => "该流没有末尾标记".to_owned(),
+            FaultDetail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
+            FaultDetail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
+            FaultDetail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
+            FaultDetail::Schema { object, name, change } => {
                 let object = match object.as_str() {
                     "table" => "表",
                     "index" => "索引",
@@ -66,17 +66,17 @@ impl Lang {
                     SchemaChange::Changed => format!("数据库中的{object} `{name}` 被改动"),
                 }
             }
-            Detail::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
+            FaultDetail::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
                 format!("所给封印覆盖第 1 至 {to_seq} 条；日志止于第 {last_seq} 条")
             }
-            Detail::ExternalSeal { to_seq, .. } => format!("第 1 至 {to_seq} 条与所给封印不符"),
+            FaultDetail::ExternalSeal { to_seq, .. } => format!("第 1 至 {to_seq} 条与所给封印不符"),
             // The database has one language.
-            Detail::File(words) => words.clone(),
+            FaultDetail::File(words) => words.clone(),
         }
     }
 
     /// The mark of an entry that is not as it was written.
-    pub fn damaged(self, details: &[Detail]) -> String {
+    pub fn damaged(self, details: &[FaultDetail]) -> String {
         let details: Vec<String> = details.iter().map(|detail| self.detail(detail)).collect();
         let why = details.join(if self == Self::En { "; " } else { "；" });
         self.damaged_text(&why)
@@ -159,9 +159,9 @@ impl Lang {
     pub fn drift(self, row: &Drift) -> String {
         let Drift { table, key, how } = row;
         let (en, zh) = match how {
-            How::Missing => ("is missing", "缺失"),
-            How::Extra => ("follows from nothing in the log", "在日志中没有依据"),
-            How::Differs => ("does not say what the log says", "与日志不符"),
+            DriftKind::Missing => ("is missing", "缺失"),
+            DriftKind::Extra => ("follows from nothing in the log", "在日志中没有依据"),
+            DriftKind::Differs => ("does not say what the log says", "与日志不符"),
         };
         say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
     }

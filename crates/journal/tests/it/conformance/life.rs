@@ -1,6 +1,6 @@
 //! Every engine: owners, watchers, writers that race, and the end.
 
-use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength};
+use max_team_journal::{Append, Commit, Durability, Fence, Journal, JournalError};
 
 use crate::make::{append, fact, fact_at, texts, worker};
 
@@ -135,7 +135,7 @@ pub(super) async fn racing_writers_all_get_in_once(journal: Journal) {
                 for fact in 0..FACTS {
                     loop {
                         let at = journal.head("shared").unwrap();
-                        let strength = if fact % 2 == 0 { Strength::Full } else { Strength::Normal };
+                        let strength = if fact % 2 == 0 { Durability::Full } else { Durability::Normal };
                         let commit = Commit { strength, ..fact_at("shared", at, &format!("{writer}/{fact}")) };
                         match journal.commit(commit).await {
                             Ok(_) => break,

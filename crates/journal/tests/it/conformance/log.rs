@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{INLINE_BYTES_MAX, SEAL_EVERY};
 use max_team_journal::{
-    Append, Commit, Entry, Erase, Expect, Folded, Journal, JournalError, OutboxOp, PartState, Projection, Strength,
-    TimerOp, Walked,
+    Append, Commit, Durability, Entry, Erase, Expect, FoldedState, Journal, JournalError, OutboxOp, PartState,
+    Projection, ScanItem, TimerOp,
 };
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ pub(super) async fn folds_start_from_a_snapshot_of_their_version(journal: Journa
     for text in ["a", "b", "c"] {
         journal.commit(fact("s", text)).await.unwrap();
     }
-    let fold = |version: u32| -> (Folded<Vec<String>>, usize) {
+    let fold = |version: u32| -> (FoldedState<Vec<String>>, usize) {
         let mut applied = 0;
         let folded = journal.fold("s", version, Vec::new(), |state, entry| {
             applied += 1;
@@ -124,7 +124,7 @@ pub(super) async fn folds_start_from_a_snapshot_of_their_version(journal: Journa
         });
         (folded.unwrap(), applied)
     };
-    let whole = Folded { state: vec!["a".to_owned(), "b".into(), "c".into()], stream_seq: 3 };
+    let whole = FoldedState { state: vec!["a".to_owned(), "b".into(), "c".into()], stream_seq: 3 };
     assert_eq!(fold(1), (whole.clone(), 3));
 
     let snapshot = |version, state: &[u8]| Projection::Snapshot {
@@ -246,8 +246,8 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     let commit = Commit { appends: vec![pretty, odd], at_ms: 1_709_210_096_789, ..Commit::default() };
     journal.commit(commit).await.unwrap();
     let mut lines: Vec<Value> = Vec::new();
-    let each = |walked: Walked<'_>| {
-        let Walked::Entry(entry) = walked else { panic!("{walked:?}") };
+    let each = |walked: ScanItem<'_>| {
+        let ScanItem::Entry(entry) = walked else { panic!("{walked:?}") };
         let line = entry.to_line(&[]).unwrap();
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
         lines.push(serde_json::from_slice(&line).unwrap());
@@ -255,8 +255,8 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     };
     journal.export(1, each).unwrap();
     let mut entries = Vec::new();
-    let first = |walked: Walked<'_>| {
-        let Walked::Entry(entry) = walked else { panic!("{walked:?}") };
+    let first = |walked: ScanItem<'_>| {
+        let ScanItem::Entry(entry) = walked else { panic!("{walked:?}") };
         entries.push(entry.clone());
         ControlFlow::Break(())
     };
@@ -272,7 +272,7 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
 }
 
 pub(super) async fn nothing_is_a_commit_too(journal: Journal) {
-    let nothing = Commit { strength: Strength::Full, ..Commit::default() };
+    let nothing = Commit { strength: Durability::Full, ..Commit::default() };
     assert_eq!(journal.commit(nothing.clone()).await.unwrap().last_seq, 0);
     journal.commit(fact("a", "x")).await.unwrap();
     assert_eq!(journal.commit(nothing).await.unwrap().heads, []);

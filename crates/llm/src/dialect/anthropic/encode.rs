@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::json::{join, object, put};
 use crate::tool::{self, ToolSpec};
-use crate::transcript::{Call, Halves, Head, Ids};
+use crate::transcript::{CallIds, Head, MessageItems, RequestOptions};
 use crate::wire::{Thinking, Wire};
 
 const BREAKPOINT: &[u8] = br#","cache_control":{"type":"ephemeral"}}"#;
@@ -46,14 +46,14 @@ pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
     Head { bytes: out.into(), has_tools: !tools.is_empty() }
 }
 
-pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
+pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut CallIds) -> MessageItems {
     match message.role {
         ChatRole::User => user(message, ids),
-        ChatRole::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
+        ChatRole::Assistant => MessageItems { rest: assistant(wire, message, ids), ..MessageItems::default() },
     }
 }
 
-fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
+fn assistant(wire: &Wire, message: &Message, ids: &mut CallIds) -> Vec<u8> {
     let blocks = wire.own(message).map(|native| native.blocks.get().trim());
     if let Some(own) = blocks.and_then(|blocks| blocks.strip_prefix('[')?.strip_suffix(']')) {
         message.tool_uses().for_each(|(id, ..)| ids.keep(id));
@@ -80,8 +80,8 @@ fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
     out
 }
 
-fn user(message: &Message, ids: &Ids) -> Halves {
-    let mut halves = Halves::default();
+fn user(message: &Message, ids: &CallIds) -> MessageItems {
+    let mut halves = MessageItems::default();
     for part in &message.parts {
         match part {
             Part::ToolResult { id, content, is_error } => {
@@ -141,7 +141,7 @@ fn mark(out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &RequestOptions, shown: &[(ChatRole, &MessageItems)]) -> Body {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);
@@ -176,8 +176,8 @@ fn thinking(wire: &Wire, max_tokens: u32) -> Option<Value> {
     }
 }
 
-fn messages(out: &mut Vec<u8>, shown: &[(ChatRole, &Halves)]) {
-    let runs: Vec<&[(ChatRole, &Halves)]> = shown.chunk_by(|one, next| one.0 == next.0).collect();
+fn messages(out: &mut Vec<u8>, shown: &[(ChatRole, &MessageItems)]) {
+    let runs: Vec<&[(ChatRole, &MessageItems)]> = shown.chunk_by(|one, next| one.0 == next.0).collect();
     let mut users_left = runs.iter().filter(|run| role(run) == ChatRole::User).count();
     for (index, run) in runs.iter().enumerate() {
         let opening: &[u8] = match role(run) {
@@ -203,6 +203,6 @@ fn messages(out: &mut Vec<u8>, shown: &[(ChatRole, &Halves)]) {
     }
 }
 
-fn role(run: &[(ChatRole, &Halves)]) -> ChatRole {
+fn role(run: &[(ChatRole, &MessageItems)]) -> ChatRole {
     run.first().map_or(ChatRole::User, |(role, _)| *role)
 }

@@ -15,14 +15,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::encode::fits;
-use crate::call::{Delta, Fault, Sink};
+use crate::call::{CallFault, Delta, Sink};
 use crate::dialect::Draft;
 use crate::failure;
 use crate::json::{self, put};
 use crate::sse::Event;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct AnthropicReader {
     pub(crate) usage: Usage,
     id: Option<String>,
     model: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 struct Block {
     index: u64,
-    body: Body,
+    body: BlockBody,
     /// A tool's input as it was streamed.
     input: String,
     /// The block as it came, when it came whole.
@@ -44,7 +44,7 @@ struct Block {
 }
 
 #[derive(Debug)]
-enum Body {
+enum BlockBody {
     /// Text and nothing else.
     Text(String),
     /// A call and nothing else; its input is streamed.
@@ -55,7 +55,7 @@ enum Body {
 
 /// An answer that came in one piece.
 #[derive(Deserialize)]
-struct Whole {
+struct WholeAnswer {
     id: Option<String>,
     model: Option<String>,
     content: Vec<Box<RawValue>>,
@@ -67,38 +67,38 @@ struct Whole {
 /// `message_start` in its usual shape. Events of a usual shape are parsed straight into these types; all others are
 /// parsed as JSON values first.
 #[derive(Deserialize)]
-struct Started {
-    message: Opening,
+struct MessageStart {
+    message: MessageHead,
 }
 
 /// `content_block_start`.
 #[derive(Deserialize)]
-struct Opened<'e> {
+struct BlockStart<'e> {
     index: Option<u64>,
     #[serde(borrow)]
-    content_block: Begun<'e>,
+    content_block: BlockHead<'e>,
 }
 
 /// `content_block_delta`.
 #[derive(Deserialize)]
-struct More<'e> {
+struct BlockDelta<'e> {
     index: Option<u64>,
     #[serde(borrow)]
-    delta: Piece<'e>,
+    delta: DeltaFields<'e>,
 }
 
 /// `message_delta`.
 #[derive(Deserialize)]
-struct Ending<'e> {
+struct MessageDelta<'e> {
     #[serde(borrow)]
-    delta: Option<Piece<'e>>,
+    delta: Option<DeltaFields<'e>>,
     usage: Option<Counts>,
 }
 
 /// How a block begins, if it has no unknown fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Begun<'e> {
+struct BlockHead<'e> {
     #[serde(borrow, rename = "type")]
     kind: Words<'e>,
     #[serde(borrow)]
@@ -110,13 +110,13 @@ struct Begun<'e> {
     input: Option<Map<String, Value>>,
 }
 
-impl Begun<'_> {
-    fn body(self) -> Option<Body> {
+impl BlockHead<'_> {
+    fn body(self) -> Option<BlockBody> {
         let is_fed_later = self.input.as_ref().is_none_or(Map::is_empty);
         match (&*self.kind.0, self.text, self.id, self.name) {
-            ("text", Some(Words(text)), None, None) if self.input.is_none() => Some(Body::Text(text.into_owned())),
+            ("text", Some(Words(text)), None, None) if self.input.is_none() => Some(BlockBody::Text(text.into_owned())),
             ("tool_use", None, Some(Words(id)), Some(Words(name))) if is_fed_later => {
-                Some(Body::Tool { id: id.into_owned(), name: name.into_owned() })
+                Some(BlockBody::Tool { id: id.into_owned(), name: name.into_owned() })
             }
             _ => None,
         }
@@ -126,7 +126,7 @@ impl Begun<'_> {
 /// A piece of a block, or how the message ends, if it has no unknown fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Piece<'e> {
+struct DeltaFields<'e> {
     #[serde(borrow, rename = "type")]
     _kind: Option<Words<'e>>,
     #[serde(borrow)]
@@ -141,7 +141,7 @@ struct Piece<'e> {
 }
 
 #[derive(Deserialize)]
-struct Opening {
+struct MessageHead {
     id: Option<String>,
     model: Option<String>,
     usage: Option<Counts>,
@@ -180,13 +180,13 @@ impl Counts {
 #[derive(Deserialize)]
 struct Words<'e>(#[serde(borrow)] Cow<'e, str>);
 
-impl Reader {
-    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+impl AnthropicReader {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         if self.usual(event.data, sink)? || event.data.trim().is_empty() {
             return Ok(());
         }
         let data: Value = serde_json::from_str(event.data)
-            .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
+            .map_err(|error| CallFault::malformed(format!("an event of the stream is not JSON ({error})")))?;
         match json::text(&data, "type").unwrap_or(event.name) {
             "message_start" => {
                 let message = data.get("message").unwrap_or(&Value::Null);
@@ -196,7 +196,7 @@ impl Reader {
             }
             "content_block_start" => {
                 let fields = data.get("content_block").and_then(Value::as_object).cloned();
-                self.start(json::number(&data, "index"), Body::Other(fields.unwrap_or_default()), sink);
+                self.start(json::number(&data, "index"), BlockBody::Other(fields.unwrap_or_default()), sink);
             }
             "content_block_delta" => self.delta(&data, sink)?,
             "message_delta" => {
@@ -216,24 +216,24 @@ impl Reader {
     }
 
     /// Handles an event of a usual shape; false if it has another shape.
-    fn usual(&mut self, data: &str, sink: &mut Sink<'_>) -> Result<bool, Fault> {
+    fn usual(&mut self, data: &str, sink: &mut Sink<'_>) -> Result<bool, CallFault> {
         match kind(data) {
             Some("content_block_delta") => {
-                let Ok(More { index, delta }) = serde_json::from_str(data) else { return Ok(false) };
+                let Ok(BlockDelta { index, delta }) = serde_json::from_str(data) else { return Ok(false) };
                 self.piece(index.unwrap_or_default(), &delta, sink)?;
             }
             Some("content_block_start") => {
-                let Ok(Opened { index, content_block }) = serde_json::from_str(data) else { return Ok(false) };
+                let Ok(BlockStart { index, content_block }) = serde_json::from_str(data) else { return Ok(false) };
                 let Some(body) = content_block.body() else { return Ok(false) };
                 self.start(index, body, sink);
             }
             Some("message_start") => {
-                let Ok(Started { message }) = serde_json::from_str(data) else { return Ok(false) };
+                let Ok(MessageStart { message }) = serde_json::from_str(data) else { return Ok(false) };
                 (self.id, self.model) = (message.id, message.model);
                 self.count(message.usage, sink);
             }
             Some("message_delta") => {
-                let Ok(Ending { delta, usage }) = serde_json::from_str(data) else { return Ok(false) };
+                let Ok(MessageDelta { delta, usage }) = serde_json::from_str(data) else { return Ok(false) };
                 self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
                 self.has_told_usage |= usage.as_ref().is_some_and(Counts::tells_output);
                 self.count(usage, sink);
@@ -246,16 +246,16 @@ impl Reader {
         Ok(true)
     }
 
-    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
-        let whole: Whole = serde_json::from_slice(body).map_err(|error| failure::unreadable(body, &error))?;
+    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), CallFault> {
+        let whole: WholeAnswer = serde_json::from_slice(body).map_err(|error| failure::unreadable(body, &error))?;
         self.id = whole.id;
         self.model = whole.model;
         self.stop = whole.stop_reason;
         for raw in whole.content {
             let fields = serde_json::from_str(raw.get())
-                .map_err(|error| Fault::malformed(format!("a content block is not an object ({error})")))?;
+                .map_err(|error| CallFault::malformed(format!("a content block is not an object ({error})")))?;
             let raw = Some(raw.get().to_owned());
-            let block = Block { index: 0, body: Body::Other(fields), input: String::new(), raw };
+            let block = Block { index: 0, body: BlockBody::Other(fields), input: String::new(), raw };
             block.announce(sink);
             if block.kind() == "tool_use" {
                 sink(Delta::ToolInput(&block.tool_input().1));
@@ -313,19 +313,19 @@ impl Reader {
         sink(Delta::Usage(self.usage));
     }
 
-    fn start(&mut self, index: Option<u64>, body: Body, sink: &mut Sink<'_>) {
+    fn start(&mut self, index: Option<u64>, body: BlockBody, sink: &mut Sink<'_>) {
         let index = index.unwrap_or(self.blocks.len() as u64);
         let block = Block { index, body, input: String::new(), raw: None };
         block.announce(sink);
         self.blocks.push(block);
     }
 
-    fn block(&mut self, index: u64) -> Result<&mut Block, Fault> {
+    fn block(&mut self, index: u64) -> Result<&mut Block, CallFault> {
         let block = self.blocks.iter_mut().rev().find(|block| block.index == index);
-        block.ok_or_else(|| Fault::malformed(format!("a delta came for block {index}, which never started")))
+        block.ok_or_else(|| CallFault::malformed(format!("a delta came for block {index}, which never started")))
     }
 
-    fn piece(&mut self, index: u64, piece: &Piece<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn piece(&mut self, index: u64, piece: &DeltaFields<'_>, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         let block = self.block(index)?;
         if let Some(Words(text)) = &piece.text {
             block.append("text", text);
@@ -341,7 +341,7 @@ impl Reader {
         Ok(())
     }
 
-    fn delta(&mut self, data: &Value, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn delta(&mut self, data: &Value, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         let block = self.block(json::number(data, "index").unwrap_or_default())?;
         let delta = data.get("delta").and_then(Value::as_object);
         for (key, value) in delta.into_iter().flatten().filter(|(key, _)| *key != "type") {
@@ -374,19 +374,19 @@ impl Reader {
 impl Block {
     fn kind(&self) -> &str {
         match &self.body {
-            Body::Text(_) => "text",
-            Body::Tool { .. } => "tool_use",
-            Body::Other(_) => self.field("type"),
+            BlockBody::Text(_) => "text",
+            BlockBody::Tool { .. } => "tool_use",
+            BlockBody::Other(_) => self.field("type"),
         }
     }
 
     /// The text under a key.
     fn field(&self, key: &str) -> &str {
         match (&self.body, key) {
-            (Body::Text(text), "text") => text,
-            (Body::Tool { id, .. }, "id") => id,
-            (Body::Tool { name, .. }, "name") => name,
-            (Body::Other(fields), key) => fields.get(key).and_then(Value::as_str).unwrap_or_default(),
+            (BlockBody::Text(text), "text") => text,
+            (BlockBody::Tool { id, .. }, "id") => id,
+            (BlockBody::Tool { name, .. }, "name") => name,
+            (BlockBody::Other(fields), key) => fields.get(key).and_then(Value::as_str).unwrap_or_default(),
             _ => "",
         }
     }
@@ -394,18 +394,18 @@ impl Block {
     /// All its fields, for deltas that the known kinds have no field for: a text or tool block becomes a general one.
     fn fields(&mut self) -> &mut Map<String, Value> {
         let known = match &mut self.body {
-            Body::Other(_) => Value::Null,
-            Body::Text(text) => json!({"type": "text", "text": std::mem::take(text)}),
-            Body::Tool { id, name } => {
+            BlockBody::Other(_) => Value::Null,
+            BlockBody::Text(text) => json!({"type": "text", "text": std::mem::take(text)}),
+            BlockBody::Tool { id, name } => {
                 json!({"type": "tool_use", "id": std::mem::take(id), "name": std::mem::take(name), "input": {}})
             }
         };
         if let Value::Object(known) = known {
-            self.body = Body::Other(known);
+            self.body = BlockBody::Other(known);
         }
         match &mut self.body {
-            Body::Other(fields) => fields,
-            Body::Text(_) | Body::Tool { .. } => unreachable!("it was made into one above"),
+            BlockBody::Other(fields) => fields,
+            BlockBody::Text(_) | BlockBody::Tool { .. } => unreachable!("it was made into one above"),
         }
     }
 
@@ -418,7 +418,7 @@ impl Block {
     }
 
     fn append(&mut self, key: &str, piece: &str) {
-        if let (Body::Text(text), "text") = (&mut self.body, key) {
+        if let (BlockBody::Text(text), "text") = (&mut self.body, key) {
             text.push_str(piece);
             return;
         }
@@ -433,9 +433,9 @@ impl Block {
 
     fn content_bytes(&self) -> usize {
         let body = match &self.body {
-            Body::Text(text) => text.len(),
-            Body::Tool { name, .. } => name.len(),
-            Body::Other(fields) => {
+            BlockBody::Text(text) => text.len(),
+            BlockBody::Tool { name, .. } => name.len(),
+            BlockBody::Other(fields) => {
                 let held = fields.iter().filter(|(key, _)| *key != "type").map(|(_, value)| match value {
                     Value::String(text) => text.len(),
                     Value::Array(items) => items.len(),
@@ -461,10 +461,10 @@ impl Block {
     /// Blank text, which the provider sends but refuses to take back.
     fn is_blank(&self) -> bool {
         let cited = match &self.body {
-            Body::Other(fields) => {
+            BlockBody::Other(fields) => {
                 fields.get("citations").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
             }
-            Body::Text(_) | Body::Tool { .. } => false,
+            BlockBody::Text(_) | BlockBody::Tool { .. } => false,
         };
         self.kind() == "text" && self.field("text").trim().is_empty() && !cited
     }
@@ -485,8 +485,8 @@ impl Block {
     /// Whether our encoder writes its part exactly as the provider wrote the block.
     fn is_ours(&self, part: Option<&Part>) -> bool {
         match (&self.body, part) {
-            (Body::Text(_), _) => true,
-            (Body::Tool { id, .. }, Some(Part::ToolUse { input, .. })) => {
+            (BlockBody::Text(_), _) => true,
+            (BlockBody::Tool { id, .. }, Some(Part::ToolUse { input, .. })) => {
                 let written = if self.input.trim().is_empty() { "{}" } else { &self.input };
                 fits(id) && input.is_object() && is_spelt(input, written)
             }
@@ -498,8 +498,8 @@ impl Block {
     /// so the block stays replayable with everything around it.
     fn tool_input(&self) -> (Value, Cow<'_, str>) {
         let whole = match &self.body {
-            Body::Other(fields) => fields.get("input").filter(|input| !input.is_null()),
-            Body::Text(_) | Body::Tool { .. } => None,
+            BlockBody::Other(fields) => fields.get("input").filter(|input| !input.is_null()),
+            BlockBody::Text(_) | BlockBody::Tool { .. } => None,
         };
         match whole {
             Some(input) if self.input.trim().is_empty() => (input.clone(), json::object(input).to_string().into()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::dialect::Dialect::Anthropic;
 use crate::dialect::fixture::{streamed, whole, wire};
 use crate::tool::ToolSpec;
-use crate::transcript::{Call, Transcript};
+use crate::transcript::{RequestOptions, Transcript};
 use crate::wire::{Thinking, Wire};
 
 fn sse(events: &[Value]) -> String {
@@ -296,11 +296,11 @@ fn whole_answers_keep_their_bytes() {
     assert_eq!(whole(Anthropic, "<html>").unwrap_err().failure, Failure::Malformed);
 }
 
-fn all(transcript: &Transcript) -> Call {
-    Call { number: 1, max_tokens: 9_000, tools_off: false, window: Window::default(), upto: transcript.len() }
+fn all(transcript: &Transcript) -> RequestOptions {
+    RequestOptions { number: 1, max_tokens: 9_000, tools_off: false, window: Window::default(), upto: transcript.len() }
 }
 
-fn body(transcript: &Transcript, call: &Call) -> Value {
+fn body(transcript: &Transcript, call: &RequestOptions) -> Value {
     serde_json::from_slice(&transcript.request(call).body.whole()).unwrap()
 }
 
@@ -422,7 +422,7 @@ fn the_window_moves_without_encoding_again() {
     ];
     let transcript = Transcript::encode(wire(Anthropic), "", &[spec("a")], &messages);
     let texts = |window, upto| {
-        let call = Call { window, upto, ..all(&transcript) };
+        let call = RequestOptions { window, upto, ..all(&transcript) };
         let sent = body(&transcript, &call)["messages"].to_string();
         ["old", "long", "[result left out", "done", "new"].map(|word| sent.contains(word))
     };
@@ -430,7 +430,7 @@ fn the_window_moves_without_encoding_again() {
     assert_eq!(texts(Window { from: 0, elide: 4 }, 5), [true, false, true, true, true]);
     assert_eq!(texts(Window { from: 4, elide: 4 }, 5), [false, false, false, false, true]);
     assert_eq!(texts(Window { from: 0, elide: 0 }, 3), [true, true, false, false, false]);
-    let handed_back = body(&transcript, &Call { tools_off: true, ..all(&transcript) });
+    let handed_back = body(&transcript, &RequestOptions { tools_off: true, ..all(&transcript) });
     assert_eq!(handed_back["tool_choice"], json!({"type": "none"}));
     assert!(handed_back["tools"].is_array());
 }
@@ -440,7 +440,7 @@ fn thinking_is_asked_for_as_the_model_wants_it() {
     let asked = |thinking, thinking_tokens, max_tokens| {
         let wire = Wire { thinking, thinking_tokens, ..wire(Anthropic) };
         let transcript = Transcript::new(wire);
-        body(&transcript, &Call { max_tokens, ..all(&transcript) }).get("thinking").cloned()
+        body(&transcript, &RequestOptions { max_tokens, ..all(&transcript) }).get("thinking").cloned()
     };
     let budget = |tokens: u32| Some(json!({"type": "enabled", "budget_tokens": tokens}));
     assert_eq!(asked(Thinking::Budget, 4_000, 9_000), budget(4_000));

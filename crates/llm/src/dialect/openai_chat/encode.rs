@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::body::Body;
 use crate::json::{join, object, put};
 use crate::tool::{self, ToolSpec};
-use crate::transcript::{Call, Halves, Head, Ids};
+use crate::transcript::{CallIds, Head, MessageItems, RequestOptions};
 use crate::wire::{Thinking, Wire};
 
 /// The longest id that OpenAI takes.
@@ -45,14 +45,14 @@ pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
     Head { bytes: out.into(), has_tools: !tools.is_empty() }
 }
 
-pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
+pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut CallIds) -> MessageItems {
     match message.role {
         ChatRole::User => user(message, ids),
-        ChatRole::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
+        ChatRole::Assistant => MessageItems { rest: assistant(wire, message, ids), ..MessageItems::default() },
     }
 }
 
-fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
+fn assistant(wire: &Wire, message: &Message, ids: &mut CallIds) -> Vec<u8> {
     if let Some(own) = wire.own(message) {
         message.tool_uses().for_each(|(id, ..)| ids.keep(id));
         return own.blocks.get().trim().as_bytes().to_vec();
@@ -81,8 +81,8 @@ fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
     Value::Object(fields).to_string().into_bytes()
 }
 
-fn user(message: &Message, ids: &Ids) -> Halves {
-    let mut halves = Halves::default();
+fn user(message: &Message, ids: &CallIds) -> MessageItems {
+    let mut halves = MessageItems::default();
     let mut rest: Vec<&Part> = Vec::new();
     for part in &message.parts {
         let Part::ToolResult { id, content, is_error } = part else {
@@ -138,7 +138,7 @@ fn fits(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_BYTES_MAX
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(ChatRole, &Halves)]) -> Body {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &RequestOptions, shown: &[(ChatRole, &MessageItems)]) -> Body {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);

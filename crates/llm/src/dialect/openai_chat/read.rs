@@ -8,7 +8,7 @@
 use max_team_core::chat::{Part, StopReason, Usage};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Delta, Fault, Sink};
+use crate::call::{CallFault, Delta, Sink};
 use crate::dialect::Draft;
 use crate::failure;
 use crate::json;
@@ -18,7 +18,7 @@ use crate::sse::Event;
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct OpenaiChatReader {
     pub(crate) usage: Usage,
     id: Option<String>,
     model: Option<String>,
@@ -42,8 +42,8 @@ struct ToolCall {
     rest: Map<String, Value>,
 }
 
-impl Reader {
-    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+impl OpenaiChatReader {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.done = true;
@@ -53,18 +53,18 @@ impl Reader {
             return Ok(());
         }
         let chunk: Value = serde_json::from_str(data)
-            .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
+            .map_err(|error| CallFault::malformed(format!("an event of the stream is not JSON ({error})")))?;
         if event.name == "error" {
             return Err(failure::in_stream(&chunk));
         }
         self.chunk(&chunk, "delta", sink)
     }
 
-    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), CallFault> {
         let chunk: Value = serde_json::from_slice(body).map_err(|error| failure::unreadable(body, &error))?;
         self.chunk(&chunk, "message", sink)?;
         if self.finish.is_none() {
-            return Err(Fault::malformed("the answer has no finish reason"));
+            return Err(CallFault::malformed("the answer has no finish reason"));
         }
         self.done = true;
         Ok(())
@@ -106,7 +106,7 @@ impl Reader {
         Draft { parts, native, stop, usage: self.usage, id: self.id, model: self.model }
     }
 
-    fn chunk(&mut self, chunk: &Value, key: &str, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn chunk(&mut self, chunk: &Value, key: &str, sink: &mut Sink<'_>) -> Result<(), CallFault> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(failure::in_stream(chunk));
         }

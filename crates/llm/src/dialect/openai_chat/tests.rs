@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::dialect::Dialect::OpenaiChat;
 use crate::dialect::fixture::{streamed, whole, wire};
 use crate::tool::ToolSpec;
-use crate::transcript::{Call, Transcript};
+use crate::transcript::{RequestOptions, Transcript};
 use crate::wire::{Quirks, Thinking, Wire};
 
 fn sse(chunks: &[Value]) -> String {
@@ -255,13 +255,13 @@ fn whole_answers_are_read_alike() {
     assert_eq!(whole(OpenaiChat, "{}").unwrap_err().failure, Failure::Malformed);
 }
 
-fn all(transcript: &Transcript) -> Call {
-    Call { number: 1, max_tokens: 9_000, tools_off: false, window: Window::default(), upto: transcript.len() }
+fn all(transcript: &Transcript) -> RequestOptions {
+    RequestOptions { number: 1, max_tokens: 9_000, tools_off: false, window: Window::default(), upto: transcript.len() }
 }
 
 fn body(wire: Wire, messages: &[Message], tools: &[ToolSpec], tools_off: bool) -> Value {
     let transcript = Transcript::encode(wire, "Be kind.", tools, messages);
-    serde_json::from_slice(&transcript.request(&Call { tools_off, ..all(&transcript) }).body.whole()).unwrap()
+    serde_json::from_slice(&transcript.request(&RequestOptions { tools_off, ..all(&transcript) }).body.whole()).unwrap()
 }
 
 #[test]

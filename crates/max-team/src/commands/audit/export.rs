@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use max_team_journal::{Detail, Entry};
+use max_team_journal::{Entry, FaultDetail};
 use max_team_runtime::{Census, Filter, Met, RuntimeError, Seen, Step, TeamReader};
 use serde_json::json;
 
@@ -88,7 +88,7 @@ fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met,
     Ok(met)
 }
 
-fn put(out: &mut Out<'_>, entry: &Entry, damaged: &[Detail]) -> ControlFlow<()> {
+fn put(out: &mut Out<'_>, entry: &Entry, damaged: &[FaultDetail]) -> ControlFlow<()> {
     match entry.to_line(damaged) {
         Ok(line) => out.line(&line),
         Err(error) => out.fail(io::Error::other(error)),

@@ -3,7 +3,7 @@
 //! Everything that an agent, a file or a person has said is data: it is escaped wherever it stands.
 
 use max_team_core::text::{escape, judged};
-use max_team_journal::Detail;
+use max_team_journal::FaultDetail;
 use max_team_runtime::Record;
 
 use max_team_workspace::figures::local;
@@ -47,7 +47,7 @@ pub(super) fn row(record: &Record, lang: Lang) -> String {
 
 /// Entries that cannot be read, in the place of theirs.
 pub(super) fn gap(from: u64, to: Option<u64>, lang: Lang) -> String {
-    let words = lang.damaged(&[Detail::Unread { from, to }]);
+    let words = lang.damaged(&[FaultDetail::Unread { from, to }]);
     format!("<tr class=\"damaged\"><td colspan=\"{}\">{}</td></tr>", lang.audit_heads().len(), escaped(&words))
 }
 

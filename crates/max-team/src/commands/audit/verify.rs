@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use max_team_journal::{Detail, Drift, Drifted, ExternalSeal, Fault, FaultKind, JournalError, Report};
+use max_team_journal::{Drift, DriftReport, ExternalSeal, Fault, FaultDetail, FaultKind, JournalError, Report};
 use max_team_runtime::compare_rows;
 use serde_json::json;
 
@@ -21,24 +21,24 @@ pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::
 }
 
 /// Faults of the log and its file and, if the log is valid, of the rows derived from it.
-pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, Drifted), Stop> {
+pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, DriftReport), Stop> {
     let checked = find(place).and_then(|journal| {
         let report = journal.verify_against(seal)?;
         // Rows of a log that does not hold prove nothing.
-        let rows = if report.is_sound() { compare_rows(&journal)? } else { Drifted::default() };
+        let rows = if report.is_sound() { compare_rows(&journal)? } else { DriftReport::default() };
         Ok((report, rows))
     });
     match checked {
         // What is known of a file that cannot even be opened.
         Err(JournalError::Corrupt { detail, .. } | JournalError::Malformed { detail, .. }) => {
-            let faults = vec![Fault::new(0, "", Detail::File(detail))];
-            Ok((Report { faults, ..Report::default() }, Drifted::default()))
+            let faults = vec![Fault::new(0, "", FaultDetail::File(detail))];
+            Ok((Report { faults, ..Report::default() }, DriftReport::default()))
         }
         checked => checked.map_err(|error| setup::stop(&error)),
     }
 }
 
-pub(super) fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn told(place: &Place, report: &Report, rows: &DriftReport, json: bool) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let faults = report.faults.len() as u64 + report.more_faults;
     let ok = faults == 0 && rows.is_empty();
@@ -73,7 +73,7 @@ pub(super) fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -
     let damaged = report.faults.iter().find(|fault| fault.kind == FaultKind::Damaged);
     // Where the first damage ends, if there is more to read.
     let behind = report.faults.iter().find_map(|fault| match fault.detail {
-        Detail::Unread { to, .. } => to.filter(|to| *to < report.last_seq),
+        FaultDetail::Unread { to, .. } => to.filter(|to| *to < report.last_seq),
         _ => None,
     });
     let advice = |lang: Lang| match (faults, damaged) {

@@ -7,7 +7,7 @@ use max_team_core::agent::Model;
 use max_team_core::chat::{Answer, Message, Part};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
-use max_team_llm::{Call, CallError, Delta, Transcript};
+use max_team_llm::{CallError, Delta, RequestOptions, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use super::Findings;
@@ -46,7 +46,8 @@ fn call(chosen: &Chosen, model: &Model) -> Result<Answer, (Failure, String)> {
     let transcript =
         Transcript::encode(chosen.router.wire(model), "", &[], &[Message::user(vec![Part::text(QUESTION)])]);
     let (number, window, upto) = (1, Window::default(), transcript.len());
-    let request = transcript.request(&Call { number, max_tokens: ANSWER_TOKENS_MAX, tools_off: false, window, upto });
+    let request =
+        transcript.request(&RequestOptions { number, max_tokens: ANSWER_TOKENS_MAX, tools_off: false, window, upto });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| (Failure::Setup, error.to_string()))?;
     let cancel = CancellationToken::new();

@@ -21,11 +21,13 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, setrlimit, wait, waitid,
 };
 
-use crate::line;
-use crate::session;
-use crate::spec::{Appeared, EndMark, Ended, Engine, Limit, Limits, Spec};
+use crate::detach;
+use crate::pipeline;
+use crate::protocol::{
+    ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, WORD, hand, letter, receive, send, take,
+};
+use crate::spec::{AppearedPath, EndMark, EndReason, Engine, Limit, Limits, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send, take};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -57,7 +59,7 @@ pub fn child() -> Option<u8> {
     if args.next()? != WORD {
         return None;
     }
-    session::close_inherited();
+    detach::close_inherited();
     // The other end of the socket has been told what happened, or is gone.
     Some(u8::from(supervise().is_err()))
 }
@@ -69,27 +71,28 @@ fn supervise() -> io::Result<()> {
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
             Ok(None) => {}
-            Ok(Some(supervisor)) => session::stand_by(supervisor),
-            Err(why) => return send(&control, &Said::Unable(Trouble::Walls(why))),
+            Ok(Some(supervisor)) => detach::stand_by(supervisor),
+            Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Walls(why))),
         }
     }
     system::own()?;
-    let scratch = Scratch::for_engine(&mut order)?;
-    let before = Before::of(&order.spec);
+    let scratch = ScratchDir::for_engine(&mut order)?;
+    let before = ProtectedState::of(&order.spec);
     let others = system::census(OTHERS_MAX);
     let started = limit(&order)
-        .map_err(|error| Trouble::Walls(error.to_string()))
-        .and_then(|()| open_door(&mut order, &control).map_err(|error| Trouble::Walls(error.to_string())))
-        .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(Trouble::Walls))
-        .and_then(|()| send(&control, &Said::Ready).map_err(|error| trouble(&order.spec, &error)))
+        .map_err(|error| StartError::Walls(error.to_string()))
+        .and_then(|()| open_door(&mut order, &control).map_err(|error| StartError::Walls(error.to_string())))
+        .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(StartError::Walls))
+        .and_then(|()| send(&control, &SupervisorReport::Ready).map_err(|error| trouble(&order.spec, &error)))
         .and_then(|()| start(&order));
     let leader = match started {
         // There was nothing to run: the question was whether the sandbox can be built.
         Ok(None) => return Ok(()),
         Ok(Some(leader)) => leader,
-        Err(trouble) => return send(&control, &Said::Unable(trouble)),
+        Err(trouble) => return send(&control, &SupervisorReport::Unable(trouble)),
     };
-    let mut watch = Watch { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
+    let mut watch =
+        WatchedCommand { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
     let Some(ended) = watch.until_over()? else {
         watch.end();
         note_end(mark.as_ref());
@@ -106,13 +109,15 @@ fn supervise() -> io::Result<()> {
     let (code, signal) =
         watch.status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
     let ended = match signal {
-        Some(signal) if ended == Ended::Exited && signal == Signal::XFSZ.as_raw() => Ended::Limit(Limit::FileBytes),
-        Some(signal) if ended == Ended::Exited && signal == Signal::XCPU.as_raw() => Ended::Limit(Limit::Cpu),
+        Some(signal) if ended == EndReason::Exited && signal == Signal::XFSZ.as_raw() => {
+            EndReason::Limit(Limit::FileBytes)
+        }
+        Some(signal) if ended == EndReason::Exited && signal == Signal::XCPU.as_raw() => EndReason::Limit(Limit::Cpu),
         _ => ended,
     };
     let appeared = before.appeared();
     drop(scratch);
-    send(&watch.control, &Said::Over { code, signal, ended, appeared })
+    send(&watch.control, &SupervisorReport::Over { code, signal, ended, appeared })
 }
 
 /// Notes in a file that the command has ended.
@@ -184,19 +189,19 @@ fn place(dir: &Path, program: &str) -> io::Result<PathBuf> {
 }
 
 /// Why a program could not be started.
-pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> Trouble {
+pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> StartError {
     let is_there = |program: &String| place(&spec.dir, program).is_ok_and(|path| path.is_file());
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::PermissionDenied if !spec.dir.is_dir() => Trouble::Folder,
-        ErrorKind::NotFound if spec.argv.first().is_some_and(is_there) => Trouble::Interpreter,
-        ErrorKind::NotFound => Trouble::NotFound,
-        ErrorKind::PermissionDenied => Trouble::Denied,
-        _ => Trouble::Errno(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())),
+        ErrorKind::NotFound | ErrorKind::PermissionDenied if !spec.dir.is_dir() => StartError::Folder,
+        ErrorKind::NotFound if spec.argv.first().is_some_and(is_there) => StartError::Interpreter,
+        ErrorKind::NotFound => StartError::NotFound,
+        ErrorKind::PermissionDenied => StartError::Denied,
+        _ => StartError::Errno(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())),
     }
 }
 
 /// Starts the command; `None` if there is none.
-fn start(order: &Order) -> Result<Option<Pid>, Trouble> {
+fn start(order: &Order) -> Result<Option<Pid>, StartError> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
     let Spec { argv, dir, env, line, .. } = &order.spec;
     if argv.is_empty() {
@@ -204,18 +209,18 @@ fn start(order: &Order) -> Result<Option<Pid>, Trouble> {
     }
     if order.engine != Engine::Landlock && line.is_empty() {
         let mut command = command(argv, dir, env).map_err(failed)?;
-        session::lead(&mut command, order.nice);
+        detach::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
         return Ok(Some(Pid::from_child(&child)));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
-    let Some(child) = session::fork().map_err(failed)? else {
-        session::close_others(&its);
-        session::leave(enter(order, its).unwrap_or(1))
+    let Some(child) = detach::fork().map_err(failed)? else {
+        detach::close_others(&its);
+        detach::leave(enter(order, its).unwrap_or(1))
     };
     drop(its);
     // Its end of the socket is closed the moment it becomes the command, or begins with the line.
-    match receive::<Trouble>(&ours).map_err(failed)? {
+    match receive::<StartError>(&ours).map_err(failed)? {
         Some(trouble) => Err(trouble),
         None => Ok(Some(child)),
     }
@@ -224,11 +229,11 @@ fn start(order: &Order) -> Result<Option<Pid>, Trouble> {
 /// The forked process: enters the sandbox if that is its job, and becomes the command or runs the line.
 fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
     rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
-    session::begin(order.nice)?;
+    detach::begin(order.nice)?;
     if order.engine == Engine::Landlock
         && let Err(error) = system::enter(&order.spec)
     {
-        return send(&supervisor, &Trouble::Walls(error)).map(|()| 1);
+        return send(&supervisor, &StartError::Walls(error)).map(|()| 1);
     }
     let Spec { argv, dir, env, line, .. } = &order.spec;
     if line.is_empty() {
@@ -236,11 +241,11 @@ fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
         return send(&supervisor, &trouble(&order.spec, &error)).map(|()| 1);
     }
     drop(supervisor);
-    Ok(line::run(&order.spec))
+    Ok(pipeline::run(&order.spec))
 }
 
 /// One command that runs.
-struct Watch {
+struct WatchedCommand {
     control: UnixStream,
     leader: Pid,
     limits: Limits,
@@ -251,9 +256,9 @@ struct Watch {
     status: Option<WaitStatus>,
 }
 
-impl Watch {
+impl WatchedCommand {
     /// Waits until the command has ended or has to be ended; `None` if the process that gave the order is gone.
-    fn until_over(&mut self) -> io::Result<Option<Ended>> {
+    fn until_over(&mut self) -> io::Result<Option<EndReason>> {
         let (ear, bell) = io::pipe()?;
         let leader = self.leader;
         std::thread::Builder::new().spawn(move || {
@@ -261,22 +266,22 @@ impl Watch {
             drop(bell);
         })?;
         let deadline = Instant::now() + self.limits.time;
-        let mut asked: Option<(Ended, Instant)> = None;
+        let mut asked: Option<(EndReason, Instant)> = None;
         let mut is_alone = false;
         loop {
             self.reap();
             let now = Instant::now();
             if self.status.is_some() {
-                return Ok(Some(asked.map_or(Ended::Exited, |(why, _)| why)).filter(|_| !is_alone));
+                return Ok(Some(asked.map_or(EndReason::Exited, |(why, _)| why)).filter(|_| !is_alone));
             }
             if let Some((why, until)) = asked {
                 if now >= until {
                     return Ok(Some(why).filter(|_| !is_alone));
                 }
             } else if let Some(limit) = self.over_limit(now) {
-                return Ok(Some(Ended::Limit(limit)));
+                return Ok(Some(EndReason::Limit(limit)));
             } else if now >= deadline {
-                asked = Some(self.ask(Ended::TimedOut));
+                asked = Some(self.ask(EndReason::TimedOut));
             }
             if is_alone {
                 ready(&ear, &ear, TICK)?;
@@ -285,15 +290,15 @@ impl Watch {
             let (is_told, _) = ready(&self.control, &ear, TICK)?;
             match is_told.then(|| letter(&self.control)) {
                 None => {}
-                Some(Some(STOP)) if asked.is_none() => asked = Some(self.ask(Ended::Cancelled)),
+                Some(Some(STOP)) if asked.is_none() => asked = Some(self.ask(EndReason::Cancelled)),
                 Some(Some(STOP)) => {}
-                Some(Some(FLOOD)) => return Ok(Some(Ended::Limit(Limit::Output))),
-                Some(Some(ENOUGH)) => return Ok(Some(Ended::Exited)),
+                Some(Some(FLOOD)) => return Ok(Some(EndReason::Limit(Limit::Output))),
+                Some(Some(ENOUGH)) => return Ok(Some(EndReason::Exited)),
                 // The other side is gone. The command is still asked to end first, so that it can clean up: git removes
                 // its locks.
                 Some(_) => {
                     is_alone = true;
-                    asked = asked.or_else(|| Some(self.ask(Ended::Cancelled)));
+                    asked = asked.or_else(|| Some(self.ask(EndReason::Cancelled)));
                 }
             }
         }
@@ -305,7 +310,7 @@ impl Watch {
     }
 
     /// Asks all processes to end.
-    fn ask(&self, why: Ended) -> (Ended, Instant) {
+    fn ask(&self, why: EndReason) -> (EndReason, Instant) {
         system::kill_all(self.present(), Signal::TERM);
         (why, Instant::now() + GRACE)
     }
@@ -372,9 +377,9 @@ fn ready(first: impl AsFd, second: impl AsFd, most: Duration) -> io::Result<(boo
 }
 
 /// A folder for temporary files, for Landlock, which cannot give a command a `/tmp` of its own.
-struct Scratch(Option<PathBuf>);
+struct ScratchDir(Option<PathBuf>);
 
-impl Scratch {
+impl ScratchDir {
     fn for_engine(order: &mut Order) -> io::Result<Self> {
         let Some(walls) = order.spec.walls.as_mut().filter(|_| order.engine == Engine::Landlock) else {
             return Ok(Self(None));
@@ -391,7 +396,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             let _ = fs::remove_dir_all(path);
@@ -400,9 +405,9 @@ impl Drop for Scratch {
 }
 
 /// Protected paths that no mount can hold, because nothing is there or a link: their state before the command.
-struct Before(Vec<(PathBuf, Option<PathBuf>)>);
+struct ProtectedState(Vec<(PathBuf, Option<PathBuf>)>);
 
-impl Before {
+impl ProtectedState {
     fn of(spec: &Spec) -> Self {
         let Some(walls) = &spec.walls else { return Self(Vec::new()) };
         let written = |path: &&PathBuf| walls.writable.iter().any(|root| path.starts_with(root));
@@ -415,13 +420,13 @@ impl Before {
     }
 
     /// Moves protected paths that the command has made out of the way.
-    fn appeared(&self) -> Vec<Appeared> {
+    fn appeared(&self) -> Vec<AppearedPath> {
         let is_other = |path: &Path, link: &Option<PathBuf>| match fs::symlink_metadata(path) {
             Ok(_) => link.is_none() || fs::read_link(path).ok() != *link,
             Err(_) => false,
         };
         let new = self.0.iter().filter(|(path, link)| is_other(path, link));
-        new.map(|(path, _)| Appeared { path: path.clone(), moved: set_aside(path) }).collect()
+        new.map(|(path, _)| AppearedPath { path: path.clone(), moved: set_aside(path) }).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use crate::address::is_public;
+use crate::public_addr::is_public;
 
 /// How long a host may take to answer.
 const CONNECT_WAIT: Duration = Duration::from_secs(15);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::watch::Bell;
+use crate::watch::Signal;
 
 /// A younger modification time is not trusted: a change yet to come may get the same one.
 const FRESH: Duration = Duration::from_millis(100);
@@ -25,14 +25,14 @@ const ADDRESS_BYTES_MAX: usize = 100;
 
 /// The socket on which this handle hears nudges; bound once something watches.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct Listener {
     folder: PathBuf,
     name: String,
     listening: Mutex<bool>,
     deaf: Arc<AtomicBool>,
 }
 
-impl Ear {
+impl Listener {
     /// Chooses a random name; binds nothing yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
         let name = format!("{:016x}.sock", RandomState::new().hash_one(std::process::id()));
@@ -40,7 +40,7 @@ impl Ear {
     }
 
     /// Binds the socket, once; every nudge then rings the bells.
-    pub(crate) fn listen(&self, bells: [&Arc<Bell>; 2]) -> io::Result<()> {
+    pub(crate) fn listen(&self, bells: [&Arc<Signal>; 2]) -> io::Result<()> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if *listening {
             return Ok(());
@@ -61,7 +61,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for Listener {
     fn drop(&mut self) {
         if !*self.listening.get_mut().unwrap_or_else(PoisonError::into_inner) {
             return;
@@ -77,7 +77,7 @@ impl Drop for Ear {
 
 /// The writer's side.
 #[derive(Debug)]
-pub(crate) struct Nudger {
+pub(crate) struct Notifier {
     folder: PathBuf,
     own: String,
     mouth: Option<UnixDatagram>,
@@ -85,9 +85,9 @@ pub(crate) struct Nudger {
     others: Vec<String>,
 }
 
-impl Nudger {
+impl Notifier {
     /// Nudges all sockets except this handle's own.
-    pub(crate) fn new(own: &Ear) -> Self {
+    pub(crate) fn new(own: &Listener) -> Self {
         Self { folder: own.folder.clone(), own: own.name.clone(), mouth: None, seen: None, others: Vec::new() }
     }
 

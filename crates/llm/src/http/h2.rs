@@ -23,8 +23,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::place::Place;
-use super::road::Io;
+use super::connector::Io;
+use super::host::HostPool;
 use crate::body::Outgoing;
 
 /// A number that no server announces: it shows that the server has not announced its limit yet.
@@ -37,34 +37,34 @@ const PING_AFTER: Duration = Duration::from_secs(20);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A way to send one request over a connection.
-pub(super) struct Many {
+pub(super) struct H2 {
     pub(super) sender: http2::SendRequest<Outgoing>,
     /// Kept until the response has ended; `None` for a request that waits behind others.
     pub(super) seat: Option<OwnedSemaphorePermit>,
     /// The number of the connection among those to this host.
     pub(super) number: u64,
-    ear: Arc<Ear>,
+    ear: Arc<Traffic>,
 }
 
-impl Many {
+impl H2 {
     /// Begins to wait for the response.
-    pub(super) fn wait(&self, home: &Arc<Place>) -> Wait {
+    pub(super) fn wait(&self, home: &Arc<HostPool>) -> ResponseWait {
         let since = self.ear.news.load(Ordering::Relaxed);
-        Wait { ear: Arc::clone(&self.ear), since, number: self.number, home: Arc::clone(home), is_open: true }
+        ResponseWait { ear: Arc::clone(&self.ear), since, number: self.number, home: Arc::clone(home), is_open: true }
     }
 }
 
 /// A wait for what a connection brings. Dropping it while it is open means that the request gave up.
-pub(super) struct Wait {
-    ear: Arc<Ear>,
+pub(super) struct ResponseWait {
+    ear: Arc<Traffic>,
     /// How often the connection had brought something when this wait began.
     since: u64,
     number: u64,
-    home: Arc<Place>,
+    home: Arc<HostPool>,
     is_open: bool,
 }
 
-impl Wait {
+impl ResponseWait {
     /// The awaited response has come: dropping this no longer means giving up. Later waits end with `give_up`.
     pub(super) fn close(&mut self) {
         self.is_open = false;
@@ -83,7 +83,7 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
+impl Drop for ResponseWait {
     fn drop(&mut self) {
         if self.is_open {
             self.give_up();
@@ -91,9 +91,9 @@ impl Drop for Wait {
     }
 }
 
-pub(super) struct Shared {
+pub(super) struct SharedH2 {
     sender: http2::SendRequest<Outgoing>,
-    ear: Arc<Ear>,
+    ear: Arc<Traffic>,
     seats: Arc<Semaphore>,
     heard: watch::Receiver<bool>,
     pub(super) number: u64,
@@ -101,16 +101,16 @@ pub(super) struct Shared {
     pub(super) used: Instant,
 }
 
-impl Shared {
+impl SharedH2 {
     /// Performs the handshake. The tasks of the connection end with `end`.
     pub(super) async fn begin(io: Box<dyn Io>, end: &CancellationToken) -> hyper::Result<Self> {
         let (tell, heard) = watch::channel(false);
-        let ear = Arc::new(Ear { heard: tell, nudge: Notify::new(), news: AtomicU64::new(0) });
-        let mut builder = http2::Builder::new(Hands { end: end.clone(), ear: Arc::clone(&ear) });
+        let ear = Arc::new(Traffic { heard: tell, nudge: Notify::new(), news: AtomicU64::new(0) });
+        let mut builder = http2::Builder::new(TaskExecutor { end: end.clone(), ear: Arc::clone(&ear) });
         builder.timer(TokioTimer::new()).initial_max_send_streams(UNHEARD);
         // An idle connection is not pinged.
         builder.keep_alive_interval(PING_AFTER).keep_alive_timeout(PONG_TIMEOUT).keep_alive_while_idle(false);
-        let (sender, connection) = builder.handshake(Overheard { io, ear: Arc::clone(&ear) }).await?;
+        let (sender, connection) = builder.handshake(ObservedStream { io, ear: Arc::clone(&ear) }).await?;
         let seats = Arc::new(Semaphore::new(1));
         tokio::spawn(end.clone().run_until_cancelled_owned(work(connection, Arc::clone(&ear), Arc::clone(&seats))));
         Ok(Self { sender, ear, seats, heard, number: 0, used: Instant::now() })
@@ -126,20 +126,20 @@ impl Shared {
     }
 
     /// A free seat.
-    pub(super) fn seat(&mut self) -> Option<Many> {
+    pub(super) fn seat(&mut self) -> Option<H2> {
         let seat = Arc::clone(&self.seats).try_acquire_owned().ok()?;
-        Some(Many { seat: Some(seat), ..self.behind() })
+        Some(H2 { seat: Some(seat), ..self.behind() })
     }
 
-    /// A place behind all others: the request waits within the connection.
-    pub(super) fn behind(&mut self) -> Many {
+    /// A seat behind all others: the request waits within the connection.
+    pub(super) fn behind(&mut self) -> H2 {
         self.used = Instant::now();
-        Many { sender: self.sender.clone(), seat: None, number: self.number, ear: Arc::clone(&self.ear) }
+        H2 { sender: self.sender.clone(), seat: None, number: self.number, ear: Arc::clone(&self.ear) }
     }
 }
 
 /// What was heard from the server.
-struct Ear {
+struct Traffic {
     heard: watch::Sender<bool>,
     nudge: Notify,
     /// How often anything has come from it.
@@ -147,12 +147,12 @@ struct Ear {
 }
 
 /// A byte stream that notes whether bytes arrive.
-struct Overheard {
+struct ObservedStream {
     io: Box<dyn Io>,
-    ear: Arc<Ear>,
+    ear: Arc<Traffic>,
 }
 
-impl Read for Overheard {
+impl Read for ObservedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.io).poll_read(cx, into);
         if polled.is_ready() {
@@ -162,7 +162,7 @@ impl Read for Overheard {
     }
 }
 
-impl Write for Overheard {
+impl Write for ObservedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
@@ -188,11 +188,11 @@ impl Write for Overheard {
     }
 }
 
-type Connection = http2::Connection<Overheard, Outgoing, Hands>;
+type H2Driver = http2::Connection<ObservedStream, Outgoing, TaskExecutor>;
 
 /// Drives the connection, and adds the seats once their number is known. Each request learns by itself how the
 /// connection ended.
-async fn work(connection: Connection, ear: Arc<Ear>, seats: Arc<Semaphore>) {
+async fn work(connection: H2Driver, ear: Arc<Traffic>, seats: Arc<Semaphore>) {
     let mut connection = pin!(connection);
     loop {
         tokio::select! {
@@ -213,12 +213,12 @@ async fn work(connection: Connection, ear: Arc<Ear>, seats: Arc<Semaphore>) {
 
 /// Runs the tasks that hyper spawns for the connection.
 #[derive(Clone)]
-struct Hands {
+struct TaskExecutor {
     end: CancellationToken,
-    ear: Arc<Ear>,
+    ear: Arc<Traffic>,
 }
 
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Hands {
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for TaskExecutor {
     fn execute(&self, task: F) {
         let ear = Arc::clone(&self.ear);
         let listening = async move {

@@ -20,7 +20,7 @@ type Trouble = Box<dyn Error + Send + Sync>;
 /// The proxy grants no tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("HTTP {0}")]
-pub(super) struct Refused(pub(super) u16);
+pub(super) struct TunnelRefused(pub(super) u16);
 
 /// Asks for a tunnel over the connections of another connector.
 pub(super) struct Tunnel<C> {
@@ -58,7 +58,7 @@ where
             io.flush().await?;
             match status(&mut io).await? {
                 200..=299 => Ok(io.into_inner()),
-                other => Err(Refused(other).into()),
+                other => Err(TunnelRefused(other).into()),
             }
         })
     }

@@ -17,10 +17,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::place::Place;
-use super::road::{Forward, Io};
-use super::shared::{Many, Wait};
-use super::{Broken, KEEP_ALIVE};
+use super::connector::{Forward, Io};
+use super::h2::{H2, ResponseWait};
+use super::host::HostPool;
+use super::{KEEP_ALIVE, SendError};
 use crate::body::Outgoing;
 use crate::endpoint::Endpoint;
 
@@ -28,17 +28,17 @@ use crate::endpoint::Endpoint;
 /// moment may be lost.
 const MARGIN: Duration = Duration::from_secs(1);
 
-type Connection = http1::Connection<Box<dyn Io>, Outgoing>;
+type H1Driver = http1::Connection<Box<dyn Io>, Outgoing>;
 
 /// A connection that carries one request at a time.
-pub(super) struct One {
+pub(super) struct H1 {
     sender: http1::SendRequest<Outgoing>,
     /// `None` once the connection has ended.
-    connection: Option<Connection>,
+    connection: Option<H1Driver>,
     forward: Option<Forward>,
 }
 
-impl One {
+impl H1 {
     /// Begins to talk to a host that was reached.
     pub(super) async fn begin(io: Box<dyn Io>, forward: Option<Forward>) -> hyper::Result<Box<Self>> {
         let (sender, connection) = http1::handshake(io).await?;
@@ -80,57 +80,57 @@ fn post(uri: Uri, headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
 }
 
 /// A connection over which one request is sent.
-pub(super) enum Line {
-    One(Box<One>),
-    Many(Many),
+pub(super) enum Connection {
+    H1(Box<H1>),
+    H2(H2),
 }
 
-impl Line {
+impl Connection {
     /// The number of the connection, if it is shared.
     pub(super) fn number(&self) -> Option<u64> {
         match self {
-            Self::One(_) => None,
-            Self::Many(many) => Some(many.number),
+            Self::H1(_) => None,
+            Self::H2(many) => Some(many.number),
         }
     }
 
     /// Sends a request and waits for the head of the response.
-    pub(super) async fn ask(
+    pub(super) async fn send(
         self,
         endpoint: &Endpoint,
         headers: HeaderMap,
         body: Outgoing,
-        home: &Arc<Place>,
-    ) -> Result<Reply, Broken> {
+        home: &Arc<HostPool>,
+    ) -> Result<HttpResponse, SendError> {
         let home = Arc::clone(home);
         match self {
-            Self::One(mut line) => {
+            Self::H1(mut line) => {
                 let request = line.request(endpoint, headers, body);
                 let ready = drive(&mut line.connection, line.sender.ready()).await;
-                ready.map_err(|error| Broken::Sent { error, is_unread: true })?;
+                ready.map_err(|error| SendError::Sent { error, is_unread: true })?;
                 let asked = line.sender.try_send_request(request);
                 let response = drive(&mut line.connection, asked).await.map_err(broken)?;
-                Ok(Reply { response, line: Some(line), seat: None, wait: None, home })
+                Ok(HttpResponse { response, line: Some(line), seat: None, wait: None, home })
             }
-            Self::Many(mut many) => {
+            Self::H2(mut many) => {
                 let request = post(endpoint.uri().clone(), headers, body);
                 let mut wait = many.wait(&home);
                 let response = many.sender.try_send_request(request).await.map_err(broken)?;
                 wait.close();
-                Ok(Reply { response, line: None, seat: many.seat, wait: Some(wait), home })
+                Ok(HttpResponse { response, line: None, seat: many.seat, wait: Some(wait), home })
             }
         }
     }
 }
 
 /// hyper gives the request back only if nothing of it was sent.
-fn broken(mut failed: TrySendError<Request<Outgoing>>) -> Broken {
+fn broken(mut failed: TrySendError<Request<Outgoing>>) -> SendError {
     let is_unread = failed.take_message().is_some();
-    Broken::Sent { error: failed.into_error(), is_unread }
+    SendError::Sent { error: failed.into_error(), is_unread }
 }
 
 /// Waits for `next`, and meanwhile drives the connection that it depends on.
-async fn drive<T>(connection: &mut Option<Connection>, next: impl Future<Output = T>) -> T {
+async fn drive<T>(connection: &mut Option<H1Driver>, next: impl Future<Output = T>) -> T {
     let mut next = pin!(next);
     std::future::poll_fn(|cx| {
         if let Poll::Ready(come) = next.as_mut().poll(cx) {
@@ -142,7 +142,7 @@ async fn drive<T>(connection: &mut Option<Connection>, next: impl Future<Output 
     .await
 }
 
-fn work(connection: &mut Option<Connection>, cx: &mut std::task::Context<'_>) {
+fn work(connection: &mut Option<H1Driver>, cx: &mut std::task::Context<'_>) {
     if let Some(working) = connection
         && pin!(working).poll(cx).is_ready()
     {
@@ -152,16 +152,16 @@ fn work(connection: &mut Option<Connection>, cx: &mut std::task::Context<'_>) {
 }
 
 /// A response on its way.
-pub(crate) struct Reply {
+pub(crate) struct HttpResponse {
     response: Response<Incoming>,
-    line: Option<Box<One>>,
+    line: Option<Box<H1>>,
     seat: Option<OwnedSemaphorePermit>,
     /// Set if the connection is shared.
-    wait: Option<Wait>,
-    home: Arc<Place>,
+    wait: Option<ResponseWait>,
+    home: Arc<HostPool>,
 }
 
-impl Reply {
+impl HttpResponse {
     pub(crate) fn status(&self) -> StatusCode {
         self.response.status()
     }

@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 use super::db::Db;
 use crate::error::JournalError;
 use crate::limits::{PROBES_AHEAD, PROBES_MAX};
-use crate::read::Walked;
+use crate::read::ScanItem;
 
 /// What follows a place that cannot be read.
-enum Behind {
+enum AfterDamage {
     At(u64),
     /// Nothing that can be read; the last entry that must have existed, if it is known.
     Nothing(Option<u64>),
@@ -22,14 +22,14 @@ impl Db {
     pub(crate) fn scan_past(
         &self,
         mut after: u64,
-        each: &mut dyn FnMut(Walked<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(ScanItem<'_>) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
         let (mut probes, mut end) = (PROBES_MAX, None);
         loop {
             let (mut last, mut said) = (after, ControlFlow::Continue(()));
             let walked = self.scan(after, &mut |entry| {
                 last = last.max(entry.seq);
-                said = each(Walked::Entry(&entry));
+                said = each(ScanItem::Entry(&entry));
                 Ok(said)
             });
             if is_read(walked)? || said.is_break() {
@@ -38,15 +38,15 @@ impl Db {
             let from = last.saturating_add(1);
             let end = *end.get_or_insert_with(|| self.end());
             match self.behind(from, end, &mut probes)? {
-                Behind::At(seq) => {
-                    if seq > from && each(Walked::Unread { from, to: Some(seq - 1) }).is_break() {
+                AfterDamage::At(seq) => {
+                    if seq > from && each(ScanItem::Unread { from, to: Some(seq - 1) }).is_break() {
                         return Ok(());
                     }
                     after = seq - 1;
                 }
-                Behind::Nothing(to) => {
+                AfterDamage::Nothing(to) => {
                     // The walk ends here in any case.
-                    let _: ControlFlow<()> = each(Walked::Unread { from, to });
+                    let _: ControlFlow<()> = each(ScanItem::Unread { from, to });
                     return Ok(());
                 }
             }
@@ -64,10 +64,10 @@ impl Db {
     }
 
     /// Finds the next entry that can be read. The number of tries is bounded, so that this ends with any damage.
-    fn behind(&self, from: u64, end: Option<u64>, probes: &mut u32) -> Result<Behind, JournalError> {
+    fn behind(&self, from: u64, end: Option<u64>, probes: &mut u32) -> Result<AfterDamage, JournalError> {
         let upto = end.unwrap_or_else(|| from.saturating_add(PROBES_AHEAD));
         for seq in from..=upto {
-            let Some(left) = probes.checked_sub(1) else { return Ok(Behind::Nothing(None)) };
+            let Some(left) = probes.checked_sub(1) else { return Ok(AfterDamage::Nothing(None)) };
             *probes = left;
             let mut found = None;
             let probed = self.scan_some(seq - 1, 1, &mut |entry| {
@@ -75,13 +75,13 @@ impl Db {
                 Ok(ControlFlow::Continue(()))
             });
             match (is_read(probed)?, found) {
-                (true, None) => return Ok(Behind::Nothing(end)),
+                (true, None) => return Ok(AfterDamage::Nothing(end)),
                 // A damaged tree may lead back to an earlier entry.
-                (true, Some(found)) if found >= seq => return Ok(Behind::At(found)),
+                (true, Some(found)) if found >= seq => return Ok(AfterDamage::At(found)),
                 _ => {}
             }
         }
-        Ok(Behind::Nothing(end))
+        Ok(AfterDamage::Nothing(end))
     }
 }
 

@@ -10,11 +10,11 @@ use max_team_core::limits::PROGRESS_BYTES_MIN;
 use max_team_core::recovery::Failure;
 use tokio::time::{Instant, Sleep};
 
-use crate::call::Fault;
+use crate::call::CallFault;
 
 /// The timeouts of one answer.
 #[derive(Debug)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct IdleTimeout<'a> {
     idle_max: Duration,
     progress_max: Duration,
     /// Since when the next piece is awaited.
@@ -31,7 +31,7 @@ struct Progress {
     bytes: usize,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> IdleTimeout<'a> {
     /// The alarm first fires after `idle_max`; `progress_max` is at least as long.
     pub(crate) fn new(idle_max: Duration, progress_max: Duration, alarm: Pin<&'a mut Sleep>) -> Self {
         let progress_max = progress_max.max(idle_max);
@@ -51,7 +51,7 @@ impl<'a> Patience<'a> {
     }
 
     /// Waits for what comes next.
-    pub(crate) async fn with<T>(&mut self, next: impl Future<Output = T>) -> Result<T, Fault> {
+    pub(crate) async fn with<T>(&mut self, next: impl Future<Output = T>) -> Result<T, CallFault> {
         self.since = Instant::now();
         let mut next = pin!(next);
         loop {
@@ -66,12 +66,12 @@ impl<'a> Patience<'a> {
     }
 
     /// When the next bound ends; a fault, if one has ended.
-    fn overdue(&self) -> Result<Instant, Fault> {
+    fn overdue(&self) -> Result<Instant, CallFault> {
         let now = Instant::now();
         let idle_due = self.since + self.idle_max;
         if idle_due <= now {
             let detail = format!("nothing came for {:?}; try again, or raise `llm.timeout`", self.idle_max);
-            return Err(Fault::new(Failure::Timeout, detail));
+            return Err(CallFault::new(Failure::Timeout, detail));
         }
         let progress_due = self.progress.as_ref().map(|progress| progress.at + self.progress_max);
         if progress_due.is_some_and(|due| due <= now) {
@@ -79,7 +79,7 @@ impl<'a> Patience<'a> {
                 "no new content came for {:?}, though the connection is alive; try again, or raise `llm.progress_timeout`",
                 self.progress_max
             );
-            return Err(Fault::new(Failure::Timeout, detail));
+            return Err(CallFault::new(Failure::Timeout, detail));
         }
         Ok(progress_due.map_or(idle_due, |due| due.min(idle_due)))
     }
@@ -99,7 +99,7 @@ mod tests {
         let began = Instant::now();
         let bound = Duration::from_millis(100);
         let alarm = pin!(tokio::time::sleep(bound));
-        let mut patience = Patience::new(bound, bound, alarm);
+        let mut patience = IdleTimeout::new(bound, bound, alarm);
         for ms in [90, 90, 1, 99] {
             assert_eq!(patience.with(after(ms)).await.unwrap(), ms);
         }
@@ -118,7 +118,7 @@ mod tests {
         for (step, ended_after) in [(0, 1_000), (1, 1_000), (8, 10_000), (PROGRESS_BYTES_MIN, 10_000)] {
             let began = Instant::now();
             let alarm = pin!(tokio::time::sleep(idle));
-            let mut patience = Patience::new(idle, progress, alarm);
+            let mut patience = IdleTimeout::new(idle, progress, alarm);
             patience.expect_progress();
             let mut content = 0;
             let fault = loop {
@@ -147,7 +147,7 @@ mod tests {
     async fn a_silence_that_is_allowed_needs_no_progress() {
         let bound = Duration::from_millis(1_000);
         let alarm = pin!(tokio::time::sleep(bound));
-        let mut patience = Patience::new(bound, Duration::from_millis(10), alarm);
+        let mut patience = IdleTimeout::new(bound, Duration::from_millis(10), alarm);
         assert_eq!(patience.with(after(990)).await.unwrap(), 990);
         patience.expect_progress();
         assert_eq!(patience.with(after(990)).await.unwrap(), 990);

@@ -18,7 +18,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use super::proxy::{Proxies, is_secure};
-use super::tunnel::{Refused, Tunnel};
+use super::tunnel::{Tunnel, TunnelRefused};
 
 /// Reaching a host takes no longer than this.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a host was not reached.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum ConnectError {
     /// What has to be corrected before anything is tried.
     Setup(String),
     /// The proxy grants no tunnel, and says so by this status.
@@ -42,16 +42,16 @@ pub(crate) enum Trouble {
     Failed(Cause),
 }
 
-impl From<Cause> for Trouble {
+impl From<Cause> for ConnectError {
     fn from(cause: Cause) -> Self {
         match cause.downcast_ref() {
-            Some(Refused(status)) => Self::Refused(*status),
+            Some(TunnelRefused(status)) => Self::Refused(*status),
             None => Self::Failed(cause),
         }
     }
 }
 
-impl From<hyper::Error> for Trouble {
+impl From<hyper::Error> for ConnectError {
     fn from(error: hyper::Error) -> Self {
         Self::Failed(error.into())
     }
@@ -63,7 +63,7 @@ pub(super) trait Io: Read + Write + Send + Unpin {}
 impl<T: Read + Write + Send + Unpin> Io for T {}
 
 /// A host that was reached.
-pub(super) struct Reached {
+pub(super) struct ConnectedHost {
     pub(super) io: Box<dyn Io>,
     pub(super) speaks_two: bool,
     /// Set if requests go to a proxy that passes them on.
@@ -78,13 +78,13 @@ pub(super) struct Forward {
 
 /// How hosts are reached. What is needed for it is made on first use.
 #[derive(Debug)]
-pub(super) struct Road {
+pub(super) struct Connector {
     cert_file: Option<PathBuf>,
     proxies: OnceLock<Proxies>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
-impl Road {
+impl Connector {
     pub(super) fn new(cert_file: Option<PathBuf>) -> Self {
         Self { cert_file, proxies: OnceLock::new(), tls: OnceLock::new() }
     }
@@ -102,16 +102,16 @@ impl Road {
     }
 
     /// Reaches a host; `direct` if no proxy may be asked.
-    pub(super) async fn reach(&self, to: &Uri, direct: bool) -> Result<Reached, Trouble> {
+    pub(super) async fn reach(&self, to: &Uri, direct: bool) -> Result<ConnectedHost, ConnectError> {
         let reached = tokio::time::timeout(CONNECT_TIMEOUT, async {
-            match self.proxy(to, direct).map_err(Trouble::Setup)? {
+            match self.proxy(to, direct).map_err(ConnectError::Setup)? {
                 Some(proxy) => self.reach_by(&proxy, to).await,
                 None => self.over(tcp(), to).await,
             }
         });
         reached
             .await
-            .unwrap_or_else(|_| Err(Trouble::Failed(format!("it took longer than {CONNECT_TIMEOUT:?}").into())))
+            .unwrap_or_else(|_| Err(ConnectError::Failed(format!("it took longer than {CONNECT_TIMEOUT:?}").into())))
     }
 
     /// The proxy that a host is reached through.
@@ -131,7 +131,7 @@ impl Road {
         if is_secure(to) { self.tls().map(drop) } else { Ok(()) }
     }
 
-    async fn reach_by(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
+    async fn reach_by(&self, proxy: &Intercept, to: &Uri) -> Result<ConnectedHost, ConnectError> {
         let at = proxy.uri();
         let scheme = at.scheme_str().unwrap_or_default();
         if !scheme.starts_with("socks") {
@@ -154,18 +154,18 @@ impl Road {
         }
     }
 
-    async fn reach_by_http(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
+    async fn reach_by_http(&self, proxy: &Intercept, to: &Uri) -> Result<ConnectedHost, ConnectError> {
         if !is_secure(proxy.uri()) {
             return self.ask_proxy(tcp(), proxy, to).await;
         }
-        let mut tls = ClientConfig::clone(&*self.tls().map_err(Trouble::Setup)?);
+        let mut tls = ClientConfig::clone(&*self.tls().map_err(ConnectError::Setup)?);
         // The proxy itself is asked in HTTP/1.1.
         tls.alpn_protocols.clear();
         self.ask_proxy(HttpsConnector::from((tcp(), tls)), proxy, to).await
     }
 
     /// Asks for a tunnel where the host speaks TLS; a plain request is told to the proxy, which passes it on.
-    async fn ask_proxy<C>(&self, leg: C, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble>
+    async fn ask_proxy<C>(&self, leg: C, proxy: &Intercept, to: &Uri) -> Result<ConnectedHost, ConnectError>
     where
         C: Service<Uri>,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -175,13 +175,13 @@ impl Road {
         let authorization = proxy.basic_auth().cloned();
         if !is_secure(to) {
             let reached = open(leg, proxy.uri()).await?;
-            return Ok(Reached { forward: Some(Forward { authorization }), ..reached });
+            return Ok(ConnectedHost { forward: Some(Forward { authorization }), ..reached });
         }
         self.over(Tunnel { leg, proxy: proxy.uri().clone(), authorization }, to).await
     }
 
     /// TLS, if the address asks for it, over a connection that this connector makes.
-    async fn over<C>(&self, connector: C, to: &Uri) -> Result<Reached, Trouble>
+    async fn over<C>(&self, connector: C, to: &Uri) -> Result<ConnectedHost, ConnectError>
     where
         C: Service<Uri>,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -189,7 +189,7 @@ impl Road {
         C::Error: Into<Cause>,
     {
         if is_secure(to) {
-            open(HttpsConnector::from((connector, self.tls().map_err(Trouble::Setup)?)), to).await
+            open(HttpsConnector::from((connector, self.tls().map_err(ConnectError::Setup)?)), to).await
         } else {
             open(connector, to).await
         }
@@ -206,12 +206,12 @@ impl Road {
 
 /// With `socks4` and `socks5` the name is resolved here. This check names the problem, which the proxy's error would
 /// not.
-async fn known_here(to: &Uri) -> Result<(), Trouble> {
+async fn known_here(to: &Uri) -> Result<(), ConnectError> {
     let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
     let found = tokio::net::lookup_host((host, to.port_u16().unwrap_or_default())).await;
     found.map(drop).map_err(|error| {
         let words = format!("the name is not known here: {error}; with `socks5h` or `socks4a` the proxy looks it up");
-        Trouble::Failed(words.into())
+        ConnectError::Failed(words.into())
     })
 }
 
@@ -242,7 +242,7 @@ fn tcp() -> HttpConnector {
     tcp
 }
 
-async fn open<C>(mut connector: C, to: &Uri) -> Result<Reached, Trouble>
+async fn open<C>(mut connector: C, to: &Uri) -> Result<ConnectedHost, ConnectError>
 where
     C: Service<Uri>,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -251,14 +251,14 @@ where
     std::future::poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
     let io = connector.call(to.clone()).await.map_err(Into::into)?;
     let speaks_two = io.connected().is_negotiated_h2();
-    Ok(Reached { io: Box::new(io), speaks_two, forward: None })
+    Ok(ConnectedHost { io: Box::new(io), speaks_two, forward: None })
 }
 
 /// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
 #[derive(Debug)]
-struct Clock;
+struct SystemClock;
 
-impl TimeProvider for Clock {
+impl TimeProvider for SystemClock {
     fn current_time(&self) -> Option<UnixTime> {
         SystemTime::now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
     }
@@ -266,7 +266,7 @@ impl TimeProvider for Clock {
 
 fn tls(cert_file: Option<&Path>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(Clock))
+    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(SystemClock))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
         .with_root_certificates(roots(cert_file)?)

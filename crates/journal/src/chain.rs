@@ -1,6 +1,6 @@
 //! Checks entries while they are read: each against its own hash, and against the entry before it in its stream.
 //!
-//! A `Check` gets entries in log order and keeps only the head of each stream, so that a reader can show entries as
+//! A `ChainCheck` gets entries in log order and keeps only the head of each stream, so that a reader can show entries as
 //! evidence without reading the log twice. `verify` checks the whole log with it.
 
 use std::collections::{HashMap, HashSet};
@@ -13,8 +13,8 @@ use crate::Journal;
 use crate::entry::{Entry, Head};
 use crate::erase::Tombstone;
 use crate::error::JournalError;
-use crate::own;
 use crate::seal::Seal;
+use crate::system_events;
 
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
@@ -38,7 +38,7 @@ pub enum FaultKind {
 
 /// What exactly is wrong; in English as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Detail {
+pub enum FaultDetail {
     /// Something beside the payload was changed.
     Column,
     /// The payload was changed.
@@ -111,7 +111,7 @@ pub enum SchemaChange {
     Changed,
 }
 
-impl Detail {
+impl FaultDetail {
     /// What kind of fault it is.
     pub fn kind(&self) -> FaultKind {
         match self {
@@ -128,7 +128,7 @@ impl Detail {
     }
 }
 
-impl fmt::Display for Detail {
+impl fmt::Display for FaultDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Column => f.write_str("a column does not fit its hash"),
@@ -175,7 +175,7 @@ impl fmt::Display for Detail {
     }
 }
 
-impl Serialize for Detail {
+impl Serialize for FaultDetail {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -183,7 +183,7 @@ impl Serialize for Detail {
 
 /// Looks at entries in the order of the log.
 #[derive(Debug)]
-pub struct Check {
+pub struct ChainCheck {
     /// The last entry that was met of each stream.
     heads: HashMap<String, Head>,
     /// Whether every stream is met from its first entry on.
@@ -195,12 +195,12 @@ pub struct Check {
     /// The payloads that tombstones account for, if they could be read.
     buried: Option<HashSet<Hash>>,
     /// The entries that damage hides, if any were met.
-    hidden: Option<Hidden>,
+    hidden: Option<UnreadableEntries>,
 }
 
 /// Entries that could not be read.
 #[derive(Debug, Default)]
-struct Hidden {
+struct UnreadableEntries {
     /// Hidden entries that do not explain a gap of a stream yet.
     entries: u64,
     /// Streams that were met after the last hidden entry: damage does not explain a later gap in them.
@@ -209,24 +209,24 @@ struct Hidden {
 
 impl Journal {
     /// A check for the log after this entry.
-    pub fn check_behind(&self, after_seq: u64) -> Check {
+    pub fn check_behind(&self, after_seq: u64) -> ChainCheck {
         let from_start = after_seq == 0;
         let unsealed = from_start.then(|| Seal::after(None));
-        Check { from_start, last_seq: Some(after_seq), unsealed, ..self.check_streams() }
+        ChainCheck { from_start, last_seq: Some(after_seq), unsealed, ..self.check_streams() }
     }
 
     /// A check for some of the streams, each read from its first entry.
-    pub fn check_streams(&self) -> Check {
+    pub fn check_streams(&self) -> ChainCheck {
         // Without readable tombstones a lost payload looks like an erased one, so none is reported.
         let buried = self.buried().ok();
-        Check { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried, hidden: None }
+        ChainCheck { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried, hidden: None }
     }
 
     /// The payloads that tombstones account for.
     fn buried(&self) -> Result<HashSet<Hash>, JournalError> {
         let (mut buried, mut after) = (HashSet::new(), 0);
         loop {
-            let page = self.read(own::ERASED, after, PAGE)?;
+            let page = self.read(system_events::ERASED, after, PAGE)?;
             let Some(last) = page.last() else { return Ok(buried) };
             after = last.stream_seq;
             buried.extend(page.iter().flat_map(Tombstone::of));
@@ -234,7 +234,7 @@ impl Journal {
     }
 }
 
-impl Check {
+impl ChainCheck {
     /// A check for the whole log, for a caller that accounts for missing payloads itself.
     pub(crate) fn whole() -> Self {
         let unsealed = Some(Seal::after(None));
@@ -242,12 +242,12 @@ impl Check {
     }
 
     /// What is wrong with the next entry; nothing, if it is as it was written.
-    pub fn entry(&mut self, entry: &Entry) -> Vec<Detail> {
+    pub fn entry(&mut self, entry: &Entry) -> Vec<FaultDetail> {
         let mut faults = Vec::new();
         faults.extend(self.place(entry));
         faults.extend(self.content(entry));
         faults.extend(self.link(entry));
-        if entry.stream == own::SEAL {
+        if entry.stream == system_events::SEAL {
             faults.extend(self.seal(entry));
         }
         if let Some(unsealed) = &mut self.unsealed {
@@ -296,25 +296,25 @@ impl Check {
     }
 
     /// Entry numbers have no gaps: the write transaction assigns them.
-    fn place(&self, entry: &Entry) -> Option<Detail> {
+    fn place(&self, entry: &Entry) -> Option<FaultDetail> {
         let from = self.last_seq?.saturating_add(1);
-        (entry.seq > from).then(|| Detail::Gap { from, to: entry.seq - 1 })
+        (entry.seq > from).then(|| FaultDetail::Gap { from, to: entry.seq - 1 })
     }
 
-    fn content(&self, entry: &Entry) -> impl Iterator<Item = Detail> {
-        let column = (entry.digest() != entry.hash).then_some(Detail::Column);
+    fn content(&self, entry: &Entry) -> impl Iterator<Item = FaultDetail> {
+        let column = (entry.digest() != entry.hash).then_some(FaultDetail::Column);
         let hash = entry.payload_hash;
         let payload = match &entry.payload {
-            Some(payload) => (Hash::of(payload) != hash).then_some(Detail::Payload),
+            Some(payload) => (Hash::of(payload) != hash).then_some(FaultDetail::Payload),
             None => {
                 let is_lost = self.buried.as_ref().is_some_and(|buried| !buried.contains(&hash));
-                is_lost.then_some(Detail::PayloadGone { hash, entries: 1 })
+                is_lost.then_some(FaultDetail::PayloadGone { hash, entries: 1 })
             }
         };
         column.into_iter().chain(payload)
     }
 
-    fn link(&mut self, entry: &Entry) -> Option<Detail> {
+    fn link(&mut self, entry: &Entry) -> Option<FaultDetail> {
         let head = match self.heads.get(&entry.stream) {
             Some(head) => *head,
             // Earlier entries of the stream were not read.
@@ -326,26 +326,26 @@ impl Check {
             if self.is_hidden(&entry.stream, entry.stream_seq - expected) {
                 return None;
             }
-            Some(Detail::StreamGap { from: expected, to: entry.stream_seq - 1 })
+            Some(FaultDetail::StreamGap { from: expected, to: entry.stream_seq - 1 })
         } else if entry.stream_seq < expected {
-            Some(Detail::Place { expected })
+            Some(FaultDetail::Place { expected })
         } else {
-            (entry.prev_hash != head.hash).then_some(Detail::Link)
+            (entry.prev_hash != head.hash).then_some(FaultDetail::Link)
         }
     }
 
     /// Compares a seal with what it covers, and begins the next one.
-    fn seal(&mut self, entry: &Entry) -> Option<Detail> {
+    fn seal(&mut self, entry: &Entry) -> Option<FaultDetail> {
         let found = self.unsealed;
         let Some(says) = entry.payload.as_deref().and_then(|payload| serde_json::from_slice::<Seal>(payload).ok())
         else {
             self.unsealed = found.map(|found| Seal::after(Some(&found)));
-            return Some(Detail::SealUnread);
+            return Some(FaultDetail::SealUnread);
         };
         // Later seals build on what this seal says, so that they do not report the same fault again.
         self.unsealed = Some(Seal::after(Some(&says)));
         let range = |seal: Seal| (seal.count, seal.from_seq, seal.to_seq);
         let found = found.filter(|found| says != *found)?;
-        Some(Detail::Seal { says: range(says), found: range(found) })
+        Some(FaultDetail::Seal { says: range(says), found: range(found) })
     }
 }

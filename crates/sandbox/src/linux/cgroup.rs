@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Access, FlockOperation, access, flock};
 
-use crate::child::PROCESSES_SLACK;
 use crate::spec::{Limit, Limits};
+use crate::supervisor::PROCESSES_SLACK;
 
 /// Where the second version is mounted: alone, or beside the first.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -66,13 +66,13 @@ fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
 
 /// One group, for as long as it is held.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     path: PathBuf,
     /// Its folder, locked.
     folder: File,
 }
 
-impl Group {
+impl Cgroup {
     /// A group with a command's caps, where one can be made. Also removes groups that killed runs have left.
     pub(crate) fn of(limits: &Limits) -> Option<Self> {
         let place = place().as_ref().ok()?;
@@ -114,13 +114,13 @@ impl Group {
     }
 }
 
-impl AsFd for Group {
+impl AsFd for Cgroup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     /// A group that cannot be removed yet, because a process in it is still ending, is removed by a later sweep.
     fn drop(&mut self) {
         remove(&self.path);
@@ -207,8 +207,8 @@ mod tests {
         };
         let place = mount.join(format!("test-of-max-team-{}", std::process::id()));
         fs::create_dir(&place).unwrap();
-        let held = Group::below(&place).unwrap();
-        let left = Group::below(&place).unwrap();
+        let held = Cgroup::below(&place).unwrap();
+        let left = Cgroup::below(&place).unwrap();
         let path = left.path.clone();
         let mut sleeper = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
         fs::write(path.join("cgroup.procs"), sleeper.id().to_string()).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         };
         let place = mount.join(format!("test-of-max-team-start-{}", std::process::id()));
         fs::create_dir(&place).unwrap();
-        let group = Group::below(&place).unwrap();
+        let group = Cgroup::below(&place).unwrap();
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "cat /proc/self/cgroup; pwd; exit 3"]).env_clear();
         let (reader, writer) = io::pipe().unwrap();

@@ -14,7 +14,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Appeared, Ended, Engine, Network, Spec};
+use crate::spec::{AppearedPath, EndReason, Engine, Network, Spec};
 
 /// Bytes of one order or report.
 const MESSAGE_BYTES_MAX: u32 = 16 << 20;
@@ -51,19 +51,19 @@ impl Order {
 /// What the supervisor says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum SupervisorReport {
     /// The sandbox is built.
     Ready,
     /// It could not be started.
-    Unable(Trouble),
+    Unable(StartError),
     /// It has ended, and so has everything that it started.
-    Over { code: Option<i32>, signal: Option<i32>, ended: Ended, appeared: Vec<Appeared> },
+    Over { code: Option<i32>, signal: Option<i32>, ended: EndReason, appeared: Vec<AppearedPath> },
 }
 
 /// Why a program could not be started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Trouble {
+pub(crate) enum StartError {
     NotFound,
     Interpreter,
     Denied,

@@ -19,7 +19,7 @@ const PIDS_MAX: u64 = 1 << 16;
 
 /// What a tree uses.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct ResourceUse {
     /// Processes and threads.
     pub(crate) processes: u64,
     /// Bytes of memory that it shares with no other process.
@@ -85,9 +85,9 @@ pub(crate) fn threads() -> u64 {
 }
 
 /// What the tree uses now, among the first `most` processes that this one sees.
-pub(crate) fn usage(most: u64) -> Use {
+pub(crate) fn usage(most: u64) -> ResourceUse {
     let page = page_size() as u64;
-    below(most).iter().fold(Use::default(), |sum, process| Use {
+    below(most).iter().fold(ResourceUse::default(), |sum, process| ResourceUse {
         processes: sum.processes + process.threads,
         memory: sum.memory + memory(process.pid, page),
         ticks: sum.ticks + process.ticks,

@@ -12,12 +12,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The last minute's requests to one provider.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimit {
     per_minute: NonZeroU32,
     sent: Mutex<VecDeque<Instant>>,
 }
 
-impl Pace {
+impl RateLimit {
     pub(crate) fn new(per_minute: NonZeroU32) -> Self {
         Self { per_minute, sent: Mutex::default() }
     }
@@ -48,7 +48,7 @@ mod tests {
     fn no_minute_holds_more_than_the_limit() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let pace = Pace::new(NonZeroU32::new(2).unwrap());
+        let pace = RateLimit::new(NonZeroU32::new(2).unwrap());
         let table = [
             (0, Ok(())),
             (10, Ok(())),

@@ -15,8 +15,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::child::command;
 use crate::spec::Spec;
+use crate::supervisor::command;
 
 /// A shell's exit code for a program that is not found.
 const NOT_FOUND: i32 = 127;
@@ -27,21 +27,21 @@ const SIGNALLED: i32 = 128;
 
 /// One command of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Step {
+pub struct PipelineStep {
     /// How it follows the one before it.
-    pub join: Join,
+    pub join: Operator,
     /// Variables for it alone.
     pub env: Vec<(String, String)>,
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Where its input comes from and its outputs go, in order.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<Redirect>,
 }
 
 /// How a command follows the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Join {
+pub enum Operator {
     /// In any case.
     #[default]
     Then,
@@ -54,17 +54,17 @@ pub enum Join {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct Redirect {
     /// The command's descriptor: 0, 1 or 2.
     pub fd: usize,
     /// The other end.
-    pub to: End,
+    pub to: RedirectTarget,
 }
 
 /// The other end of a redirection; paths are relative to where the line is by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum RedirectTarget {
     /// A file that is read.
     Read(String),
     /// A file that is made or emptied.
@@ -77,17 +77,17 @@ pub enum End {
 
 /// Runs a line to its end; what this process is to exit with. A signal that ended the last command ends this one, too.
 pub(crate) fn run(spec: &Spec) -> u8 {
-    let mut line = Line { spec, here: spec.dir.clone() };
+    let mut line = Pipeline { spec, here: spec.dir.clone() };
     let mut code = 0;
     let mut steps = spec.line.as_slice();
     while let Some(first) = steps.first() {
-        let beside = steps.iter().skip(1).take_while(|step| step.join == Join::Pipe).count();
+        let beside = steps.iter().skip(1).take_while(|step| step.join == Operator::Pipe).count();
         let (pipeline, rest) = steps.split_at(beside + 1);
         steps = rest;
         let is_wanted = match first.join {
-            Join::Then | Join::Pipe => true,
-            Join::And => code == 0,
-            Join::Or => code != 0,
+            Operator::Then | Operator::Pipe => true,
+            Operator::And => code == 0,
+            Operator::Or => code != 0,
         };
         if is_wanted {
             code = line.pipeline(pipeline);
@@ -100,18 +100,18 @@ pub(crate) fn run(spec: &Spec) -> u8 {
 }
 
 /// A line that runs.
-struct Line<'a> {
+struct Pipeline<'a> {
     spec: &'a Spec,
     /// Where it is by now.
     here: PathBuf,
 }
 
 /// The three descriptors of a command.
-type Ends = [OwnedFd; 3];
+type StdioEnds = [OwnedFd; 3];
 
-impl Line<'_> {
+impl Pipeline<'_> {
     /// Commands beside each other; what the last of them exits with.
-    fn pipeline(&mut self, steps: &[Step]) -> i32 {
+    fn pipeline(&mut self, steps: &[PipelineStep]) -> i32 {
         if let [step] = steps
             && is_move(step)
         {
@@ -144,7 +144,7 @@ impl Line<'_> {
     }
 
     /// A command's descriptors as the pipe gives them, and where the next one reads.
-    fn ends(&self, input: Option<OwnedFd>, is_last: bool) -> io::Result<(Ends, Option<OwnedFd>)> {
+    fn ends(&self, input: Option<OwnedFd>, is_last: bool) -> io::Result<(StdioEnds, Option<OwnedFd>)> {
         let input = match input {
             Some(input) => input,
             None => File::open("/dev/null")?.into(),
@@ -158,7 +158,7 @@ impl Line<'_> {
     }
 
     /// Starts a command, or says why not where its errors go.
-    fn start(&self, step: &Step, mut ends: Ends) -> Result<Child, i32> {
+    fn start(&self, step: &PipelineStep, mut ends: StdioEnds) -> Result<Child, i32> {
         for flow in &step.flows {
             if let Err(words) = self.redirect(flow, &mut ends) {
                 return Err(complain(File::from(ends.into_iter().nth(2).ok_or(NOT_RUN)?), &words, 1));
@@ -183,26 +183,30 @@ impl Line<'_> {
         })
     }
 
-    fn redirect(&self, flow: &Flow, ends: &mut Ends) -> Result<(), String> {
+    fn redirect(&self, flow: &Redirect, ends: &mut StdioEnds) -> Result<(), String> {
         let opened = match &flow.to {
-            End::Same(fd) => same(ends, *fd),
-            End::Read(path) | End::Write(path) | End::Append(path) if own(path).is_some() => {
+            RedirectTarget::Same(fd) => same(ends, *fd),
+            RedirectTarget::Read(path) | RedirectTarget::Write(path) | RedirectTarget::Append(path)
+                if own(path).is_some() =>
+            {
                 same(ends, own(path).unwrap_or_default())
             }
-            End::Read(path) => File::open(self.here.join(path)).map(OwnedFd::from),
-            End::Write(path) => write_to(&self.spec.dir, &self.here.join(path), OFlags::TRUNC),
-            End::Append(path) => write_to(&self.spec.dir, &self.here.join(path), OFlags::APPEND),
+            RedirectTarget::Read(path) => File::open(self.here.join(path)).map(OwnedFd::from),
+            RedirectTarget::Write(path) => write_to(&self.spec.dir, &self.here.join(path), OFlags::TRUNC),
+            RedirectTarget::Append(path) => write_to(&self.spec.dir, &self.here.join(path), OFlags::APPEND),
         };
         let end = ends.get_mut(flow.fd).ok_or_else(|| format!("descriptor {} cannot be redirected", flow.fd))?;
         *end = opened.map_err(|error| match &flow.to {
-            End::Same(fd) => format!("descriptor {fd}: {error}"),
-            End::Read(path) | End::Write(path) | End::Append(path) => format!("{path}: {error}"),
+            RedirectTarget::Same(fd) => format!("descriptor {fd}: {error}"),
+            RedirectTarget::Read(path) | RedirectTarget::Write(path) | RedirectTarget::Append(path) => {
+                format!("{path}: {error}")
+            }
         })?;
         Ok(())
     }
 
     /// Where a `cd` leads. Only one plain path is accepted, so that it means what was judged.
-    fn moved(&self, step: &Step) -> Result<PathBuf, String> {
+    fn moved(&self, step: &PipelineStep) -> Result<PathBuf, String> {
         let words: Vec<&str> = step.argv.iter().skip(1).map(String::as_str).collect();
         let path = match words.as_slice() {
             [path] | ["--", path] if !path.starts_with('-') && !path.is_empty() => path,
@@ -217,7 +221,7 @@ impl Line<'_> {
     }
 }
 
-fn is_move(step: &Step) -> bool {
+fn is_move(step: &PipelineStep) -> bool {
     step.argv.first().is_some_and(|program| program == "cd")
 }
 
@@ -226,7 +230,7 @@ fn own(path: &str) -> Option<usize> {
     ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().position(|name| *name == path)
 }
 
-fn same(ends: &Ends, fd: usize) -> io::Result<OwnedFd> {
+fn same(ends: &StdioEnds, fd: usize) -> io::Result<OwnedFd> {
     ends.get(fd).ok_or_else(|| io::Error::other("there is no such descriptor"))?.try_clone()
 }
 

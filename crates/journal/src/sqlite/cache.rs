@@ -20,10 +20,10 @@ const OWNERS_MAX: usize = 64;
 
 /// The cache for one state of the tables.
 #[derive(Debug, Default)]
-pub(super) struct Known(RefCell<Option<State>>);
+pub(super) struct WriterCache(RefCell<Option<CachedTables>>);
 
 #[derive(Debug)]
-struct State {
+struct CachedTables {
     /// The `data_version` of this state.
     version: i64,
     last_seq: Option<u64>,
@@ -31,7 +31,7 @@ struct State {
     owners: HashMap<String, Option<Owner>>,
 }
 
-impl Known {
+impl WriterCache {
     pub(super) fn forget(&self) {
         self.0.replace(None);
     }
@@ -77,7 +77,7 @@ impl Known {
         });
     }
 
-    fn learn(&self, learn: impl FnOnce(&mut State)) {
+    fn learn(&self, learn: impl FnOnce(&mut CachedTables)) {
         if let Some(state) = self.0.borrow_mut().as_mut() {
             learn(state);
         }
@@ -92,7 +92,7 @@ impl Db {
         let mut known = self.known.0.borrow_mut();
         if known.as_ref().is_none_or(|state| state.version != version) {
             let (heads, owners) = (HashMap::new(), HashMap::new());
-            *known = Some(State { version, last_seq: None, heads, owners });
+            *known = Some(CachedTables { version, last_seq: None, heads, owners });
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! From a commit to the rows it writes: the rules of a transaction, once for every engine.
 //!
-//! `plan` looks things up, checks every expectation and chains the entries. It writes nothing: if it fails, the
-//! transaction is untouched, and the other commits of a group go on. The engine then stores exactly what the plan
-//! says.
+//! `resolve` looks things up, checks every expectation and chains the entries. It writes nothing: if it fails, the
+//! transaction is untouched, and the other commits of a group go on. The engine then stores exactly the resolved
+//! rows.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -20,28 +20,28 @@ use crate::error::JournalError;
 use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::memory::Tables;
 use crate::outbox::{OutboxOp, PartState};
-use crate::own::{self, Own, Row};
 use crate::sqlite::Db;
+use crate::system_events::{self, RowChange, SystemEvent};
 use crate::timer::TimerOp;
 use crate::worker::Owner;
 
-/// Where a plan looks things up: inside the open transaction of one engine.
+/// Where a transaction looks things up: inside the open transaction of one engine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Look<'a> {
+pub(crate) enum TransactionReader<'a> {
     Sqlite(&'a Db),
     Memory(&'a Tables),
 }
 
 /// A message that was sent: the stream of its mailbox, and whether it was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Letter {
+pub(crate) struct SentMessage {
     pub(crate) stream: String,
     pub(crate) taken: bool,
 }
 
 /// A part that was put into the outbox: its stream, and how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct OutboxRecord {
     pub(crate) stream: String,
     pub(crate) state: PartState,
 }
@@ -52,10 +52,10 @@ pub(crate) struct Writes {
     pub(crate) entries: Vec<Entry>,
     pub(crate) heads: BTreeMap<String, Head>,
     pub(crate) blobs: Vec<(Hash, Vec<u8>)>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<RowChange>,
 }
 
-impl Look<'_> {
+impl TransactionReader<'_> {
     fn last_seq(self) -> Result<u64, JournalError> {
         match self {
             Self::Sqlite(db) => db.last_seq(),
@@ -70,7 +70,7 @@ impl Look<'_> {
         }
     }
 
-    fn letter(self, id: EnvelopeId) -> Result<Option<Letter>, JournalError> {
+    fn letter(self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
         match self {
             Self::Sqlite(db) => db.letter(id),
             Self::Memory(tables) => Ok(tables.letter(id)),
@@ -84,7 +84,7 @@ impl Look<'_> {
         }
     }
 
-    fn part(self, id: &str) -> Result<Option<Sent>, JournalError> {
+    fn part(self, id: &str) -> Result<Option<OutboxRecord>, JournalError> {
         match self {
             Self::Sqlite(db) => db.part_state(id),
             Self::Memory(tables) => Ok(tables.part_state(id)),
@@ -100,12 +100,12 @@ impl Look<'_> {
 }
 
 /// Checks a commit and says what it writes.
-pub(crate) fn plan(commit: Commit, look: Look<'_>) -> Result<(Writes, Committed), JournalError> {
+pub(crate) fn resolve(commit: Commit, look: TransactionReader<'_>) -> Result<(Writes, Committed), JournalError> {
     check_sizes(&commit)?;
     if let Some(fence) = &commit.fence {
         check_fence(fence, look)?;
     }
-    let mut plan = Plan {
+    let mut transaction = Transaction {
         look,
         at_ms: commit.at_ms,
         actor: commit.actor,
@@ -117,27 +117,27 @@ pub(crate) fn plan(commit: Commit, look: Look<'_>) -> Result<(Writes, Committed)
         parts: HashMap::new(),
     };
     for (stream, expect) in commit.expect {
-        plan.check(stream, expect)?;
+        transaction.check(stream, expect)?;
     }
     for append in commit.appends {
-        if own::is_reserved(&append.stream) {
+        if system_events::is_reserved(&append.stream) {
             return Err(JournalError::Reserved { stream: append.stream });
         }
-        plan.append(append)?;
+        transaction.append(append)?;
     }
     for envelope in commit.sends {
-        plan.send(envelope)?;
+        transaction.send(envelope)?;
     }
-    plan.ack(commit.acks)?;
+    transaction.ack(commit.acks)?;
     for op in commit.timers {
-        plan.timer(op)?;
+        transaction.timer(op)?;
     }
     for op in commit.outbox {
-        plan.outbox(op)?;
+        transaction.outbox(op)?;
     }
-    let mut writes = plan.writes;
+    let mut writes = transaction.writes;
     writes.blobs = commit.blobs.into_iter().map(|bytes| (Hash::of(&bytes), bytes)).collect();
-    writes.rows.extend(commit.projections.into_iter().map(Row::Projection));
+    writes.rows.extend(commit.projections.into_iter().map(RowChange::Projection));
     let committed = Committed {
         first_seq: writes.entries.first().map_or(0, |entry| entry.seq),
         last_seq: writes.entries.last().map_or(0, |entry| entry.seq),
@@ -147,7 +147,7 @@ pub(crate) fn plan(commit: Commit, look: Look<'_>) -> Result<(Writes, Committed)
 }
 
 /// Chains one entry of the journal's own (a seal, a tombstone) outside any commit.
-pub(crate) fn plan_own(append: Append, at_ms: i64, look: Look<'_>) -> Result<Writes, JournalError> {
+pub(crate) fn resolve_own(append: Append, at_ms: i64, look: TransactionReader<'_>) -> Result<Writes, JournalError> {
     check_size(append.payload.len())?;
     let mut head = look.head(&append.stream)?;
     let stream = append.stream.clone();
@@ -183,7 +183,7 @@ fn check_size(bytes: usize) -> Result<(), JournalError> {
     Ok(())
 }
 
-fn check_fence(fence: &Fence, look: Look<'_>) -> Result<(), JournalError> {
+fn check_fence(fence: &Fence, look: TransactionReader<'_>) -> Result<(), JournalError> {
     let owner = look.owner(&fence.resource)?.unwrap_or_default();
     if owner == (Owner { worker: Some(fence.worker), epoch: fence.epoch }) {
         return Ok(());
@@ -191,20 +191,20 @@ fn check_fence(fence: &Fence, look: Look<'_>) -> Result<(), JournalError> {
     Err(JournalError::Fenced { resource: fence.resource.clone(), owner: owner.worker })
 }
 
-/// A commit that is being planned: what it writes so far, and what it has looked up or changed.
-struct Plan<'a> {
-    look: Look<'a>,
+/// A commit that is being resolved: what it writes so far, and what it has looked up or changed.
+struct Transaction<'a> {
+    look: TransactionReader<'a>,
     at_ms: i64,
     actor: String,
     last_seq: u64,
     writes: Writes,
     checked: HashMap<String, Head>,
-    letters: HashMap<EnvelopeId, Letter>,
+    letters: HashMap<EnvelopeId, SentMessage>,
     timers: HashMap<String, bool>,
-    parts: HashMap<String, Sent>,
+    parts: HashMap<String, OutboxRecord>,
 }
 
-impl Plan<'_> {
+impl Transaction<'_> {
     fn check(&mut self, stream: String, expect: Expect) -> Result<(), JournalError> {
         let Expect::At(expected) = expect else { return Ok(()) };
         let head = self.look.head(&stream)?;
@@ -235,7 +235,13 @@ impl Plan<'_> {
     }
 
     /// Appends a fact of the journal's own and derives its rows.
-    fn record(&mut self, stream: String, event: &'static str, payload: Vec<u8>, own: Own) -> Result<(), JournalError> {
+    fn record(
+        &mut self,
+        stream: String,
+        event: &'static str,
+        payload: Vec<u8>,
+        own: SystemEvent,
+    ) -> Result<(), JournalError> {
         check_size(payload.len())?;
         let (event, version, actor) = (Cow::Borrowed(event), event::VERSION, self.actor.clone());
         let seq = self.append(Append { stream, event, version, payload, actor, cause: None })?;
@@ -243,7 +249,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn letter(&mut self, id: EnvelopeId) -> Result<Option<&mut Letter>, JournalError> {
+    fn letter(&mut self, id: EnvelopeId) -> Result<Option<&mut SentMessage>, JournalError> {
         if !self.letters.contains_key(&id)
             && let Some(letter) = self.look.letter(id)?
         {
@@ -257,7 +263,7 @@ impl Plan<'_> {
         if self.letter(id)?.is_some() {
             return Ok(());
         }
-        let stream = own::mail_stream(&envelope.to);
+        let stream = system_events::mail_stream(&envelope.to);
         let (actor, cause) = (envelope.from.clone(), envelope.cause.clone());
         let mailed = Event::Mailed(envelope);
         let event = Cow::Borrowed(mailed.name());
@@ -265,8 +271,8 @@ impl Plan<'_> {
         check_size(payload.len())?;
         let append = Append { stream: stream.clone(), event, version: event::VERSION, payload, actor, cause };
         let seq = self.append(append)?;
-        Own::Mailed(id).rows(seq, &mut self.writes.rows);
-        self.letters.insert(id, Letter { stream, taken: false });
+        SystemEvent::Mailed(id).rows(seq, &mut self.writes.rows);
+        self.letters.insert(id, SentMessage { stream, taken: false });
         Ok(())
     }
 
@@ -281,7 +287,7 @@ impl Plan<'_> {
         }
         for (stream, ids) in boxes {
             let payload = encode("an ack", &ids)?;
-            self.record(stream, "acked", payload, Own::Acked(ids))?;
+            self.record(stream, "acked", payload, SystemEvent::Acked(ids))?;
         }
         Ok(())
     }
@@ -299,7 +305,7 @@ impl Plan<'_> {
         }
         self.timers.insert(id.to_owned(), matches!(op, TimerOp::Set { .. }));
         let payload = encode("a timer", &op)?;
-        self.record(op.stream(), op.event(), payload, Own::Timer(op))
+        self.record(op.stream(), op.event(), payload, SystemEvent::Timer(op))
     }
 
     fn outbox(&mut self, op: OutboxOp) -> Result<(), JournalError> {
@@ -313,16 +319,16 @@ impl Plan<'_> {
                 self.parts.insert(id.to_owned(), part);
                 return Ok(());
             }
-            (OutboxOp::Put { to, .. }, None) => own::outbox_stream(to),
+            (OutboxOp::Put { to, .. }, None) => system_events::outbox_stream(to),
             (_, Some(part)) => {
                 op.check(part.state)?;
                 part.stream
             }
             (_, None) => return Err(JournalError::UnknownPart { part: id.to_owned() }),
         };
-        self.parts.insert(id.to_owned(), Sent { stream: stream.clone(), state: op.state() });
+        self.parts.insert(id.to_owned(), OutboxRecord { stream: stream.clone(), state: op.state() });
         let payload = encode("a part", &op)?;
-        self.record(stream, op.event(), payload, Own::Outbox(op))
+        self.record(stream, op.event(), payload, SystemEvent::Outbox(op))
     }
 }
 

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::Catalog;
 use crate::body::Body;
-use crate::lines::proxy::Proxies;
-use crate::lines::road::Reached;
+use crate::http::connector::ConnectedHost;
+use crate::http::proxy::Proxies;
 use crate::transcript::Head;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
@@ -43,22 +43,22 @@ fn head(stream: &mut impl Read) -> String {
     String::from_utf8(head).unwrap()
 }
 
-fn road(proxy: &str) -> Road {
+fn connector(proxy: &str) -> Connector {
     let certificates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls/ca.pem");
-    Road::by(Proxies::of(&[("ALL_PROXY", proxy)]), Some(certificates))
+    Connector::by(Proxies::of(&[("ALL_PROXY", proxy)]), Some(certificates))
 }
 
-fn lines(proxy: &str) -> Lines {
-    Lines::over(road(proxy))
+fn pool(proxy: &str) -> Pool {
+    Pool::over(connector(proxy))
 }
 
 fn endpoint(url: &str) -> Endpoint {
     Endpoint::new(Catalog::builtin().provider("anthropic").unwrap(), Some(url), None).unwrap()
 }
 
-async fn ask(lines: &Lines, endpoint: &Endpoint) -> String {
+async fn ask(pool: &Pool, endpoint: &Endpoint) -> String {
     let body = Body::new(b"{}".to_vec(), &Head { bytes: Bytes::new(), has_tools: false }, Vec::new());
-    let mut reply = lines.ask(endpoint, HeaderMap::new(), body.to_http(&Arc::default()), false).await.unwrap();
+    let mut reply = pool.send(endpoint, HeaderMap::new(), body.to_http(&Arc::default()), false).await.unwrap();
     let mut text = Vec::new();
     while let Some(piece) = reply.chunk().await.unwrap() {
         text.extend_from_slice(&piece);
@@ -76,9 +76,9 @@ async fn a_plain_request_is_told_to_the_proxy() {
             head
         })
     });
-    let (lines, endpoint) = (lines(&format!("http://ann:s%20x@{at}")), endpoint("http://models.test:81/v1"));
+    let (pool, endpoint) = (pool(&format!("http://ann:s%20x@{at}")), endpoint("http://models.test:81/v1"));
     // The second goes over the connection that was kept.
-    assert_eq!([ask(&lines, &endpoint).await, ask(&lines, &endpoint).await], ["hi", "hi"]);
+    assert_eq!([ask(&pool, &endpoint).await, ask(&pool, &endpoint).await], ["hi", "hi"]);
     for head in told.recv().unwrap() {
         assert!(head.starts_with("POST http://models.test:81/v1/messages HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("host: models.test:81\r\n"), "{head}");
@@ -94,7 +94,7 @@ async fn a_server_on_this_machine_is_reached_without_it() {
         head
     });
     // Nobody listens at the proxy's address.
-    assert_eq!(ask(&lines("http://127.0.0.1:1"), &endpoint(&format!("http://{at}"))).await, "hi");
+    assert_eq!(ask(&pool("http://127.0.0.1:1"), &endpoint(&format!("http://{at}"))).await, "hi");
     let head = told.recv().unwrap();
     assert!(head.starts_with("POST /v1/messages HTTP/1.1\r\n") && head.contains(&format!("host: {at}\r\n")), "{head}");
 }
@@ -124,9 +124,9 @@ async fn behind_a_proxy_tls_goes_through_a_tunnel() {
             let _ = tls.read(&mut [0]);
             head
         });
-        let road = road(&format!("http://ann:word@{at}"));
-        let Reached { speaks_two, forward, .. } =
-            road.reach(&"https://localhost:444/v1".parse().unwrap(), false).await.unwrap();
+        let connector = connector(&format!("http://ann:word@{at}"));
+        let ConnectedHost { speaks_two, forward, .. } =
+            connector.reach(&"https://localhost:444/v1".parse().unwrap(), false).await.unwrap();
         assert_eq!((speaks_two, forward.is_some()), (speaks == "h2", false));
         let head = told.recv().unwrap();
         assert!(head.starts_with("CONNECT localhost:444 HTTP/1.1\r\n"), "{head}");
@@ -147,7 +147,8 @@ async fn a_proxy_that_refuses_is_heard() {
             head(&mut stream);
             stream.write_all(answer).unwrap();
         });
-        let trouble = road(&format!("http://{at}")).reach(&"https://models.test/".parse().unwrap(), false).await.err();
+        let trouble =
+            connector(&format!("http://{at}")).reach(&"https://models.test/".parse().unwrap(), false).await.err();
         assert_eq!(format!("{:?}", trouble.unwrap()), want);
     }
 }
@@ -203,8 +204,10 @@ fn proxies_are_taken_as_people_write_them() {
 #[tokio::test]
 async fn certificates_that_are_none_are_an_error() {
     let words = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let road = Road::by(Proxies::of(&[]), Some(words.clone()));
-    let Err(Trouble::Setup(said)) = road.reach(&"https://127.0.0.1:1/".parse().unwrap(), true).await.map(drop) else {
+    let connector = Connector::by(Proxies::of(&[]), Some(words.clone()));
+    let Err(ConnectError::Setup(said)) =
+        connector.reach(&"https://127.0.0.1:1/".parse().unwrap(), true).await.map(drop)
+    else {
         panic!("it was taken");
     };
     let words = words.display();
@@ -224,7 +227,7 @@ async fn a_socks_proxy_is_told_the_name() {
         stream.write_all(ANSWER.as_bytes()).unwrap();
         (wanted, head)
     });
-    assert_eq!(ask(&lines(&format!("socks5h://{at}")), &endpoint("http://models.test")).await, "hi");
+    assert_eq!(ask(&pool(&format!("socks5h://{at}")), &endpoint("http://models.test")).await, "hi");
     let (wanted, head) = told.recv().unwrap();
     assert_eq!(&wanted[..], [&[5, 1, 0, 3, 11][..], b"models.test", &[0, 80]].concat());
     // It is a connection like any other: the host is asked, not the proxy.
@@ -233,33 +236,33 @@ async fn a_socks_proxy_is_told_the_name() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_connections_are_closed_after_their_time() {
-    let place = Arc::new(Place::default());
+    let host = Arc::new(HostPool::default());
     let mut ends = Vec::new();
     for _ in 0..2 {
         let (here, there) = tokio::io::duplex(64);
-        place.keep(One::begin(Box::new(TokioIo::new(here)), None).await.unwrap(), KEEP_ALIVE);
+        host.keep(H1::begin(Box::new(TokioIo::new(here)), None).await.unwrap(), KEEP_ALIVE);
         ends.push(there);
         tokio::time::sleep(KEEP_ALIVE / 2).await;
     }
     // The first has lain for as long as it may, the second for half of it.
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(place.kept().idle.len(), 1);
+    assert_eq!(host.kept().idle.len(), 1);
     for mut end in ends {
         assert_eq!(end.read(&mut [0]).await.unwrap(), 0, "closed");
     }
-    assert!(!place.kept().is_swept, "nobody watches over nothing");
+    assert!(!host.kept().is_swept, "nobody watches over nothing");
 }
 
 #[tokio::test]
 async fn dropping_the_pool_ends_its_tasks() {
-    let lines = Lines::new(None);
-    let place = lines.place("https://models.test");
+    let pool = Pool::new(None);
+    let host = pool.host("https://models.test");
     let (here, _there) = tokio::io::duplex(64);
-    let shared = Shared::begin(Box::new(TokioIo::new(here)), &lines.end).await.unwrap();
-    let _line = place.share(shared);
+    let shared = SharedH2::begin(Box::new(TokioIo::new(here)), &pool.end).await.unwrap();
+    let _line = host.share(shared);
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(tasks(), 3, "the connection, hyper's half of it, and who sweeps");
-    drop(lines);
+    drop(pool);
     for _ in 0..16 {
         tokio::task::yield_now().await;
     }
@@ -275,16 +278,16 @@ async fn the_servers_keep_alive_timeout_is_respected() {
         stream.write_all(answer.as_bytes()).unwrap();
         stream
     });
-    let (lines, endpoint) = (Lines::by(&[]), endpoint(&format!("http://{at}")));
-    assert_eq!(ask(&lines, &endpoint).await, "hi");
-    let place = lines.place(endpoint.origin());
+    let (pool, endpoint) = (Pool::with_proxy_variables(&[]), endpoint(&format!("http://{at}")));
+    assert_eq!(ask(&pool, &endpoint).await, "hi");
+    let host = pool.host(endpoint.origin());
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(3)).await;
-    let line = place.take().await;
-    let Some(Line::One(line)) = line else { panic!("it is of use for four seconds") };
-    place.keep(line, Duration::from_secs(4));
+    let line = host.take().await;
+    let Some(Connection::H1(line)) = line else { panic!("it is of use for four seconds") };
+    host.keep(line, Duration::from_secs(4));
     tokio::time::advance(Duration::from_secs(4)).await;
-    assert!(place.take().await.is_none());
+    assert!(host.take().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,13 +295,13 @@ async fn a_crowd_does_not_fail_one_after_another() {
     // It takes connections and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = endpoint(&format!("https://{}", silent.local_addr().unwrap()));
-    let lines = Arc::new(Lines::new(None));
+    let pool = Arc::new(Pool::new(None));
     let began = Instant::now();
     let one = || {
-        let (lines, endpoint) = (Arc::clone(&lines), endpoint.clone());
+        let (pool, endpoint) = (Arc::clone(&pool), endpoint.clone());
         tokio::spawn(async move {
-            let place = lines.place(endpoint.origin());
-            format!("{:?}", lines.line(&endpoint, &place, false).await.map(drop).unwrap_err())
+            let host = pool.host(endpoint.origin());
+            format!("{:?}", pool.line(&endpoint, &host, false).await.map(drop).unwrap_err())
         })
     };
     for failed in [one(), one(), one(), one()] {
@@ -308,39 +311,39 @@ async fn a_crowd_does_not_fail_one_after_another() {
 }
 
 /// A connection of HTTP/2 to somebody who takes everything and says nothing.
-async fn silent(lines: &Lines, place: &Arc<Place>) -> (Line, tokio::io::DuplexStream) {
+async fn silent(pool: &Pool, host: &Arc<HostPool>) -> (Connection, tokio::io::DuplexStream) {
     let (here, there) = tokio::io::duplex(1 << 16);
-    let shared = Shared::begin(Box::new(TokioIo::new(here)), &lines.end).await.unwrap();
-    (place.share(shared), there)
+    let shared = SharedH2::begin(Box::new(TokioIo::new(here)), &pool.end).await.unwrap();
+    (host.share(shared), there)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_only_briefly_for_the_stream_limit() {
-    let lines = Lines::by(&[]);
-    let place = lines.place("https://models.test");
-    let (_line, _there) = silent(&lines, &place).await;
+    let pool = Pool::with_proxy_variables(&[]);
+    let host = pool.host("https://models.test");
+    let (_line, _there) = silent(&pool, &host).await;
     let began = Instant::now();
-    let (one, other) = tokio::join!(place.seat(), place.seat());
+    let (one, other) = tokio::join!(host.seat(), host.seat());
     assert!(one.is_none() && other.is_none(), "they connect for themselves");
-    assert_eq!(began.elapsed(), place::SETTINGS_TIMEOUT);
-    assert!(place.seat().await.is_none() && began.elapsed() == place::SETTINGS_TIMEOUT, "it is forgotten");
-    assert_eq!(place.kept().failed, 1);
+    assert_eq!(began.elapsed(), host::SETTINGS_TIMEOUT);
+    assert!(host.seat().await.is_none() && began.elapsed() == host::SETTINGS_TIMEOUT, "it is forgotten");
+    assert_eq!(host.kept().failed, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_connection_is_asked_for_a_sign() {
-    let lines = Lines::by(&[]);
+    let pool = Pool::with_proxy_variables(&[]);
     let endpoint = endpoint("https://models.test");
-    let place = lines.place(endpoint.origin());
-    let (line, _there) = silent(&lines, &place).await;
+    let host = pool.host(endpoint.origin());
+    let (line, _there) = silent(&pool, &host).await;
     let body = Body::new(b"{}".to_vec(), &Head { bytes: Bytes::new(), has_tools: false }, Vec::new());
     let began = Instant::now();
-    let Err(Broken::Sent { error, .. }) =
-        line.ask(&endpoint, HeaderMap::new(), body.to_http(&Arc::default()), &place).await
+    let Err(SendError::Sent { error, .. }) =
+        line.send(&endpoint, HeaderMap::new(), body.to_http(&Arc::default()), &host).await
     else {
         panic!("there is nobody");
     };
     assert!(error.is_timeout(), "{error:?}");
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    assert!(place.seat().await.is_none(), "nobody asks over it");
+    assert!(host.seat().await.is_none(), "nobody asks over it");
 }

@@ -1,7 +1,7 @@
 //! What the journal writes on its own behalf, and the rows that follow from it.
 //!
 //! Mail, timers and the outbox are rows, and every change of a row is caused by an entry. The same function derives
-//! the rows when a commit is planned and when they are rebuilt from the log, so the two cannot drift apart. Nothing
+//! the rows when a commit is resolved and when they are rebuilt from the log, so the two cannot drift apart. Nothing
 //! here touches a store.
 
 use max_team_core::event::Event;
@@ -60,7 +60,7 @@ pub(crate) fn is_reserved(stream: &str) -> bool {
 
 /// A change of one row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Row {
+pub(crate) enum RowChange {
     /// A message waits; the stream of its entry names the mailbox.
     Mail { id: EnvelopeId, seq: u64 },
     /// The message was acknowledged.
@@ -79,14 +79,14 @@ pub(crate) enum Row {
 
 /// A fact of the journal's own.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Own {
+pub(crate) enum SystemEvent {
     Mailed(EnvelopeId),
     Acked(Vec<EnvelopeId>),
     Timer(TimerOp),
     Outbox(OutboxOp),
 }
 
-impl Own {
+impl SystemEvent {
     /// Reads it back from its entry. `None`: not one of ours, or its payload was erased.
     pub(crate) fn read(entry: &Entry) -> Result<Option<Self>, JournalError> {
         let Some(payload) = entry.payload.as_deref() else { return Ok(None) };
@@ -108,17 +108,17 @@ impl Own {
     }
 
     /// The rows that follow from it.
-    pub(crate) fn rows(self, seq: u64, rows: &mut Vec<Row>) {
+    pub(crate) fn rows(self, seq: u64, rows: &mut Vec<RowChange>) {
         match self {
-            Self::Mailed(id) => rows.push(Row::Mail { id, seq }),
-            Self::Acked(ids) => rows.extend(ids.into_iter().map(|id| Row::Taken { id, seq })),
-            Self::Timer(TimerOp::Set { id, due_at_ms, .. }) => rows.push(Row::Timer { id, due_at_ms, seq }),
-            Self::Timer(TimerOp::Cancel { id } | TimerOp::Fire { id }) => rows.push(Row::NoTimer { id }),
-            Self::Outbox(OutboxOp::Put { id, .. }) => rows.push(Row::Part { id, seq }),
+            Self::Mailed(id) => rows.push(RowChange::Mail { id, seq }),
+            Self::Acked(ids) => rows.extend(ids.into_iter().map(|id| RowChange::Taken { id, seq })),
+            Self::Timer(TimerOp::Set { id, due_at_ms, .. }) => rows.push(RowChange::Timer { id, due_at_ms, seq }),
+            Self::Timer(TimerOp::Cancel { id } | TimerOp::Fire { id }) => rows.push(RowChange::NoTimer { id }),
+            Self::Outbox(OutboxOp::Put { id, .. }) => rows.push(RowChange::Part { id, seq }),
             Self::Outbox(op) => {
                 let state = op.state();
                 let native = if let OutboxOp::Sent { native, .. } = &op { Some(native.clone()) } else { None };
-                rows.push(Row::PartMoved { id: op.id().to_owned(), state, native });
+                rows.push(RowChange::PartMoved { id: op.id().to_owned(), state, native });
             }
         }
     }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::KEEP_ALIVE;
-use super::line::{Line, One};
-use super::shared::Shared;
+use super::h1::{Connection, H1};
+use super::h2::SharedH2;
 
 /// Idle connections that are kept; further ones are closed.
 const KEPT_MAX: usize = 1_024;
@@ -25,18 +25,18 @@ const RESTED: Duration = Duration::from_secs(1);
 
 /// The connections to one host.
 #[derive(Default)]
-pub(crate) struct Place {
-    kept: Mutex<Kept>,
+pub(crate) struct HostPool {
+    kept: Mutex<HostConnections>,
     first: tokio::sync::Mutex<()>,
     end: CancellationToken,
 }
 
 #[derive(Default)]
-pub(super) struct Kept {
-    pub(super) idle: Vec<Idle>,
+pub(super) struct HostConnections {
+    pub(super) idle: Vec<IdleConnection>,
     /// Oldest first: requests use the oldest with a free seat, so that newer ones fall idle and are closed when there
     /// are fewer requests.
-    shared: Vec<Shared>,
+    shared: Vec<SharedH2>,
     /// How many shared connections there have been.
     number: u64,
     /// How many connections could not be made.
@@ -50,44 +50,44 @@ pub(super) struct Kept {
 }
 
 /// A connection that no request uses.
-pub(super) struct Idle {
-    line: Box<One>,
+pub(super) struct IdleConnection {
+    line: Box<H1>,
     since: Instant,
     /// When it expires.
     until: Instant,
 }
 
 /// The result of a search for a seat.
-enum Found {
-    Line(Line),
+enum SeatSearch {
+    Line(Connection),
     /// The number of seats is about to be known.
     Soon(u64, watch::Receiver<bool>),
     Nothing,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for HostPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Place").field("idle", &self.kept().idle.len()).finish_non_exhaustive()
     }
 }
 
-impl Place {
-    /// A place without connections; its tasks end with `end`.
+impl HostPool {
+    /// A host without connections; its tasks end with `end`.
     pub(super) fn new(end: CancellationToken) -> Self {
         Self { end, ..Self::default() }
     }
 
-    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(super) fn kept(&self) -> MutexGuard<'_, HostConnections> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An existing connection: of the idle ones the last used, which the server is least likely to have closed.
-    pub(super) async fn take(&self) -> Option<Line> {
+    pub(super) async fn take(&self) -> Option<Connection> {
         if let Some(line) = self.seat().await {
             return Some(line);
         }
         loop {
-            let Idle { mut line, since, until } = self.kept().idle.pop()?;
+            let IdleConnection { mut line, since, until } = self.kept().idle.pop()?;
             let now = Instant::now();
             if now >= until {
                 continue;
@@ -96,7 +96,7 @@ impl Place {
                 tokio::task::yield_now().await;
             }
             if line.is_alive().await {
-                return Some(Line::One(line));
+                return Some(Connection::H1(line));
             }
         }
     }
@@ -117,15 +117,15 @@ impl Place {
         (!kept.one_at_a_time && kept.failed == failed).then_some(first)
     }
 
-    /// A seat on a shared connection, also a place behind others if no more connections are allowed. Waits while the
+    /// A seat on a shared connection, also one behind others if no more connections are allowed. Waits while the
     /// number of seats is unknown; `None` if the caller has to connect.
-    pub(super) async fn seat(&self) -> Option<Line> {
+    pub(super) async fn seat(&self) -> Option<Connection> {
         loop {
             let found = self.kept().seat();
             match found {
-                Found::Line(line) => return Some(line),
-                Found::Nothing => return None,
-                Found::Soon(number, mut heard) => {
+                SeatSearch::Line(line) => return Some(line),
+                SeatSearch::Nothing => return None,
+                SeatSearch::Soon(number, mut heard) => {
                     let told = tokio::time::timeout(SETTINGS_TIMEOUT, heard.wait_for(|heard| *heard)).await;
                     if !told.is_ok_and(|told| told.is_ok()) && self.forget(Some(number)) {
                         // Requests that wait in `first` now connect by themselves.
@@ -137,7 +137,7 @@ impl Place {
     }
 
     /// Shares a new connection, and takes its first seat.
-    pub(super) fn share(self: &Arc<Self>, mut shared: Shared) -> Line {
+    pub(super) fn share(self: &Arc<Self>, mut shared: SharedH2) -> Connection {
         let mut kept = self.kept();
         kept.number += 1;
         shared.number = kept.number;
@@ -147,7 +147,7 @@ impl Place {
         }
         drop(kept);
         self.see_to_sweeping();
-        Line::Many(many)
+        Connection::H2(many)
     }
 
     /// Stops using a shared connection, so that the next request gets another one. Returns whether it was in use.
@@ -159,12 +159,12 @@ impl Place {
     }
 
     /// Keeps an idle connection for the next request until it expires.
-    pub(super) fn keep(self: &Arc<Self>, line: Box<One>, kept_for: Duration) {
+    pub(super) fn keep(self: &Arc<Self>, line: Box<H1>, kept_for: Duration) {
         {
             let mut kept = self.kept();
             if kept.idle.len() < KEPT_MAX && !kept_for.is_zero() {
                 let since = Instant::now();
-                kept.idle.push(Idle { line, since, until: since + kept_for });
+                kept.idle.push(IdleConnection { line, since, until: since + kept_for });
             }
         }
         self.see_to_sweeping();
@@ -175,11 +175,11 @@ impl Place {
         if std::mem::replace(&mut self.kept().is_swept, true) {
             return;
         }
-        let place = Arc::downgrade(self);
+        let host = Arc::downgrade(self);
         tokio::spawn(self.end.clone().run_until_cancelled_owned(async move {
             loop {
                 tokio::time::sleep(KEEP_ALIVE).await;
-                if place.upgrade().is_none_or(|place| place.kept().sweep()) {
+                if host.upgrade().is_none_or(|host| host.kept().sweep()) {
                     return;
                 }
             }
@@ -187,21 +187,21 @@ impl Place {
     }
 }
 
-impl Kept {
-    fn seat(&mut self) -> Found {
+impl HostConnections {
+    fn seat(&mut self) -> SeatSearch {
         self.shared.retain(|shared| !shared.is_closed());
-        if let Some(many) = self.shared.iter_mut().find_map(Shared::seat) {
-            return Found::Line(Line::Many(many));
+        if let Some(many) = self.shared.iter_mut().find_map(SharedH2::seat) {
+            return SeatSearch::Line(Connection::H2(many));
         }
         if let Some((number, heard)) = self.shared.iter().find_map(|shared| Some((shared.number, shared.unheard()?))) {
-            return Found::Soon(number, heard);
+            return SeatSearch::Soon(number, heard);
         }
         if self.shared.len() < SHARED_MAX {
-            return Found::Nothing;
+            return SeatSearch::Nothing;
         }
         self.behind = self.behind.wrapping_add(1);
         let at = self.behind % SHARED_MAX;
-        self.shared.get_mut(at).map_or(Found::Nothing, |shared| Found::Line(Line::Many(shared.behind())))
+        self.shared.get_mut(at).map_or(SeatSearch::Nothing, |shared| SeatSearch::Line(Connection::H2(shared.behind())))
     }
 
     /// Closes expired connections; returns whether none is left.

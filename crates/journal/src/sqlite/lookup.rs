@@ -1,4 +1,4 @@
-//! What a plan looks up inside its transaction: in the cache (`known`) if no other connection has written since,
+//! What a transaction looks up: in the cache (`cache`) if no other connection has written since,
 //! otherwise in the tables.
 
 use max_team_core::hash::Hash;
@@ -9,7 +9,7 @@ use super::db::Db;
 use crate::entry::Head;
 use crate::error::JournalError;
 use crate::outbox::PartState;
-use crate::plan::{Letter, Sent};
+use crate::transaction::{OutboxRecord, SentMessage};
 use crate::worker::Owner;
 
 impl Db {
@@ -42,13 +42,13 @@ impl Db {
         Ok(head)
     }
 
-    pub(crate) fn letter(&self, id: EnvelopeId) -> Result<Option<Letter>, JournalError> {
+    pub(crate) fn letter(&self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(
                 "SELECT stream.name, mail.taken IS NOT NULL FROM mail JOIN stream ON stream.id = mail.stream
                  WHERE mail.id = ?1",
             )?;
-            let letter = |row: &Row<'_>| Ok(Letter { stream: row.get(0)?, taken: row.get(1)? });
+            let letter = |row: &Row<'_>| Ok(SentMessage { stream: row.get(0)?, taken: row.get(1)? });
             statement.query_row([id.uuid().as_bytes()], letter).optional()
         })
     }
@@ -57,13 +57,13 @@ impl Db {
         self.run(|conn| conn.prepare_cached("SELECT 1 FROM timer WHERE id = ?1")?.exists([id]))
     }
 
-    pub(crate) fn part_state(&self, id: &str) -> Result<Option<Sent>, JournalError> {
+    pub(crate) fn part_state(&self, id: &str) -> Result<Option<OutboxRecord>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(
                 "SELECT stream.name, part.state FROM part JOIN entry ON entry.seq = part.seq
                  JOIN stream ON stream.id = entry.stream WHERE part.id = ?1",
             )?;
-            let sent = |row: &Row<'_>| Ok(Sent { stream: row.get(0)?, state: part_state(row, 1)? });
+            let sent = |row: &Row<'_>| Ok(OutboxRecord { stream: row.get(0)?, state: part_state(row, 1)? });
             statement.query_row([id], sent).optional()
         })
     }
