@@ -35,13 +35,14 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
         }
         None => latest(&team)?,
     };
-    team.tape(session).map_err(setup::failed)
+    team.ask(query::Recording { session }).map(|tape| *tape).map_err(setup::failed)
 }
 
 /// A session of the journal.
 pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
     let journal = Journal::open_existing_read_only(&place.home).map_err(|error| setup::stop(&error))?;
-    TeamReader::new(journal).tape(session).map_err(setup::failed)
+    let tape = TeamReader::new(journal).ask(query::Recording { session });
+    tape.map(|tape| *tape).map_err(setup::failed)
 }
 
 /// The flags that talk today to the agent that led a recorded run: alone, if it had tools of its own or ran a skill,

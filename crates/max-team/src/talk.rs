@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use max_team_core::agent::Settings;
 use max_team_core::event::{Event, LaunchFlags, TurnOutcome};
-use max_team_core::id::SessionId;
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_runtime::skills::{Catalogue, Contract};
-use max_team_runtime::{Open, Spawn, TeamHandle, TeamReader, Which, query};
+use max_team_runtime::{Command, Open, Order, RuntimeError, Spawn, TeamHandle, TeamReader, Which, new_id, query};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -234,7 +235,7 @@ pub(crate) fn skill(
     let open = contracted(Which::New, name, contract, settings);
     warm(&chosen);
     let journal = place.begin(&config)?;
-    let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
+    let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill", None)?;
     let face = Headless {
         format: options.output_format,
         key_source: chosen.key_source.clone(),
@@ -334,7 +335,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let sandboxed = missing.is_none();
     let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed)?;
+    let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed, None)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());
@@ -478,21 +479,28 @@ fn chat(
             left = &mut face => {
                 let left = left?;
                 was_in.set(Some(left.session));
-                team.leave(&by);
+                leave(team, by, left.session).await?;
                 return Ok(exit_of(&left, proposed));
             }
             signal = signals.next() => signal,
         };
         // The face puts the terminal back; the house parks what runs.
         told.cancel();
-        was_in.set(Some(face.await?.session));
-        team.leave(&by);
+        let session = face.await?.session;
+        was_in.set(Some(session));
+        leave(team, by, session).await?;
         Ok(reason)
     })?;
     if let Some((path, session)) = record.zip(was_in.get()) {
         headless::talk(&record::save(&record::of(place, session)?, &path, false, lang)?);
     }
     Ok(exit)
+}
+
+/// Records that the user leaves, so that running plans are paused in their name.
+async fn leave(team: &TeamHandle, by: Principal, session: SessionId) -> Result<(), RuntimeError> {
+    let (cwd, key) = (String::new(), EnvelopeId::new(new_id()));
+    team.command(Order { by, cwd, key, command: Command::Leave { session } }).await
 }
 
 /// The exit code of a chat. Leaving it is no failure, unless it was opened to run a plan.

@@ -24,14 +24,11 @@ use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::agent;
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::house::{Bound, House};
-use crate::memory::Remember;
-use crate::post::{Pending, Post, Shown};
+use crate::post::{Pending, Shown};
 use crate::query::{self, Query, Question, Reply};
-use crate::replay::Tape;
 use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::team_tools::Spawn;
@@ -95,6 +92,16 @@ pub enum Command {
     Stop { plan: PlanId, task: Option<String> },
     /// Stop the lead's turn and the agents that it called. Unread messages of the user begin the next turn.
     Interrupt { session: SessionId },
+    /// Mark the messages to this person as read whose content a screen has shown.
+    MarkRead { shown: Vec<Shown> },
+    /// Restore files as the plan says, while no agent of the open session works. `query::RewindOutcome` tells what came of it.
+    Rewind {
+        session: SessionId,
+        /// The plan, as `query::RewindPreview` gave it.
+        plan: Box<rewind::Plan>,
+    },
+    /// The user leaves an open session: running plans are paused in their name, and go on when the session is opened again.
+    Leave { session: SessionId },
     /// Stop everything in the session: all agents, their background commands, and plans. An agent begins again with a new message to
     /// it or with `Continue`, a plan with `Continue`.
     StopSession { session: SessionId },
@@ -134,6 +141,8 @@ impl Command {
             | Self::Continue { .. }
             | Self::Propose { .. }
             | Self::Stop { .. }
+            | Self::MarkRead { .. }
+            | Self::Leave { .. }
             | Self::Interrupt { .. }
             | Self::StopSession { .. } => Role::Member,
             Self::ServeChannel { .. }
@@ -141,6 +150,7 @@ impl Command {
             | Self::Team { .. }
             | Self::Answer { .. }
             | Self::Decide { .. }
+            | Self::Rewind { .. }
             | Self::Compact { .. }
             | Self::Uncompact { .. }
             | Self::Configure { .. } => Role::Owner,
@@ -185,6 +195,9 @@ pub struct Open {
     pub schema: Option<serde_json::Value>,
     /// The agents that work for the lead; without them it works alone.
     pub team: Option<Team>,
+    /// Whether the user cannot be asked: agents are told so.
+    #[serde(default)]
+    pub unattended: bool,
     /// The source of the lead's and the team's definitions; asked before each message.
     #[serde(skip)]
     pub definitions: Option<Arc<dyn Definitions>>,
@@ -201,6 +214,7 @@ impl Open {
             choice: LaunchFlags::default(),
             schema: None,
             team,
+            unattended: false,
             definitions: None,
         }
     }
@@ -528,19 +542,8 @@ pub struct TeamHandle {
 }
 
 impl TeamHandle {
-    /// Sets how memory is kept, once, before the first session is opened. Without it leads still read the memory, but
-    /// nothing is extracted from conversations.
-    pub fn remember(&self, remember: Remember) {
-        // A second call has no effect.
-        drop(self.house.shared.remember.set(remember));
-    }
-
-    /// Tells agents that the user cannot be asked; called once, before the first session is opened.
-    pub fn work_unattended(&self) {
-        self.house.shared.unattended.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    /// Opens a session, claims it for this process, and continues the work that was waiting in it.
+    /// Opens a session, claims it for this process, and continues the work that was waiting in it. Not a command, because the
+    /// definitions of its agents are read again from a source in this process ([`Open::definitions`]).
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
         require(&by, Role::Member)?;
         self.house.open(by, cwd, open).await
@@ -563,19 +566,7 @@ impl TeamHandle {
         self.house.command(order).await
     }
 
-    /// Notices from now on.
-    pub fn watch(&self) -> mpsc::Receiver<Notice> {
-        self.house.watch()
-    }
-
-    /// Events of a scope from a place in the log on: first the stored ones, then new ones, with the live pieces of
-    /// answers. A slow reader delays no agent.
-    pub fn stream(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
-        let shared = &self.house.shared;
-        Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
-    }
-
-    /// Answers a question with its own type.
+    /// Answers a question with its own type. Every role may ask.
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, RuntimeError> {
         question.answer(&self.house).await
     }
@@ -585,48 +576,26 @@ impl TeamHandle {
         query.answer(&self.house).await
     }
 
-    /// Whether a text names a file or folder of a project.
-    pub fn is_path(&self, root: &std::path::Path, text: &str) -> bool {
-        agent::is_path(root, text)
+    /// Events of a scope from a place in the log on: first the stored ones, then new ones, with the live pieces of
+    /// answers. A slow reader delays no agent.
+    pub fn stream(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
+        let shared = &self.house.shared;
+        Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
     }
 
-    /// Marks the messages as read whose content a screen has shown to this person.
-    pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
-        Post::new(&self.house.shared.journal).see(by, shown).await
+    /// Notices from now on: the stream for a frontend in this process, which shares the events instead of getting them in the
+    /// format of the wire.
+    pub fn watch(&self) -> mpsc::Receiver<Notice> {
+        self.house.watch()
     }
 
-    /// A recording of everything that the journal holds of a session.
-    pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
-        Tape::of(&self.house.shared.journal, session)
-    }
-
-    /// Restores files as the plan says, while no agent of the open session works.
-    pub async fn rewind(
-        &self,
-        session: SessionId,
-        plan: rewind::Plan,
-        by: Principal,
-    ) -> Result<rewind::Outcome, RuntimeError> {
-        require(&by, Role::Owner)?;
-        self.house.rewind(session, plan, by).await
-    }
-
-    /// Waits until no agent of a session is busy, background agents included.
-    pub async fn settle(&self, session: SessionId) {
-        self.house.settle(session).await;
-    }
-
-    /// The user leaves: running plans are paused in their name, and go on when the session is opened again.
-    pub fn leave(&self, by: &Principal) {
-        self.house.leave(by);
-    }
-
-    /// Closes a session: running work is dropped and continued when the session is opened again.
+    /// Closes a session: running work is dropped and continued when the session is opened again. Not a command, because it commits
+    /// nothing and cannot be refused: the process gives back what `open` took.
     pub async fn close(&self, session: SessionId) {
         self.house.close_session(session).await;
     }
 
-    /// Closes all sessions, then seals and closes the journal.
+    /// Closes all sessions, then seals and closes the journal. The end of the process, and so no command either.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         self.house.shutdown().await
     }

@@ -48,7 +48,7 @@ pub mod storage {
     };
 }
 
-pub use agent::TIME_OVER;
+pub use agent::{TIME_OVER, is_path};
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use bottom::block_on;
 pub use cache::Caches;

@@ -5,8 +5,8 @@
 
 mod go_on;
 mod left;
+mod mark_read;
 mod reach;
-mod see;
 mod take_back;
 mod write;
 
@@ -35,7 +35,7 @@ use crate::shared::{commit_at, new_id, now_ms};
 pub(crate) use go_on::CONTINUES;
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub use left::Left;
-pub use see::Shown;
+pub use mark_read::Shown;
 pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 

@@ -27,6 +27,7 @@ use crate::keep::Gone;
 use crate::memory::{Hit, Memories, Told};
 use crate::outbox::{self, OutgoingMessage};
 use crate::post::{Left, Pending, Post, Reader};
+use crate::replay::Tape;
 use crate::rewind::{self, Rewind, Sheet, To};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
 use crate::session::{self, SessionRow};
@@ -453,6 +454,22 @@ questions! {
         session: SessionId,
         to: To,
     } -> (rewind::Plan, Vec<Sheet>), house => house.rewinding(session, to).await;
+    /// The outcome of a rewind, by the key of the order that asked for it; `None` if there was none, or it has not ended.
+    live RewindOutcome {
+        session: SessionId,
+        /// The key of the order.
+        key: EnvelopeId,
+    } -> Option<rewind::Outcome>, house => {
+        blocking(house, move |shared| Rewind::new(&shared.journal, &shared.home, session).outcome(key)).await
+    };
+    /// Answered once no agent of an open session is busy, background agents included.
+    live Settled {
+        session: SessionId,
+    } -> (), house => house.settled(session).await;
+    /// Everything that the journal holds of a session, as a recording.
+    slow Recording {
+        session: SessionId,
+    } -> Box<Tape>, journal => Tape::of(journal, session).map(Box::new);
     /// The worktrees of an open session with files that wait for the user.
     live Worktrees {
         session: SessionId,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::id::EnvelopeId;
 use max_team_journal::{Entry, Journal, Watch};
 
 use crate::cache::Caches;
@@ -11,7 +11,6 @@ use crate::error::RuntimeError;
 use crate::memory::Memories;
 use crate::post::Post;
 use crate::query::StoredQuestion;
-use crate::replay::Tape;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::tasks::TaskLists;
 
@@ -40,11 +39,6 @@ impl TeamReader {
     /// Everything that is written to the log from now on, by any process.
     pub fn follow(&self) -> Result<LogFollower, RuntimeError> {
         Ok(LogFollower(self.journal.watch(self.journal.last_seq()?)?))
-    }
-
-    /// A session, taken out of the journal.
-    pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
-        Tape::of(&self.journal, session)
     }
 
     /// Messages and answers of a person; the process that has the session open reads them.

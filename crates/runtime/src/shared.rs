@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use max_team_core::agent_dirs::AgentDir;
@@ -57,10 +56,8 @@ pub(crate) struct Shared {
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
     /// Skills of the current project.
     pub skills: Arc<Library>,
-    /// How the memory is kept, once it was set.
-    pub remember: OnceLock<Remember>,
-    /// Set where the user cannot be asked.
-    pub unattended: AtomicBool,
+    /// How the memory is kept.
+    pub remember: Option<Remember>,
     pub herald: Arc<Herald>,
     /// Live pieces of answers, for readers of the stream.
     pub pieces: Pieces,
@@ -95,8 +92,7 @@ impl Shared {
             stored: Mutex::default(),
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
-            remember: OnceLock::new(),
-            unattended: AtomicBool::new(false),
+            remember: options.remember,
             herald: Herald::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),
         }
@@ -104,7 +100,7 @@ impl Shared {
 
     /// Whether prompts of leads contain remembered facts.
     pub(crate) fn recalls(&self) -> bool {
-        self.remember.get().is_none_or(|remember| remember.recall)
+        self.remember.as_ref().is_none_or(|remember| remember.recall)
     }
 
     /// Commits something that only saves work later; if it is refused, nothing is lost.

@@ -159,8 +159,8 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
     session.find_teams(teams);
     session.set_recorded(scratch);
-    let (files, root) = (handle.clone(), cwd.clone());
-    session.find_files(move |name| files.is_path(&root, name));
+    let root = cwd.clone();
+    session.find_files(move |name| max_team_runtime::is_path(&root, name));
     let mut begun = session.begin(&opened, events);
     recruit(&handle, &mut session, opened.session, mates).await?;
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));

@@ -348,7 +348,7 @@ impl Desk {
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Moments => Done::Moments(self.ask(query::RewindPoints { session }).await),
             Act::Rewinding(to) => Done::Rewinding(self.ask(query::RewindPreview { session, to }).await),
-            Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan, self.by.clone()).await),
+            Act::Rewind(plan) => Done::Rewound(self.rewind(plan).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)
@@ -367,7 +367,7 @@ impl Desk {
             Act::Roll(shown) => Done::Roll { shown, outcome: self.ask(query::Team { session }).await },
             Act::Standing => Done::Standing(self.ask(query::Team { session }).await.map(|roll| mates::stopped(&roll))),
             Act::Letters => Done::Letters(self.ask(query::Messages { session }).await),
-            Act::Seen(shown) => self.see(&shown).await,
+            Act::Seen(shown) => self.mark_read(shown).await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()).await, wanted },
             Act::Sessions(wanted) => {
                 Done::Sessions { wanted, outcome: self.ask(query::Sessions { limit: SESSIONS_MAX }).await }
@@ -432,9 +432,15 @@ impl Desk {
     }
 
     /// What could not be written down now is read when it is shown the next time.
-    async fn see(&self, shown: &[Shown]) -> Done {
-        drop(self.handle.see(&self.by, shown).await);
+    async fn mark_read(&self, shown: Vec<Shown>) -> Done {
+        drop(self.command(fresh(), Command::MarkRead { shown }).await);
         Done::Seen
+    }
+
+    async fn rewind(&self, plan: Box<rewind::Plan>) -> Outcome<rewind::Outcome> {
+        let (session, key) = (self.session, fresh());
+        self.command(key, Command::Rewind { session, plan }).await?;
+        Ok(self.ask(query::RewindOutcome { session, key }).await?.unwrap_or_default())
     }
 
     async fn show(&self, wanted: Option<&str>) -> Outcome<Work> {

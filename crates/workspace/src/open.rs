@@ -58,9 +58,8 @@ impl Workspace {
 
     /// Starts the runtime in this process on an open journal ([`Place::begin`]). `purpose` names the process to others.
     pub fn start(&self, place: &Place, journal: Journal, purpose: &str, is_chat: bool) -> Result<TeamHandle, Stop> {
-        let team = setup::house(place, &self.config, journal, self.chosen.router.clone(), purpose)?;
-        team.remember(setup::remember(place, &self.config, &self.chosen, is_chat)?);
-        Ok(team)
+        let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
+        setup::house(place, &self.config, journal, self.chosen.router.clone(), purpose, Some(remember))
     }
 
     /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.

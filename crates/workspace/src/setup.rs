@@ -296,8 +296,15 @@ pub fn worker(place: &Place, journal: &Journal, what: &str) -> Result<Worker, St
     journal.worker(worker_info(place, what)).map_err(|error| stop(&error))
 }
 
-/// Builds the house over an open journal.
-pub fn house(place: &Place, config: &Config, journal: Journal, router: Router, what: &str) -> Result<TeamHandle, Stop> {
+/// Builds the house over an open journal. Without `remember` nothing is extracted from conversations.
+pub fn house(
+    place: &Place,
+    config: &Config,
+    journal: Journal,
+    router: Router,
+    what: &str,
+    remember: Option<Remember>,
+) -> Result<TeamHandle, Stop> {
     if !config.project.sandbox {
         place.tell(place.lang(config).sandbox_is_off());
     }
@@ -309,7 +316,7 @@ pub fn house(place: &Place, config: &Config, journal: Journal, router: Router, w
     if home.is_some() && home == config.project.root.canonicalize().ok() {
         place.tell(place.lang(config).project_is_home());
     }
-    house_within(place, config, journal, router, what, config.project.sandbox)
+    house_within(place, config, journal, router, what, config.project.sandbox, remember)
 }
 
 /// Like `house`, but with or without a sandbox instead of by the settings.
@@ -320,6 +327,7 @@ pub fn house_within(
     router: Router,
     what: &str,
     sandboxed: bool,
+    remember: Option<Remember>,
 ) -> Result<TeamHandle, Stop> {
     let audit = config.audit.enabled.then(|| AuditOptions {
         path: config.audit.output.clone(),
@@ -342,6 +350,7 @@ pub fn house_within(
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: sandboxed,
         skills: skills::places(place),
+        remember,
         audit,
     }))
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
                 letter.fate = Fate::Read(None);
                 let seen = Shown::Letter(letter.envelope.id);
                 // Where nothing can be written, it is shown all the same.
-                drop(desk::wait(async { Ok(desk.post().see(&desk.by, &[seen]).await?) }));
+                drop(desk::wait(async { Ok(desk.post().mark_read(&desk.by, &[seen]).await?) }));
             }
             let text = if *json { format!("{}\n", whole(&letter)) } else { shown(&letter, desk.lang) };
             super::print(&text)?;

@@ -4,10 +4,10 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use max_team_core::id::SessionId;
+use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_runtime::rewind::{Moment, Outcome, Plan, Rewind, Sheet, To, hold};
 use max_team_runtime::storage::JournalError;
-use max_team_runtime::{RuntimeError, query};
+use max_team_runtime::{RuntimeError, new_id, query};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, agreed, stop, wait};
@@ -74,7 +74,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         talk(desk.lang.rewind_left_it());
         return Ok(Exit::Denied);
     }
-    let outcome = rewind.carry_out(&plan, &fence, &by).map_err(stop)?;
+    let outcome = rewind.carry_out(EnvelopeId::new(new_id()), &plan, &fence, &by).map_err(stop)?;
     talk(&desk.lang.rewound(outcome.done.len()));
     say_failed(&outcome, desk.lang);
     Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })

@@ -57,9 +57,9 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
     let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.selection().ways(&config))?;
     let open = Open::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
-    let house = setup::house(place, &config, replica, chosen.router.clone(), "a replay")?;
-    house.remember(setup::remember(place, &config, &chosen, true)?);
-    Ok(house.against(tape, &open, &root).map_err(stop)?)
+    let remember = setup::remember(place, &config, &chosen, true)?;
+    let team = setup::house(place, &config, replica, chosen.router.clone(), "a replay", Some(remember))?;
+    Ok(tape.against(&team, &open, &root).map_err(stop)?)
 }
 
 /// A line per call, and one about all of them.

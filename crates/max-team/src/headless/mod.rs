@@ -164,9 +164,8 @@ impl Headless {
         let started = Instant::now();
         let notices = self.handle.watch();
         let here = self.handle.ask(query::Position {}).await?;
-        if !matches!(self.consent, Consent::Everything { .. }) {
-            self.handle.work_unattended();
-        }
+        let unattended = !matches!(self.consent, Consent::Everything { .. });
+        let open = Open { unattended, ..open };
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         match self.attend(&open, &opened, (started, here), notices, signals).await {
             Err(error) if error.downcast_ref::<std::io::Error>().is_none() => self.fail(opened.session, &error),
@@ -320,13 +319,13 @@ impl Headless {
     async fn leave(&self, session: SessionId, waits: bool, signals: &mut Signals) -> anyhow::Result<()> {
         if waits {
             tokio::select! {
-                () = self.handle.settle(session) => {}
+                _ = self.handle.ask(query::Settled { session }) => {}
                 () = tokio::time::sleep(SETTLE_MAX) => {}
                 _ = signals.next() => {}
             }
         }
         if let Some(path) = &self.record {
-            talk(&record::save(&self.handle.tape(session)?, path, false, self.lang)?);
+            talk(&record::save(&*self.handle.ask(query::Recording { session }).await?, path, false, self.lang)?);
         }
         Ok(())
     }
@@ -511,7 +510,7 @@ impl Headless {
     async fn pause_plans(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<bool> {
         let is_left = matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session).await?;
         if is_left {
-            self.handle.leave(&self.by);
+            self.order(EnvelopeId::new(new_id()), Command::Leave { session }).await?;
         }
         Ok(is_left)
     }

@@ -92,6 +92,7 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         walled: true,
         audit: None,
         skills: Places::default(),
+        remember: None,
     })
 }
 

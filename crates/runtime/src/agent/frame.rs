@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use max_team_core::agent::{Definition, Settings, TeamRole};
@@ -72,6 +71,8 @@ pub(crate) struct Frame {
     outline: Arc<str>,
     /// The standing part of the memory in a lead's system text; `None` for other agents.
     standing: Option<Standing>,
+    /// Whether the agent is told that the user cannot be asked.
+    is_unattended: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -94,6 +95,7 @@ impl Frame {
         settings: Arc<Settings>,
         schema: Option<serde_json::Value>,
         callees: Vec<Callee>,
+        is_unattended: bool,
     ) -> Result<Self, RuntimeError> {
         let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
         let wrong = |error: max_team_tools::RegistryError| RuntimeError::Definition {
@@ -150,6 +152,7 @@ impl Frame {
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
             outline: Arc::from(""),
             standing: None,
+            is_unattended,
         };
         frame.refresh(shared);
         frame.follow_sources(shared);
@@ -226,7 +229,7 @@ impl Frame {
             self.root.display(),
             shared.surroundings
         ));
-        if shared.unattended.load(Ordering::Relaxed) {
+        if self.is_unattended {
             system.push_str(UNATTENDED);
         }
         if *self.system != *system {

@@ -148,7 +148,7 @@ impl Agent {
             LookBack::AfterStart => {}
             LookBack::AfterTurn => self.note_dialog().await?,
         }
-        let (Some(remember), Some(settings)) = (self.floor.shared.remember.get(), self.turn.settings()) else {
+        let (Some(remember), Some(settings)) = (self.floor.shared.remember.as_ref(), self.turn.settings()) else {
             return Ok(());
         };
         let Some(mate) = memory::expert(remember, settings) else { return Ok(()) };

@@ -22,7 +22,7 @@ const LAST_ENTRIES: u64 = 64;
 impl Agent {
     /// Whether notes are kept here: in chats, and with `memory.extract: always` also after `-p`.
     pub(super) fn notes(&self) -> bool {
-        self.floor.shared.remember.get().is_some_and(|remember| remember.notes)
+        self.floor.shared.remember.as_ref().is_some_and(|remember| remember.notes)
     }
 
     /// Writes `dialog_context` after an answer: the topic, the agent called last, and the exchange. A better summary

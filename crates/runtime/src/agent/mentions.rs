@@ -102,7 +102,7 @@ pub(crate) fn paths(shared: &Shared, root: &Path, settings: &Settings, team: Opt
 }
 
 /// Whether a text names a file or folder of a project.
-pub(crate) fn is_path(root: &Path, text: &str) -> bool {
+pub fn is_path(root: &Path, text: &str) -> bool {
     Root::open(root).is_ok_and(|root| root.has_path(text))
 }
 

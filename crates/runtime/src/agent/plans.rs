@@ -1,7 +1,5 @@
 //! A lead's calls about plans: proposing one, revising one, and decisions about a task of a running one.
 
-use std::sync::atomic::Ordering;
-
 use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
@@ -25,7 +23,7 @@ impl Agent {
         let plan = PlanId::new(new_id());
         let by = self.turn.origin.name.to_string();
         let named = submit.revises.or_else(|| revise::implied(&self.floor, &by, self.turn.current()));
-        let is_unattended = self.floor.shared.unattended.load(Ordering::Relaxed);
+        let is_unattended = self.floor.is_unattended;
         let proposed = revise::resolve(&self.floor, named).and_then(|revised| {
             let base = revised.base;
             Ok((propose::propose(&self.floor, &team, plan, submit.draft, by, base, is_unattended)?, revised))

@@ -65,6 +65,8 @@ pub(crate) struct Floor {
     pub root: PathBuf,
     /// The constraints of the session before it was opened here; `None` for a new one.
     pub bound: Option<Bound>,
+    /// Whether the user cannot be asked.
+    pub is_unattended: bool,
     /// The chat of a messaging service that the session is held in.
     pub chat: Option<ChatAddress>,
     /// The source of the lead's and the team's definitions.
@@ -135,6 +137,7 @@ impl Floor {
             fence,
             root,
             bound: None,
+            is_unattended: false,
             chat: None,
             definitions: None,
             purse: Purse::new(cap),
@@ -284,7 +287,7 @@ impl Floor {
         }
         let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
-        let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees)?;
+        let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees, self.is_unattended)?;
         let frame = if delegates { frame } else { frame.left_alone(&self.shared) };
         lock(&self.crew).frames.insert(key, frame.clone());
         Ok(frame)

@@ -167,7 +167,8 @@ impl Floor {
         let copy = worker.place(&self.shared)?;
         let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
-        Ok(Frame::new(&self.shared, &copy.root(), definition, settings, None, callees)?.at_work_in(&copy))
+        let frame = Frame::new(&self.shared, &copy.root(), definition, settings, None, callees, self.is_unattended)?;
+        Ok(frame.at_work_in(&copy))
     }
 
     /// The agents of this session with unfinished work, with their plans.

@@ -133,6 +133,15 @@ struct EndLine<'a> {
     kept: &'a Kept,
 }
 
+/// As the text of a recording, without secrets.
+impl Serialize for Tape {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = Vec::new();
+        self.write(env!("CARGO_PKG_VERSION"), &mut text).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(&String::from_utf8_lossy(&text))
+    }
+}
+
 impl Tape {
     /// The recording without secrets, and how many texts had one.
     pub fn redacted(&self) -> Result<(Self, usize), RuntimeError> {

@@ -145,11 +145,12 @@ struct Today<'a> {
     tools: HashMap<(AgentId, String), String>,
 }
 
-impl TeamHandle {
-    /// Compares a recorded run with the agents as `root` configures them today: every recorded call, with what would
-    /// differ. The runtime must have been built over the run's replica.
-    pub fn against(&self, tape: &Tape, open: &Open, root: &Path) -> Result<Vec<Call>, RuntimeError> {
-        let shared = &self.house.shared;
+impl Tape {
+    /// Compares the run with the agents as `root` configures them today: every recorded call, with what would differ. `team`
+    /// must have been built over the run's replica.
+    pub fn against(&self, team: &TeamHandle, open: &Open, root: &Path) -> Result<Vec<Call>, RuntimeError> {
+        let (house, tape) = (&*team.house, self);
+        let shared = &house.shared;
         let fence = Fence { resource: session::stream(tape.session), worker: shared.worker.id(), epoch: 0 };
         let cap = crate::plan::cap(&open.settings);
         let (root, team) = (root.to_path_buf(), open.team.clone());
@@ -167,7 +168,7 @@ impl TeamHandle {
             }
         }
         let tasks = again::tasks(&floor, tape)?;
-        let today = Today { house: &self.house, tape, open, floor, began, tasks, tools };
+        let today = Today { house, tape, open, floor, began, tasks, tools };
         let mut calls = Vec::new();
         for agent in order {
             today.calls(agent, &mut calls)?;
@@ -295,7 +296,7 @@ impl Today<'_> {
         let then = started.settings.as_deref();
         let Some(given) = &started.assignment else { return Ok(None) };
         if memory::is_aside(&started.definition) {
-            let remember = self.house.shared.remember.get();
+            let remember = self.house.shared.remember.as_ref();
             return Ok(remember.and_then(|remember| memory::expert(remember, &self.open.settings)));
         }
         if let Some(plan) = given.plan {

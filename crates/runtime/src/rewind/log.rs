@@ -13,7 +13,7 @@ use max_team_core::rewind::{
 use max_team_journal::Journal;
 use serde::{Deserialize, Serialize};
 
-use super::Rewind;
+use super::{Outcome, Rewind};
 use crate::agent::runs_on;
 use crate::error::RuntimeError;
 use crate::replay::{self, Spoken, spoken};
@@ -315,6 +315,12 @@ impl Log {
             of.puts.iter().filter(is_done).cloned().collect::<Vec<_>>()
         };
         unread.flat_map(|(_, of)| done(of)).collect()
+    }
+
+    /// The outcome of a rewind that has ended.
+    pub(super) fn outcome(&self, id: uuid::Uuid) -> Option<Outcome> {
+        let (_, ended) = self.ended.get(&id)?;
+        Some(Outcome { done: self.put_at(&[id]), failed: ended.failed.clone() })
     }
 
     /// An unfinished rewind.

@@ -20,14 +20,14 @@ use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded,
 use max_team_core::text::visible;
 use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker};
 use max_team_tools::rewind::{Ground, Trees};
-use serde::Deserialize as _;
+use serde::{Deserialize as _, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::session;
-use crate::shared::{append, commit_at, new_id, now_ms};
+use crate::shared::{append, commit_at, now_ms};
 
 pub use log::{Moment, To};
 pub(crate) use merged::Merger;
@@ -49,7 +49,7 @@ pub async fn hold(journal: &Journal, worker: &Worker, session: SessionId) -> Res
 }
 
 /// The outcome of a rewind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Outcome {
     /// Files that were restored.
     pub done: Vec<RestoredFile>,
@@ -102,14 +102,25 @@ impl<'j> Rewind<'j> {
         }
     }
 
-    /// Restores files. Blocking.
-    pub fn carry_out(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
-        let rewound = self.begin(plan, fence, by)?;
+    /// The outcome of the rewind with this id, once it has ended.
+    pub(crate) fn outcome(&self, id: EnvelopeId) -> Result<Option<Outcome>, RuntimeError> {
+        Ok(log::Log::of(self.journal, self.session)?.outcome(id.uuid()))
+    }
+
+    /// Restores files, as the rewind with this id. Blocking.
+    pub fn carry_out(
+        &self,
+        id: EnvelopeId,
+        plan: &Plan,
+        fence: &Fence,
+        by: &Principal,
+    ) -> Result<Outcome, RuntimeError> {
+        let rewound = self.begin(id, plan, fence, by)?;
         self.finish(&rewound, fence, by)
     }
 
     /// Commits the plan, with the present contents. Blocking.
-    pub fn begin(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
+    pub fn begin(&self, id: EnvelopeId, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
         for RestoredFile { root, change } in &plan.puts {
             let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
@@ -122,7 +133,7 @@ impl<'j> Rewind<'j> {
                 return Err(RuntimeError::TooMuch);
             }
         }
-        let rewound = Rewound { id: new_id(), behind: plan.behind, puts: plan.puts.clone(), by: Some(by.clone()) };
+        let rewound = Rewound { id: id.uuid(), behind: plan.behind, puts: plan.puts.clone(), by: Some(by.clone()) };
         let mut commit = self.commit(&Event::Rewound(rewound.clone()), fence, by)?;
         commit.blobs = blobs;
         self.journal.commit_blocking(commit)?;
@@ -142,7 +153,7 @@ impl<'j> Rewind<'j> {
     }
 
     fn put_all(&self, puts: &[RestoredFile]) -> Outcome {
-        let mut outcome = Outcome { done: Vec::new(), failed: Vec::new() };
+        let mut outcome = Outcome::default();
         for put in puts {
             match self.put(put) {
                 Ok(()) => outcome.done.push(put.clone()),

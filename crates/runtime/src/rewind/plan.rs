@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use max_team_core::rewind::{FileChange, FileHistory, FileState, FileStep, RestoredFile, SkippedChange, trails};
 use max_team_tools::diff;
 use max_team_tools::rewind::Ground;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Rewind;
 use super::log::{Log, To};
 use crate::error::RuntimeError;
 
 /// The plan of a rewind to a point.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Files become what they were after the entry with this number.
     pub behind: u64,
@@ -39,7 +39,7 @@ impl Plan {
 }
 
 /// A file that is not restored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     /// Its root folder.
     pub root: String,
@@ -48,7 +48,7 @@ pub struct Skipped {
 }
 
 /// Why a file is not restored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Skip {
     /// It has other changes since.
     Changed,

@@ -13,7 +13,7 @@ use max_team_core::status::{AgentStage, IdleReason};
 use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, TaskUpdate};
 use max_team_journal::{Commit, CrashPoint, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id,
+    Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id, query,
 };
 use serde_json::json;
 
@@ -144,7 +144,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
         order(&team, Command::Say { session, text: "use tabs".into() }).await.unwrap();
         stop(way, &team, &journal, session).await;
         until(&mut notices, "turn_ended").await;
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
         if way == Way::Key {
             until(&mut notices, "turn_ended").await;
             assert_eq!(inputs(&journal, "solo"), ["do it", &format!("use tabs{STOPPED}")]);
@@ -266,7 +266,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         until(&mut notices, "task_started").await;
         stop(Way::Session, &team, &journal, session).await;
         until(&mut notices, "task_paused").await;
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
         let plan = only_plan(&journal);
         let state = |journal: &Journal| {
             let census = Census::new(journal);
@@ -280,7 +280,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
         until(&mut notices, "turn_ended").await;
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
         assert_eq!((state(&journal), inputs(&journal, "ada").len()), (PlanState::Stopped, 1), "only max begins");
         assert_eq!(Post::new(&journal).stopped_plans(session).unwrap(), [plan]);
         match continues {
@@ -396,7 +396,7 @@ async fn a_stopped_teammate_takes_no_task_before_a_message_or_continue() {
         stop(way, &team, &journal, session).await;
         rest(&mut notices).await;
         list(&journal, session, new("third")).await;
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
         assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}");
         let to = vec!["ann".to_owned()];
         let command = match writes {
@@ -598,7 +598,7 @@ async fn a_stop_counts_from_when_it_was_written() {
     while inputs(&journal, GENERAL).len() < 2 {
         rest(&mut notices).await;
     }
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     let [_, told] = inputs(&journal, GENERAL).try_into().unwrap();
     assert!(told.contains("later"), "{told}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");

@@ -41,7 +41,9 @@ use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use max_team_journal::{CrashPoint, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
-use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which, new_id};
+use max_team_runtime::{
+    Command, House, Notice, Open, Options, Order, Remember, RuntimeError, TeamHandle, Which, new_id,
+};
 use max_team_tools::{Reach, Registry, ToolSource};
 use read::Reads as _;
 use tokio::sync::mpsc;
@@ -80,6 +82,22 @@ fn house_supplied(
     tools: Registry,
     sources: Vec<Arc<dyn ToolSource>>,
 ) -> TeamHandle {
+    build(journal, root, replay, tools, sources, None)
+}
+
+fn house_remembering(journal: &Journal, root: &Path, recording: &str, remember: Remember) -> TeamHandle {
+    let replay = Replay::read(recording).unwrap();
+    build(journal, root, replay, Registry::builtin(), Vec::new(), Some(remember))
+}
+
+fn build(
+    journal: &Journal,
+    root: &Path,
+    replay: Replay,
+    tools: Registry,
+    sources: Vec<Arc<dyn ToolSource>>,
+    remember: Option<Remember>,
+) -> TeamHandle {
     let info = WorkerInfo {
         id: WorkerId::new(new_id()),
         pid: std::process::id(),
@@ -100,6 +118,7 @@ fn house_supplied(
         walled: true,
         audit: None,
         skills: Places { builtin: true, ..Places::default() },
+        remember,
     })
 }
 

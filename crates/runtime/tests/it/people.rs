@@ -91,13 +91,20 @@ async fn of_letters_to_a_person_those_that_were_shown_are_read() {
     let [made, answered] = *ended.collect::<Vec<TurnId>>() else { panic!("two turns") };
     let fate = || fate_of(&journal, session, "Tabs it is.");
     let others = [Shown::Letter(key(1)), Shown::Letter(key(7)), Shown::Turn(alice, made), Shown::End(alice)];
-    team.see(&by(), &others).await.unwrap();
+    let read = async |by: Principal, shown: &[Shown]| {
+        let command = Command::MarkRead { shown: shown.to_vec() };
+        team.command(Order { by, cwd: ".".into(), key: key(9), command }).await
+    };
+    read(by(), &others).await.unwrap();
     assert_eq!(fate(), Fate::Delivered);
-    team.see(&Principal { user: "bob".into(), ..by() }, &[Shown::Turn(alice, answered)]).await.unwrap();
+    read(Principal { user: "bob".into(), ..by() }, &[Shown::Turn(alice, answered)]).await.unwrap();
     assert_eq!(fate(), Fate::Delivered, "it is not his");
-    team.see(&by(), &[Shown::Turn(alice, answered)]).await.unwrap();
+    let viewer = read(Principal { role: Role::Viewer, ..by() }, &[Shown::Turn(alice, answered)]).await;
+    assert!(matches!(viewer, Err(RuntimeError::RoleTooLow { .. })), "{viewer:?}");
+    assert_eq!(fate(), Fate::Delivered, "a viewer changes nothing");
+    read(by(), &[Shown::Turn(alice, answered)]).await.unwrap();
     assert_eq!(fate(), Fate::Read(None));
-    team.see(&by(), &[Shown::Turn(alice, answered)]).await.unwrap();
+    read(by(), &[Shown::Turn(alice, answered)]).await.unwrap();
     check_rest(&journal);
 }
 

@@ -11,7 +11,7 @@ use max_team_core::status::{AgentStage, IdleReason};
 use max_team_core::task_list::{ListRequest, NewTask};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
-use max_team_runtime::{Census, Command, Post, TaskLists, Which, compare_rows, new_id};
+use max_team_runtime::{Census, Command, Post, TaskLists, Which, compare_rows, new_id, query};
 use serde_json::json;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -49,7 +49,7 @@ async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
     while inputs(&journal, "max").len() < 2 {
         rest(&mut notices).await;
     }
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     let begun = Arc::new(Notify::new());
     let (begins, mut commits) = (Arc::clone(&begun), 0);
     journal.wait_before(move || {
@@ -188,7 +188,7 @@ async fn a_stop_holds_a_teammate_that_could_take_a_task() {
     while inputs(&journal, "max").len() < 2 {
         rest(&mut notices).await;
     }
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     team.close(session).await;
     for name in ["first", "second"] {
         TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_stop_holds_a_teammate_that_could_take_a_task() {
     Post::new(&journal).stop_session(&owner(), session).await.unwrap();
     assert!(Census::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
     team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     assert_eq!(inputs(&journal, GENERAL).len(), 1);
     assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
     order(&team, Command::Continue { session, to: vec!["ann".into()] }).await.unwrap();
@@ -221,10 +221,10 @@ async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
     assert!(Census::new(&journal).nobody_takes(session).unwrap().is_empty());
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     assert_eq!(stands(&journal, session, "ann").0, AgentStage::Stopped);
     TaskLists::new(&journal).write(session, &owner(), &subject("second")).await.unwrap();
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     assert_eq!(Census::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
     assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
     assert_eq!(inputs(&journal, GENERAL).len(), 2, "she takes no other");
@@ -317,12 +317,12 @@ async fn a_task_rings_for_somebody_with_empty_hands() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), HOLDERS);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     for (name, taken) in [("first", 1), ("second", 2)] {
         TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
         while inputs(&journal, GENERAL).iter().filter(|told| told.contains("You have taken")).count() < taken {
             rest(&mut notices).await;
         }
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
     }
 }

@@ -174,7 +174,7 @@ fn whenever_the_program_dies_what_waits_is_told_once() {
             while turns(journal) < 2 {
                 notices.recv().await.unwrap();
             }
-            team.settle(session).await;
+            team.ask(query::Settled { session }).await.unwrap();
         };
         let survived = super::lives(&journal, Some((CrashPoint::After, commit)), play(&journal));
         journal = journal.reopen().unwrap();
@@ -210,7 +210,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     say(&team, session, "and be quick").await;
     assert_eq!(ends(&mut notices).await.0, TurnOutcome::Interrupted);
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     let history = team.events(session).unwrap().into_iter().filter_map(|(_, event)| match event {
         Event::TurnStarted(started) => Some(started.input),
         Event::Steered(steered) => Some(steered.input),
@@ -236,7 +236,7 @@ async fn what_is_taken_back_was_never_said() {
     }
     allow(&team, session).await;
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With spaces.".to_owned()));
-    team.settle(session).await;
+    team.ask(query::Settled { session }).await.unwrap();
     assert_eq!((turns(&journal), steered(&journal).len()), (1, 0));
     let told = events(&journal).into_iter().filter_map(|(stream, event)| match event {
         Event::Withdrawn(withdrawn) => Some((stream.starts_with("session/"), withdrawn.envelope)),
@@ -269,7 +269,7 @@ async fn a_letter_goes_one_way() {
         };
         let want = if withdrawn.is_ok() { "With spaces." } else { "With tabs." };
         assert_eq!(ends(&mut notices).await.1, want, "{withdrawn:?}");
-        team.settle(session).await;
+        team.ask(query::Settled { session }).await.unwrap();
         assert_eq!((turns(&journal), steered(&journal).len()), (1, usize::from(withdrawn.is_err())));
         heard += steered(&journal).len();
     }

@@ -276,6 +276,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         walled: false,
         audit: None,
         skills: Default::default(),
+        remember: None,
     })
 }
 

@@ -4,6 +4,7 @@
 
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::message::{Envelope, MessageKind, Principal};
+use serde::{Deserialize, Serialize};
 
 use super::Post;
 use crate::agent::result_id;
@@ -12,7 +13,8 @@ use crate::session::agent_stream;
 use crate::shared::{commit_at, now_ms};
 
 /// Content that a screen has shown and that a message may repeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shown {
     Letter(EnvelopeId),
     /// The outcome of an agent's turn.
@@ -34,7 +36,7 @@ impl Shown {
 
 impl Post<'_> {
     /// Marks the messages to a person as read whose content was shown; the others stay unread.
-    pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
+    pub async fn mark_read(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&by.address())?;
         let is_shown = |letter: &&Envelope| shown.iter().any(|shown| shown.is(letter));
         let seen: Vec<EnvelopeId> = mail.iter().filter(is_shown).map(|letter| letter.id).collect();

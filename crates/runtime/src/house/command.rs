@@ -1,0 +1,244 @@
+//! Carries out the commands of frontends: each returns after its commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::event::{Event, InterruptedBy, UserMessage};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::message::{Envelope, Principal};
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::plan::{Draft, Edit};
+use max_team_core::policy::DecidedBy;
+use max_team_journal::Durability;
+use tokio::sync::oneshot;
+
+use super::{House, finished, heard};
+use crate::agent::Control;
+use crate::error::RuntimeError;
+use crate::floor::fold_plan;
+use crate::handle::{Command, Notice, Order, Origin};
+use crate::plan::{letters, propose};
+use crate::post::{self, Post, Written};
+use crate::rewind::{self, Rewind, Sheet, To};
+use crate::rows;
+use crate::session;
+use crate::shared::{append, commit_at, now_ms};
+
+/// How long a rewind waits until all loops of the session are idle.
+const REST_WAIT: Duration = Duration::from_secs(2);
+
+impl House {
+    pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.shared.journal);
+        match order.command {
+            Command::Say { session, ref text } => self.say(session, text, false, &order).await,
+            Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
+            Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
+            Command::Write { session, ref to, ref text } => {
+                self.refresh(session).await?;
+                let before = self.knowing(session);
+                let post = Post::telling(&self.shared.journal, &before);
+                let written = post.write(&order.by, order.key, session, to, text).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
+            Command::Continue { session, ref to } => {
+                self.publish(session, &order.by, post.go_on(&order.by, session, to).await?);
+                Ok(())
+            }
+            Command::Team { session, ref mates } => {
+                let written = post.recruit(&order.by, order.key, session, mates).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
+            Command::Answer { question, ref answer, .. } => {
+                let address = post.answer(&order.by, order.key, question, answer).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Decide { question, ref say } => {
+                if let PlanDecision::Edit(edits) = say {
+                    self.check_edits(&post, question, edits, &order.by)?;
+                }
+                let address = post.decide(&order.by, order.key, question, say).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Stop { plan, ref task } => {
+                let address = post.stop(&order.by, order.key, plan, task.as_deref()).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Propose { session, ref draft, ref source } => {
+                self.propose(session, &order, (**draft).clone(), source).await
+            }
+            Command::ServeChannel { ref channel, ref account } => self.serve_channel(channel, account).await,
+            Command::Deliver { message, ref chat, delivery } => self.deliver(&order.by, message, chat, delivery).await,
+            Command::Compact { session, keep } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Compact { keep, reply }).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingToCompact)
+            }
+            Command::Uncompact { session } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Uncompact(reply)).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
+            }
+            Command::MarkRead { ref shown } => post.mark_read(&order.by, shown).await,
+            Command::Rewind { session, plan } => self.rewind(session, order.key, *plan, order.by).await,
+            Command::Leave { session } => {
+                // A session that is not open here has no running plans to pause.
+                self.floor(session).iter().for_each(|floor| floor.leave_by(&order.by.user));
+                Ok(())
+            }
+            Command::Interrupt { session } => {
+                self.tell(session, Control::Interrupt(InterruptedBy::person(&order.by))).await
+            }
+            Command::StopSession { session } => self.stop_session(session, &order).await,
+            Command::Configure { session, settings } => {
+                let floor = self.floor(session)?;
+                // A person names the mode.
+                let settings =
+                    floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+                floor.set_mode(settings.mode);
+                floor.cap(crate::plan::cap(&settings));
+                let by = DecidedBy::person(&order.by);
+                self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
+            }
+        }
+    }
+
+    /// Stops everything in a session. If it is not open here, the process that runs it reads the stop, or the next one that does.
+    async fn stop_session(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.shared.journal);
+        let Ok(floor) = self.floor(session) else { return post.stop_session(&order.by, session).await };
+        let stops = post.stop_all(&order.by, session, floor.fresh_turn()).await?;
+        floor.ring_to_stop(stops.into_iter().map(|stop| stop.to));
+        Ok(())
+    }
+
+    /// What a rewind to a point would change.
+    pub(crate) async fn rewinding(
+        &self,
+        session: SessionId,
+        to: To,
+    ) -> Result<(rewind::Plan, Vec<Sheet>), RuntimeError> {
+        let shared = Arc::clone(&self.shared);
+        let work = move || {
+            let rewind = Rewind::new(&shared.journal, &shared.home, session);
+            let plan = rewind.plan(to, &[])?;
+            let sheets = rewind.sheets(&plan)?;
+            Ok((plan, sheets))
+        };
+        finished(tokio::task::spawn_blocking(work).await)
+    }
+
+    /// Restores files, while no agent works. An unfinished earlier rewind is completed first. The key of the order is the rewind's id:
+    /// a second order with the same key finds it begun, and only completes it.
+    async fn rewind(
+        &self,
+        session: SessionId,
+        key: EnvelopeId,
+        plan: rewind::Plan,
+        by: Principal,
+    ) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        // An agent that has just given its answer takes a moment to become idle.
+        drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
+        if !floor.is_at_rest() {
+            return Err(RuntimeError::AtWork);
+        }
+        let (shared, fence) = (Arc::clone(&self.shared), floor.fence.clone());
+        let work = move || {
+            let rewind = Rewind::new(&shared.journal, &shared.home, session);
+            if let Some(begun) = rewind.begun()? {
+                rewind.finish(&begun, &fence, &by)?;
+            }
+            if rewind.outcome(key)?.is_none() {
+                rewind.carry_out(key, &plan, &fence, &by)?;
+            }
+            Ok(())
+        };
+        let outcome = finished(tokio::task::spawn_blocking(work).await);
+        // The rewind has sent a message to the lead.
+        floor.ring(&session::agent_stream(floor.lead));
+        outcome
+    }
+
+    /// Edits that cannot be applied are refused here, while the caller can still be told.
+    fn check_edits(
+        &self,
+        post: &Post<'_>,
+        question: QuestionId,
+        edits: &[Edit],
+        by: &Principal,
+    ) -> Result<(), RuntimeError> {
+        let address = post.address(question)?;
+        let floor = post::session_at(&self.shared.journal, &address).and_then(|session| self.floor(session).ok());
+        let plan = address.strip_prefix("plan/").and_then(|id| id.parse().ok());
+        let (Some(floor), Some(plan)) = (floor, plan) else { return Ok(()) };
+        let (plan, _) = fold_plan(&self.shared, plan)?;
+        if let (Some(team), Some(draft)) = (floor.team(), plan.draft()) {
+            propose::edited(&team, &floor.root, draft, edits, by.clone(), &floor.basis())
+                .map_err(RuntimeError::Plan)?;
+        }
+        Ok(())
+    }
+
+    async fn propose(&self, session: SessionId, order: &Order, draft: Draft, source: &str) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let team = floor.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
+        let plan = PlanId::new(order.key.uuid());
+        let proposed =
+            propose::propose(&floor, &team, plan, draft, source.to_owned(), None, false).map_err(RuntimeError::Plan)?;
+        let letter = letters::proposal(&floor, &order.by.address(), *proposed);
+        let mut commit = commit_at(now_ms());
+        commit.strength = Durability::Full;
+        let said = Event::Said(UserMessage {
+            envelope: order.key,
+            text: format!("run {source}"),
+            by: order.by.clone(),
+            cwd: floor.root.display().to_string(),
+        });
+        let stream = session::stream(session);
+        commit.projections.extend(rows::project(&stream, commit.at_ms, &said));
+        commit.appends.push(append(&stream, &said, &order.by.address())?);
+        commit.sends.push(letter.clone());
+        rows::of_sends(&mut commit);
+        self.shared.journal.commit(commit).await?;
+        self.shared.herald.letter(&letter);
+        floor.seat_plan(plan)
+    }
+
+    async fn say(&self, session: SessionId, text: &str, wait: bool, order: &Order) -> Result<(), RuntimeError> {
+        // A session that another process runs hears of the message through the journal.
+        if self.floor(session).is_err() && self.shared.journal.owner(&session::stream(session))?.is_none() {
+            return Err(RuntimeError::NotOpen(session));
+        }
+        self.refresh(session).await?;
+        let post = Post::new(&self.shared.journal);
+        let written = post.say(&order.by, order.key, session, text, wait).await?;
+        self.publish(session, &order.by, written);
+        Ok(())
+    }
+
+    /// Marks messages that are about to be written as known, so that this process does not report them to its
+    /// frontends as news.
+    fn knowing(&self, session: SessionId) -> impl Fn(&[Envelope]) + Send + Sync + use<> {
+        let floor = self.floor(session).ok();
+        move |letters| floor.iter().for_each(|floor| floor.wrote(letters))
+    }
+
+    /// After the commit: wakes the readers of the messages, and tells subscribers what was said to the lead.
+    fn publish(&self, session: SessionId, by: &Principal, written: Written) {
+        for letter in &written.letters {
+            self.shared.herald.letter(letter);
+        }
+        if let Some(said) = written.said {
+            // The sender must not wait for frontends, because it may be one; a frontend that is behind reads the log.
+            let from = Arc::new(Origin::named(&by.user));
+            self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
+        }
+        written.letters.iter().for_each(|letter| self.ring(&letter.to));
+    }
+}
