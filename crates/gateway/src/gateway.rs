@@ -6,7 +6,6 @@ use max_team_core::channel::ChatAddress;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::CHATS_OPEN_MAX;
 use max_team_core::message::{Principal, Role};
-use max_team_runtime::storage::JournalError;
 use max_team_runtime::{Command, Order, RuntimeError, TeamHandle, Which, new_id, query};
 use max_team_workspace::exit::Stop;
 use max_team_workspace::open::Workspace;
@@ -115,7 +114,7 @@ impl Gateway {
         let session = match self.team.open(by.clone(), &workspace.root, request).await {
             Ok(opened) => opened.session,
             // Another process has it open: its messages travel through the journal.
-            Err(RuntimeError::Journal(JournalError::Owned { .. })) => {
+            Err(RuntimeError::OwnedElsewhere { .. }) => {
                 let name = chat.channel().to_owned();
                 let chats = self.team.ask(query::Chats { channel: name, account: chat.account().to_owned() }).await?;
                 let row = chats.into_iter().find(|row| row.chat.as_ref() == Some(chat));

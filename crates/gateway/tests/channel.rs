@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use max_team_core::channel::{ChatAddress, Delivery, Outgoing};
 use max_team_core::message::Role;
 use max_team_gateway::{Channel, ChannelError, Gateway, GatewayError, Incoming, SendError};
-use max_team_runtime::{OutgoingMessage, RuntimeError, TeamHandle, compare_rows, forget_sessions, query};
+use max_team_runtime::{OutgoingMessage, RuntimeError, Step, TeamHandle, query};
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
@@ -130,13 +131,21 @@ async fn messages_leave_in_order_and_what_may_be_sent_is_not_sent_again() {
 
     // Forgetting the session leaves no text of it, in the outbox either, and the rows follow from the rest of the log.
     let place = place(folder.path(), &model.url());
-    let journal = place.begin(&Workspace::read(&place, &Selection::default(), Vec::new()).unwrap().config).unwrap();
-    assert!(compare_rows(&journal).unwrap().is_empty());
-    let (worker, by) = (journal.worker(worker_info(&place, "forgetting")).unwrap(), place.principal("test"));
-    forget_sessions(&journal, &worker, &[row.session], &by, || Ok(())).await.unwrap();
-    assert!(compare_rows(&journal).unwrap().is_empty());
-    let texts = journal.read_all(0, 10_000).unwrap().into_iter().filter_map(|entry| entry.payload);
-    let left: Vec<_> = texts.filter(|text| String::from_utf8_lossy(text).contains("echo: message")).collect();
+    let storage = place.begin(&Workspace::read(&place, &Selection::default(), Vec::new()).unwrap().config).unwrap();
+    assert!(storage.compare_rows().unwrap().is_empty());
+    let forgetting = storage.forgetting(&place.home, worker_info(&place, "forgetting")).unwrap();
+    forgetting.forget(row.session, &place.principal("test")).await.unwrap();
+    assert!(storage.compare_rows().unwrap().is_empty());
+    let mut texts = Vec::new();
+    let all = storage.entries(None, 0, |step| {
+        if let Step::Entry(entry, _) = step {
+            texts.extend(entry.payload.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    all.unwrap();
+    let left: Vec<_> =
+        texts.into_iter().filter(|text| String::from_utf8_lossy(text).contains("echo: message")).collect();
     assert!(left.is_empty(), "{:?}", left.iter().map(|text| String::from_utf8_lossy(text)).collect::<Vec<_>>());
 }
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use max_team_core::agent::{Settings, TeamRole as Seat};
 use max_team_core::id::SessionId;
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::replay::{BadTape, Tape};
-use max_team_runtime::storage::{Journal, JournalError};
+use max_team_runtime::storage::JournalError;
 use max_team_runtime::{TeamReader, query};
 use tempfile::NamedTempFile;
 
@@ -23,11 +24,11 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
         return read(&file);
     }
     // Reading must not create a journal.
-    let journal = Journal::open_existing_read_only(&place.home).map_err(|error| match (run, &error) {
+    let storage = Storage::open_existing_read_only(&place.home).map_err(|error| match (run, &error) {
         (Some(run), JournalError::Absent { .. }) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
         _ => setup::stop(&error),
     })?;
-    let team = TeamReader::new(journal);
+    let team = storage.reader();
     let session = match run {
         Some(run) => {
             let known = setup::known(&team, run)?;
@@ -40,8 +41,8 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
 
 /// A session of the journal.
 pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
-    let journal = Journal::open_existing_read_only(&place.home).map_err(|error| setup::stop(&error))?;
-    let tape = TeamReader::new(journal).ask(query::Recording { session });
+    let storage = Storage::open_existing_read_only(&place.home).map_err(|error| setup::stop(&error))?;
+    let tape = storage.reader().ask(query::Recording { session });
     tape.map(|tape| *tape).map_err(setup::failed)
 }
 

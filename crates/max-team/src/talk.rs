@@ -70,8 +70,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let task = task(place, &talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&workspace.chosen);
-    let journal = place.begin(&workspace.config)?;
-    let stored = TeamReader::new(journal.clone());
+    let storage = place.begin(&workspace.config)?;
+    let stored = storage.reader();
     let which = flags::which(&talk, &stored)?;
     let open = Open {
         mode_is_named: talk.team.permission_mode.is_some(),
@@ -89,7 +89,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     };
     let (open, limit) = as_agreed(place, &stored, &workspace.root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
-    let team = workspace.start(place, journal, what, is_conversation)?;
+    let team = workspace.start(place, storage, what, is_conversation)?;
     let Workspace { config, chosen, root, .. } = workspace;
     if let Some(task) = task {
         let face = Headless {
@@ -136,8 +136,8 @@ fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
     let root = setup::project_root(place, &config)?;
     // What is wrong with the journal or the session is said when the session is opened.
-    let Ok(journal) = place.journal_to_look() else { return Ok(None) };
-    let stored = TeamReader::new(journal);
+    let Ok(storage) = place.storage_to_read() else { return Ok(None) };
+    let stored = storage.reader();
     let row = match flags::which(talk, &stored) {
         Ok(Which::Latest) => stored.ask(query::LatestSession { root }),
         Ok(Which::Id(session) | Which::Before(session)) => stored.ask(query::Session { session }),
@@ -234,8 +234,8 @@ pub(crate) fn skill(
     let settings = setup::permitted(place, &config, &root, &options.team.selection(), settings)?;
     let open = contracted(Which::New, name, contract, settings);
     warm(&chosen);
-    let journal = place.begin(&config)?;
-    let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill", None)?;
+    let storage = place.begin(&config)?;
+    let house = setup::house(place, &config, storage, chosen.router.clone(), "a skill", None)?;
     let face = Headless {
         format: options.output_format,
         key_source: chosen.key_source.clone(),
@@ -334,8 +334,8 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let missing = demo::try_sandbox(&root).err();
     let sandboxed = missing.is_none();
     let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
-    let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed, None)?;
+    let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let team = setup::house_within(&away, &config, storage, router, "the demo", sandboxed, None)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());

@@ -3,7 +3,7 @@
 use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::message::Role;
-use max_team_journal::JournalError;
+use max_team_journal::{JournalError, WorkerInfo};
 
 /// Ids that a message lists.
 const CANDIDATES_MAX: usize = 8;
@@ -13,7 +13,14 @@ const CANDIDATES_MAX: usize = 8;
 pub enum RuntimeError {
     /// The journal refused or failed.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(JournalError),
+    /// Another process owns what was to be claimed, such as a session that it has open.
+    #[error("`{resource}` is owned by `{}` (process {} on `{}`): go on there, or stop it first", by.what, by.pid, by.host)]
+    OwnedElsewhere {
+        /// What was to be claimed.
+        resource: String,
+        by: Box<WorkerInfo>,
+    },
     /// The audit file cannot be written any more.
     #[error(transparent)]
     Audit(#[from] crate::audit::AuditFailure),
@@ -239,6 +246,15 @@ fn named(there: &[String]) -> String {
 
 fn because(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+impl From<JournalError> for RuntimeError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Owned { resource, by } => Self::OwnedElsewhere { resource, by },
+            error => Self::Journal(error),
+        }
+    }
 }
 
 impl RuntimeError {

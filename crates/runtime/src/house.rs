@@ -21,7 +21,7 @@ use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::message::{Envelope, MessageKind, Principal};
 use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{Turn, is_stop, waits};
-use max_team_journal::{Fence, Journal, Worker};
+use max_team_journal::{Fence, WorkerInfo};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry, ToolSource};
@@ -34,6 +34,7 @@ use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::Floor;
 use crate::handle::{Asked, Notice, Open, Opened, Queued, Status, TeamHandle, Which};
+use crate::maintenance::Storage;
 use crate::memory::Remember;
 use crate::post::{self, Pending, Post};
 use crate::rewind;
@@ -48,9 +49,9 @@ pub use resume::Bound;
 /// What the runtime is built from.
 #[derive(Debug)]
 pub struct Options {
-    pub journal: Journal,
-    /// This process, as an owner.
-    pub worker: Worker,
+    pub storage: Storage,
+    /// This process, as others are told of it.
+    pub process: WorkerInfo,
     pub router: Router,
     /// The tools that exist.
     pub tools: Registry,
@@ -105,9 +106,8 @@ struct Desk {
 
 impl House {
     /// Builds the runtime; nothing runs until a session is opened.
-    #[must_use]
-    pub fn build(options: Options) -> TeamHandle {
-        let shared = Shared::new(options);
+    pub fn build(options: Options) -> Result<TeamHandle, RuntimeError> {
+        let shared = Shared::new(options)?;
         let house = Self {
             shared: Arc::new(shared),
             desks: Mutex::new(HashMap::new()),
@@ -115,7 +115,7 @@ impl House {
             opening: Mutex::new(0),
             listening: AtomicBool::new(false),
         };
-        TeamHandle { house: Arc::new(house) }
+        Ok(TeamHandle { house: Arc::new(house) })
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {

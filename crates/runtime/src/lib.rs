@@ -19,6 +19,7 @@ mod handle;
 mod herald;
 mod house;
 mod keep;
+pub mod maintenance;
 pub mod many;
 mod memory;
 mod outbox;
@@ -40,11 +41,11 @@ mod team_tools;
 mod worktree;
 pub mod yaml;
 
-/// The journal's types that opening a session and telling of its failures need.
+/// The journal's types that reports and errors about storage are made of. The journal itself is behind [`maintenance::Storage`].
 pub mod storage {
     pub use max_team_journal::{
-        Drift, DriftKind, Fault, FaultDetail, FaultKind, Journal, JournalError, Options, SchemaChange, Worker,
-        WorkerInfo,
+        Drift, DriftKind, DriftReport, Entry, ExternalSeal, Fault, FaultDetail, FaultKind, JournalError, Report,
+        SchemaChange, WorkerInfo,
     };
 }
 

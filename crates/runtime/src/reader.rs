@@ -21,8 +21,7 @@ pub struct TeamReader {
 }
 
 impl TeamReader {
-    /// A reader of this journal.
-    pub fn new(journal: Journal) -> Self {
+    pub(crate) fn new(journal: Journal) -> Self {
         Self { journal }
     }
 
@@ -59,11 +58,6 @@ impl TeamReader {
     /// Changes of kept answers.
     pub fn caches(&self) -> Caches<'_> {
         Caches::new(&self.journal)
-    }
-
-    /// The journal itself, for commands about its storage: ownership of a session, rewinding, erasing.
-    pub fn storage(&self) -> &Journal {
-        &self.journal
     }
 }
 

@@ -74,10 +74,11 @@ pub(crate) struct Stored {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options) -> Self {
-        Self {
-            journal: options.journal,
-            worker: options.worker,
+    pub(crate) fn new(options: Options) -> Result<Self, JournalError> {
+        let journal = options.storage.journal;
+        Ok(Self {
+            worker: journal.worker(options.process)?,
+            journal,
             router: options.router,
             tools: team_tools::with_team(options.tools),
             sources: options.sources,
@@ -95,7 +96,7 @@ impl Shared {
             remember: options.remember,
             herald: Herald::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),
-        }
+        })
     }
 
     /// Whether prompts of leads contain remembered facts.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::event::LaunchFlags;
-use max_team_runtime::storage::Journal;
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::{Definitions, Open, TeamHandle, Which};
 
 use crate::agents;
@@ -56,10 +56,10 @@ impl Workspace {
         Ok(Self { config, chosen, root, open })
     }
 
-    /// Starts the runtime in this process on an open journal ([`Place::begin`]). `purpose` names the process to others.
-    pub fn start(&self, place: &Place, journal: Journal, purpose: &str, is_chat: bool) -> Result<TeamHandle, Stop> {
+    /// Starts the runtime in this process on open storage ([`Place::begin`]). `purpose` names the process to others.
+    pub fn start(&self, place: &Place, storage: Storage, purpose: &str, is_chat: bool) -> Result<TeamHandle, Stop> {
         let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
-        setup::house(place, &self.config, journal, self.chosen.router.clone(), purpose, Some(remember))
+        setup::house(place, &self.config, storage, self.chosen.router.clone(), purpose, Some(remember))
     }
 
     /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.

@@ -9,9 +9,10 @@ use max_team_core::agent::{Compaction, Definition, Settings};
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_llm::Router;
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::query;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::storage::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
+use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, House, Options, Remember, RuntimeError, TeamHandle, TeamReader, new_id,
 };
@@ -107,24 +108,21 @@ impl Place {
     }
 
     /// Opens the journal.
-    pub fn journal(&self, strength: Strength) -> Result<Journal, JournalError> {
-        Journal::open(
-            &self.home,
-            JournalOptions { sync_all_full: strength == Strength::Full, ..JournalOptions::default() },
-        )
+    pub fn storage(&self, strength: Strength) -> Result<Storage, JournalError> {
+        Storage::open(&self.home, strength == Strength::Full)
     }
 
-    /// Opens the journal for commands that mostly look; where nothing can be written, those that write say so.
-    pub fn journal_to_look(&self) -> Result<Journal, JournalError> {
-        Journal::open_read_only(&self.home, JournalOptions::default())
+    /// Opens the journal for commands that mostly read; where nothing can be written, those that write say so.
+    pub fn storage_to_read(&self) -> Result<Storage, JournalError> {
+        Storage::open_read_only(&self.home)
     }
 
     /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
-    pub fn begin(&self, config: &Config) -> Result<Journal, Stop> {
+    pub fn begin(&self, config: &Config) -> Result<Storage, Stop> {
         if let Some(words) = self.emptied(self.lang(config), Some(&config.audit.output)) {
             self.tell(&words);
         }
-        self.journal(config.journal.sync).map_err(|error| stop(&error))
+        self.storage(config.journal.sync).map_err(|error| stop(&error))
     }
 
     /// What is to be said of a journal that is empty where something shows that it was not.
@@ -291,16 +289,11 @@ pub fn worker_info(place: &Place, what: &str) -> WorkerInfo {
     }
 }
 
-/// Makes this process a worker of the journal.
-pub fn worker(place: &Place, journal: &Journal, what: &str) -> Result<Worker, Stop> {
-    journal.worker(worker_info(place, what)).map_err(|error| stop(&error))
-}
-
 /// Builds the house over an open journal. Without `remember` nothing is extracted from conversations.
 pub fn house(
     place: &Place,
     config: &Config,
-    journal: Journal,
+    storage: Storage,
     router: Router,
     what: &str,
     remember: Option<Remember>,
@@ -316,14 +309,14 @@ pub fn house(
     if home.is_some() && home == config.project.root.canonicalize().ok() {
         place.tell(place.lang(config).project_is_home());
     }
-    house_within(place, config, journal, router, what, config.project.sandbox, remember)
+    house_within(place, config, storage, router, what, config.project.sandbox, remember)
 }
 
 /// Like `house`, but with or without a sandbox instead of by the settings.
 pub fn house_within(
     place: &Place,
     config: &Config,
-    journal: Journal,
+    storage: Storage,
     router: Router,
     what: &str,
     sandboxed: bool,
@@ -336,11 +329,10 @@ pub fn house_within(
     });
     let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
     audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
-    let worker = worker(place, &journal, what)?;
     let today = max_team_tools::now().date();
-    Ok(House::build(Options {
-        journal,
-        worker,
+    let built = House::build(Options {
+        storage,
+        process: worker_info(place, what),
         router,
         tools: Registry::builtin(),
         sources: Vec::new(),
@@ -352,7 +344,8 @@ pub fn house_within(
         skills: skills::places(place),
         remember,
         audit,
-    }))
+    });
+    built.map_err(failed)
 }
 
 /// How the house looks after its memory.

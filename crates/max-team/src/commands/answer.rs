@@ -182,8 +182,8 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply)
         };
         return Err(Stop::said(Exit::Denied, words).into());
     }
-    let worker = setup::worker(place, desk.team.storage(), "an answer")?;
-    desk::wait(async { Ok(desk.post().take_back(&desk.by, &worker, pending).await.map_err(stop)?) })?;
+    let process = setup::worker_info(place, "an answer");
+    desk::wait(async { Ok(desk.post().take_back(&desk.by, process, pending).await.map_err(stop)?) })?;
     talk(&desk.lang.taken_back(noted.said, &noted.by, &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
     if let Some((root, rules)) = kept(desk, pending, noted.until)? {

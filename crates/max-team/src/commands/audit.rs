@@ -11,8 +11,9 @@ mod verify;
 
 use std::io;
 
-use max_team_journal::{FaultDetail, Journal, JournalError};
-use max_team_runtime::{Census, Filter, Met, Record, Seen, TeamReader, Unmet};
+use max_team_runtime::maintenance::Storage;
+use max_team_runtime::storage::{FaultDetail, JournalError};
+use max_team_runtime::{Filter, Met, Record, Seen, Unmet};
 use serde_json::json;
 
 use self::out::Out;
@@ -35,17 +36,13 @@ pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> 
 }
 
 /// Evidence is looked at where it is; a new, empty journal would prove nothing.
-fn find(place: &Place) -> Result<Journal, JournalError> {
-    Journal::open_damaged(&place.home)
+fn find(place: &Place) -> Result<Storage, JournalError> {
+    Storage::open_damaged(&place.home)
 }
 
-fn filter(journal: &Journal, which: &args::Which, after: u64) -> Result<Filter, Stop> {
+fn filter(storage: &Storage, which: &args::Which, after: u64) -> Result<Filter, Stop> {
     Ok(Filter {
-        session: which
-            .session
-            .as_deref()
-            .map(|id| setup::session(&TeamReader::new(journal.clone()), id))
-            .transpose()?,
+        session: which.session.as_deref().map(|id| setup::session(&storage.reader(), id)).transpose()?,
         agent: which.agent.clone(),
         kinds: which.kind.clone(),
         task: which.task.clone(),
@@ -56,11 +53,10 @@ fn filter(journal: &Journal, which: &args::Which, after: u64) -> Result<Filter, 
 }
 
 fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> {
-    let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
-    let census = Census::new(&journal);
-    let filter = filter(&journal, which, 0)?;
+    let (storage, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
+    let filter = filter(&storage, which, 0)?;
     let mut out = Out::new(Box::new(io::stdout().lock()));
-    let walked = census.records(&filter, |seen| {
+    let walked = storage.records(&filter, |seen| {
         let line = match seen {
             Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
             Seen::Record(_, record) => clean(&line(record, lang)).into_owned(),

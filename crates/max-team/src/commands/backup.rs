@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_journal::{Journal, JournalError, Options, Report};
-use max_team_runtime::Sessions;
+use max_team_runtime::maintenance::{Contents, Storage};
+use max_team_runtime::storage::{JournalError, Report};
 
 use super::desk;
 use crate::args;
@@ -14,12 +14,12 @@ use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();
-    let journal = Journal::open_existing(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
+    let storage = Storage::open_existing(&place.home).map_err(|error| setup::stop(&error))?;
     let file = match &options.file {
         Some(file) => place.cwd.join(file),
         None => free(place, "journal"),
     };
-    let report = journal.backup(&file).map_err(|error| setup::stop(&error))?;
+    let report = storage.backup(&file).map_err(|error| setup::stop(&error))?;
     expect_sound(&report, |lang| lang.not_backed_up())?;
     let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
     super::print(&format!("{}\n", lang.backed_up(&file.display().to_string(), report.entries, bytes)))?;
@@ -31,14 +31,14 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
     let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
     if let Some(now) = replaced(place, lang).filter(|_| file.exists()) {
         let name = file.display().to_string();
-        let with = Journal::look(&file).ok().and_then(|backup| Held::of(&backup));
-        let with = with.map_or_else(|| lang.held_unread(size(&file)), |held| held.words(lang));
+        let with = Storage::open_backup(&file).ok().and_then(|backup| backup.contents());
+        let with = with.map_or_else(|| lang.held_unread(size(&file)), |held| words(held, lang));
         super::print(&format!("{}\n", lang.would_replace(&now, &name, &with)))?;
         if !options.yes && !desk::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())? {
             return Ok(Exit::Denied);
         }
     }
-    let restored = desk::wait(async { Ok(Journal::restore(&place.home, &file, &kept).await) })?;
+    let restored = desk::wait(async { Ok(Storage::restore(&place.home, &file, &kept).await) })?;
     let report = match restored {
         Err(JournalError::Corrupt { path, detail }) => {
             // The copy that was looked at has another name.
@@ -55,25 +55,9 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
     Ok(Exit::Ok)
 }
 
-/// What is in a journal.
-struct Held {
-    sessions: usize,
-    entries: u64,
-    last_at_ms: Option<i64>,
-}
-
-impl Held {
-    fn of(journal: &Journal) -> Option<Self> {
-        let rows = Sessions::new(journal);
-        let mut sessions = 0;
-        rows.each_id(|_| sessions += 1).ok()?;
-        let last_at_ms = rows.list(1).ok()?.first().map(|row| row.last_at_ms);
-        Some(Self { sessions, entries: journal.last_seq().ok()?, last_at_ms })
-    }
-
-    fn words(&self, lang: Lang) -> String {
-        lang.held(self.sessions, self.entries, self.last_at_ms.map(local).as_deref())
-    }
+/// What is in a journal, in words.
+fn words(held: Contents, lang: Lang) -> String {
+    lang.held(held.sessions, held.entries, held.last_at_ms.map(local).as_deref())
 }
 
 /// What a restoration would replace, in words; nothing, where nothing is lost by it.
@@ -81,9 +65,9 @@ fn replaced(place: &Place, lang: Lang) -> Option<String> {
     let path = place.home.join("journal.db");
     let bytes = size(&path) + size(&place.home.join("journal.db-wal"));
     let unread = || Some(lang.held_unread(bytes)).filter(|_| bytes > 0);
-    match Journal::open_damaged(&place.home).ok().as_ref().and_then(Held::of) {
+    match Storage::open_damaged(&place.home).ok().and_then(|storage| storage.contents()) {
         Some(held) if held.entries == 0 => None,
-        Some(held) => Some(held.words(lang)),
+        Some(held) => Some(words(held, lang)),
         None => unread(),
     }
 }

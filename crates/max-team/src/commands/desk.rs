@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{LogEntry, LogFollower, Post, StoredQuestion, TeamReader, query};
 use tokio::time::Instant;
@@ -21,6 +22,7 @@ const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 /// The stored team, and who asks.
 pub(super) struct Desk {
+    pub(super) storage: Storage,
     pub(super) team: TeamReader,
     pub(super) by: Principal,
     pub(super) lang: Lang,
@@ -28,8 +30,8 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn open(place: &Place) -> Result<Self, Stop> {
-        let journal = place.journal_to_look().map_err(|error| setup::stop(&error))?;
-        Ok(Self { team: TeamReader::new(journal), by: place.principal("cli"), lang: place.speaks() })
+        let storage = place.storage_to_read().map_err(|error| setup::stop(&error))?;
+        Ok(Self { team: storage.reader(), storage, by: place.principal("cli"), lang: place.speaks() })
     }
 
     pub(super) fn post(&self) -> Post<'_> {

@@ -10,9 +10,10 @@ use std::path::Path;
 
 use max_team_core::agent::Member;
 use max_team_core::time::rfc3339;
-use max_team_journal::{Journal, JournalError};
+use max_team_runtime::instructions;
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::skills::Catalogue;
-use max_team_runtime::{compare_rows, instructions, rebuild_rows};
+use max_team_runtime::storage::JournalError;
 use max_team_sandbox::{Engine, engine, probe};
 use rustix::fs::Access;
 
@@ -321,27 +322,27 @@ fn journal(place: &Place, config: Option<&Config>, rebuild: bool, findings: &mut
     if let Some(words) = place.emptied(lang, config.map(|config| &*config.audit.output)) {
         findings.warn(what, words);
     }
-    let journal = match place.journal(max_team_workspace::config::choice::Strength::Normal) {
-        Ok(journal) => journal,
+    let storage = match place.storage(max_team_workspace::config::choice::Strength::Normal) {
+        Ok(storage) => storage,
         Err(error) => return findings.bad(what, setup::told(lang, &error)),
     };
-    let is_sound = is_sound(&journal, rebuild, findings);
+    let is_sound = is_sound(&storage, rebuild, findings);
     match (rebuild, is_sound) {
         (false, _) => {}
-        (true, true) => remake(&journal, findings),
+        (true, true) => remake(&storage, findings),
         // Rows that follow from a damaged log would be worse than those there are.
         (true, false) => findings.bad(what, lang.not_rebuilt().to_owned()),
     }
 }
 
 /// Whether the file and the log are as they were written; a long log is only looked at where that is `wanted`.
-fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
+fn is_sound(storage: &Storage, wanted: bool, findings: &mut Findings) -> bool {
     let (lang, what) = (findings.lang, findings.lang.journal());
     let bad = |findings: &mut Findings, words: String| {
         findings.bad(what, words);
         false
     };
-    let file = match journal.quick_check() {
+    let file = match storage.check_file() {
         Ok(faults) if faults.is_empty() => {
             findings.good(what, lang.database_sound().to_owned());
             true
@@ -349,18 +350,18 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
         Ok(faults) => bad(findings, lang.database_damaged(faults.join("; "))),
         Err(error) => bad(findings, setup::told(lang, &error)),
     };
-    let log = match journal.last_seq() {
+    let log = match storage.last_entry() {
         Ok(entries) if entries > VERIFIED_ENTRIES_MAX && !wanted => {
             findings.good(what, lang.entries_unchecked(entries));
             true
         }
-        Ok(entries) => match journal.verify() {
+        Ok(entries) => match storage.verify(None) {
             Ok(report) if report.is_sound() => {
                 findings.good(what, lang.entries_hold(entries));
                 // If the rows are rebuilt, that is reported there.
                 match (wanted, entries <= COMPARED_ENTRIES_MAX) {
                     (true, _) => {}
-                    (false, true) => rows(journal, findings),
+                    (false, true) => rows(storage, findings),
                     (false, false) => findings.note(what, lang.rows_uncompared().to_owned()),
                 }
                 true
@@ -374,9 +375,9 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
 }
 
 /// Says how many rows do not follow from the log; `audit verify` names them.
-fn rows(journal: &Journal, findings: &mut Findings) {
+fn rows(storage: &Storage, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
-    match compare_rows(journal) {
+    match storage.compare_rows() {
         Ok(rows) if rows.is_empty() => {}
         Ok(rows) => findings.warn(what, lang.rows_differ(rows.count())),
         Err(error) => findings.warn(what, setup::told(lang, &error)),
@@ -384,9 +385,9 @@ fn rows(journal: &Journal, findings: &mut Findings) {
 }
 
 /// Holds every row against the log, says what differs, and makes them all again.
-fn remake(journal: &Journal, findings: &mut Findings) {
+fn remake(storage: &Storage, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
-    match compare_rows(journal) {
+    match storage.compare_rows() {
         Ok(rows) if rows.is_empty() => findings.good(what, lang.rows_same().to_owned()),
         Ok(rows) => {
             rows.rows.iter().for_each(|row| findings.warn(what, clean_line(&lang.drift(row))));
@@ -396,7 +397,7 @@ fn remake(journal: &Journal, findings: &mut Findings) {
         }
         Err(error) => findings.warn(what, setup::told(lang, &error)),
     }
-    match rebuild_rows(journal) {
+    match storage.rebuild_rows() {
         Ok(()) => findings.good(what, lang.rebuilt().to_owned()),
         Err(error) => findings.bad(what, setup::told(lang, &error)),
     }

@@ -93,8 +93,8 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
 /// The basis of a forecast for a file: the journal, if there is one, and the budget of a new run.
 fn basis(place: &Place, workspace: &Workspace) -> Basis {
     let session_nano = workspace.open.settings.budget_nano;
-    match place.journal_to_look() {
-        Ok(journal) => Basis::read(&journal, session_nano),
+    match place.storage_to_read() {
+        Ok(storage) => storage.forecast_basis(session_nano),
         Err(_) => Basis { session_nano, ..Basis::default() },
     }
 }

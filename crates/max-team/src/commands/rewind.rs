@@ -4,10 +4,9 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_runtime::rewind::{Moment, Outcome, Plan, Rewind, Sheet, To, hold};
-use max_team_runtime::storage::JournalError;
-use max_team_runtime::{RuntimeError, new_id, query};
+use max_team_core::id::SessionId;
+use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
+use max_team_runtime::{RuntimeError, query};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, agreed, stop, wait};
@@ -28,7 +27,7 @@ const ID_DIGITS_MIN: usize = 6;
 pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let (session, files) = meant(place, &desk, &options.words)?;
-    let rewind = Rewind::new(desk.team.storage(), &place.home, session);
+    let rewind = desk.storage.rewind(&place.home, session);
     if let Some(file) = rewind.untouched(&files).map_err(stop)?.first() {
         return Err(unknown(place, file).into());
     }
@@ -57,10 +56,9 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         }
         return Ok(covered(&plan));
     }
-    let (worker, by) = (setup::worker(place, desk.team.storage(), "rewind")?, place.principal("cli"));
-    let fence = wait(async { Ok(hold(desk.team.storage(), &worker, session).await.map_err(owned)?) })?;
-    if let Some(begun) = rewind.begun().map_err(stop)? {
-        let outcome = rewind.finish(&begun, &fence, &by).map_err(stop)?;
+    let (process, by) = (setup::worker_info(place, "rewind"), place.principal("cli"));
+    let claimed = wait(async { Ok(rewind.claim(process, by).await.map_err(owned)?) })?;
+    if let Some(outcome) = claimed.complete().map_err(stop)? {
         talk(&desk.lang.rewind_resumed(outcome.done.len()));
         say_failed(&outcome, desk.lang);
     }
@@ -74,7 +72,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         talk(desk.lang.rewind_left_it());
         return Ok(Exit::Denied);
     }
-    let outcome = rewind.carry_out(EnvelopeId::new(new_id()), &plan, &fence, &by).map_err(stop)?;
+    let outcome = claimed.carry_out(&plan).map_err(stop)?;
     talk(&desk.lang.rewound(outcome.done.len()));
     say_failed(&outcome, desk.lang);
     Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })
@@ -164,7 +162,7 @@ fn point(text: &str) -> Result<To, Stop> {
 
 fn owned(error: RuntimeError) -> Stop {
     match error {
-        RuntimeError::Journal(JournalError::Owned { by, .. }) => {
+        RuntimeError::OwnedElsewhere { by, .. } => {
             let by = format!("{}, pid {}", by.what, by.pid);
             Stop::said(Exit::Failed, |lang| lang.rewind_owned(&by))
         }

@@ -49,7 +49,7 @@ fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyho
     let reader = desk.team.stream(scope, reading.from).map_err(stop)?;
     let lines = Lines { types: &reading.types, json, lang: desk.lang };
     let told = if reading.follow {
-        if let Some(why) = desk.team.storage().unwritable() {
+        if let Some(why) = desk.storage.unwritable() {
             talk(&desk.lang.follows_nothing(setup::told(desk.lang, &why)));
         }
         desk::wait(follow(reader, &lines))

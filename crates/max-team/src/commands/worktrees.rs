@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use max_team_core::message::Principal;
 use max_team_core::policy::Visibility;
 use max_team_core::rewind::FileChange;
-use max_team_runtime::rewind::note_accepted;
-use max_team_runtime::storage::{Journal, JournalError, Options};
+use max_team_runtime::maintenance::Storage;
+use max_team_runtime::storage::JournalError;
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -174,14 +174,14 @@ impl Desk {
         let accept = Accept { files, whole: false, shown: None, sight: &Visibility::default() };
         let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
         // Without a journal there is no session to write it down in; one that cannot be opened is no reason to take it unwritten.
-        let journal = match Journal::open_existing(&self.home, Options::default()) {
-            Ok(journal) => Some(journal),
+        let storage = match Storage::open_existing(&self.home) {
+            Ok(storage) => Some(storage),
             Err(JournalError::Absent { .. }) => None,
             Err(error) => return Err(setup::stop(&error).into()),
         };
-        let mut note = |changes: &[FileChange]| match &journal {
-            Some(journal) => {
-                note_accepted(journal, (&name, &project), &self.by, changes).map_err(|error| error.to_string())
+        let mut note = |changes: &[FileChange]| match &storage {
+            Some(storage) => {
+                storage.note_accepted((&name, &project), &self.by, changes).map_err(|error| error.to_string())
             }
             None => Ok(()),
         };

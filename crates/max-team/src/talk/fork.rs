@@ -7,8 +7,7 @@ use max_team_core::agent::Constraints;
 use max_team_core::event::LaunchFlags;
 use max_team_core::policy::Visibility;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
-use max_team_runtime::rewind::Rewind;
-use max_team_runtime::{Open, TeamReader, Which, new_id, query};
+use max_team_runtime::{Open, Which, new_id, query};
 use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
 
@@ -124,11 +123,11 @@ fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
 
 /// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
 fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Copy) -> Result<Back, Stop> {
-    let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
-    if TeamReader::new(journal.clone()).ask(query::Session { session: tape.session }).is_err() {
+    let storage = place.storage(Strength::Normal).map_err(|error| setup::stop(&error))?;
+    if storage.reader().ask(query::Session { session: tape.session }).is_err() {
         return Ok(Back::Unknown);
     }
-    let rewind = Rewind::new(&journal, &place.home, tape.session);
+    let rewind = storage.rewind(&place.home, tape.session);
     let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
     // Restored files count as the worktree's starting point, so that they are not merged with the fork's own changes.
     let done: Vec<String> = outcome.done.iter().map(|put| put.change.path.clone()).collect();

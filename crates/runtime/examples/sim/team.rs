@@ -80,8 +80,8 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         what: "a life".into(),
     };
     House::build(Options {
-        journal: journal.clone(),
-        worker: journal.worker(info).unwrap(),
+        storage: journal.clone().into(),
+        process: info,
         router: Router::replay(replay),
         tools: tools(ledger),
         sources: Vec::new(),
@@ -94,6 +94,7 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         skills: Places::default(),
         remember: None,
     })
+    .unwrap()
 }
 
 pub(crate) fn owner() -> Principal {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::agent::Settings;
 use max_team_core::event::{Event, InterruptedBy, UserMessage};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Principal};
@@ -95,17 +96,17 @@ impl House {
                 self.tell(session, Control::Interrupt(InterruptedBy::person(&order.by))).await
             }
             Command::StopSession { session } => self.stop_session(session, &order).await,
-            Command::Configure { session, settings } => {
-                let floor = self.floor(session)?;
-                // A person names the mode.
-                let settings =
-                    floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
-                floor.set_mode(settings.mode);
-                floor.cap(crate::plan::cap(&settings));
-                let by = DecidedBy::person(&order.by);
-                self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
-            }
+            Command::Configure { session, settings } => self.configure(session, settings, &order.by).await,
         }
+    }
+
+    async fn configure(&self, session: SessionId, settings: Settings, by: &Principal) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        // A person names the mode.
+        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+        floor.set_mode(settings.mode);
+        floor.cap(crate::plan::cap(&settings));
+        self.tell(session, Control::Configure { settings: Box::new(settings), by: DecidedBy::person(by) }).await
     }
 
     /// Stops everything in a session. If it is not open here, the process that runs it reads the stop, or the next one that does.

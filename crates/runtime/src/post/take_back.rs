@@ -3,7 +3,7 @@
 use max_team_core::event::{Event, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::Principal;
-use max_team_journal::{Durability, Fence, Worker};
+use max_team_journal::{Durability, Fence, WorkerInfo};
 
 use super::{Pending, Post, asks, read_answer};
 use crate::error::RuntimeError;
@@ -14,14 +14,15 @@ use crate::shared::{append, commit_at, now_ms};
 impl Post<'_> {
     /// Takes back an unread answer. Claims the session meanwhile, so that no loop reads the answer at the same time;
     /// if another process runs the session, this fails with its name.
-    pub async fn take_back(&self, by: &Principal, worker: &Worker, pending: &Pending) -> Result<(), RuntimeError> {
+    pub async fn take_back(&self, by: &Principal, process: WorkerInfo, pending: &Pending) -> Result<(), RuntimeError> {
+        let worker = self.journal.worker(process)?;
         let session = pending.session.ok_or_else(|| RuntimeError::NoSession(pending.row.address.clone()))?;
         let resource = session::stream(session);
-        let epoch = self.journal.claim(&resource, worker).await?;
+        let epoch = self.journal.claim(&resource, &worker).await?;
         let fence = Fence { resource: resource.clone(), worker: worker.id(), epoch };
         let taken = self.withdraw_answers(by, pending, fence).await;
         // A claim that cannot be released ends with the process.
-        drop(self.journal.release(&resource, worker, epoch).await);
+        drop(self.journal.release(&resource, &worker, epoch).await);
         taken
     }
 

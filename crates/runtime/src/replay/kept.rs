@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Tape;
 use crate::census::{Cast, fold_agent, fold_plan};
 use crate::error::RuntimeError;
+use crate::maintenance::Storage;
 use crate::rows::{self, project_entry};
 use crate::session;
 
@@ -75,7 +76,7 @@ fn touched(tape: &Tape) -> BTreeSet<(String, String)> {
 
 impl Tape {
     /// The derived states and rows that follow from the entries of the run alone.
-    pub fn folded(&self, replica: &Journal) -> Result<Kept, RuntimeError> {
-        Kept::of(replica, self)
+    pub fn folded(&self, replica: &Storage) -> Result<Kept, RuntimeError> {
+        Kept::of(&replica.journal, self)
     }
 }

@@ -23,6 +23,7 @@ use max_team_journal::{Entry, FaultDetail, Journal};
 
 use crate::census::Cast;
 use crate::error::RuntimeError;
+use crate::maintenance::Storage;
 use crate::rows::{self, event_of, project_entry};
 use crate::session;
 use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
@@ -174,13 +175,13 @@ impl Tape {
     }
 
     /// A journal in memory with only this run, and everything that follows from it.
-    pub fn replica(&self) -> Result<Journal, RuntimeError> {
-        Ok(Journal::replica(self.entries.clone(), project_entry)?)
+    pub fn replica(&self) -> Result<Storage, RuntimeError> {
+        Ok(Journal::replica(self.entries.clone(), project_entry)?.into())
     }
 
     /// Plays it: the events as every frontend reads them, with their numbers in the journal.
-    pub fn play(&self, replica: &Journal) -> Result<Vec<StreamEvent>, RuntimeError> {
-        let mut reader = StreamReader::open(replica, Scope::Session(self.session), Mark::default())?;
+    pub fn play(&self, replica: &Storage) -> Result<Vec<StreamEvent>, RuntimeError> {
+        let mut reader = StreamReader::open(&replica.journal, Scope::Session(self.session), Mark::default())?;
         let mut events = Vec::new();
         while let Some(mut event) = reader.try_next()? {
             event.seq = self.number(event.seq);

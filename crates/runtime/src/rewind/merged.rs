@@ -79,7 +79,7 @@ impl Merger<'_> {
 
 /// Records in the agent's session what a person is about to merge from a worktree, so that a rewind can undo it.
 /// Blocking.
-pub fn note_accepted(
+pub(crate) fn note_accepted(
     journal: &Journal,
     (copy, project): (&str, &Path),
     by: &Principal,

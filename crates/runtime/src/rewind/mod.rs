@@ -18,7 +18,7 @@ use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
 use max_team_core::message::{Envelope, MessageKind, Principal};
 use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, Rewound};
 use max_team_core::text::visible;
-use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker};
+use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker, WorkerInfo};
 use max_team_tools::rewind::{Ground, Trees};
 use serde::{Deserialize as _, Serialize};
 use serde_json::json;
@@ -27,11 +27,11 @@ use uuid::Uuid;
 use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::session;
-use crate::shared::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, new_id, now_ms};
 
 pub use log::{Moment, To};
 pub(crate) use merged::Merger;
-pub use merged::note_accepted;
+pub(crate) use merged::note_accepted;
 pub(crate) use observed::{record_tree_step, settle};
 pub use plan::{Plan, Sheet, Skip, Skipped};
 
@@ -40,13 +40,6 @@ const TOLD: &str = include_str!("../../../../prompts/rewound.md");
 const TOLD_AGAIN: &str = include_str!("../../../../prompts/rewound_again.md");
 /// Files that such a message names at most.
 const TOLD_FILES_MAX: usize = 50;
-
-/// Claims a session that no process has open, so that none can open it meanwhile.
-pub async fn hold(journal: &Journal, worker: &Worker, session: SessionId) -> Result<Fence, RuntimeError> {
-    let resource = session::stream(session);
-    let epoch = journal.claim(&resource, worker).await?;
-    Ok(Fence { resource, worker: worker.id(), epoch })
-}
 
 /// The outcome of a rewind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -79,6 +72,15 @@ impl<'j> Rewind<'j> {
         Self { journal, trees, home: real, session, moved: None }
     }
 
+    /// Claims the session, so that no process opens it while its files are restored; fails if one has it open.
+    pub async fn claim(&self, process: WorkerInfo, by: Principal) -> Result<ClaimedRewind<'_>, RuntimeError> {
+        let worker = self.journal.worker(process)?;
+        let resource = session::stream(self.session);
+        let epoch = self.journal.claim(&resource, &worker).await?;
+        let fence = Fence { resource, worker: worker.id(), epoch };
+        Ok(ClaimedRewind { rewind: self, fence, by, _worker: worker })
+    }
+
     /// An unfinished rewind.
     pub fn begun(&self) -> Result<Option<Rewound>, RuntimeError> {
         Ok(log::Log::of(self.journal, self.session)?.begun())
@@ -108,7 +110,7 @@ impl<'j> Rewind<'j> {
     }
 
     /// Restores files, as the rewind with this id. Blocking.
-    pub fn carry_out(
+    pub(crate) fn carry_out(
         &self,
         id: EnvelopeId,
         plan: &Plan,
@@ -120,7 +122,13 @@ impl<'j> Rewind<'j> {
     }
 
     /// Commits the plan, with the present contents. Blocking.
-    pub fn begin(&self, id: EnvelopeId, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
+    pub(crate) fn begin(
+        &self,
+        id: EnvelopeId,
+        plan: &Plan,
+        fence: &Fence,
+        by: &Principal,
+    ) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
         for RestoredFile { root, change } in &plan.puts {
             let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
@@ -141,7 +149,7 @@ impl<'j> Rewind<'j> {
     }
 
     /// Carries out a committed rewind, or what is left of it. Blocking.
-    pub fn finish(&self, rewound: &Rewound, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
+    pub(crate) fn finish(&self, rewound: &Rewound, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
         let mut commit = self.commit(&ended, fence, by)?;
@@ -243,6 +251,29 @@ impl<'j> Rewind<'j> {
             now_ms(),
         );
         Ok((Some(letter), stale))
+    }
+}
+
+/// Restores files of a session that this process has claimed and no process has open.
+#[derive(Debug)]
+pub struct ClaimedRewind<'r> {
+    rewind: &'r Rewind<'r>,
+    fence: Fence,
+    by: Principal,
+    /// The claim ends with it.
+    _worker: Worker,
+}
+
+impl ClaimedRewind<'_> {
+    /// Completes an unfinished rewind, if there is one. Blocking.
+    pub fn complete(&self) -> Result<Option<Outcome>, RuntimeError> {
+        let begun = self.rewind.begun()?;
+        begun.map(|begun| self.rewind.finish(&begun, &self.fence, &self.by)).transpose()
+    }
+
+    /// Restores files. Blocking.
+    pub fn carry_out(&self, plan: &Plan) -> Result<Outcome, RuntimeError> {
+        self.rewind.carry_out(EnvelopeId::new(new_id()), plan, &self.fence, &self.by)
     }
 }
 

@@ -10,7 +10,7 @@ use max_team_core::ledger::Price;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion, Ruling};
 use max_team_core::plan::{Draft, TaskStatus};
-use max_team_journal::{Journal, JournalError};
+use max_team_journal::Journal;
 use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which, new_id};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
@@ -518,7 +518,7 @@ members:
             let other = journal.reopen().unwrap();
             let second = house_of(&other, folder.path(), recording);
             let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), ApprovalMode::Plan)).await;
-            let owned = matches!(&opened, Err(RuntimeError::Journal(JournalError::Owned { .. })));
+            let owned = matches!(&opened, Err(RuntimeError::OwnedElsewhere { .. }));
             assert!(owned, "{opened:?}");
             let question = Post::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
             let key = max_team_core::id::EnvelopeId::new(new_id());

@@ -106,8 +106,8 @@ fn build(
         what: "a test".into(),
     };
     House::build(Options {
-        journal: journal.clone(),
-        worker: journal.worker(info).unwrap(),
+        storage: journal.clone().into(),
+        process: info,
         router: Router::replay(replay),
         tools,
         sources,
@@ -120,6 +120,7 @@ fn build(
         skills: Places { builtin: true, ..Places::default() },
         remember,
     })
+    .unwrap()
 }
 
 fn owner() -> Principal {

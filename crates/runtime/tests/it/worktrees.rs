@@ -264,8 +264,8 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         what: "a test".into(),
     };
     House::build(Options {
-        journal: journal.clone(),
-        worker: journal.worker(info).unwrap(),
+        storage: journal.clone().into(),
+        process: info,
         router: max_team_llm::Router::replay(replay),
         tools: Registry::builtin(),
         sources: Vec::new(),
@@ -278,6 +278,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         skills: Default::default(),
         remember: None,
     })
+    .unwrap()
 }
 
 const DELEGATED: &str = r#"

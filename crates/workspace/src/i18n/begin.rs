@@ -1,7 +1,7 @@
 //! The phrases of the first minutes: what is missing, what was mistyped, what `doctor` finds, what failed underneath.
 
 use max_team_core::id::PlanId;
-use max_team_runtime::storage::JournalError;
+use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{AuditFailure, RuntimeError};
 use max_team_tools::command::Engine;
 
@@ -155,6 +155,7 @@ impl Lang {
         match error {
             error if error.is_anothers() => "有一条消息未能保存；对话内容都在".to_owned(),
             RuntimeError::Journal(error) => self.journal_failure(error),
+            RuntimeError::OwnedElsewhere { resource, by } => owned_elsewhere(resource, by),
             RuntimeError::Audit(failure) => self.audit_failure(failure),
             RuntimeError::Untaken { failed, why, read } => self.letter_untaken(failed, why, read),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
@@ -213,10 +214,7 @@ impl Lang {
             return told();
         }
         match error {
-            JournalError::Owned { resource, by } => format!(
-                "`{resource}` 正由 `{}` 使用（`{}` 上的进程 {}）：请在那里继续，或先停止它",
-                by.what, by.host, by.pid
-            ),
+            JournalError::Owned { resource, by } => owned_elsewhere(resource, by),
             JournalError::DiskFull { path } => {
                 format!("`{}` 所在磁盘已满：未保存任何内容；请腾出空间后重试", path.display())
             }
@@ -249,6 +247,11 @@ impl Lang {
             _ => told(),
         }
     }
+}
+
+/// A session or journal that another process owns, in Chinese.
+fn owned_elsewhere(resource: &str, by: &WorkerInfo) -> String {
+    format!("`{resource}` 正由 `{}` 使用（`{}` 上的进程 {}）：请在那里继续，或先停止它", by.what, by.host, by.pid)
 }
 
 /// The error about an answer to a plan that was replaced, in Chinese.

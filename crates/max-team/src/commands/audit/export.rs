@@ -4,8 +4,9 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use max_team_journal::{Entry, FaultDetail};
-use max_team_runtime::{Census, Filter, Met, RuntimeError, Seen, Step, TeamReader};
+use max_team_runtime::maintenance::Storage;
+use max_team_runtime::storage::{Entry, FaultDetail};
+use max_team_runtime::{Filter, Met, RuntimeError, Seen, Step};
 use serde_json::json;
 
 use super::out::{Out, Target};
@@ -17,11 +18,10 @@ use max_team_workspace::figures::local;
 use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Exit> {
-    let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
-    let census = Census::new(&journal);
-    let mut filter = filter(&journal, &options.which, options.after)?;
+    let (storage, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
+    let mut filter = filter(&storage, &options.which, options.after)?;
     if let Some(id) = &options.id {
-        filter.session = Some(setup::session(&TeamReader::new(journal.clone()), id)?);
+        filter.session = Some(setup::session(&storage.reader(), id)?);
     }
     let target = options.html.as_deref().or(options.jsonl.as_deref()).map(|file| Target::begin(place.cwd.join(file)));
     let target = target.transpose()?;
@@ -33,7 +33,7 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
     let walked = if options.html.is_some() {
         let now = local(desk::now_ms());
         out.put(&page::head(lang, &now));
-        let walked = census.records(&filter, |seen| match seen {
+        let walked = storage.records(&filter, |seen| match seen {
             Seen::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
             Seen::Unread { from, to } => out.line(page::gap(from, to, lang).as_bytes()),
         });
@@ -46,7 +46,7 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
         out.put(&page::foot(note.as_deref()));
         walked
     } else {
-        let walked = lines(&census, &filter, &mut out);
+        let walked = lines(&storage, &filter, &mut out);
         if let Err(error) = &walked {
             out.put(&json!({ "cut": error.to_string() }).to_string());
         }
@@ -65,17 +65,17 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
     conclude(&walked.map_err(setup::failed)?, &filter)
 }
 
-fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met, RuntimeError> {
+fn lines(storage: &Storage, filter: &Filter, out: &mut Out<'_>) -> Result<Met, RuntimeError> {
     let plain = Filter { session: filter.session, after_seq: filter.after_seq, ..Filter::default() };
     if *filter != plain {
-        return census.records(filter, |seen| match seen {
+        return storage.records(filter, |seen| match seen {
             Seen::Record(entry, record) => put(out, entry, &record.damaged),
             Seen::Unread { from, to } => out.line(unread(from, to).as_bytes()),
         });
     }
     // Without a wish there is nothing to look up, and what is damaged further on is no reason to print less.
     let mut met = Met::default();
-    census.walk(filter.session, filter.after_seq, |step| match step {
+    storage.entries(filter.session, filter.after_seq, |step| match step {
         Step::Entry(entry, damaged) => {
             met.damaged += u64::from(!damaged.is_empty());
             put(out, entry, &damaged)

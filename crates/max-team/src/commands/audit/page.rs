@@ -3,8 +3,8 @@
 //! Everything that an agent, a file or a person has said is data: it is escaped wherever it stands.
 
 use max_team_core::text::{escape, judged};
-use max_team_journal::FaultDetail;
 use max_team_runtime::Record;
+use max_team_runtime::storage::FaultDetail;
 
 use max_team_workspace::figures::local;
 use max_team_workspace::i18n::Lang;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use max_team_journal::{ExternalSeal, Report};
+use max_team_runtime::storage::{ExternalSeal, Report};
 
 use super::out::Target;
 use super::verify;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use max_team_journal::{Drift, DriftReport, ExternalSeal, Fault, FaultDetail, FaultKind, JournalError, Report};
-use max_team_runtime::compare_rows;
+use max_team_runtime::storage::{
+    Drift, DriftReport, ExternalSeal, Fault, FaultDetail, FaultKind, JournalError, Report,
+};
 use serde_json::json;
 
 use super::{find, seal};
@@ -22,10 +23,10 @@ pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::
 
 /// Faults of the log and its file and, if the log is valid, of the rows derived from it.
 pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, DriftReport), Stop> {
-    let checked = find(place).and_then(|journal| {
-        let report = journal.verify_against(seal)?;
+    let checked = find(place).and_then(|storage| {
+        let report = storage.verify(seal)?;
         // Rows of a log that does not hold prove nothing.
-        let rows = if report.is_sound() { compare_rows(&journal)? } else { DriftReport::default() };
+        let rows = if report.is_sound() { storage.compare_rows()? } else { DriftReport::default() };
         Ok((report, rows))
     });
     match checked {

@@ -1,9 +1,9 @@
 //! `sessions forget`, and what `journal.keep_days` does without being asked each time.
 
 use max_team_core::id::SessionId;
-use max_team_runtime::storage::{Journal, Worker, WorkerInfo};
-use max_team_runtime::{SessionRow, TeamReader, forget_sessions, forks_of, prune_images, query};
-use max_team_tools::{Shelf, Store};
+use max_team_runtime::maintenance::Storage;
+use max_team_runtime::storage::WorkerInfo;
+use max_team_runtime::{SessionRow, query};
 
 use crate::args;
 use crate::commands::desk::{self, Desk, now_ms, stop};
@@ -52,7 +52,7 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
     let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
     let line = |row: &SessionRow| format!("{}  {}  {}\n", row.session, local(row.last_at_ms), row.preview);
     print(&clean(&meant.iter().map(line).collect::<String>()))?;
-    let forks = forks_of(desk.team.storage(), &ids).map_err(stop)?;
+    let forks = desk.storage.forks_of(&ids).map_err(stop)?;
     if !forks.is_empty() {
         print(&format!("{}\n", lang.forks_stay(&forks)))?;
     }
@@ -63,7 +63,7 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
     if !options.yes && !desk::agreed(&lang.forget_for_good(meant.len()), Exit::Usage, |lang| lang.forget_needs_yes())? {
         return Ok(Exit::Denied);
     }
-    let (words, stopped) = desk::wait(forget(place, desk.team.storage(), &ids, lang, BY_HAND))?;
+    let (words, stopped) = desk::wait(forget(place, &desk.storage, &ids, lang, BY_HAND))?;
     print(&format!("{words}\n"))?;
     Ok(stopped.unwrap_or(Exit::Ok))
 }
@@ -84,56 +84,29 @@ fn idle(desk: &Desk, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running)
 /// Forgets one session after the other, each wholly or not at all; between two of them it can be stopped.
 async fn forget(
     place: &Place,
-    journal: &Journal,
+    storage: &Storage,
     ids: &[SessionId],
     lang: Lang,
     door: &str,
 ) -> anyhow::Result<(String, Option<Exit>)> {
     let mut signals = Signals::listen()?;
-    let worker = worker(place, journal)?;
+    let forgetting = storage.forgetting(&place.home, setup::worker_info(place, "forgetting sessions")).map_err(stop)?;
     let (mut sessions, mut entries, mut stopped) = (0, 0, None);
     for id in ids {
         stopped = signals.come().await;
         if stopped.is_some() {
             break;
         }
-        entries += forget_one(place, journal, &worker, *id, door).await?;
+        entries += forgetting.forget(*id, &place.principal(door)).await.map_err(stop)?;
         sessions += 1;
     }
-    drop(worker);
-    let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
     // After a signal the program ends without freeing the space.
-    let freed = if stopped.is_some() { 0 } else { free(place, journal, beside)? };
-    journal.close().await?;
-    let mut words = lang.forgot(sessions, entries, freed, beside);
+    let freed = forgetting.finish(stopped.is_none()).await.map_err(stop)?;
+    let mut words = lang.forgot(sessions, entries, freed.bytes, freed.is_used_by_others);
     if stopped.is_some() {
         words.push_str(&lang.not_all_forgotten(ids.len() - sessions));
     }
     Ok((words, stopped))
-}
-
-/// Gives back the space of what is gone; how many bytes.
-fn free(place: &Place, journal: &Journal, beside: bool) -> Result<u64, Stop> {
-    let images = if beside { 0 } else { prune_images(journal, &place.home).map_err(stop)? };
-    Ok(images + journal.compact().map_err(|error| setup::stop(&error))?)
-}
-
-/// Forgets a session with all that it keeps beside the journal; says how many entries have no content any more.
-async fn forget_one(place: &Place, journal: &Journal, worker: &Worker, id: SessionId, door: &str) -> Result<u64, Stop> {
-    let agents = TeamReader::new(journal.clone()).ask(query::Agents { session: id }).map_err(stop)?;
-    let clear = || {
-        Store::files(&place.home, id).clear().map_err(|error| error.to_string())?;
-        let shelves = agents.iter().map(|row| Shelf::of(&place.home, row.agent));
-        shelves.into_iter().try_for_each(|shelf| shelf.clear()).map_err(|error| error.to_string())
-    };
-    let by = place.principal(door);
-    let forgotten = forget_sessions(journal, worker, &[id], &by, clear).await.map_err(stop)?;
-    Ok(forgotten.entries)
-}
-
-/// This process, as the owner of what it forgets.
-fn worker(place: &Place, journal: &Journal) -> Result<Worker, Stop> {
-    journal.worker(setup::worker_info(place, "forgetting sessions")).map_err(|error| setup::stop(&error))
 }
 
 /// Erases sessions that are older than `journal.keep_days`, if that is set, after the program's own work is done. A
@@ -154,7 +127,7 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        Ok(Some(desk::wait(forget(place, desk.team.storage(), &ids, lang, BY_ITSELF))?.0))
+        Ok(Some(desk::wait(forget(place, &desk.storage, &ids, lang, BY_ITSELF))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),
