@@ -1,8 +1,8 @@
 //! The state of agents: what each does, what it waits for, and what a stop has left.
 //!
 //! [`AgentStatus`] follows from an agent's turn, its unread messages and its task; `ps`, `team show` and the model's
-//! own view of its team show it. [`SessionStatus`] is the fold of the events of an open session, which the chat and
-//! headless runs hold.
+//! own view of its team show it. [`SessionStatus`] is the fold of a session's events: the chat and headless
+//! runs hold it, the stream sends it when it changes, and a query answers with it.
 
 mod agent;
 mod session;

@@ -46,6 +46,7 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
         | What::Mail { .. }
         | What::Approval { .. }
         | What::Budget { .. }
+        | What::Session { .. }
         | What::Agent { .. } => true,
     };
     told.then(|| {

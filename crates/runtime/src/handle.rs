@@ -384,9 +384,9 @@ pub struct Asked {
     pub at_ms: i64,
 }
 
-/// The state of a session.
+/// What the lead of an open session has spent, sees and works under.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct SessionDetails {
     /// The lead's budget, and what is reserved and spent of it.
     pub ledger: Ledger,
     /// The cost of all agents of the session.
@@ -401,7 +401,7 @@ pub struct Status {
     pub settings: Settings,
     /// Instruction files with their bytes.
     pub instructions: Vec<(String, usize)>,
-    /// Whether a turn runs.
+    /// Whether the lead is in a turn.
     pub busy: bool,
 }
 

@@ -33,7 +33,7 @@ use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::Floor;
-use crate::handle::{Asked, Notice, Open, Opened, Queued, Status, TeamHandle, Which};
+use crate::handle::{Asked, Notice, Open, Opened, Queued, SessionDetails, TeamHandle, Which};
 use crate::maintenance::Storage;
 use crate::memory::Remember;
 use crate::post::{self, Pending, Post};
@@ -473,9 +473,9 @@ impl House {
         floor.tell(&session::agent_stream(floor.lead), control).await
     }
 
-    pub(crate) async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
+    pub(crate) async fn details(&self, session: SessionId) -> Result<SessionDetails, RuntimeError> {
         let (sender, receiver) = oneshot::channel();
-        self.tell(session, Control::Status(sender)).await?;
+        self.tell(session, Control::Details(sender)).await?;
         heard(receiver).await
     }
 

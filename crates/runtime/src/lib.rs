@@ -60,8 +60,8 @@ pub use census::{
 pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
 pub use handle::{
-    Asked, Attached, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status,
-    Team, TeamHandle, Which,
+    Asked, Attached, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered,
+    SessionDetails, Team, TeamHandle, Which,
 };
 pub use house::{Bound, House, Options};
 pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};

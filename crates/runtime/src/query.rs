@@ -14,6 +14,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::memory::{Board, BoardScope, Fact, Key};
 use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{PlanEnd as PlanEnding, TaskFiles};
+use max_team_core::status::SessionStatus;
 use max_team_core::teammate::CommandBegun;
 use max_team_core::turn::Turn;
 use max_team_journal::{Journal, WorkerInfo};
@@ -32,10 +33,10 @@ use crate::rewind::{self, Rewind, Sheet, To};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
 use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
-use crate::stream::Mark;
+use crate::stream::{Mark, status_before};
 use crate::tasks::{Line as TaskLine, TaskLists};
 use crate::team_tools::Spawn;
-use crate::{Status as SessionStatus, Team as SessionTeam, agent, worktree};
+use crate::{SessionDetails, Team as SessionTeam, agent, worktree};
 
 /// Audit records in one answer; the next page begins behind the last one.
 pub const AUDIT_PAGE_MAX: usize = 1_000;
@@ -184,9 +185,13 @@ questions! {
         account: String,
     } -> Vec<OutgoingMessage>, journal => outbox::unsent(journal, &channel, &account);
     /// Money, tokens, window and settings of an open session.
-    live Status {
+    live Details {
         session: SessionId,
-    } -> Box<SessionStatus>, house => house.status(session).await.map(Box::new);
+    } -> Box<SessionDetails>, house => house.details(session).await.map(Box::new);
+    /// Which agents of a session work or were stopped, and the questions that wait there.
+    stored Status {
+        session: SessionId,
+    } -> SessionStatus, journal => status_before(journal, session, u64::MAX);
     /// The events of a session, open or not, with their times.
     stored Events {
         session: SessionId,

@@ -19,7 +19,7 @@ use max_team_core::policy::PermissionAnswer;
 use max_team_core::task_list::TaskList;
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
-    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
+    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionDetails, SessionRow, Shown, Spawn, Team,
     TeamHandle, Which, new_id,
 };
 use max_team_runtime::{Definitions, Question, query};
@@ -175,7 +175,7 @@ pub(super) enum Done {
     Configured(Outcome<()>),
     Status {
         reason: Reason,
-        outcome: Outcome<Box<Status>>,
+        outcome: Outcome<Box<SessionDetails>>,
     },
     Written {
         key: EnvelopeId,
@@ -353,7 +353,7 @@ impl Desk {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)
             }
-            Act::Status(reason) => Done::Status { reason, outcome: self.ask(query::Status { session }).await },
+            Act::Status(reason) => Done::Status { reason, outcome: self.ask(query::Details { session }).await },
             Act::Write { key, to, text } => {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
                 Done::Written { key, outcome: self.command(key, command).await, to, text }

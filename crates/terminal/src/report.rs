@@ -7,7 +7,7 @@ use max_team_core::agent::Model;
 use max_team_core::cost::SessionCost;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::PlanQuestion;
-use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionRow, Status, Team};
+use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionDetails, SessionRow, Team};
 
 use super::crew::Crew;
 use super::plans::Plans;
@@ -60,7 +60,7 @@ pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
     vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(keys)]
 }
 
-pub(super) fn cost(lang: Lang, status: &Status, cost: &SessionCost, lead: AgentId, plans: &Plans) -> Row {
+pub(super) fn cost(lang: Lang, status: &SessionDetails, cost: &SessionCost, lead: AgentId, plans: &Plans) -> Row {
     let (sum, others) = (cost.total(), cost.others(lead));
     let mut rows = vec![
         (lang.spent(), spent(sum.nano, sum.unknown_nano)),
@@ -91,7 +91,7 @@ pub(super) fn cost(lang: Lang, status: &Status, cost: &SessionCost, lead: AgentI
     Row::Table(rows)
 }
 
-pub(super) fn context(lang: Lang, status: &Status) -> Row {
+pub(super) fn context(lang: Lang, status: &SessionDetails) -> Row {
     let percent = percent(status).map_or_else(String::new, |percent| format!(" ({percent}%)"));
     let mut rows = vec![
         (lang.conversation().to_owned(), tokens(status.window_tokens)),
@@ -105,12 +105,12 @@ pub(super) fn context(lang: Lang, status: &Status) -> Row {
 }
 
 /// How full the model's window is.
-pub(super) fn percent(status: &Status) -> Option<u64> {
+pub(super) fn percent(status: &SessionDetails) -> Option<u64> {
     let used = status.window_tokens.saturating_add(frame_tokens(status));
     used.saturating_mul(100).checked_div(status.settings.model.context_tokens)
 }
 
-fn frame_tokens(status: &Status) -> u64 {
+fn frame_tokens(status: &SessionDetails) -> u64 {
     u64::try_from(status.frame_bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX)
 }
 

@@ -20,7 +20,9 @@ use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{DecidedBy, GrantScope, Mode, PermissionAnswer};
 use max_team_core::status::SessionStatus;
 use max_team_runtime::rewind::Plan;
-use max_team_runtime::{Delta, Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
+use max_team_runtime::{
+    Delta, Notice, Opened, Origin, RuntimeError, SessionDetails, SessionRow, Team, Which, is_go_on,
+};
 
 use super::background::Background;
 use super::crew::{Crew, Mate};
@@ -130,7 +132,7 @@ struct Messages {
 /// The state of the session besides its agents.
 #[derive(Debug, Default)]
 struct Run {
-    status: Option<Status>,
+    status: Option<SessionDetails>,
     /// Events that were replayed and may still come as notices.
     seen: Vec<(i64, Event)>,
     replaying: bool,
@@ -298,7 +300,7 @@ impl Session {
         self.messages.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
     }
 
-    pub(super) fn status(&self) -> Option<&Status> {
+    pub(super) fn status(&self) -> Option<&SessionDetails> {
         self.run.status.as_ref()
     }
 
@@ -594,7 +596,7 @@ impl Session {
     }
 
     /// What has been used so far was asked for.
-    fn counted_up(&mut self, reason: Reason, status: Status) -> Vec<Item> {
+    fn counted_up(&mut self, reason: Reason, status: SessionDetails) -> Vec<Item> {
         self.cost.merge(status.cost.clone());
         let items = match reason {
             Reason::Footer => Vec::new(),

@@ -1,31 +1,55 @@
-//! The state of an open session, folded from the events that a frontend hears.
+//! The state of a session, folded from its events.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Event, Interrupted};
-use crate::id::{AgentId, EnvelopeId, QuestionId};
+use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId};
 use crate::interrupt::Hold;
 use crate::message::MessageKind;
 
 /// Which agents work, ask, or were stopped and have begun nothing since, and which teammates are still to begin.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+///
+/// It follows from the events of each agent since its last turn began, so that a reader that begins in the middle of the log has
+/// the same state as one that read from the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionStatus {
     /// Stops that are older do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
     since_ms: i64,
-    /// In the order of their last stop.
+    /// Agents that work or were stopped, in the order in which that began.
     agents: Vec<AgentState>,
-    /// Teammates that were asked for and have not begun, by name.
+    /// Teammates that a frontend asked for and that have not begun, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     joining: Vec<String>,
-    /// Questions without an answer: the asker, and the call that needs the answer, as far as it is known.
-    questions: BTreeMap<QuestionId, (Option<AgentId>, String)>,
+    /// Questions without an answer.
+    questions: BTreeMap<QuestionId, OpenQuestion>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct AgentState {
     agent: AgentId,
     name: String,
+    #[serde(rename = "working")]
     is_working: bool,
+    #[serde(rename = "stopped", default, skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
+}
+
+/// A question without an answer: its asker, and the call that needs the answer, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct OpenQuestion {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    call: String,
+}
+
+fn is_zero(at_ms: &i64) -> bool {
+    *at_ms == 0
 }
 
 impl SessionStatus {
@@ -39,23 +63,25 @@ impl SessionStatus {
         match event {
             Event::TurnStarted(_) => {
                 self.change(agent, name, |known| (known.is_working, known.hold) = (true, None));
+                self.forget_questions(agent);
                 self.has_begun(name);
             }
             Event::TurnEnded(_) => {
-                self.change(agent, name, |known| known.is_working = false);
-                self.questions.retain(|_, (by, _)| *by != Some(agent));
+                self.agents.iter_mut().filter(|known| known.agent == agent).for_each(|known| known.is_working = false);
+                self.agents.retain(|known| known.agent != agent || known.hold.is_some());
+                self.forget_questions(agent);
             }
             // A model is called once all calls have their results.
-            Event::LlmIntent(_) => self.questions.retain(|_, (by, _)| *by != Some(agent)),
+            Event::LlmIntent(_) => self.forget_questions(agent),
             Event::QuestionAsked(asked) => {
-                self.questions.insert(asked.question, (Some(agent), asked.key.clone()));
+                let question = OpenQuestion { agent: Some(agent), plan: None, call: asked.key.clone() };
+                self.questions.insert(asked.question, question);
             }
             Event::QuestionAnswered(answered) => drop(self.questions.remove(&answered.question)),
             // The call has its result without an answer.
-            Event::ToolDone(done) => self.questions.retain(|_, (by, key)| *by != Some(agent) || *key != done.key),
+            Event::ToolDone(done) => self.questions.retain(|_, of| of.agent != Some(agent) || of.call != done.key),
             Event::Interrupted(Interrupted { held: Some(held), .. }) if self.counts(held) => {
                 self.change(agent, name, |known| known.hold.get_or_insert_default().add(held));
-                self.agents.sort_by_key(|known| known.agent == agent);
                 self.has_begun(name);
             }
             Event::AgentEnded(ended) => {
@@ -67,15 +93,31 @@ impl SessionStatus {
         }
     }
 
-    fn change(&mut self, agent: AgentId, name: &str, change: impl FnOnce(&mut AgentState)) {
-        match self.agents.iter_mut().find(|known| known.agent == agent) {
-            Some(known) => change(known),
-            None => {
-                let mut known = AgentState { agent, name: name.to_owned(), is_working: false, hold: None };
-                change(&mut known);
-                self.agents.push(known);
+    /// Takes in an event of a plan.
+    pub fn hear_plan(&mut self, plan: PlanId, event: &Event) {
+        match event {
+            Event::PlanAsked(asked) => {
+                let question = OpenQuestion { plan: Some(plan), ..OpenQuestion::default() };
+                self.questions.insert(asked.question, question);
             }
+            Event::PlanAnswered(answered) => drop(self.questions.remove(&answered.question)),
+            Event::PlanUnasked(unasked) => unasked.questions.iter().for_each(|of| drop(self.questions.remove(of))),
+            Event::PlanEnded(_) => self.questions.retain(|_, of| of.plan != Some(plan)),
+            _ => {}
         }
+    }
+
+    /// Changes an agent's state and lists it last.
+    fn change(&mut self, agent: AgentId, name: &str, change: impl FnOnce(&mut AgentState)) {
+        let at = self.agents.iter().position(|known| known.agent == agent);
+        let new = || AgentState { agent, name: name.to_owned(), is_working: false, hold: None };
+        let mut known = at.map_or_else(new, |at| self.agents.remove(at));
+        change(&mut known);
+        self.agents.push(known);
+    }
+
+    fn forget_questions(&mut self, agent: AgentId) {
+        self.questions.retain(|_, of| of.agent != Some(agent));
     }
 
     fn has_begun(&mut self, name: &str) {
@@ -84,7 +126,7 @@ impl SessionStatus {
 
     /// A question was open before the first event.
     pub fn resume(&mut self, question: QuestionId, by: Option<AgentId>) {
-        self.questions.entry(question).or_insert((by, String::new()));
+        self.questions.entry(question).or_insert(OpenQuestion { agent: by, ..OpenQuestion::default() });
     }
 
     /// Whether a question of an agent has no answer, and the agent still waits for one.
@@ -92,9 +134,37 @@ impl SessionStatus {
         self.questions.contains_key(&question)
     }
 
+    /// Whether any question waits for an answer.
+    pub fn has_questions(&self) -> bool {
+        !self.questions.is_empty()
+    }
+
+    /// How many questions wait for an answer.
+    pub fn questions(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// The names of the agents that are in a turn.
+    pub fn working(&self) -> impl Iterator<Item = &str> {
+        self.agents.iter().filter(|known| known.is_working).map(|known| known.name.as_str())
+    }
+
+    /// Whether an agent works, a teammate is about to begin, or a question waits for a person: closing the session would interrupt
+    /// something.
+    pub fn is_busy(&self) -> bool {
+        self.working().next().is_some() || self.is_joining() || self.has_questions()
+    }
+
+    /// Leaves out agents beyond a bound; whether there were any.
+    pub fn truncate(&mut self, agents_max: usize) -> bool {
+        let is_cut = self.agents.len() > agents_max;
+        self.agents.truncate(agents_max);
+        is_cut
+    }
+
     /// Whether an agent waits for the answer to a question.
     pub fn is_asking(&self, agent: AgentId) -> bool {
-        self.questions.values().any(|(by, _)| *by == Some(agent))
+        self.questions.values().any(|of| of.agent == Some(agent))
     }
 
     /// These teammates were asked for.
@@ -256,7 +326,8 @@ mod tests {
         ];
         for (number, (by, event, heard, resumed)) in table.into_iter().enumerate() {
             let mut status = SessionStatus::default();
-            status.questions.insert(question, (Some(agent(1)), "1.0".into()));
+            let of = OpenQuestion { agent: Some(agent(1)), plan: None, call: "1.0".into() };
+            status.questions.insert(question, of);
             status.hear(agent(by), "bob", &event);
             assert_eq!((status.is_asked(question), status.is_asking(agent(1))), (heard, heard), "{number}");
             let mut status = SessionStatus::default();
@@ -264,6 +335,25 @@ mod tests {
             status.hear(agent(by), "bob", &event);
             assert_eq!(status.is_asked(question), resumed, "{number} resumed");
         }
+    }
+
+    #[test]
+    fn a_session_is_busy_while_an_agent_works_or_a_question_waits() {
+        let (question, plan) = (QuestionId::new(Uuid::from_u128(5)), PlanId::new(Uuid::from_u128(6)));
+        let mut status = SessionStatus::default();
+        let event = |value: Value| serde_json::from_value::<Event>(value).unwrap();
+        assert!(!status.is_busy());
+        status.hear(agent(2), "bob", &started());
+        assert!(status.is_busy() && !status.has_questions());
+        assert_eq!(status.working().collect::<Vec<_>>(), ["bob"]);
+        status.hear(agent(2), "bob", &ended());
+        assert_eq!(status, SessionStatus::default());
+        status.hear_plan(plan, &event(json!({ "plan_asked": { "question": question, "about": "approval" } })));
+        assert!(status.is_busy() && status.is_asked(question));
+        let sent = serde_json::to_value(&status).unwrap();
+        assert_eq!(serde_json::from_value::<SessionStatus>(sent).unwrap(), status);
+        status.hear_plan(plan, &event(json!({ "plan_unasked": { "questions": [question] } })));
+        assert!(!status.is_busy());
     }
 
     #[test]

@@ -64,7 +64,7 @@ use crate::census::Census;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
-use crate::handle::{Origin, Status};
+use crate::handle::{Origin, SessionDetails};
 use crate::purse::Purse;
 use crate::session;
 use crate::shared::{new_id, now_ms};
@@ -132,7 +132,7 @@ pub(crate) enum Control {
         letter: EnvelopeId,
         reply: oneshot::Sender<bool>,
     },
-    Status(oneshot::Sender<Status>),
+    Details(oneshot::Sender<SessionDetails>),
     /// Close: drop running effects and end.
     Stop,
 }
@@ -361,7 +361,7 @@ impl Agent {
             Some(Control::Withdraw { letter, reply }) => drop(reply.send(self.withdraw(letter).await?)),
             Some(Control::Begun { .. }) => {}
             // A frontend that no longer waits for the reply is no error.
-            Some(Control::Status(reply)) => drop(reply.send(self.status())),
+            Some(Control::Details(reply)) => drop(reply.send(self.details())),
         }
         Ok(true)
     }
@@ -510,10 +510,10 @@ impl Agent {
         }
     }
 
-    fn status(&self) -> Status {
+    fn details(&self) -> SessionDetails {
         // If the journal cannot be read now, the reader keeps the cost that it knows.
         let cost = Census::new(&self.floor.shared.journal).session_cost(self.floor.session).unwrap_or_default();
-        Status {
+        SessionDetails {
             ledger: self.turn.ledger().clone(),
             cost,
             window_tokens: self.turn.window_tokens(),

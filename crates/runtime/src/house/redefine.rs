@@ -34,17 +34,17 @@ impl House {
         let Crew { lead, members, experts } = crew;
         let (before, now) = (floor.team(), floor.set_crew(members, experts));
         let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
-        let status = self.status(session).await?;
+        let details = self.details(session).await?;
         let (turn, _) = self.shared.fold_agent(floor.lead)?;
         let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
         let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
         let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
         // The lead stays if its frontend set it up for a structured answer, or if the new definition is another agent or
         // exceeds the constraints of a resumed session.
-        if status.settings.structured || is_other || is_beyond {
+        if details.settings.structured || is_other || is_beyond {
             return Ok(());
         }
-        let settings = status.settings.leading_under(&constraints);
+        let settings = details.settings.leading_under(&constraints);
         let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
         let coordinates = now.is_some_and(|team| team.coordinator);
         let copy = match settings.permissions.copy.as_str() {

@@ -185,7 +185,7 @@ impl PlanLoop {
                         | Control::Configure { .. }
                         | Control::GoOn
                         | Control::Redefine(_)
-                        | Control::Status(_)
+                        | Control::Details(_)
                         | Control::Compact { .. }
                         | Control::Uncompact(_)
                         | Control::Withdraw { .. },
@@ -303,7 +303,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(
-                    Control::Configure { .. } | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_),
+                    Control::Configure { .. } | Control::Details(_) | Control::Compact { .. } | Control::Uncompact(_),
                 )
                 | Ok(Control::Interrupt(_) | Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,

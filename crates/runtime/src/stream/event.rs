@@ -13,7 +13,7 @@ use max_team_core::message::{Address, MessageKind};
 use max_team_core::plan::event::Totals;
 use serde::{Deserialize, Serialize};
 
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, IdleReason, SessionStatus};
 
 /// The version of the event format.
 pub const STREAM_VERSION: u32 = 1;
@@ -284,6 +284,8 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
     },
+    /// The status of the session has changed: which agents work or were stopped, and which questions wait.
+    Session { status: Box<SessionStatus> },
     /// An agent has changed its state.
     Agent {
         state: AgentStage,
@@ -409,7 +411,7 @@ pub enum BudgetStep {
 
 impl What {
     /// All event types.
-    pub const TYPES: [&str; 12] = [
+    pub const TYPES: [&str; 13] = [
         "status",
         "tool_start",
         "tool_result",
@@ -421,6 +423,7 @@ impl What {
         "mail",
         "approval",
         "budget",
+        "session",
         "agent",
     ];
 
@@ -437,6 +440,7 @@ impl What {
             Self::Mail { .. } => "mail",
             Self::Approval { .. } => "approval",
             Self::Budget { .. } => "budget",
+            Self::Session { .. } => "session",
             Self::Agent { .. } => "agent",
         }
     }

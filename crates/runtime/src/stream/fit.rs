@@ -39,6 +39,7 @@ impl What {
                 });
                 why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | hide(message, STREAM_TEXT_BYTES_MAX)
             }
+            Self::Session { status } => status.truncate(STREAM_TASKS_MAX),
             Self::Budget { .. } => false,
         };
         (self, cut)

@@ -10,6 +10,7 @@ mod event;
 mod fit;
 mod pieces;
 mod reader;
+mod status;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -19,3 +20,4 @@ pub use event::{
 };
 pub(crate) use pieces::{Pieces, Sayer, progress};
 pub use reader::{Scope, StreamReader};
+pub(crate) use status::status_before;

@@ -10,12 +10,14 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::STREAM_PIECES_MAX;
 use max_team_core::message::Envelope;
+use max_team_core::status::SessionStatus;
 use max_team_journal::{Entry, Journal, Watch};
 use tokio::sync::mpsc;
 
 use super::bench::Bench;
 use super::event::{Mark, STREAM_VERSION, StreamEvent, What, Who};
 use super::pieces::{Live, Piece, Pieces};
+use super::status;
 use super::tell::tell;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, PlanRow, event_of};
@@ -41,10 +43,10 @@ pub enum Scope {
 
 /// The writer of a stream of the journal.
 #[derive(Debug)]
-struct Source {
+pub(super) struct Source {
     session: SessionId,
-    who: Option<Who>,
-    plan: Option<PlanId>,
+    pub(super) who: Option<Who>,
+    pub(super) plan: Option<PlanId>,
     /// The state of its turn, once an entry of it was read.
     bench: Option<Bench>,
     /// The number of the next piece of its running answer.
@@ -64,6 +66,10 @@ pub struct StreamReader {
     ready: VecDeque<StreamEvent>,
     /// By the name of their stream.
     sources: HashMap<String, Source>,
+    /// The status of each session, once an entry that can change it was read.
+    statuses: HashMap<SessionId, SessionStatus>,
+    /// Whether all entries of the scope before the present one were read here.
+    is_from_start: bool,
     pieces: Option<mpsc::Receiver<Arc<Piece>>>,
     /// Pieces that were received early.
     waiting: VecDeque<Arc<Piece>>,
@@ -78,7 +84,8 @@ impl StreamReader {
     /// The events after a place in a journal, and future ones.
     pub fn open(journal: &Journal, scope: Scope, from: Mark) -> Result<Self, RuntimeError> {
         let before = from.seq.saturating_sub(u64::from(from.part.is_some()));
-        let seq = before.max(beginning(journal, scope)?);
+        let beginning = beginning(journal, scope)?;
+        let seq = before.max(beginning);
         Ok(Self {
             journal: journal.clone(),
             watch: journal.watch(seq)?,
@@ -87,6 +94,8 @@ impl StreamReader {
             seq,
             ready: VecDeque::new(),
             sources: HashMap::new(),
+            statuses: HashMap::new(),
+            is_from_start: before <= beginning,
             pieces: None,
             waiting: VecDeque::new(),
         })
@@ -189,8 +198,42 @@ impl StreamReader {
         if let Event::LlmIntent(_) = event {
             source.next_piece = 0;
         }
-        let whats = tell(bench, source.plan, &event);
-        Ok(whats.into_iter().map(|what| at(entry, source.session, source.who.clone(), what)).collect())
+        let (session, whats) = (source.session, tell(bench, source.plan, &event));
+        let mut events: Vec<StreamEvent> =
+            whats.into_iter().map(|what| at(entry, session, source.who.clone(), what)).collect();
+        if let Some(status) = self.changed_status(entry, session, &event)? {
+            events.push(at(entry, session, None, What::Session { status }));
+        }
+        Ok(events)
+    }
+
+    /// The status of a session, if an entry has changed it.
+    fn changed_status(
+        &mut self,
+        entry: &Entry,
+        session: SessionId,
+        event: &Event,
+    ) -> Result<Option<Box<SessionStatus>>, RuntimeError> {
+        if !status::can_change(entry) {
+            return Ok(None);
+        }
+        if !self.statuses.contains_key(&session) {
+            if self.statuses.len() >= SOURCES_MAX {
+                self.statuses.clear();
+                self.is_from_start = false;
+            }
+            let known = match self.is_from_start {
+                true => SessionStatus::default(),
+                false => status::status_before(&self.journal, session, entry.seq)?,
+            };
+            self.statuses.insert(session, known);
+        }
+        let (Some(source), Some(known)) = (self.sources.get(&entry.stream), self.statuses.get_mut(&session)) else {
+            return Ok(None);
+        };
+        let before = known.clone();
+        status::hear(known, source, event);
+        Ok((*known != before).then(|| Box::new(known.clone())))
     }
 
     /// A message as an event. It belongs to the session of its reader, or else of its sender.
@@ -309,7 +352,7 @@ fn at(entry: &Entry, session: SessionId, agent: Option<Who>, what: What) -> Stre
 }
 
 /// The writer of a stream. These facts never change, so they can be looked up at any time.
-fn find(journal: &Journal, stream: &str) -> Result<Option<Source>, RuntimeError> {
+pub(super) fn find(journal: &Journal, stream: &str) -> Result<Option<Source>, RuntimeError> {
     let of = |session, who, plan| Some(Source { session, who, plan, bench: None, next_piece: 0 });
     if let Some(session) = session::session_of(stream) {
         return Ok(session.parse().ok().and_then(|session| of(session, None, None)));

@@ -78,9 +78,9 @@ fn started() -> Event {
     event("turn_started", json!({ "turn": id("trn", 1), "envelope": id("env", 1), "input": [] }))
 }
 
-fn asked() -> Event {
+fn asked(agent: u128) -> Event {
     let fields = json!({
-        "question": id("ask", 1), "key": "1.0", "tool": "read_file", "action": action(), "class": "pure", "rule": "r",
+        "question": id("ask", agent), "key": "1.0", "tool": "read_file", "action": action(), "class": "pure", "rule": "r",
     });
     event("question_asked", fields)
 }
@@ -201,12 +201,57 @@ fn an_event_looks_as_promised() {
             Some(1),
             json!({ "type": "final", "iteration": 1, "response": "the words", "done": true, "end": "answered" }),
         ),
-        head(11, None, json!({ "type": "agent", "state": "ready", "reason": "done" })),
+        head(11, Some(2), json!({ "type": "agent", "state": "ready", "reason": "done" })),
+        json!({
+            "v": 1, "seq": 11, "session": id("ses", 1), "at_ms": 7,
+            "type": "session", "status": { "agents": [], "questions": {} },
+        }),
     ];
     assert_eq!(lines, expected);
     for (line, event) in lines.into_iter().zip(told) {
         assert_eq!(serde_json::from_value::<StreamEvent>(line).unwrap(), event);
     }
+}
+
+/// Two agents of a session work, one asks and is answered; each change of that is told once, for the session.
+#[test]
+fn a_changed_status_of_the_session_is_an_event() {
+    let log = Log::new();
+    let answered = event(
+        "question_answered",
+        json!({ "question": id("ask", 1), "answer": { "allow": true, "by": { "person": "me" } } }),
+    );
+    for (agent, event) in [
+        (0, started()),
+        (0, intent(1)),
+        (1, started()),
+        (1, asked(1)),
+        (1, answered),
+        (1, turn(json!("answered"))),
+        (0, turn(json!("answered"))),
+    ] {
+        log.put(&agent_stream(agent), &event);
+    }
+    let told = log.read(Scope::Session(log.session), Mark::default());
+    let told: Vec<(Vec<String>, usize)> = told
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Session { status } => Some((status.working().map(str::to_owned).collect(), status.questions())),
+            _ => None,
+        })
+        .collect();
+    let working = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let expected = [
+        (working(&["a0"]), 0),
+        (working(&["a0", "a1"]), 0),
+        (working(&["a0", "a1"]), 1),
+        (working(&["a0", "a1"]), 0),
+        (working(&["a0"]), 0),
+        (working(&[]), 0),
+    ];
+    assert_eq!(told, expected);
+    let status = super::status_before(&log.journal, log.session, 9).unwrap();
+    assert_eq!((status.working().count(), status.questions()), (2, 0));
 }
 
 /// A turn that is longer than what is looked at at once.
@@ -275,7 +320,7 @@ fn step(log: &Log, number: usize, agent: u128, what: usize) {
         9..12 => log.put(&stream, &done(&format!("{call}.1"), "result")),
         12 => log.put(&stream, &started()),
         13 => log.put(&stream, &turn(json!("budget"))),
-        14 => log.put(&stream, &asked()),
+        14 => log.put(&stream, &asked(agent)),
         _ => log.send(100 + number as u128, agent, (agent + 1) % AGENTS),
     }
 }

@@ -41,10 +41,10 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
 
     order(&team, say("What does `a.txt` say?")).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    let whole = team.ask(query::Status { session }).await.unwrap();
+    let whole = team.ask(query::Details { session }).await.unwrap();
     order(&team, Command::Compact { session, keep: "the file".into() }).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    let short = team.ask(query::Status { session }).await.unwrap();
+    let short = team.ask(query::Details { session }).await.unwrap();
     assert_eq!((whole.messages, short.messages), ((4, 4), (0, 4)));
 
     // What must survive was written by us.
@@ -62,7 +62,7 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
     assert_eq!(replies, 2);
 
     order(&team, Command::Uncompact { session }).await.unwrap();
-    assert_eq!(team.ask(query::Status { session }).await.unwrap().messages, (6, 6));
+    assert_eq!(team.ask(query::Details { session }).await.unwrap().messages, (6, 6));
     let trace = Census::new(&journal).trace_session(session).unwrap();
     let spans = trace.children.iter().flat_map(|turn| &turn.children);
     let shown: Vec<&str> =

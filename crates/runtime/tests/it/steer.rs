@@ -204,7 +204,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     say(&team, session, "use tabs").await;
-    team.ask(query::Status { session }).await.unwrap();
+    team.ask(query::Details { session }).await.unwrap();
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
     Post::new(&journal).stop_agent(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;

@@ -176,6 +176,6 @@ async fn another_handle_on_the_journal_follows_without_a_house() {
     say(&team, folder.path(), 4).await;
     let seen = timeout(PATIENCE, follow).await.unwrap().unwrap();
     let types: Vec<&str> = seen.iter().map(|event| event.what.name()).collect();
-    assert_eq!(types, ["status", "agent", "mail", "agent", "status", "budget", "final"]);
+    assert_eq!(types, ["status", "agent", "mail", "agent", "session", "status", "budget", "final"]);
     team.shutdown().await.unwrap();
 }

@@ -16,7 +16,7 @@ use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, Remem
 use max_team_core::teammate::render::{MessageAttributes, wrapped};
 use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
-    Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, Spawn, Status, letter_of,
+    Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, SessionDetails, Spawn, letter_of,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -512,7 +512,7 @@ fn a_bound_is_not_shown_as_a_sum() {
         let charge = |nano, unknown_nano| Charge { calls: 1, nano, unknown_nano, ..Charge::default() };
         cost.charge(lead, &charge(3_000_000 + unknown.0, unknown.0));
         cost.charge(AgentId::new(Uuid::from_u128(11)), &charge(unknown.1, unknown.1));
-        Status { cost, ..stage::status() }
+        SessionDetails { cost, ..stage::status() }
     };
     for (unknown, shown) in
         [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≈ $0.49 · "), ((0, 487_000_000), " · ≈ $0.49 · ")]

@@ -18,7 +18,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::{Charge, Ledger, Price};
 use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule, Repeatability};
-use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Status, Team};
+use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, SessionDetails, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -95,8 +95,8 @@ pub(crate) fn opened() -> Opened {
     }
 }
 
-pub(super) fn status() -> Status {
-    Status {
+pub(super) fn status() -> SessionDetails {
+    SessionDetails {
         ledger: Ledger::default(),
         cost: SessionCost::default(),
         window_tokens: 0,

@@ -12,7 +12,7 @@ use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, PlanDecision, Proof, Ruling};
 use max_team_core::plan::{Draft, Findings, PlanInput, Report};
 use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule};
-use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, Status};
+use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, SessionDetails};
 use uuid::Uuid;
 
 use super::super::chat::Hint;
@@ -455,7 +455,7 @@ fn the_status_line_counts_a_running_turn_once() {
     let leo = AgentId::new(Uuid::from_u128(11));
     let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(leo) });
     let told = |stage: &mut Stage, cost| {
-        let outcome = Ok(Box::new(Status { cost, ..stage::status() }));
+        let outcome = Ok(Box::new(SessionDetails { cost, ..stage::status() }));
         stage.chat.done(Done::Status { reason: Reason::Footer, outcome });
         stage.chat.session().cost().total()
     };

@@ -113,6 +113,16 @@ impl Lang {
         }
     }
 
+    /// The status of a session in a line.
+    pub fn session_status(self, working: &[String], questions: usize) -> String {
+        let (comma, semicolon) = if self == Self::En { (", ", "; ") } else { ("、", "；") };
+        let told = match working {
+            [] => self.no_agent_works().to_owned(),
+            names => self.agents_at_work(names.join(comma)),
+        };
+        if questions == 0 { told } else { format!("{told}{semicolon}{}", self.questions_open(questions)) }
+    }
+
     pub fn person_state(self, state: AgentStage) -> &'static str {
         match (self, state) {
             (Self::En, state) => state.name(),

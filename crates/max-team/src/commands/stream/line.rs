@@ -67,6 +67,10 @@ fn told(what: &What, lang: Lang) -> String {
         }
         What::Approval { .. } => approval(what, lang),
         What::Budget { .. } => budget(what, lang),
+        What::Session { status } => {
+            let working: Vec<String> = status.working().map(clean_line).collect();
+            one(&lang.session_status(&working, status.questions()))
+        }
         What::Agent { state, reason, message } => {
             let reason = reason.as_ref().map(|reason| lang.idle_because(reason)).unwrap_or_default();
             one(&with(&with(lang.person_state(*state), "; ", &reason), ": ", &lang.step(message)))

@@ -58,7 +58,7 @@ fn of_agents() -> Vec<Row> {
         (event("nudged", json!({ "text": "go on" })), &["status"]),
         (began("1.0"), &["tool_start"]),
         (done("1.0", "1"), &["tool_result"]),
-        (asked(), &["approval asked", "agent ready"]),
+        (asked(1), &["approval asked", "agent ready"]),
         (event("question_answered", yes), &["approval answered", "agent busy"]),
         (event("task_drafted", json!({ "id": "a", "description": "d" })), &["status"]),
         (event("plan_submitted", json!({ "plan": id("pln", 1), "key": "1.0" })), &[]),
