@@ -15,7 +15,7 @@ pub const CHATS_SENDING_MAX: usize = 16;
 pub const SEND_ATTEMPTS_MAX: u32 = 10;
 /// Milliseconds that a message which is being sent has when the program is asked to end.
 pub const SEND_GRACE_MS: u64 = 5_000;
-/// Sessions of chats that are open at a time, unless more of them are at work.
+/// Sessions of chats that are open at a time. A message of a further chat is refused while all of them work or wait for a person.
 pub const CHATS_OPEN_MAX: usize = 64;
 /// Model rounds in one chat turn, unless the user says otherwise.
 pub const ROUNDS_MAX_DEFAULT: u32 = 20;

@@ -6,12 +6,12 @@ use max_team_core::channel::ChatAddress;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::CHATS_OPEN_MAX;
 use max_team_core::message::{Principal, Role};
-use max_team_runtime::{Command, Order, RuntimeError, TeamHandle, Which, new_id, query};
+use max_team_runtime::{Command, Notice, Order, RuntimeError, TeamHandle, Which, new_id, query};
 use max_team_workspace::exit::Stop;
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::Place;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{Channel, ChannelError, Incoming};
@@ -26,6 +26,10 @@ pub struct Gateway {
     /// Open sessions of chats, least recently used first. The lock is held while one is opened, so that two messages of a new chat
     /// share a session.
     open: Mutex<VecDeque<(ChatAddress, SessionId)>>,
+    /// Signalled when a session may have become idle or was closed, so that another one can be opened.
+    room: Notify,
+    /// [`CHATS_OPEN_MAX`], or fewer in tests.
+    open_max: usize,
 }
 
 /// Why a message was not taken in, or a channel not served.
@@ -37,6 +41,11 @@ pub enum GatewayError {
     /// The folder's settings, models or definitions cannot be used.
     #[error("{0:?}")]
     Workspace(Stop),
+    /// All sessions that may be open at once work or wait for a person.
+    #[error(
+        "{0} chats are at work or wait for an answer, which is the limit; the message was not taken: send it again later"
+    )]
+    Full(usize),
     /// The channel cannot go on.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -45,7 +54,7 @@ pub enum GatewayError {
 impl Gateway {
     /// Sessions of chats are opened in `place` with what `selection` names.
     pub fn new(team: TeamHandle, place: Place, selection: Selection) -> Self {
-        Self { team, place, selection, open: Mutex::default() }
+        Self { team, place, selection, open: Mutex::default(), room: Notify::new(), open_max: CHATS_OPEN_MAX }
     }
 
     /// Serves a channel until `shutdown`: receives, sends, and goes on with what the last process left.
@@ -56,11 +65,9 @@ impl Gateway {
         self.command(by.clone(), EnvelopeId::new(new_id()), serve).await?;
         let sender = Sender::new(&self.team, channel, by.clone());
         sender.recover().await?;
-        for row in self.team.ask(query::Chats { channel: name, account }).await? {
-            if let Some(chat) = row.chat.filter(|_| !row.answered) {
-                self.session(&chat, &by).await?;
-            }
-        }
+        let chats = self.team.ask(query::Chats { channel: name, account }).await?;
+        let unanswered: Vec<ChatAddress> =
+            chats.into_iter().filter(|row| !row.answered).filter_map(|row| row.chat).collect();
         let stop = shutdown.child_token();
         let receive = async {
             let listened = tokio::select! {
@@ -75,17 +82,102 @@ impl Gateway {
             stop.cancel();
             sent
         };
-        let (listened, sent) = tokio::join!(receive, send);
-        Ok(listened?).and(Ok(sent?))
+        let resume = async {
+            let resumed = tokio::select! {
+                resumed = self.resume(&unanswered, &by) => resumed,
+                () = stop.cancelled() => Ok(()),
+            };
+            if resumed.is_err() {
+                stop.cancel();
+            }
+            resumed
+        };
+        let notices = self.team.watch();
+        let follow = async {
+            tokio::select! {
+                () = self.follow(notices) => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        let (listened, sent, resumed, ()) = tokio::join!(receive, send, resume, follow);
+        listened?;
+        sent?;
+        resumed
+    }
+
+    /// Opens the sessions of chats whose last message has no answer yet, as room for them becomes free.
+    async fn resume(&self, chats: &[ChatAddress], by: &Principal) -> Result<(), GatewayError> {
+        for chat in chats {
+            loop {
+                // Registered before the attempt, so that room that becomes free meanwhile is not missed.
+                let room = self.room.notified();
+                match self.session(chat, by).await {
+                    Err(GatewayError::Full(_)) => room.await,
+                    Err(error) => return Err(error),
+                    Ok(_) => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Heeds what becomes of open sessions.
+    async fn follow(&self, mut notices: mpsc::Receiver<Notice>) {
+        loop {
+            match notices.recv().await {
+                Some(Notice::Stopped { error, .. }) if matches!(*error, RuntimeError::Behind(_)) => {
+                    notices = self.team.watch();
+                    self.close_dead().await;
+                }
+                Some(notice) => self.heed(&notice).await,
+                None => return,
+            }
+        }
+    }
+
+    async fn heed(&self, notice: &Notice) {
+        match notice {
+            // The next message of the chat opens the session again, and it goes on from the journal.
+            Notice::Stopped { session, whole: true, .. } => self.close(*session).await,
+            Notice::Idle { .. } => self.room.notify_waiters(),
+            _ => {}
+        }
+    }
+
+    /// Closes the sessions whose lead no longer runs; called after notices were missed.
+    async fn close_dead(&self) {
+        let open: Vec<SessionId> = self.open.lock().await.iter().map(|(_, session)| *session).collect();
+        for session in open {
+            if self.team.ask(query::Details { session }).await.is_err() {
+                self.close(session).await;
+            }
+        }
+        self.room.notify_waiters();
+    }
+
+    async fn close(&self, session: SessionId) {
+        let mut open = self.open.lock().await;
+        self.team.close(session).await;
+        open.retain(|(_, other)| *other != session);
+        self.room.notify_waiters();
     }
 
     /// Takes a message in. Once this returns, the message is committed and can be acknowledged; a second delivery changes nothing.
     pub async fn receive(&self, incoming: Incoming) -> Result<SessionId, GatewayError> {
         let Incoming { chat, native, sender, role, text } = incoming;
         let by = self.principal(chat.channel(), &sender, role);
+        let key = chat.message_key(&native);
         let session = self.session(&chat, &by).await?;
-        self.command(by, chat.message_key(&native), Command::Say { session, text }).await?;
-        Ok(session)
+        match self.command(by.clone(), key, Command::Say { session, text: text.clone() }).await {
+            // The session was idle and made room for another chat meanwhile.
+            Err(RuntimeError::NotOpen(_)) => {
+                self.open.lock().await.retain(|(_, other)| *other != session);
+                let session = self.session(&chat, &by).await?;
+                self.command(by, key, Command::Say { session, text }).await?;
+                Ok(session)
+            }
+            said => Ok(said.map(|()| session)?),
+        }
     }
 
     fn principal(&self, channel: &str, user: &str, role: Role) -> Principal {
@@ -107,7 +199,7 @@ impl Gateway {
                 return Ok(session);
             }
         }
-        self.make_room(&mut open).await;
+        self.make_room(&mut open).await?;
         // Changed definitions are told to one session, so each reads its own.
         let workspace = Workspace::read(&self.place, &self.selection, Vec::new()).map_err(GatewayError::Workspace)?;
         let request = workspace.request(Which::Chat(chat.clone()));
@@ -126,19 +218,33 @@ impl Gateway {
         Ok(session)
     }
 
-    /// Closes idle sessions, least recently used first, until there is room for one more.
-    async fn make_room(&self, open: &mut VecDeque<(ChatAddress, SessionId)>) {
+    /// Closes idle sessions, least recently used first, until there is room for one more. A session in which an agent or a plan works,
+    /// or a question waits for a person, stays open.
+    async fn make_room(&self, open: &mut VecDeque<(ChatAddress, SessionId)>) -> Result<(), GatewayError> {
         let mut at = 0;
-        while open.len() >= CHATS_OPEN_MAX {
-            let Some((_, session)) = open.get(at) else { return };
-            let session = *session;
-            match self.team.ask(query::Status { session }).await {
-                Ok(status) if status.busy => at += 1,
-                _ => {
-                    self.team.close(session).await;
-                    open.remove(at);
-                }
+        while open.len() >= self.open_max {
+            let Some(session) = open.get(at).map(|(_, session)| *session) else {
+                return Err(GatewayError::Full(self.open_max));
+            };
+            if self.is_busy(session).await? {
+                at += 1;
+            } else {
+                self.team.close(session).await;
+                open.remove(at);
             }
         }
+        Ok(())
+    }
+
+    async fn is_busy(&self, session: SessionId) -> Result<bool, RuntimeError> {
+        let status = self.team.ask(query::Status { session }).await?;
+        if status.is_busy() || self.team.ask(query::HasRunningPlan { session }).await? {
+            return Ok(true);
+        }
+        // A message that no turn has taken in yet begins one soon.
+        Ok(!self.team.ask(query::AgentsAtWork { session }).await?.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests;
