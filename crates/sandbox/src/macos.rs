@@ -15,7 +15,7 @@ use crate::spec::{Capability, Engine, Isolation, Limit, Network, SandboxError, S
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
 
-static POWER: Capability = Capability {
+static CAPABILITY: Capability = Capability {
     namespaces: LazyLock::new(|| Err("this is not Linux".to_owned())),
     bubblewrap: LazyLock::new(|| Err("this is not Linux".to_owned())),
     landlock: LazyLock::new(|| Err("this is not Linux".to_owned())),
@@ -27,7 +27,7 @@ static POWER: Capability = Capability {
 
 /// What this machine can enforce.
 pub fn probe() -> &'static Capability {
-    &POWER
+    &CAPABILITY
 }
 
 /// There is only one mechanism here.
@@ -36,7 +36,7 @@ pub fn prefer(_: Option<&OsStr>) {}
 
 /// The mechanism that works here, or why none does.
 pub fn engine() -> Result<Engine, String> {
-    POWER.seatbelt.clone().map(|()| Engine::Seatbelt)
+    CAPABILITY.seatbelt.clone().map(|()| Engine::Seatbelt)
 }
 
 /// Nothing to do: the system shuts the supervisor in before it starts.
@@ -59,9 +59,9 @@ pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> 
 
 /// macOS has no control groups.
 #[derive(Debug)]
-pub(crate) struct Group;
+pub(crate) struct Cgroup;
 
-impl Group {
+impl Cgroup {
     pub(crate) fn passed(&self) -> Option<Limit> {
         None
     }
@@ -73,7 +73,7 @@ pub(crate) fn start(
     engine: Engine,
     program: &Path,
     [input, output, errors]: [OwnedFd; 3],
-) -> Result<(Pid, Option<Group>), SandboxError> {
+) -> Result<(Pid, Option<Cgroup>), SandboxError> {
     let mut command = match (engine, &spec.walls) {
         (Engine::Seatbelt, Some(walls)) => {
             let mut command = Command::new(SEATBELT);
@@ -114,7 +114,7 @@ pub(crate) fn put_first(_: Pid) {}
 
 /// What a process tree uses: unknown here, because macOS has no documented way to ask.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct ResourceUse {
     pub(crate) processes: u64,
     pub(crate) memory: u64,
     pub(crate) ticks: u64,
@@ -129,8 +129,8 @@ pub(crate) fn processes(_: Pid, _: u64) -> u64 {
     0
 }
 
-pub(crate) fn usage(_: u64) -> Use {
-    Use::default()
+pub(crate) fn usage(_: u64) -> ResourceUse {
+    ResourceUse::default()
 }
 
 pub(crate) fn ticks_of(time: Duration) -> u64 {
