@@ -48,7 +48,7 @@ fn mark(line: &Value) -> String {
 
 /// The last that a run says.
 fn is_last(line: &Value) -> bool {
-    line["type"] == "agent" && line["reason"] == "done"
+    line["type"] == "session" && line["status"]["agents"] == json!([])
 }
 
 #[test]
@@ -75,7 +75,10 @@ fn whoever_is_killed_while_following_goes_on_where_they_were() {
     assert_eq!(seen, undisturbed);
     let kinds: Vec<&str> = undisturbed.iter().map(|line| line["type"].as_str().unwrap()).collect();
     let round = ["status", "tool_start", "tool_result"];
-    assert!(round.iter().all(|kind| kinds.contains(kind)) && kinds.ends_with(&["final", "agent"]), "{kinds:?}");
+    assert!(
+        round.iter().all(|kind| kinds.contains(kind)) && kinds.ends_with(&["final", "agent", "session"]),
+        "{kinds:?}"
+    );
     // Behind every line there is exactly the rest.
     for (number, line) in undisturbed.iter().enumerate() {
         let rest = program.run(&["events", "--from", &mark(line)]);

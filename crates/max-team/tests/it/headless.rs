@@ -66,7 +66,8 @@ fn stream_json_shows_every_step() {
     let said: Vec<&str> = kinds.into_iter().filter(|kind| *kind != "max").collect();
     assert_eq!(said, ["system", "assistant", "user", "assistant", "result"]);
     let events: Vec<_> = lines.iter().filter(|line| line["type"] == "max").map(|line| &line["subtype"]).collect();
-    assert_eq!(events, ["agent", "mail", "agent", "budget", "tool_start", "budget", "agent"]);
+    let told = ["agent", "mail", "agent", "session", "budget", "tool_start", "budget", "agent", "session"];
+    assert_eq!(events, told);
     assert!(lines.iter().any(|line| line["type"] == "stream_event"));
     let results: Vec<_> = lines.iter().filter(|line| line["type"] == "user").collect();
     assert_eq!(results[0]["message"]["content"][0]["tool_use_id"], "t1");
