@@ -4,34 +4,71 @@
 //! an unknown one is ignored, and so is one of another type. A body borrows from the envelope that it is read from, or from the values that it is written
 //! from.
 
+mod plan;
+mod result;
+mod team;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::TurnOutcome;
-use crate::id::{SessionId, TurnId};
+use crate::id::{EnvelopeId, PlanId, SessionId};
 use crate::message::{Assignment, Envelope, MessageKind};
-use crate::plan::Budget;
-use crate::plan::event::ResourceUse;
-use crate::policy::DecidedBy;
+use crate::teammate::Granted;
+
+pub use plan::{
+    AgentQuestion, Clarification, Instruction, PlanAnswer, PlanRevision, Proposal, QuestionAnswer, TaskInstruction,
+};
+pub use result::{TaskResult, Work};
+pub use team::{FilesRewound, SetMode, Stop, TeamRequest, TeammateEnded, Undelivered};
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Body<'a> {
-    /// Messages of users and agents, and all kinds of which only the text is read.
+    /// `text`, and all kinds of which only the words are read.
     Words(Words<'a>),
+    /// `user_input`.
+    Input(UserInput<'a>),
     /// `task_assign`.
     Task(Task<'a>),
     /// `task_result` and `idle_notification`.
     Result(Box<TaskResult<'a>>),
-    /// `shutdown`.
+    /// `shutdown` and `shutdown_request`.
     Stop(Stop<'a>),
+    /// `plan_approval_request` to a plan.
+    Proposal(Proposal),
+    /// `permission_request`, `sandbox_permission_request`, and `plan_approval_request` to a lead.
+    Question(AgentQuestion<'a>),
+    /// `need_clarify` to a plan.
+    Clarification(Clarification<'a>),
+    /// `permission_response`, `sandbox_permission_response`, and `plan_approval_response` to a teammate.
+    Answer(Box<QuestionAnswer<'a>>),
+    /// `plan_approval_response` to a plan.
+    PlanAnswer(PlanAnswer),
+    /// `task_update`.
+    Update(TaskInstruction<'a>),
+    /// `plan_revised`.
+    Revision(PlanRevision<'a>),
+    /// `shutdown_approved` and `teammate_terminated`.
+    Ended(TeammateEnded<'a>),
+    /// `mode_set_request`.
+    Mode(SetMode<'a>),
+    /// `team_permission_update`.
+    Grant(Granted),
+    /// `undelivered`.
+    Undelivered(Undelivered<'a>),
+    /// `team_request`.
+    Team(TeamRequest<'a>),
+    /// `files_rewound`.
+    Rewound(FilesRewound),
 }
 
-/// The fields that any message with words may have.
+/// Words of agents and plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Words<'a> {
@@ -50,12 +87,34 @@ pub struct Words<'a> {
     /// A plan, or a teammate, was stopped by a person, who needs not be told.
     #[serde(skip_serializing_if = "is_false")]
     pub stopped: bool,
-    /// The user wants them to be read once the turn that runs is over.
-    #[serde(skip_serializing_if = "is_false")]
-    pub wait: bool,
-    /// No agent could answer: the user is asked.
+    /// The plan that they are about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
+    /// The question that they answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<EnvelopeId>,
+    /// No agent could answer the question: the user is asked.
     #[serde(skip_serializing_if = "is_false")]
     pub ask: bool,
+}
+
+/// A message of a user to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserInput<'a> {
+    pub text: &'a str,
+    /// The name of the user, for other agents than the lead.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub by: &'a str,
+    /// The session, if its use is to be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// It is to be read once the turn that runs is over.
+    #[serde(skip_serializing_if = "is_false")]
+    pub wait: bool,
+    /// The lead's copy of a message to all agents of the session.
+    #[serde(skip_serializing_if = "is_false")]
+    pub all: bool,
 }
 
 /// A task for an agent.
@@ -72,134 +131,17 @@ pub struct Task<'a> {
     pub budget_nano: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u64>,
-}
-
-/// The outcome of a turn, for the agent, plan or user that waits for it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TaskResult<'a> {
-    /// The words for its reader.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub text: &'a str,
-    /// Of a teammate or a background task: the name of its agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mate: Option<&'a str>,
-    /// The same for the reader of the words.
+    /// Of a task of the shared list: the name of the lead.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub from: &'a str,
-    /// Of a teammate.
+    /// Its number in the shared list.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub color: &'a str,
-    /// Of a teammate: `done`, `failed` or `blocked`.
+    pub task: &'a str,
+    /// The person who continues it.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'a str,
-    /// Of a teammate: the turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// The session, if its use is to be counted.
+    pub by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// It was stopped by a person.
-    #[serde(skip_serializing_if = "is_false")]
-    pub stopped: bool,
-    /// It was stopped before its model had said anything.
-    #[serde(skip_serializing_if = "is_false")]
-    pub silent: bool,
-    /// It begins no turn of its reader.
-    #[serde(skip_serializing_if = "is_false")]
-    pub aside: bool,
-    /// Of a task or a call.
-    #[serde(flatten)]
-    pub work: Work<'a>,
-}
-
-/// The outcome of a task or a call.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Work<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<Cow<'a, Assignment>>,
-    /// The key of the call that waits.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub call: &'a str,
-    /// The agent that did it.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub by: &'a str,
-    /// Whether it was done.
-    #[serde(skip_serializing_if = "is_false")]
-    pub ok: bool,
-    /// Whether it failed.
-    #[serde(skip_serializing_if = "is_false")]
-    pub is_error: bool,
-    /// The last words of the model.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub output: &'a str,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub error: &'a str,
-    /// How the turn ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<TurnOutcome>,
-    /// The answer in the agreed form.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
-    /// What it cost, with the agents that it called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<ResourceUse>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ms: Option<u64>,
-    /// What all agents of the plan or session have left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<Budget>,
-    /// Whether its own budget was the shorter one.
-    #[serde(skip_serializing_if = "is_false")]
-    pub own: bool,
-    /// Whether it may have changed something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acted: Option<bool>,
-    /// Whether its time limit stopped it.
-    #[serde(skip_serializing_if = "is_false")]
-    pub timed_out: bool,
-    /// What it did with its tools, in words.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub did: &'a str,
-    /// The targets of calls whose outcome is unknown.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<String>,
-    /// Of a correction, on its way through the plan: its reader.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub corrects: Option<&'a str>,
-    /// Of a correction: what the checks say, for its reader.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub checked: &'a str,
-}
-
-/// A stop of an agent, a plan or a task.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Stop<'a> {
-    /// The name of the person, agent or limit.
-    pub by: &'a str,
-    /// The kind of stopper; absent if a person stops: the sender is that person.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub who: Option<DecidedBy>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub text: &'a str,
-    /// A person's stop, which puts unread messages on hold.
-    #[serde(skip_serializing_if = "is_false")]
-    pub stopped: bool,
-    /// Of a session stop: messages that were written in turns older than this one are on hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<TurnId>,
-    /// It ends a teammate.
-    #[serde(skip_serializing_if = "is_false")]
-    pub end: bool,
-    /// The task of a plan that is stopped; without it the plan is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<&'a str>,
-    /// The plan that replaces the stopped one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaced_by: Option<&'a str>,
 }
 
 fn fields<'a, I: Iterator<Item = (&'a str, &'a Value)>>(all: I) -> MapDeserializer<'a, I, serde_json::Error> {
@@ -212,13 +154,45 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl<'a> Body<'a> {
-    /// The body of a message; empty if it cannot be read.
+    /// The body of a message. Fields that cannot be read have their default.
     pub fn read(letter: &'a Envelope) -> Self {
         match letter.kind {
-            MessageKind::TaskAssign => Self::Task(letter.task()),
-            MessageKind::TaskResult | MessageKind::IdleNotification => Self::Result(Box::new(letter.result())),
-            MessageKind::Shutdown => Self::Stop(letter.stop()),
-            _ => Self::Words(letter.words()),
+            MessageKind::Text | MessageKind::TaskFailed | MessageKind::AllTasksDone | MessageKind::ShutdownRejected => {
+                Self::Words(letter.read())
+            }
+            MessageKind::UserInput => Self::Input(letter.read()),
+            MessageKind::TaskAssign => Self::Task(letter.read()),
+            MessageKind::TaskResult | MessageKind::IdleNotification => Self::Result(Box::new(letter.read())),
+            MessageKind::Shutdown | MessageKind::ShutdownRequest => Self::Stop(letter.read()),
+            MessageKind::PermissionRequest | MessageKind::SandboxPermissionRequest => Self::Question(letter.read()),
+            MessageKind::PermissionResponse | MessageKind::SandboxPermissionResponse => {
+                Self::Answer(Box::new(letter.read()))
+            }
+            MessageKind::PlanApprovalRequest => match letter.read::<Proposal>() {
+                proposal if proposal.proposed.is_some() => Self::Proposal(proposal),
+                _ => Self::Question(letter.read()),
+            },
+            MessageKind::PlanApprovalResponse => {
+                match (letter.read::<PlanAnswer>(), letter.read::<QuestionAnswer<'_>>()) {
+                    (said, _) if said.say.is_some() => Self::PlanAnswer(said),
+                    (_, answer) if answer.answer.is_some() => Self::Answer(Box::new(answer)),
+                    // The user's answer about a plan, told to its lead.
+                    _ => Self::Words(letter.read()),
+                }
+            }
+            MessageKind::NeedClarify => match letter.read::<Clarification<'_>>() {
+                asked if asked.assignment.is_some() => Self::Clarification(asked),
+                // The question of a task's owner, told to the lead.
+                _ => Self::Words(letter.read()),
+            },
+            MessageKind::TaskUpdate => Self::Update(letter.read()),
+            MessageKind::PlanRevised => Self::Revision(letter.read()),
+            MessageKind::ShutdownApproved | MessageKind::TeammateTerminated => Self::Ended(letter.read()),
+            MessageKind::ModeSetRequest => Self::Mode(letter.read()),
+            MessageKind::TeamPermissionUpdate => Self::Grant(letter.read()),
+            MessageKind::Undelivered => Self::Undelivered(letter.read()),
+            MessageKind::TeamRequest => Self::Team(letter.read()),
+            MessageKind::FilesRewound => Self::Rewound(letter.read()),
         }
     }
 }
@@ -265,9 +239,14 @@ impl Envelope {
         self.flag("stopped")
     }
 
-    /// The body of a message with words.
-    pub fn words(&self) -> Words<'_> {
-        self.read()
+    /// The session that a message counts as a use of, or that its plan belongs to.
+    pub fn session(&self) -> Option<SessionId> {
+        self.string("session").parse().ok()
+    }
+
+    /// The sender's color on screen.
+    pub fn color(&self) -> &str {
+        self.string("color")
     }
 
     /// The body of a task.
@@ -300,70 +279,5 @@ impl Envelope {
 
     fn flag(&self, name: &str) -> bool {
         self.body.get(name).and_then(Value::as_bool).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::id::EnvelopeId;
-
-    fn letter(kind: MessageKind, body: impl Into<Value>) -> Envelope {
-        Envelope::new(EnvelopeId::new(Uuid::nil()), "agent/a", "agent/b", kind, body, 0)
-    }
-
-    #[test]
-    fn bodies_of_earlier_releases_are_read() {
-        let given = json!({ "reply_to": "agent/b", "task": "2.0", "attempt": 1 });
-        let result = letter(
-            MessageKind::TaskResult,
-            json!({
-                "assignment": given, "call": "2.0", "ok": false, "is_error": true, "text": "no", "output": "", "error": "late",
-                "end": { "broken": { "detail": "x" } }, "spent": { "nano": 1, "usage": { "input": 3, "output": 4 }, "ms": 2 }, "ms": 2, "left": {},
-                "own": false, "by": "ann", "structured": null, "acted": true, "mate": "ann", "stopped": false, "later": [1],
-            }),
-        );
-        let Body::Result(read) = Body::read(&result) else { unreachable!() };
-        let work = &read.work;
-        assert_eq!((read.text, read.mate, work.by, work.error, work.ms), ("no", Some("ann"), "ann", "late", Some(2)));
-        assert_eq!(work.end, Some(TurnOutcome::Broken { detail: "x".to_owned() }));
-        assert_eq!(work.assignment.as_ref().map(|given| given.task.as_str()), Some("2.0"));
-        assert!(work.is_error && work.structured.is_none() && !read.stopped);
-        let task = letter(MessageKind::TaskAssign, json!({ "text": "go", "assignment": given, "budget_nano": null }));
-        let Body::Task(read) = Body::read(&task) else { unreachable!() };
-        assert_eq!((read.text, read.assignment.is_some(), read.budget_nano), ("go", true, None));
-        let stop = letter(MessageKind::Shutdown, json!({ "by": "me at terminal", "who": null, "stopped": true }));
-        let Body::Stop(read) = Body::read(&stop) else { unreachable!() };
-        assert_eq!((read.by, read.who, read.stopped, read.end), ("me at terminal", None, true, false));
-        let words = letter(MessageKind::UserInput, json!({ "text": "hi", "by": "me", "wait": true }));
-        assert_eq!(Body::read(&words), Body::Words(Words { text: "hi", wait: true, ..Words::default() }));
-        assert_eq!(Body::read(&letter(MessageKind::Text, Value::Null)), Body::Words(Words::default()));
-    }
-
-    #[test]
-    fn a_field_of_another_type_is_left_out() {
-        let old = letter(MessageKind::TaskResult, json!({ "text": "yes", "corrects": true, "by": 7, "ok": true }));
-        let read = old.result();
-        assert_eq!((read.text, read.work.by, read.work.ok, read.work.corrects), ("yes", "", true, None));
-    }
-
-    #[test]
-    fn a_body_is_read_as_it_was_written() {
-        let work = Work {
-            by: "ann",
-            ok: true,
-            end: Some(TurnOutcome::Answered),
-            unknown: vec!["a".into()],
-            ..Work::default()
-        };
-        let result =
-            Body::Result(Box::new(TaskResult { text: "yes", mate: Some("ann"), work, ..TaskResult::default() }));
-        assert_eq!(Body::read(&letter(MessageKind::TaskResult, result.clone())), result);
-        let stop =
-            Body::Stop(Stop { by: "max", who: Some(DecidedBy::Lead("max".into())), end: true, ..Stop::default() });
-        assert_eq!(Body::read(&letter(MessageKind::Shutdown, stop.clone())), stop);
     }
 }

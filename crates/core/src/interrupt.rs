@@ -60,9 +60,7 @@ impl Hold {
     }
 }
 
-/// The field of a teammate's report about a stopped turn in which the model had said nothing yet.
-pub const SILENT: &str = "silent";
-/// The text of such a report in earlier releases, which had no field for it.
+/// The text of a report about a stopped turn without words of the model in earlier releases, which had no field for it.
 const SILENT_TEXT: &str = "it was stopped";
 
 /// Whether a message only reports that a teammate was stopped: the note says so for all of them.

@@ -281,7 +281,7 @@ pub struct FailedRestore {
 }
 
 /// Note to the lead about restored files, beside the message that begins its turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RewindNote {
     /// Text for the model.
     pub text: String,

@@ -20,6 +20,7 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
 use max_team_core::policy::{Action, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::rewind::MovedFile;
+use max_team_core::teammate::Spawn;
 use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -31,7 +32,6 @@ use crate::post::{Pending, Shown};
 use crate::query::{self, Query, Question, Reply};
 use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
-use crate::team_tools::Spawn;
 
 /// A command, with its author and its idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]

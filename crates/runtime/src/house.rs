@@ -15,12 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::agent::{Definition, Isolation, Settings};
+use max_team_core::body::Body;
 use max_team_core::delegation::tool_filter::COORDINATING;
 use max_team_core::event::{AgentStarted, Configured, Event, SessionOpened};
 use max_team_core::id::{AgentId, PlanId, SessionId};
-use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::message::{Envelope, Principal};
 use max_team_core::policy::DecidedBy;
-use max_team_core::turn::{Turn, is_stop, waits};
+use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Fence, WorkerInfo};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
@@ -555,9 +556,8 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
 
 /// An unread message of the user, from its envelope.
 fn unread(letter: &Envelope) -> Option<Queued> {
-    let text = letter.text().to_owned();
-    let all = letter.body.get(post::TO_ALL).and_then(serde_json::Value::as_bool).unwrap_or_default();
-    (letter.kind == MessageKind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter), all })
+    let Body::Input(input) = Body::read(letter) else { return None };
+    Some(Queued { letter: letter.id, text: input.text.to_owned(), wait: input.wait, all: input.all })
 }
 
 /// The result of work on another thread.

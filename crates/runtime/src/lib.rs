@@ -66,6 +66,7 @@ pub use handle::{
 pub use house::{Bound, House, Options};
 pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
 pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
+pub use max_team_core::teammate::Spawn;
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;
@@ -81,6 +82,5 @@ pub use session::{SessionRow, Sessions};
 pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{Line as TaskLine, TaskLists, user as list_user};
-pub use team_tools::Spawn;
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
 pub use worktree::Waiting;

@@ -13,6 +13,7 @@ mod write;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use max_team_core::body::{Body, PlanAnswer, QuestionAnswer, Stop};
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::message::{Envelope, MessageKind, Principal};
@@ -22,7 +23,6 @@ use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Durability, Journal};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::agent::{PersonStop, derived};
 use crate::census::{self, Census, means};
@@ -32,11 +32,9 @@ use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
 
-pub(crate) use go_on::CONTINUES;
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub use left::Left;
 pub use mark_read::Shown;
-pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 
 /// Name of the asker of a plan's question.
@@ -341,8 +339,13 @@ impl<'j> Post<'j> {
             }
             DecidedBy::Rule(_) | DecidedBy::Nobody(_) => answer.clone(),
         };
-        let body = json!({ "question": question, "answer": answer });
-        self.answer_once(by, key, question, to, MessageKind::PermissionResponse, body).await
+        let said = QuestionAnswer {
+            question: Some(question),
+            answer: Some(answer),
+            key: Some(key),
+            ..QuestionAnswer::default()
+        };
+        self.answer_once(by, key, question, to, MessageKind::PermissionResponse, Body::Answer(Box::new(said))).await
     }
 
     /// Answers a question of a plan. Returns the mailbox that the answer was sent to.
@@ -355,7 +358,9 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         self.check_goes_on(&to)?;
-        let body = json!({ "question": question, "say": say, "by": by });
+        let said =
+            PlanAnswer { question: Some(question), say: Some(say.clone()), by: Some(by.clone()), key: Some(key) };
+        let body = Body::PlanAnswer(said);
         if let PlanDecision::Edit(edits) = say {
             // A plan can be edited several times: an edit does not settle the question.
             self.check_edits(&to, edits)?;
@@ -372,11 +377,8 @@ impl<'j> Post<'j> {
         plan: PlanId,
         task: Option<&str>,
     ) -> Result<String, RuntimeError> {
-        let mut body = json!({ "by": person(by) });
-        if let (Some(task), Some(body)) = (task, body.as_object_mut()) {
-            body.insert("task".to_owned(), Value::from(task));
-        }
-        self.send(by, key, plan_stream(plan), MessageKind::Shutdown, body).await
+        let stop = Stop { by: &person(by), task, ..Stop::default() };
+        self.send(by, key, plan_stream(plan), MessageKind::Shutdown, Body::Stop(stop)).await
     }
 
     /// Stops one agent and its background commands.
@@ -458,16 +460,17 @@ impl<'j> Post<'j> {
         question: QuestionId,
         to: String,
         kind: MessageKind,
-        mut body: Value,
+        body: Body<'_>,
     ) -> Result<String, RuntimeError> {
         let id = derived(&[question.to_string().as_bytes(), b"answered"]);
-        if let Some(body) = body.as_object_mut() {
-            body.insert("key".to_owned(), json!(key));
-        }
         let known = self.journal.has_mail(id)?;
         let address = if known { to } else { self.send(by, id, to, kind, body.clone()).await? };
         let stored = self.journal.pending_mail(&address)?.into_iter().find(|letter| letter.id == id);
-        let mine = |letter: &Envelope| letter.body.get("key").is_some_and(|stored| *stored == json!(key));
+        let mine = |letter: &Envelope| match Body::read(letter) {
+            Body::Answer(said) => said.key == Some(key),
+            Body::PlanAnswer(said) => said.key == Some(key),
+            _ => false,
+        };
         match stored {
             Some(letter) if !mine(&letter) => {
                 let (by, at_ms) = (letter.from.trim_start_matches("user/").to_owned(), letter.sent_at_ms);
@@ -485,7 +488,7 @@ impl<'j> Post<'j> {
         id: EnvelopeId,
         to: String,
         kind: MessageKind,
-        body: Value,
+        body: Body<'_>,
     ) -> Result<String, RuntimeError> {
         let sent_at_ms = now_ms();
         let mut commit = commit_at(sent_at_ms);
@@ -522,22 +525,22 @@ fn person(by: &Principal) -> String {
 
 /// The question that a message answers.
 fn asks(letter: &Envelope) -> Option<QuestionId> {
-    let answers = matches!(letter.kind, MessageKind::PermissionResponse | MessageKind::PlanApprovalResponse);
-    letter.body.get("question").filter(|_| answers)?.as_str()?.parse().ok()
+    match Body::read(letter) {
+        Body::Answer(said) => said.question,
+        Body::PlanAnswer(said) => said.question,
+        _ => None,
+    }
 }
 
 /// The content of an unread answer.
 fn read_answer(letter: &Envelope) -> Option<Noted> {
-    let field = |name: &str| letter.body.get(name).cloned();
-    let (by, said, until) = match letter.kind {
-        MessageKind::PermissionResponse => {
-            let answer: PermissionAnswer = serde_json::from_value(field("answer")?).ok()?;
+    let (by, said, until) = match Body::read(letter) {
+        Body::Answer(said) if letter.kind == MessageKind::PermissionResponse => {
+            let answer = said.answer?;
             (answer.by.name(), rows::yes_or_no(&answer), answer.always.then_some(answer.until))
         }
-        _ => {
-            let by: Principal = serde_json::from_value(field("by")?).ok()?;
-            (person(&by), said(&serde_json::from_value(field("say")?).ok()?), None)
-        }
+        Body::PlanAnswer(answer) => (person(&answer.by?), said(&answer.say?), None),
+        _ => return None,
     };
     Some(Noted { by, said, at_ms: letter.sent_at_ms, until })
 }

@@ -15,7 +15,7 @@ use max_team_core::memory::{Board, BoardScope, Fact, Key};
 use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{PlanEnd as PlanEnding, TaskFiles};
 use max_team_core::status::SessionStatus;
-use max_team_core::teammate::CommandBegun;
+use max_team_core::teammate::{CommandBegun, Spawn};
 use max_team_core::turn::Turn;
 use max_team_journal::{Journal, WorkerInfo};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,6 @@ use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
 use crate::tasks::{Line as TaskLine, TaskLists};
-use crate::team_tools::Spawn;
 use crate::{SessionDetails, Team as SessionTeam, agent, worktree};
 
 /// Audit records in one answer; the next page begins behind the last one.

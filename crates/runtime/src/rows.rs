@@ -277,8 +277,7 @@ pub(crate) fn of_sends(commit: &mut Commit) {
 }
 
 fn of_letter(letter: &Envelope) -> Vec<Projection> {
-    let session = letter.body.get("session").and_then(serde_json::Value::as_str);
-    match (letter.kind, session) {
+    match (letter.kind, letter.session()) {
         // The time of sending, not of storing: the sender knows only the first.
         (MessageKind::PlanApprovalRequest, Some(session)) => {
             let plan = letter.to.strip_prefix("plan/");
@@ -293,7 +292,7 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         (MessageKind::Shutdown, _) => {
             since_of(letter).and_then(|since| raise(STOPPED, told(&letter.to), &since)).into_iter().collect()
         }
-        (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
+        (_, Some(session)) => put(session::USED, &session.to_string(), letter.sent_at_ms, &true),
         _ => Vec::new(),
     }
 }
@@ -589,15 +588,16 @@ mod tests {
     /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
     #[test]
     fn an_open_plan_is_sorted_by_its_letter() {
+        let session = SessionId::new(max_team_core::hash::Hash::of("session").uuid());
         let letter = Envelope::new(
             EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
             "agent/a",
             "plan/p",
             MessageKind::PlanApprovalRequest,
-            json!({ "session": "s" }),
+            json!({ "session": session }),
             5,
         );
         let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
-        assert_eq!(rows, put(PLAN_OPEN, "p", 5, &"s"));
+        assert_eq!(rows, put(PLAN_OPEN, "p", 5, &session));
     }
 }

@@ -15,6 +15,7 @@ use max_team_core::id::PlanId;
 use max_team_core::plan::Draft;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_core::task_list::{CREATE, QUERY, UPDATE};
+use max_team_core::teammate::Spawn;
 use max_team_core::turn::SUBMIT_PLAN;
 use max_team_tools::names::canonical;
 use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
@@ -22,9 +23,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
-pub use mates::Spawn;
-pub(crate) use mates::{Message, Spawned};
-pub(crate) use tasks::{Ask, Create, LIST_ONLY, Query, Says, Update};
+pub(crate) use mates::{Message, Spawned, checked};
+pub(crate) use tasks::{Ask, Create, LIST_ONLY, Query, Update};
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};
@@ -99,7 +99,7 @@ impl Act {
             TASK => Self::Call(Call::task(input)?),
             AGENT => Self::Call(Call::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
-            SPAWN_TEAMMATE => Self::Spawn(Box::new(Spawn::read(input)?)),
+            SPAWN_TEAMMATE => Self::Spawn(Box::new(mates::read_spawn(input)?)),
             SPAWN => Self::Call(Call::spawn(input)?),
             SPAWNED => Self::Spawned(Spawned::read(input)?),
             CHECK_INBOX => Self::Inbox,

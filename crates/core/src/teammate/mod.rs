@@ -11,12 +11,15 @@ pub mod render;
 pub mod report;
 pub mod requests;
 pub mod shutdown;
+mod spawn;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EnvelopeId, SessionId};
 use crate::message::{Address, MessageKind};
 use crate::policy::Grant;
+
+pub use spawn::Spawn;
 
 /// How long an agent that was given a task lives.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -101,7 +104,7 @@ pub struct AgentEnded {
 }
 
 /// A permission that a person granted to one member of a team applies to the others (agent stream).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Granted {
     pub grants: Vec<Grant>,
     /// The member that had asked for it.

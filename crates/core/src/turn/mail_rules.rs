@@ -5,12 +5,10 @@
 //! the mailbox, which is read again when a turn is over.
 
 use super::Turn;
+use crate::body::Body;
 use crate::message::{Envelope, MessageKind};
 use crate::teammate::report::{self, TurnTrigger};
 use crate::teammate::shutdown;
-
-/// The field of a message that begins no turn of its own: it is told with the next one.
-pub const ASIDE: &str = "aside";
 
 /// What the reader of a message does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +99,7 @@ impl Turn {
             }
             MessageKind::ShutdownApproved => MailAction::Respond,
             MessageKind::ShutdownRejected if !self.requests().is_accepted(letter.id) => MailAction::Respond,
-            MessageKind::Text if letter.words().ask => MailAction::AskUser,
+            MessageKind::Text if is_unanswered(letter) => MailAction::AskUser,
             _ if self.is_busy() && (is_note(letter, lead) || self.is_news(letter, lead)) => self.while_busy(letter),
             _ if is_note(letter, lead) => MailAction::Note,
             _ if self.is_news(letter, lead) => MailAction::Join,
@@ -177,7 +175,9 @@ impl Turn {
             MessageKind::Text => letter.reply_to.is_none(),
             MessageKind::TaskAssign => letter.task().assignment.is_none(),
             MessageKind::TaskResult => letter.mate().is_some(),
-            MessageKind::PlanApprovalRequest => letter.body.get("question").is_some(),
+            MessageKind::PlanApprovalRequest => {
+                matches!(Body::read(letter), Body::Question(asked) if asked.question.is_some())
+            }
             MessageKind::PlanApprovalResponse => self.mate().is_none(),
             MessageKind::UserInput => self.mate().is_some(),
             MessageKind::TeammateTerminated | MessageKind::Undelivered => lead,
@@ -258,7 +258,12 @@ fn joins(first: &Envelope, letter: &Envelope) -> bool {
 
 /// Whether the user wants a message to be read once the turn that runs is over.
 pub fn waits(letter: &Envelope) -> bool {
-    letter.words().wait
+    matches!(Body::read(letter), Body::Input(input) if input.wait)
+}
+
+/// Whether a message says that no agent could answer its reader's question.
+fn is_unanswered(letter: &Envelope) -> bool {
+    matches!(Body::read(letter), Body::Words(words) if words.ask)
 }
 
 /// How many of these messages come before the last unread stop by a person, the stop included.

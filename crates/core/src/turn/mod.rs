@@ -45,7 +45,7 @@ use conversation::Conversation;
 pub use actions::TurnActions;
 pub use call::json_in;
 pub use fork::{Forked, InheritedConversation};
-pub use mail_rules::{ASIDE, MailAction, TurnStage, is_note, is_stop, waits};
+pub use mail_rules::{MailAction, TurnStage, is_note, is_stop, waits};
 pub use teammate::trigger;
 pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 

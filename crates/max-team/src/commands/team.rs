@@ -389,7 +389,7 @@ fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, Stop
 
 fn message(letter: &Letter) -> Value {
     let is_read = matches!(letter.fate, max_team_runtime::Fate::Read(_) | max_team_runtime::Fate::Acted(_));
-    let color = letter.envelope.body.get("color").cloned();
+    let color = Some(letter.envelope.color()).filter(|color| !color.is_empty());
     json!({
         "from": letter.from, "text": letter.text(), "timestamp": rfc3339(letter.envelope.sent_at_ms),
         "read": is_read, "color": color,

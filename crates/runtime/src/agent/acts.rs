@@ -3,6 +3,9 @@
 //! Such a call has no effect outside the journal: its effect is committed together with its result, so that it can be
 //! repeated after a crash without harm. Nothing here runs anything that was not approved.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, Clarification};
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::message::{Envelope, MessageKind};
@@ -11,7 +14,7 @@ use max_team_core::suggest::candidates;
 use max_team_core::task_list::ListTaskStatus;
 use max_team_core::turn::TurnInput;
 use max_team_journal::JournalError;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::mail::derived;
@@ -261,12 +264,18 @@ impl Agent {
         let Some(assignment) = assignment else {
             return Ok(Some(Done::said("Your question is your answer: you go on from here when it is answered.")));
         };
+        let asked = Clarification {
+            assignment: Some(Cow::Borrowed(&assignment)),
+            question,
+            call: key,
+            from: &self.turn.origin.name,
+        };
         let letter = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]),
             &self.turn.stream,
             &assignment.reply_to,
             MessageKind::NeedClarify,
-            json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.turn.origin.name }),
+            Body::Clarification(asked),
             now_ms(),
         );
         if !self.floor.shared.journal.has_mail(letter.id)? {

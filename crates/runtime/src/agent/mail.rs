@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use max_team_core::agent::Settings;
-use max_team_core::body::{Body, TaskResult};
+use max_team_core::body::{AgentQuestion, Body, QuestionAnswer, TaskResult};
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, InterruptedBy, LlmOutcome, QuestionAnswered, QuestionAsked, ToolOutcome};
 use max_team_core::hash::Hash;
@@ -17,9 +17,7 @@ use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::policy::{Action, ActionKind, DecidedBy};
 use max_team_core::rewind::RewindNote;
 use max_team_core::teammate::{report, shutdown};
-use max_team_core::turn::{MailAction, TurnEffect, TurnInput, is_note};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use max_team_core::turn::{MailAction, ToolCall, TurnEffect, TurnInput, is_note};
 
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -29,7 +27,7 @@ use crate::post::is_go_on;
 use crate::session;
 use crate::shared::new_id;
 use crate::skills::{self, Asked};
-use crate::team_tools;
+use crate::team_tools::{self, Act};
 use crate::worktree;
 
 /// Prompt for the last turn that a lead has without a message of the user.
@@ -201,8 +199,7 @@ impl Agent {
         }
         self.frame.may_call(self.floor.callees(self.frame.definition()));
         // A rewind is not part of the conversation, and the idle teammates are told of when the turn begins.
-        let rewound = letters.iter().filter(|letter| letter.kind == MessageKind::FilesRewound);
-        let rewound = rewound.filter_map(|letter| RewindNote::deserialize(&letter.body).ok()).collect();
+        let rewound = letters.iter().filter_map(told_of).collect();
         let is_spoken = |letter: &&Envelope| letter.kind != MessageKind::FilesRewound && !report::is_idle(letter);
         let spoken: Vec<&Envelope> = letters.iter().filter(is_spoken).collect();
         let (stopped, note) = self.stop_note(&spoken);
@@ -405,7 +402,7 @@ impl Agent {
     /// The team could not answer a question of this agent: the user is asked instead.
     async fn ask_user(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let key = letter.reply_to.and_then(|asked| self.asked_with(asked)).unwrap_or_default();
-        let question = self.turn.call(&key).map(|call| text_at(&call.input, "question")).unwrap_or_default();
+        let question = self.turn.call(&key).and_then(clarified).unwrap_or_default();
         let action = Action { deed: ActionKind::Ask, preview: question.clone(), ..Action::read(question) };
         self.step(TurnInput::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
     }
@@ -416,30 +413,35 @@ impl Agent {
         let is_mate = self.turn.mate().is_some();
         let assignment = self.turn.engaged().or(self.turn.assignment());
         let assignment = assignment.filter(|assignment| is_mate || assignment.plan.is_some())?;
-        let (kind, about, what, more) = match event {
+        let given = || Some(Cow::Borrowed(assignment));
+        let answer = |question| QuestionAnswer { assignment: given(), question, ..QuestionAnswer::default() };
+        let goes_on = |question| Body::Answer(Box::new(answer(question)));
+        let (kind, about, what, body) = match event {
             Event::QuestionAsked(asked) if is_mate => return Some(self.bubbled(assignment, asked, at_ms)),
             Event::QuestionAsked(QuestionAsked { question, .. }) => {
-                (MessageKind::PermissionRequest, question.to_string(), "asks", json!({ "question": question }))
+                let asked =
+                    AgentQuestion { assignment: given(), question: Some(*question), ..AgentQuestion::default() };
+                (MessageKind::PermissionRequest, question.to_string(), "asks", Body::Question(asked))
             }
             // Only for a plan, which waits for it; a lead is not told that a teammate goes on.
             Event::QuestionAnswered(QuestionAnswered { question, .. }) if !is_mate => {
-                (MessageKind::PermissionResponse, question.to_string(), "goes on", json!({ "question": question }))
+                (MessageKind::PermissionResponse, question.to_string(), "goes on", goes_on(Some(*question)))
             }
             Event::LlmEnded(ended) if !is_mate => {
                 let about = format!("call {}", ended.call);
                 match (&ended.outcome, self.turn.is_parked()) {
                     (LlmOutcome::Failed { parked: true, .. }, true) => return None,
                     (LlmOutcome::Failed { parked: true, detail, .. }, false) => {
-                        (MessageKind::PermissionRequest, about, "parks", json!({ "outage": detail }))
+                        let outage = Some(detail.as_str());
+                        let asked = AgentQuestion { assignment: given(), outage, ..AgentQuestion::default() };
+                        (MessageKind::PermissionRequest, about, "parks", Body::Question(asked))
                     }
-                    (_, true) => (MessageKind::PermissionResponse, about, "goes on", json!({})),
+                    (_, true) => (MessageKind::PermissionResponse, about, "goes on", goes_on(None)),
                     (_, false) => return None,
                 }
             }
             _ => return None,
         };
-        let mut body = more;
-        add(&mut body, "assignment", assignment);
         Some(Envelope::new(
             derived(&[self.turn.stream.as_bytes(), about.as_bytes(), what.as_bytes()]),
             &self.turn.stream,
@@ -458,17 +460,18 @@ impl Agent {
             ActionKind::Fetch => MessageKind::SandboxPermissionRequest,
             _ => MessageKind::PermissionRequest,
         };
-        let mut body = json!({ "from": &*self.turn.origin.name, "tool": asked.tool, "target": asked.action.target });
+        let (from, tool, target) = (&*self.turn.origin.name, asked.tool.as_str(), asked.action.target.as_str());
+        let mut body = AgentQuestion { from, tool, target, ..AgentQuestion::default() };
         if kind == MessageKind::PlanApprovalRequest {
-            add(&mut body, "question", &asked.question);
-            add(&mut body, "text", &asked.action.preview);
+            body.question = Some(asked.question);
+            body.text = &asked.action.preview;
         }
         Envelope::new(
             derived(&[self.turn.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
             &self.turn.stream,
             &given.reply_to,
             kind,
-            body,
+            Body::Question(body),
             at_ms,
         )
     }
@@ -508,10 +511,19 @@ fn hops(letters: &[Envelope]) -> u32 {
     letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
 }
 
-/// Adds a field to a message's body.
-pub(crate) fn add(body: &mut Value, name: &str, value: &impl Serialize) {
-    if let Some(fields) = body.as_object_mut() {
-        fields.insert(name.to_owned(), json!(value));
+/// The question that a call of `need_clarify` asks.
+fn clarified(call: &ToolCall) -> Option<String> {
+    match Act::read(&call.tool, (*call.input).clone()) {
+        Ok(Act::Clarify { question }) => Some(question),
+        _ => None,
+    }
+}
+
+/// The note about rewound files in a message.
+fn told_of(letter: &Envelope) -> Option<RewindNote> {
+    match Body::read(letter) {
+        Body::Rewound(rewound) => Some(rewound.told).filter(|told| !told.text.is_empty()),
+        _ => None,
     }
 }
 
@@ -526,8 +538,4 @@ pub(super) fn stopper(letter: &Envelope) -> InterruptedBy {
     let said = letter.stop().who;
     let who = if letter.from.starts_with("user/") { Some(DecidedBy::Person(name.clone())) } else { said };
     InterruptedBy { name, who, ends: shutdown::is_end(letter), held: None }
-}
-
-pub(crate) fn text_at(body: &Value, key: &str) -> String {
-    body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }

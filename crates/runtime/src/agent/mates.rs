@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use max_team_core::agent::{Definition, Isolation, Settings};
+use max_team_core::body::{Body, QuestionAnswer, SetMode, Stop, Words};
 use max_team_core::chat::Part;
 use max_team_core::delegation::tool_filter::SPAWN_TEAMMATE;
 use max_team_core::event::Event;
@@ -17,14 +18,13 @@ use max_team_core::suggest::candidates;
 use max_team_core::teammate::name::{self, Addressee};
 use max_team_core::teammate::protocol::ProtocolMessage;
 use max_team_core::teammate::requests::Requested;
-use max_team_core::teammate::{Lifetime, Teammate, next_color};
+use max_team_core::teammate::{Lifetime, Spawn, Teammate, next_color};
 use max_team_core::turn::{MailAction, TurnInput};
-use serde_json::{Value, json};
 
 use super::acts::Done;
 use super::commit::Guest;
 use super::flight::Flight;
-use super::mail::{add, derived};
+use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::floor::{Floor, callable};
@@ -32,7 +32,7 @@ use crate::handle::Mate;
 use crate::prompt::fill;
 use crate::rows::{InboxRow, MateRow};
 use crate::shared::now_ms;
-use crate::team_tools::{self, Act, Message, Spawn, Way};
+use crate::team_tools::{self, Act, Message, Way};
 use crate::worktree::Worker;
 use crate::{rows, session};
 
@@ -368,24 +368,29 @@ impl Agent {
     }
 
     /// The body of a message, and the message that it answers, with its sender.
-    fn body(&self, word: &ProtocolMessage, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
-        let mate = self.turn.mate();
-        let mut body = json!({ "text": word.text(), "from": &*self.turn.origin.name });
-        if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
-            add(&mut body, "color", &color);
-        }
-        let mut reply_to = None;
-        match word {
-            ProtocolMessage::Text { .. } => {}
+    fn body<'a>(
+        &'a self,
+        word: &'a ProtocolMessage,
+        to: &str,
+    ) -> Result<Result<(Body<'a>, Answered), String>, RuntimeError> {
+        let (text, from) = (word.text(), &*self.turn.origin.name);
+        let color = self.turn.mate().map_or("", |mate| mate.color.as_str());
+        let words = Body::Words(Words { text, from, color, ..Words::default() });
+        let body = match word {
+            // A task is sent with a change of the list.
+            ProtocolMessage::Text { .. } | ProtocolMessage::TaskAssignment { .. } => words,
             ProtocolMessage::ShutdownRequest { .. } => {
                 if self.turn.requests().is_asked(MessageKind::ShutdownRequest, to) {
                     return Ok(Err("it was asked already and has not answered yet: wait".to_owned()));
                 }
+                Body::Stop(Stop { text, from, ..Stop::default() })
             }
-            ProtocolMessage::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
-                Some(request) => reply_to = Some((request.id, request.from)),
-                None => return Ok(Err(format!("you have no shutdown request `{request_id}`"))),
-            },
+            ProtocolMessage::ShutdownResponse { request_id, .. } => {
+                return Ok(match self.asked_to_end(request_id)? {
+                    Some(request) => Ok((words, Some((request.id, request.from)))),
+                    None => Err(format!("you have no shutdown request `{request_id}`")),
+                });
+            }
             ProtocolMessage::PlanApprovalResponse { request_id, approve, feedback } => {
                 let row: Option<InboxRow> = rows::row(&self.floor.shared.journal, rows::INBOX, to)?;
                 let asked = row.filter(|row| row.question.to_string() == *request_id);
@@ -394,14 +399,12 @@ impl Agent {
                 };
                 let by = DecidedBy::Lead(self.turn.origin.name.to_string());
                 let answer = PermissionAnswer { comment: feedback.clone(), ..PermissionAnswer::new(*approve, by) };
-                add(&mut body, "question", &asked.question);
-                add(&mut body, "answer", &answer);
+                let (question, answer) = (Some(asked.question), Some(answer));
+                Body::Answer(Box::new(QuestionAnswer { text, from, question, answer, ..QuestionAnswer::default() }))
             }
-            ProtocolMessage::ModeSetRequest { mode } => add(&mut body, "mode", &mode),
-            // Sent with a change of the list.
-            ProtocolMessage::TaskAssignment { .. } => {}
-        }
-        Ok(Ok((body, reply_to)))
+            ProtocolMessage::ModeSetRequest { mode } => Body::Mode(SetMode { mode: Some(*mode), from }),
+        };
+        Ok(Ok((body, None)))
     }
 
     /// Messages since the beginning of the turn, acknowledged with the result of the call that asks.

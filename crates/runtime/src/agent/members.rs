@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use max_team_core::agent::Settings;
+use max_team_core::body::{Body, Words};
 use max_team_core::chat::Part;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::suggest::candidates;
 use max_team_core::turn::{ToolCall, TurnInput};
-use serde_json::json;
 
 use super::acts::Done;
 use super::mail::derived;
@@ -88,7 +88,7 @@ impl Agent {
             &self.turn.stream,
             session::agent_stream(member.agent),
             MessageKind::Text,
-            json!({ "text": text, "from": &*self.turn.origin.name }),
+            Body::Words(Words { text, from: &self.turn.origin.name, ..Words::default() }),
             now_ms(),
         );
         let task = member.assignment.as_ref().map_or("", |given| &given.task);

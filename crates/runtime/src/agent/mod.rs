@@ -83,7 +83,7 @@ pub(crate) use frame::{Frame, UNATTENDED};
 pub(crate) use hold::{PersonStop, since_of};
 pub(crate) use images::runs_on;
 use inbox::Inbox;
-pub(crate) use mail::{add, answering, derived, result_id, text_at};
+pub(crate) use mail::{answering, derived, result_id};
 pub(crate) use mates::asked_of;
 use memory::LookBack;
 pub use mentions::is_path;

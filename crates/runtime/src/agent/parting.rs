@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use max_team_core::body::{Body, TeammateEnded, Undelivered};
 use max_team_core::event::Event;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::task_list::ReleaseReason;
 use max_team_core::teammate::shutdown::{self, Shutdown};
 use max_team_core::teammate::{AgentEnded, Teammate};
 use max_team_core::turn::TurnInput;
-use serde_json::json;
 
 use super::mail::{derived, stopper};
 use super::{Agent, Extra};
@@ -91,25 +91,25 @@ impl Agent {
     fn farewells(&self, letter: &Envelope, ended: &AgentEnded) -> Vec<Envelope> {
         let lead = session::agent_stream(self.floor.lead);
         let mut sends = Vec::new();
-        let written = |to: &str, kind: MessageKind, text: String, reply_to| {
+        let written = |to: &str, kind: MessageKind, text: &str, reply_to| {
             Envelope::new(
                 derived(&[self.turn.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
                 &self.turn.stream,
                 to,
                 kind,
-                json!({ "text": text, "from": ended.name, "by": ended.by, "forced": ended.forced }),
+                Body::Ended(TeammateEnded { text, from: &ended.name, by: &ended.by, forced: ended.forced }),
                 now_ms(),
             )
             .answering(reply_to)
         };
         if letter.kind == MessageKind::ShutdownRequest {
             let text = format!("`{}` has finished and is no more.", ended.name);
-            sends.push(written(&letter.from, MessageKind::ShutdownApproved, text, Some(letter.id)));
+            sends.push(written(&letter.from, MessageKind::ShutdownApproved, &text, Some(letter.id)));
         }
         if ended.forced || letter.from != lead {
             let why = if ended.reason.is_empty() { String::new() } else { format!(": {}", ended.reason) };
             let text = format!("`{}` was ended by {}{why}.", ended.name, ended.by);
-            sends.push(written(&lead, MessageKind::TeammateTerminated, text, None));
+            sends.push(written(&lead, MessageKind::TeammateTerminated, &text, None));
         }
         sends
     }
@@ -126,15 +126,20 @@ impl Agent {
         if letter.from != lead {
             readers.push(lead);
         }
+        let text = format!("A message to `{name}` was not delivered, because {NO_MORE}: {said}");
         let sent_back = |to: String| {
             Envelope::new(
                 derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
                 &self.turn.stream,
                 to,
                 MessageKind::Undelivered,
-                json!({
-                    "text": format!("A message to `{name}` was not delivered, because {NO_MORE}: {said}"),
-                    "from": &name, "letter": letter.id, "sender": letter.from, "why": NO_MORE, "said": &said,
+                Body::Undelivered(Undelivered {
+                    text: &text,
+                    from: &name,
+                    letter: Some(letter.id),
+                    sender: &letter.from,
+                    why: NO_MORE,
+                    said: &said,
                 }),
                 now_ms(),
             )

@@ -1,11 +1,11 @@
 //! A lead's calls about plans: proposing one, revising one, and decisions about a task of a running one.
 
+use max_team_core::body::{Body, Instruction, TaskInstruction};
 use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::{Plan, TaskView};
-use serde_json::json;
 
 use super::acts::Done;
 use super::mail::derived;
@@ -14,7 +14,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::plan::{letters, plan_stream, propose, revise};
 use crate::shared::{new_id, now_ms};
-use crate::team_tools::{self, Says};
+use crate::team_tools;
 
 impl Agent {
     /// Proposes a plan. Plans that it replaces are told so in the same commit.
@@ -33,7 +33,7 @@ impl Agent {
             Ok((proposed, revised)) => {
                 let words = revise::words(&proposed, &revised);
                 let mut sends = revise::tell(&self.turn.stream, &proposed, &revised);
-                sends.push(letters::proposal(&self.floor, &self.turn.stream, *proposed));
+                sends.push(letters::proposal(&self.floor, &self.turn.stream, proposed));
                 Done {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
                     extra: Extra { sends, ..Extra::default() },
@@ -77,16 +77,23 @@ impl Agent {
             return Ok(wrong(words));
         }
         let words = match said {
-            Says::Note(_) => "Noted: its owner reads it beside the approved words when it begins.".to_owned(),
-            Says::Cancel => cancelled(&state, index),
-            Says::Answer(_) | Says::Rule(_) => "The plan goes on accordingly.".to_owned(),
+            Instruction::Note(_) => "Noted: its owner reads it beside the approved words when it begins.".to_owned(),
+            Instruction::Cancel => cancelled(&state, index),
+            Instruction::Answer(_) | Instruction::Rule(_) => "The plan goes on accordingly.".to_owned(),
+        };
+        let said = TaskInstruction {
+            task: &update.task_id,
+            says: Some(said),
+            by: &self.turn.origin.name,
+            note: update.note.as_deref(),
+            continues: false,
         };
         let letter = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"update"]),
             &self.turn.stream,
             plan_stream(plan),
             MessageKind::TaskUpdate,
-            json!({ "task": update.task_id, "says": said, "by": &*self.turn.origin.name, "note": update.note }),
+            Body::Update(said),
             now_ms(),
         );
         Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
@@ -94,18 +101,18 @@ impl Agent {
 }
 
 /// Why a decision of the lead does not fit the state of the task.
-fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
+fn misplaced(plan: &Plan, index: usize, said: &Instruction) -> Option<String> {
     let view = plan.task(index)?;
     let (id, status) = (&view.task.id, view.status.name());
     match said {
-        Says::Note(note) => unnoted(plan, &view, note),
-        Says::Cancel if plan.may_cancel(index) => None,
-        Says::Cancel if !plan.is_approved() => Some(format!("the plan of `{id}` is not approved yet")),
-        Says::Cancel => Some(format!("`{id}` is {status}: there is nothing to cancel")),
-        Says::Rule(_) if plan.awaits_ruling(index) => None,
-        Says::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
-        Says::Answer(_) if plan.question_letter(index).is_some() => None,
-        Says::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
+        Instruction::Note(note) => unnoted(plan, &view, note),
+        Instruction::Cancel if plan.may_cancel(index) => None,
+        Instruction::Cancel if !plan.is_approved() => Some(format!("the plan of `{id}` is not approved yet")),
+        Instruction::Cancel => Some(format!("`{id}` is {status}: there is nothing to cancel")),
+        Instruction::Rule(_) if plan.awaits_ruling(index) => None,
+        Instruction::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
+        Instruction::Answer(_) if plan.question_letter(index).is_some() => None,
+        Instruction::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
     }
 }
 

@@ -7,21 +7,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use max_team_core::agent::{Definition, Settings};
-use max_team_core::body::{Body, Stop};
+use max_team_core::body::{AgentQuestion, Body, SetMode, Stop};
 use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer, Rules, Verdict, judge};
+use max_team_core::policy::{DecidedBy, PermissionAnswer, Rules, Verdict, judge};
 use max_team_core::teammate::render::{MessageAttributes, wrapped};
 use max_team_core::teammate::requests::Responded;
 use max_team_core::teammate::{Granted, LetterRefused};
 use max_team_core::turn::{TurnEffect, TurnInput};
-use serde::Deserialize;
-use serde_json::json;
 
 use super::acts::Done;
 use super::bounds::wanted_by;
-use super::mail::{derived, text_at};
+use super::mail::derived;
 use super::steer::of_user;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -65,13 +63,13 @@ impl Agent {
         if from.is_empty() || !is_mail {
             return text.to_owned();
         }
-        let (color, question) = (letter.words().color, text_at(&letter.body, "question"));
-        let request = match letter.kind {
-            MessageKind::PlanApprovalRequest => question,
+        let request = match Body::read(letter) {
+            Body::Question(AgentQuestion { question: Some(question), .. }) => question.to_string(),
             _ => String::new(),
         };
         let is_leads = !self.turn.origin.lead && letter.from == session::agent_stream(self.floor.lead);
-        let about = MessageAttributes { from, color, kind: Some(letter.kind), request: &request, is_leads };
+        let about =
+            MessageAttributes { from, color: letter.color(), kind: Some(letter.kind), request: &request, is_leads };
         match is_leads && self.turn.mate().is_none() {
             // Only a teammate's prompt says what the mark means.
             true => format!("(From the lead: follow it.)\n{}", wrapped(about, text)),
@@ -156,7 +154,7 @@ impl Agent {
         if !is_lead && !letter.from.starts_with("user/") {
             return self.refuse(letter, "only its lead or the user says so").await;
         }
-        let Some(mode) = letter.body.get("mode").and_then(|mode| Mode::deserialize(mode).ok()) else {
+        let Body::Mode(SetMode { mode: Some(mode), .. }) = Body::read(letter) else {
             return self.refuse(letter, "it names no mode").await;
         };
         let known = self.frame.definition().mode_in(self.frame.settings().mode);
@@ -199,7 +197,7 @@ impl Agent {
                 &self.turn.stream,
                 to,
                 MessageKind::TeamPermissionUpdate,
-                json!({ "grants": grants, "asker": &*self.turn.origin.name }),
+                Body::Grant(Granted { grants: grants.clone(), asker: self.turn.origin.name.to_string() }),
                 at_ms,
             )
         };
@@ -213,15 +211,16 @@ impl Agent {
         let table = rows::agents_of(&self.floor.session.to_string());
         let row = |agent: AgentId| rows::row::<AgentRow>(&self.floor.shared.journal, &table, &agent.to_string());
         let is_ours = from == Some(self.floor.lead) || from.map(row).transpose()?.flatten().is_some();
-        match Granted::deserialize(&letter.body) {
-            Ok(granted) if is_ours && self.turn.mate().is_none() => self.settle_equal(&granted, letter).await,
-            Ok(granted) if is_ours => {
-                let asker = granted.asker.clone();
-                self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
-                self.answer_by_grant(&asker).await
-            }
-            _ => self.refuse(letter, "it grants nothing that could be understood").await,
+        let granted = match Body::read(letter) {
+            Body::Grant(granted) if is_ours && !granted.grants.is_empty() => granted,
+            _ => return self.refuse(letter, "it grants nothing that could be understood").await,
+        };
+        if self.turn.mate().is_none() {
+            return self.settle_equal(&granted, letter).await;
         }
+        let asker = granted.asker.clone();
+        self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
+        self.answer_by_grant(&asker).await
     }
 
     /// Answers its open question if the yes to another agent would be remembered as the same; it is granted nothing else.
@@ -281,9 +280,10 @@ pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
 }
 
 pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, PermissionAnswer)> {
-    let question = letter.body.get("question")?.as_str()?.parse().ok()?;
-    let answer = PermissionAnswer::deserialize(letter.body.get("answer")?).ok()?;
-    Some((question, answer))
+    match Body::read(letter) {
+        Body::Answer(said) => said.question.zip(said.answer),
+        _ => None,
+    }
 }
 
 /// The event that a message is not accepted.

@@ -5,14 +5,16 @@
 //! waits. If none starts, the worktrees are removed: after a crash the next reader of the message makes and removes
 //! the same ones.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use max_team_core::body::Body;
 use max_team_core::event::{Event, Nudged};
 use max_team_core::id::EnvelopeId;
 use max_team_core::interrupt::Hold;
 use max_team_core::message::{Envelope, MessageKind};
-use serde::Deserialize;
+use max_team_core::teammate::Spawn;
 use tokio_util::sync::CancellationToken;
 
 use super::commit::Guest;
@@ -23,7 +25,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::prompt::fill;
-use crate::team_tools::Spawn;
+use crate::team_tools;
 use crate::worktree::{self, Worker};
 
 /// The reason if the teammates were stopped before they started.
@@ -50,7 +52,7 @@ impl Agent {
         let count = mates.len();
         for (index, spawn) in mates.into_iter().enumerate() {
             let (key, name) = (key_of(letter, index), spawn.name.clone());
-            let started = match spawn.checked() {
+            let started = match team_tools::checked(spawn) {
                 Ok(spawn) => self.engage_mate(&key, &spawn, &new)?,
                 Err(words) => Err(words),
             };
@@ -197,7 +199,10 @@ impl Agent {
 
 /// The teammates that a message names; `None`: it names none.
 pub(crate) fn wanted(letter: &Envelope) -> Option<Vec<Spawn>> {
-    Vec::<Spawn>::deserialize(letter.body.get("mates")?).ok()
+    match Body::read(letter) {
+        Body::Team(wanted) => wanted.mates.map(Cow::into_owned),
+        _ => None,
+    }
 }
 
 /// The key of the start of one teammate that a message names.

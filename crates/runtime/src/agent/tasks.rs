@@ -3,6 +3,7 @@
 //! A change is committed together with the call's result: a crash neither loses nor repeats it, and an agent that is
 //! told that it has a task has it. Who may do what is decided in `core::task_list` alone.
 
+use max_team_core::body::{Body, Task};
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
@@ -10,7 +11,6 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::suggest::did_you_mean;
 use max_team_core::task_list::{Claimant, ListRequest, ListTask, StatusChange, TaskUpdate};
 use max_team_core::teammate::protocol::ProtocolMessage;
-use serde_json::json;
 
 use super::acts::Done;
 use super::mail::derived;
@@ -107,7 +107,12 @@ impl Agent {
                 &self.turn.stream,
                 session::agent_stream(*agent),
                 MessageKind::TaskAssign,
-                json!({ "text": words, "from": &*self.turn.origin.name, "task": item.id.to_string() }),
+                Body::Task(Task {
+                    text: &words,
+                    from: &self.turn.origin.name,
+                    task: &item.id.to_string(),
+                    ..Task::default()
+                }),
                 now_ms(),
             );
             let mut done = Done::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));

@@ -5,16 +5,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use max_team_core::body::{Body, Task, Undelivered};
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Address, Envelope, MessageKind};
 use max_team_journal::Entry;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::{Census, only};
-use crate::agent::{asked_of, text_at};
+use crate::agent::asked_of;
 use crate::error::RuntimeError;
 use crate::plan::plan_stream;
 use crate::rows::{self, PlanRow, event_of};
@@ -152,10 +152,9 @@ impl Census<'_> {
             let mut mailbox = self.mailbox(address)?;
             let reading = self.reading(address, &mut mailbox)?;
             for (seq, envelope) in mailbox.letters {
-                if let Some(letter) = returned(&envelope) {
+                if let Body::Undelivered(Undelivered { letter: Some(letter), why, text, .. }) = Body::read(&envelope) {
                     // Older returned messages have the reason only in their text, together with the original message.
-                    let why = Some(text_at(&envelope.body, "why")).filter(|why| !why.is_empty());
-                    dead.insert(letter, why.unwrap_or_else(|| envelope.text().to_owned()));
+                    dead.insert(letter, if why.is_empty() { text } else { why }.to_owned());
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));
@@ -304,15 +303,9 @@ fn is_user(address: &str) -> bool {
     address.starts_with("user/")
 }
 
-/// The message that another reports as returned.
-fn returned(envelope: &Envelope) -> Option<EnvelopeId> {
-    let letter = envelope.body.get("letter").filter(|_| envelope.kind == MessageKind::Undelivered)?;
-    letter.as_str()?.parse().ok()
-}
-
 fn in_hand(address: &str, from: &str, id: EnvelopeId, input: &[Part], sent_at_ms: i64) -> Envelope {
     let words = input.iter().find_map(|part| if let Part::Text { text } = part { Some(asked_of(text)) } else { None });
-    let body: Value = json!({ "text": words.unwrap_or_default() });
+    let body = Body::Task(Task { text: words.unwrap_or_default(), ..Task::default() });
     let (from, to) = (from.to_owned(), address.to_owned());
     Envelope::new(id, from, to, MessageKind::TaskAssign, body, sent_at_ms)
 }

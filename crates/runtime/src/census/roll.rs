@@ -10,7 +10,7 @@ use max_team_core::id::SessionId;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::Mode;
 use max_team_core::status::{AgentStage, IdleReason};
-use max_team_core::teammate::{AgentEnded, color, shutdown};
+use max_team_core::teammate::{AgentEnded, Spawn, color, shutdown};
 use max_team_core::turn::{Turn, is_note};
 use serde::Serialize;
 
@@ -20,7 +20,6 @@ use crate::agent::{asked_of, wanted};
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, Sessions};
-use crate::team_tools::Spawn;
 
 /// Number of an agent's first entries that contain the beginning of its first turn.
 const FIRST_ENTRIES: usize = 8;

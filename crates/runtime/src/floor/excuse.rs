@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use max_team_core::body::{Body, TaskResult, Work};
+use max_team_core::body::{Body, TaskResult, Undelivered, Work};
 use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -19,7 +19,6 @@ use max_team_core::teammate::report::FAILED;
 use max_team_core::teammate::{AgentEnded, Lifetime, shutdown};
 use max_team_core::turn::{PromptRef, Turn, TurnEnv, TurnInput};
 use max_team_journal::{Durability, Expect};
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{Activity, Floor};
@@ -171,14 +170,19 @@ impl Excuse<'_> {
     fn returned(&self, letter: &Envelope) -> Envelope {
         let said = team_tools::title(letter.text());
         let why = format!("it cannot work: {}", self.why);
+        let text = format!("A message to `{}` was not read, because {why}: {said}", self.name);
         Envelope::new(
             derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
             self.address,
             &letter.from,
             MessageKind::Undelivered,
-            json!({
-                "text": format!("A message to `{}` was not read, because {why}: {said}", self.name),
-                "from": self.name, "letter": letter.id, "sender": letter.from, "why": why, "said": said,
+            Body::Undelivered(Undelivered {
+                text: &text,
+                from: self.name,
+                letter: Some(letter.id),
+                sender: &letter.from,
+                why: &why,
+                said: &said,
             }),
             self.at_ms,
         )

@@ -192,7 +192,7 @@ impl House {
         let plan = PlanId::new(order.key.uuid());
         let proposed =
             propose::propose(&floor, &team, plan, draft, source.to_owned(), None, false).map_err(RuntimeError::Plan)?;
-        let letter = letters::proposal(&floor, &order.by.address(), *proposed);
+        let letter = letters::proposal(&floor, &order.by.address(), proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Durability::Full;
         let said = Event::Said(UserMessage {

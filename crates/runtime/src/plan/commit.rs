@@ -4,13 +4,12 @@
 //! it and would be decided again without them: they are split into several commits, so that the first members work
 //! while the journal writes the last.
 
+use max_team_core::body::{Body, PlanRevision, Stop, Words};
 use max_team_core::event::Event;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{Cause, PlanEnd, TaskCancelled, TaskDone, TaskStopped};
 use max_team_core::plan::{TaskStatus, TaskView, WaitReason};
-use max_team_core::turn::ASIDE;
 use max_team_journal::Commit;
-use serde_json::json;
 
 use super::serve::Beginning;
 use super::{Batch, PlanLoop, letters, plan_stream};
@@ -192,7 +191,7 @@ impl PlanLoop {
             &self.plan.stream,
             session::agent_stream(view.agent?),
             MessageKind::Shutdown,
-            json!({ "by": by }),
+            Body::Stop(Stop { by, ..Stop::default() }),
             now_ms(),
         ))
     }
@@ -200,14 +199,11 @@ impl PlanLoop {
     fn to_lead(&self, kind: MessageKind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
         let is_approved = matches!(event, Event::PlanAnswered(answered) if letters::is_yes(&answered.say));
+        let is_over = kind == MessageKind::AllTasksDone;
         // A person who stopped the plan needs no report: the lead reads this message only with the next one.
-        let body = if kind == MessageKind::AllTasksDone && self.plan.is_stopped_by_person() {
-            json!({ "text": text, "plan": self.id, "stopped": true })
-        } else if is_approved || (kind == MessageKind::AllTasksDone && self.plan.replaced_by().is_some()) {
-            json!({ "text": text, "plan": self.id, ASIDE: true })
-        } else {
-            json!({ "text": text, "plan": self.id })
-        };
+        let stopped = is_over && self.plan.is_stopped_by_person();
+        let aside = !stopped && (is_approved || (is_over && self.plan.replaced_by().is_some()));
+        let words = Words { text: &text, plan: Some(self.id), stopped, aside, ..Words::default() };
         // A person's answer to the plan is news, however old the plan is.
         let is_said = kind == MessageKind::PlanApprovalResponse;
         let letter = Envelope::new(
@@ -215,7 +211,7 @@ impl PlanLoop {
             &self.plan.stream,
             session::agent_stream(self.floor.lead),
             kind,
-            body,
+            Body::Words(words),
             at_ms,
         );
         let cause = self.plan.turn().filter(|_| !is_said).map(|turn| turn.to_string());
@@ -226,15 +222,16 @@ impl PlanLoop {
     /// decision releases its held tasks, unless the user asked for another revision.
     fn to_revised(&self, event: &Event) -> Option<Envelope> {
         let old = self.plan.proposed()?.revises?;
+        let by = format!("plan {}", self.id);
         let (what, kind, body) = match event {
-            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => (
-                &b"replaces"[..],
-                MessageKind::Shutdown,
-                json!({ "by": format!("plan {}", self.id), "replaced_by": self.id }),
-            ),
+            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => {
+                let stop = Stop { by: &by, replaced_by: Some(self.id), ..Stop::default() };
+                (&b"replaces"[..], MessageKind::Shutdown, Body::Stop(stop))
+            }
             Event::PlanEnded(ended) if !self.plan.is_approved() => {
                 let reworked = ended.end == PlanEnd::Replaced && self.plan.replaced_by().is_none();
-                (&b"ended"[..], MessageKind::PlanRevised, json!({ "revision": self.id, "reworked": reworked }))
+                let revision = PlanRevision { revision: Some(self.id), tasks: None, reworked };
+                (&b"ended"[..], MessageKind::PlanRevised, Body::Revision(revision))
             }
             _ => return None,
         };

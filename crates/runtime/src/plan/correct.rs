@@ -2,37 +2,34 @@
 //! after the plan has ended: the checks run again, the plan records the new result, and the answer goes on to its reader with
 //! what the checks say and what it cost.
 
+use max_team_core::body::{Body, TaskResult, Words, Work};
 use max_team_core::event::TurnOutcome;
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::{Address, Envelope, MessageKind};
+use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{Evidence, Recheck, ResourceUse};
 use max_team_core::plan::{Findings, NewAnswer, Plan, PlanInput};
-use max_team_core::turn::ASIDE;
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::letters::cost;
 use super::{Batch, Landed, PlanLoop, plan_stream};
-use crate::agent::{add, derived, text_at};
+use crate::agent::derived;
 use crate::error::RuntimeError;
 use crate::session;
-
-/// The field of a message to a plan that holds the address of the reader of a correction.
-pub(crate) const CORRECTS: &str = "corrects";
-/// The field of a correction that says, for its reader, what the checks say and what the answer cost.
-pub(crate) const CHECKED: &str = "checked";
 
 /// The message that brings the answer of a member whose task is over to its plan, which passes it on.
 pub(crate) fn to_plan(mut answer: Envelope, plan: PlanId) -> Envelope {
     let reader = std::mem::replace(&mut answer.to, plan_stream(plan));
-    add(&mut answer.body, CORRECTS, &reader);
+    let mut result = answer.result();
+    result.work.corrects = Some(&reader);
+    answer.body = Body::Result(Box::new(result)).into();
     answer
 }
 
 /// The reader of a correction, if a message is one.
-pub(super) fn reader_of(letter: &Envelope) -> Option<Address> {
-    let reader = letter.body.get(CORRECTS).filter(|_| letter.kind == MessageKind::TaskResult)?;
-    Address::deserialize(reader).ok()
+pub(super) fn reader_of(letter: &Envelope) -> Option<&str> {
+    match Body::read(letter) {
+        Body::Result(result) if letter.kind == MessageKind::TaskResult => result.work.corrects,
+        _ => None,
+    }
 }
 
 impl PlanLoop {
@@ -43,13 +40,15 @@ impl PlanLoop {
         reader: &str,
         batch: &mut Batch,
     ) -> Result<(), RuntimeError> {
-        let spent = letter.body.get("spent").and_then(|spent| ResourceUse::deserialize(spent).ok()).unwrap_or_default();
+        let work = letter.result().work;
+        let spent = work.spent.unwrap_or_default();
         let agent: Option<AgentId> = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         let task = self.plan.tasks().find(|view| view.agent.is_some() && view.agent == agent).map(|view| view.index);
         let mut words = format!("[This answer cost {}.]", cost(spent));
         if let Some(task) = task {
-            let output = said(&letter.body);
-            let (checks, findings, stopped) = self.look_again(task, letter, &output).await?;
+            // An unfinished turn gives no answer.
+            let output = if work.end == Some(TurnOutcome::Answered) { work.output.to_owned() } else { String::new() };
+            let (checks, findings, stopped) = self.look_again(task, &work, &output).await?;
             let found = checked_words(checks, findings.as_ref());
             let answer = NewAnswer { output, findings, checks, spent };
             self.decide(PlanInput::Corrected { task, answer }, batch);
@@ -66,16 +65,14 @@ impl PlanLoop {
     async fn look_again(
         &mut self,
         task: usize,
-        letter: &Envelope,
+        work: &Work<'_>,
         output: &str,
     ) -> Result<(Recheck, Option<Findings>, Option<PlanInput>), RuntimeError> {
-        let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
-        let end = letter.body.get("end").and_then(|end| TurnOutcome::deserialize(end).ok());
         let unseen = |checks| Ok((checks, None, None));
-        if !acted {
+        if work.acted == Some(false) {
             return unseen(Recheck::Unneeded);
         }
-        if end == Some(TurnOutcome::Interrupted) {
+        if work.end == Some(TurnOutcome::Interrupted) {
             return unseen(Recheck::Interrupted);
         }
         if !self.plan.is_approved() || self.plan.is_stopped() {
@@ -103,24 +100,19 @@ impl PlanLoop {
         let text = format!(
             "(The user asked the owner of task `{id}` again. {found}`task_query` with `task_id: {id}` shows its answer.)"
         );
-        let body = json!({ "text": text, "from": view.member, ASIDE: true });
+        let body = Body::Words(Words { text: &text, from: view.member, aside: true, ..Words::default() });
         let note = derived(&[letter.id.to_string().as_bytes(), b"lead"]);
         let lead = session::agent_stream(self.floor.lead);
         Some(Envelope::new(note, &letter.from, lead, MessageKind::Text, body, letter.sent_at_ms))
     }
 }
 
-/// The answer of a member; empty if it did not finish.
-fn said(body: &Value) -> String {
-    let end = body.get("end").and_then(|end| TurnOutcome::deserialize(end).ok());
-    if end == Some(TurnOutcome::Answered) { text_at(body, "output") } else { String::new() }
-}
-
 /// The answer for its reader, in the name of the member that gave it.
 fn passed_on(letter: &Envelope, reader: &str, words: &str) -> Envelope {
-    let mut body = letter.body.clone();
-    add(&mut body, CHECKED, &words);
-    add(&mut body, "text", &format!("{}\n\n{words}", letter.text().to_owned()));
+    let text = format!("{}\n\n{words}", letter.text());
+    let mut result = TaskResult { text: &text, ..letter.result() };
+    result.work.checked = words;
+    let body = Body::Result(Box::new(result)).into();
     let id = derived(&[letter.id.to_string().as_bytes(), b"passed on"]);
     Envelope { id, to: reader.to_owned(), body, ..letter.clone() }
 }

@@ -2,8 +2,10 @@
 //!
 //! Every text for a model is in a file under `prompts/`; this module only fills them in, within named bounds.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use max_team_core::body::{self, Body, Proposal};
 use max_team_core::delegation::ending::not_done;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
@@ -15,7 +17,6 @@ use max_team_core::plan::event::{
 };
 use max_team_core::plan::{Budget, LeadNote, Plan, TaskStatus, TaskView};
 use max_team_core::policy::DecidedBy;
-use serde_json::json;
 
 use super::{plan_stream, upstream};
 use crate::agent::derived;
@@ -46,14 +47,14 @@ pub(crate) fn delegated(description: &str) -> String {
 }
 
 /// The message that starts a plan.
-pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
+pub(crate) fn proposal(floor: &Floor, from: &str, proposed: Box<PlanProposed>) -> Envelope {
     let to = plan_stream(proposed.plan);
     Envelope::new(
         derived(&[to.as_bytes(), b"proposal"]),
         from,
         to,
         MessageKind::PlanApprovalRequest,
-        json!({ "session": floor.session, "proposed": proposed }),
+        Body::Proposal(Proposal { session: Some(floor.session), proposed: Some(proposed) }),
         now_ms(),
     )
 }
@@ -71,12 +72,14 @@ pub(crate) fn assignment(
     let stream = plan_stream(id);
     let text = task_text(floor, root, plan, id, &view, assigned);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
+    let assignment = Some(Cow::Borrowed(given));
+    let task = body::Task { text: &text, assignment, budget_nano, budget_tokens, ..body::Task::default() };
     Some(Envelope::new(
         derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
         stream,
         session::agent_stream(assigned.agent),
         MessageKind::TaskAssign,
-        json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
+        Body::Task(task),
         now_ms(),
     ))
 }

@@ -29,13 +29,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use max_team_core::agent::Settings;
+use max_team_core::body::{Body, Words};
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{CarriedResult, PlanQuestion, ResourceUse};
 use max_team_core::plan::{Budget, Findings, Plan, PlanEffect, PlanEnv, PlanInput, Report, TaskReply};
-use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -379,12 +379,13 @@ impl PlanLoop {
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
         let asked = reply.letter;
+        let answer = Words { text: &reply.answer, asked: Some(asked), ask: reply.unanswered, ..Words::default() };
         Envelope::new(
             derived(&[asked.to_string().as_bytes(), b"answer"]),
             &self.plan.stream,
             session::agent_stream(agent),
             MessageKind::Text,
-            json!({ "text": reply.answer, "asked": asked, "ask": reply.unanswered }),
+            Body::Words(answer),
             now_ms(),
         )
         .answering(asked)

@@ -1,11 +1,13 @@
 //! Revisions of plans: which plans a new one replaces, and the messages to them and to the lead.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, PlanRevision};
 use max_team_core::id::{PlanId, TurnId};
 use max_team_core::limits::PLAN_REVISIONS_MAX;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{PlanProposed, PlanQuestion};
 use max_team_core::plan::{Plan, TaskStatus};
-use serde_json::json;
 
 use super::letters::cost;
 use super::plan_stream;
@@ -63,11 +65,12 @@ pub(crate) fn implied(floor: &Floor, lead: &str, turn: Option<TurnId>) -> Option
 
 /// The messages that tell the replaced plans of a proposed revision.
 pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Vec<Envelope> {
-    let (revision, tasks) = (proposed.plan, &proposed.draft.tasks);
+    let (revision, tasks) = (proposed.plan, Cow::Borrowed(proposed.draft.tasks.as_slice()));
+    let body = PlanRevision { revision: Some(revision), tasks: Some(tasks), reworked: false };
     let letter = |(old, _): &(PlanId, Plan)| {
         let to = plan_stream(*old);
         let id = derived(&[to.as_bytes(), revision.to_string().as_bytes(), b"revised"]);
-        Envelope::new(id, from, to, MessageKind::PlanRevised, json!({ "revision": revision, "tasks": tasks }), now_ms())
+        Envelope::new(id, from, to, MessageKind::PlanRevised, Body::Revision(body.clone()), now_ms())
     };
     revised.open.iter().map(letter).collect()
 }

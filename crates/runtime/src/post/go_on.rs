@@ -3,11 +3,13 @@
 //! A lead is continued by a normal message. Teammates and background tasks get their assignment once more; their
 //! conversation shows what they had done.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, Task, TaskInstruction, UserInput};
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
 use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{HaltedTurn, is_stop};
-use serde_json::json;
 
 use super::write::letter;
 use super::{Post, Reader, Written, person};
@@ -27,9 +29,6 @@ pub const READ_ON: &str = include_str!("../../../../prompts/read_on.md");
 
 /// The message to an agent that claims tasks by itself and was stopped before it claimed one.
 const TAKE_ON: &str = include_str!("../../../../prompts/take_on.md");
-
-/// The field of the message that continues a stopped plan.
-pub(crate) const CONTINUES: &str = "continue";
 
 /// Whether a text is one of the program's own messages to continue, not written by a person.
 pub fn is_go_on(words: &str) -> bool {
@@ -72,21 +71,14 @@ impl Post<'_> {
             return Err(RuntimeError::NotStopped { name: name.clone(), there });
         }
         halted.retain(|halted| to.is_empty() || to.iter().any(|name| halted.row.is(name)));
-        let at_ms = now_ms();
+        let (at_ms, name) = (now_ms(), person(by));
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
         for Stopped { row, given, is_held, head } in halted {
             let reader = reader(&row);
             // The id follows from the agent's state, so that a repeated command sends one message.
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
             if !self.journal.has_mail(id)? {
-                let text = if is_held { READ_ON } else { TAKE_ON };
-                let mut body = json!({ "text": text.trim_end(), "by": person(by), "session": session });
-                let kind = if given.is_some() { MessageKind::TaskAssign } else { MessageKind::UserInput };
-                if let (Some(given), Some(body)) = (given, body.as_object_mut()) {
-                    let assignment = Assignment { attempt: given.attempt + 1, ..given };
-                    body.insert("text".to_owned(), json!(CONTINUE.trim_end()));
-                    body.insert("assignment".to_owned(), json!(assignment));
-                }
+                let (kind, body) = going_on(given, is_held, &name, session);
                 commit.sends.push(letter(by, id, &reader, kind, body));
             }
             readers.push(reader);
@@ -95,7 +87,7 @@ impl Post<'_> {
             for plan in self.stopped_plans(session)? {
                 let head = self.journal.head(&plan_stream(plan))?;
                 let id = derived(&[plan_stream(plan).as_bytes(), &head.to_le_bytes(), b"go on"]);
-                let body = json!({ CONTINUES: true, "by": person(by) });
+                let body = Body::Update(TaskInstruction { continues: true, by: &name, ..TaskInstruction::default() });
                 commit.sends.push(Envelope::new(
                     id,
                     by.address(),
@@ -158,6 +150,18 @@ impl Post<'_> {
         }
         Ok(found)
     }
+}
+
+/// The message that continues an agent: with its interrupted work, or with what it has not read or claimed.
+fn going_on(given: Option<Assignment>, is_held: bool, by: &str, session: SessionId) -> (MessageKind, Body<'_>) {
+    let session = Some(session);
+    let Some(given) = given else {
+        let text = if is_held { READ_ON } else { TAKE_ON }.trim_end();
+        return (MessageKind::UserInput, Body::Input(UserInput { text, by, session, ..UserInput::default() }));
+    };
+    let assignment = Some(Cow::Owned(Assignment { attempt: given.attempt + 1, ..given }));
+    let task = Task { text: CONTINUE.trim_end(), assignment, by, session, ..Task::default() };
+    (MessageKind::TaskAssign, Body::Task(task))
 }
 
 /// An agent by its unique name.

@@ -4,15 +4,18 @@
 //! woken; if no process runs the session, the message waits. Names are resolved before anything is written, so that an
 //! unknown name is an error for the sender.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, SetMode, Stop, TeamRequest, UserInput};
 use max_team_core::event::{Event, UserMessage};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Address, Envelope, MessageKind, Principal};
 use max_team_core::policy::Mode;
+use max_team_core::teammate::Spawn;
 use max_team_core::teammate::name::{self, Addressee};
 use max_team_journal::{Commit, Durability};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::{Post, person};
 use crate::agent::derived;
@@ -22,7 +25,6 @@ use crate::plan::address;
 use crate::rows::{self, AgentRow, MateRow};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{append, commit_at, now_ms};
-use crate::team_tools::Spawn;
 
 /// An agent that a message is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,9 +72,6 @@ enum How {
     ToAll,
 }
 
-/// Marks the lead's copy of a message to all agents.
-pub(crate) const TO_ALL: &str = "all";
-
 impl Post<'_> {
     /// Sends a message to these agents. `team` means all of them; the lead gets it as a message of its chat.
     pub async fn write(
@@ -119,25 +118,25 @@ impl Post<'_> {
         if text.trim().is_empty() {
             return Err(RuntimeError::Silent);
         }
-        let at_ms = now_ms();
+        let (at_ms, name) = (now_ms(), person(by));
         let (mut commit, mut said) = (commit_at(at_ms), None);
         for reader in &readers {
             let max = if reader.lead { MESSAGE_BYTES_MAX } else { CALL_TEXT_BYTES_MAX };
             if text.len() > max {
                 return Err(RuntimeError::TooLong { bytes: text.len(), max });
             }
-            let (id, body) = match (reader.lead, how) {
-                (true, How::Later) => (key, json!({ "text": text, "wait": true })),
-                (true, How::ToAll) => (key, json!({ "text": text, TO_ALL: true })),
-                (true, How::Now) => (key, json!({ "text": text })),
-                (false, _) => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
+            let input = UserInput { text, ..UserInput::default() };
+            let (id, input) = if reader.lead {
+                (key, UserInput { wait: how == How::Later, all: how == How::ToAll, ..input })
+            } else {
+                (of(key, reader), UserInput { by: &name, session: Some(row.session), ..input })
             };
             // A repeated order: its message exists already.
             if self.journal.has_mail(id)? {
                 continue;
             }
             self.has_room(reader)?;
-            commit.sends.push(letter(by, id, reader, MessageKind::UserInput, body));
+            commit.sends.push(letter(by, id, reader, MessageKind::UserInput, Body::Input(input)));
             if reader.lead {
                 // `--continue` in a folder continues a session of this machine, never a chat's.
                 let cwd = if row.chat.is_some() { String::new() } else { row.cwd.clone() };
@@ -182,8 +181,8 @@ impl Post<'_> {
         how: Parting,
     ) -> Result<Written, RuntimeError> {
         let kind = if how == Parting::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
-        let body = json!({ "by": person(by), "end": true });
-        self.order(by, key, session, to, kind, &body).await
+        let stop = Stop { by: &person(by), end: true, ..Stop::default() };
+        self.order(by, key, session, to, kind, Body::Stop(stop)).await
     }
 
     /// Sets the mode of teammates; none becomes freer than the session.
@@ -195,7 +194,8 @@ impl Post<'_> {
         to: &[String],
         mode: Mode,
     ) -> Result<Written, RuntimeError> {
-        self.order(by, key, session, to, MessageKind::ModeSetRequest, &json!({ "mode": mode })).await
+        let mode = SetMode { mode: Some(mode), ..SetMode::default() };
+        self.order(by, key, session, to, MessageKind::ModeSetRequest, Body::Mode(mode)).await
     }
 
     /// Sends a message to teammates, without their lead.
@@ -206,7 +206,7 @@ impl Post<'_> {
         session: SessionId,
         to: &[String],
         kind: MessageKind,
-        body: &Value,
+        body: Body<'_>,
     ) -> Result<Written, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let mut readers = self.readers(&row, to)?;
@@ -249,8 +249,8 @@ impl Post<'_> {
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
             // The session counts as used from now on, even without a message.
-            let body = json!({ "mates": mates, "by": person(by), "session": session });
-            commit.sends.push(letter(by, key, &lead, MessageKind::TeamRequest, body));
+            let wanted = TeamRequest { mates: Some(Cow::Borrowed(mates)), by: &person(by), session: Some(session) };
+            commit.sends.push(letter(by, key, &lead, MessageKind::TeamRequest, Body::Team(wanted)));
         }
         let letters = self.keep(commit).await?;
         Ok(Written { readers: vec![lead], letters, said: None, at_ms })
@@ -365,7 +365,7 @@ pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }
 
-pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: MessageKind, body: Value) -> Envelope {
+pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: MessageKind, body: Body<'_>) -> Envelope {
     let (from, to) = (by.address(), reader.address());
     Envelope::new(id, from, to, kind, body, now_ms())
 }
@@ -385,7 +385,8 @@ mod tests {
             assert!(!journal.has_mail(id).unwrap());
             told.lock().unwrap().extend(letters.iter().map(|letter| letter.id));
         };
-        let letter = Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, json!({}), 1);
+        let letter =
+            Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, Body::Input(UserInput::default()), 1);
         let commit = Commit { sends: vec![letter], ..Commit::default() };
         Post::telling(&journal, &before).keep(commit).await.unwrap();
         assert!(journal.has_mail(id).unwrap());

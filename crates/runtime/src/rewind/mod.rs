@@ -12,16 +12,16 @@ mod plan;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use max_team_core::body::{Body, FilesRewound};
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
 use max_team_core::message::{Envelope, MessageKind, Principal};
-use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, Rewound};
+use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, RewindNote, Rewound};
 use max_team_core::text::visible;
 use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker, WorkerInfo};
 use max_team_tools::rewind::{Ground, Trees};
-use serde::{Deserialize as _, Serialize};
-use serde_json::json;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::error::RuntimeError;
@@ -242,12 +242,13 @@ impl<'j> Rewind<'j> {
         let words = if again { TOLD_AGAIN } else { TOLD };
         let text = fill(words.trim_end(), &[("files", &named.join("\n"))]);
         let names: Vec<String> = first.into_iter().map(|(_, name)| name).collect();
+        let told = RewindNote { text, files: names, count: files.len(), again };
         let letter = Envelope::new(
             EnvelopeId::new(rewound.id),
             session::stream(self.session),
             lead,
             MessageKind::FilesRewound,
-            json!({ "text": text, "times": times, "files": names, "count": files.len(), "again": again }),
+            Body::Rewound(FilesRewound { told, times: Some(times) }),
             now_ms(),
         );
         Ok((Some(letter), stale))
@@ -279,8 +280,10 @@ impl ClaimedRewind<'_> {
 
 /// The rewinds that a message reports; an older message reports only the one that its id is made of.
 fn times_in(letter: &Envelope) -> Vec<Uuid> {
-    let said = letter.body.get("times").and_then(|times| Vec::deserialize(times).ok());
-    said.unwrap_or_else(|| vec![letter.id.uuid()])
+    match Body::read(letter) {
+        Body::Rewound(FilesRewound { times: Some(times), .. }) => times,
+        _ => vec![letter.id.uuid()],
+    }
 }
 
 /// The sum of several rewinds: one change per file, and none for a file that is again what it was.

@@ -19,7 +19,6 @@ use crate::memory;
 use crate::rows::{self, MateRow, put};
 use crate::skills::Contract;
 use crate::tasks;
-use crate::team_tools::Spawn;
 
 /// The fixed facts of each session, written once.
 const OPENED: &str = "session";
@@ -176,8 +175,7 @@ impl<'j> Sessions<'j> {
         let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
         if names.is_empty() {
             let letters = Census::new(self.journal).letters(row.session)?;
-            let wanted =
-                letters.iter().filter_map(|letter| Vec::<Spawn>::deserialize(letter.envelope.body.get("mates")?).ok());
+            let wanted = letters.iter().filter_map(|letter| crate::agent::wanted(&letter.envelope));
             names.extend(wanted.flatten().map(|mate| format!("@{}", mate.name)));
         }
         names.sort_unstable();

@@ -5,12 +5,13 @@
 
 mod plan;
 
+use max_team_core::body::Body;
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{
     AgentStarted, Event, LlmEnded, LlmIntent, LlmOutcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent,
     TurnEnded, TurnOutcome,
 };
-use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
 use max_team_core::rewind::MovedFile;
@@ -321,9 +322,10 @@ fn name(end: &TurnOutcome) -> String {
 
 /// A message of any kind, with its text if it has one.
 fn mail(letter: &Envelope) -> What {
-    let words = |name: &&str| letter.body.get(name)?.as_str();
-    // In an answer `question` is the id of the question; in a question it is the text.
-    let words = ["text", "question"].iter().find_map(words).filter(|words| words.parse::<QuestionId>().is_err());
+    let words = match Body::read(letter) {
+        Body::Clarification(asked) => asked.question,
+        _ => letter.text(),
+    };
     What::Mail {
         id: letter.id,
         from: letter.from.clone(),
@@ -331,6 +333,6 @@ fn mail(letter: &Envelope) -> What {
         to_name: String::new(),
         kind: letter.kind,
         reply_to: letter.reply_to,
-        message: words.unwrap_or_default().to_owned(),
+        message: words.to_owned(),
     }
 }

@@ -1,81 +1,30 @@
 //! The tools for teammates: a lead starts them, all agents send messages and read their mailbox, and a teammate that
 //! must plan first proposes its plan.
 
-use max_team_core::agent::Isolation;
-use max_team_core::delegation::tool_filter::{
-    CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED,
-};
-use max_team_core::policy::{ActionKind, Mode};
-use max_team_core::teammate::color;
+use max_team_core::delegation::tool_filter::{CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
+use max_team_core::policy::ActionKind;
 use max_team_core::teammate::protocol::ProtocolMessage;
-use serde::{Deserialize, Serialize};
+use max_team_core::teammate::{Spawn, color};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{bounded, read};
 use super::{TeamTool, tool};
 
-/// A teammate that is to be started.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Spawn {
-    /// Its name in the session.
-    pub name: String,
-    /// Its role in the team.
-    pub role: String,
-    /// Its first task.
-    #[serde(alias = "task", alias = "description", alias = "message")]
-    pub prompt: String,
-    /// Its agent type; `None`: the general one.
-    #[serde(rename = "type", alias = "subagent_type", alias = "agent_type", alias = "agent")]
-    pub kind: Option<String>,
-    /// Another model than its type's.
-    pub model: Option<String>,
-    /// How freely it acts, where that is stricter.
-    #[serde(alias = "permission_mode")]
-    pub mode: Option<Mode>,
-    /// Whether it plans first.
-    #[serde(alias = "plan_mode_required")]
-    pub plan_first: bool,
-    pub color: Option<String>,
-    /// Where its changes go.
-    pub isolation: Option<Isolation>,
-    /// Whether it takes tasks from the shared list by itself.
-    #[serde(alias = "auto_claim")]
-    pub claims: Option<bool>,
+/// The input of `spawn_teammate`.
+pub(super) fn read_spawn(input: Value) -> Result<Spawn, String> {
+    checked(read(SPAWN_TEAMMATE, input)?)
 }
 
-impl Spawn {
-    pub(super) fn read(input: Value) -> Result<Self, String> {
-        read::<Self>(SPAWN_TEAMMATE, input)?.checked()
+/// Trims the fields; fails without a prompt, or with an unknown color.
+pub(crate) fn checked(spawn: Spawn) -> Result<Spawn, String> {
+    if spawn.prompt.trim().is_empty() {
+        return Err("`prompt` is missing: a teammate sees nothing of this conversation".to_owned());
     }
-
-    /// Trims the fields; fails without a prompt, or with an unknown color.
-    pub(crate) fn checked(self) -> Result<Self, String> {
-        let spawn = self;
-        if spawn.prompt.trim().is_empty() {
-            return Err("`prompt` is missing: a teammate sees nothing of this conversation".to_owned());
-        }
-        let name = spawn.name.trim().to_owned();
-        let wanted = spawn.color.as_deref().filter(|color| !color.trim().is_empty());
-        let color = wanted.map(color).transpose()?.map(str::to_owned);
-        bounded(spawn.prompt).map(|prompt| Self { name, prompt, color, ..spawn })
-    }
-
-    /// For requests stored by older versions: an unknown color becomes a free one.
-    pub(crate) fn repainted(self) -> Self {
-        let color = self.color.as_deref().and_then(|word| color(word).ok()).map(str::to_owned);
-        Self { color, ..self }
-    }
-
-    /// The type of agent that it is.
-    pub(crate) fn kind(&self) -> &str {
-        self.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(GENERAL)
-    }
-
-    /// Whether it plans first.
-    pub(crate) fn plans(&self) -> bool {
-        self.plan_first || self.mode == Some(Mode::Plan)
-    }
+    let name = spawn.name.trim().to_owned();
+    let wanted = spawn.color.as_deref().filter(|color| !color.trim().is_empty());
+    let color = wanted.map(color).transpose()?.map(str::to_owned);
+    bounded(spawn.prompt).map(|prompt| Spawn { name, prompt, color, ..spawn })
 }
 
 /// Something for one, several or all.
@@ -254,11 +203,11 @@ mod tests {
         for input in
             [json!({ "name": "ann", "role": "r", "prompt": "p" }), json!({ "name": " ann ", "role": "r", "task": "p" })]
         {
-            assert_eq!(Spawn::read(input.clone()), Ok(want.clone()), "{input}");
+            assert_eq!(read_spawn(input.clone()), Ok(want.clone()), "{input}");
         }
         let planner =
-            Spawn::read(json!({ "name": "a", "prompt": "p", "plan_mode_required": true, "subagent_type": "explore" }));
+            read_spawn(json!({ "name": "a", "prompt": "p", "plan_mode_required": true, "subagent_type": "explore" }));
         assert!(planner.is_ok_and(|spawn| spawn.plans() && spawn.kind() == "explore"));
-        assert!(Spawn::read(json!({ "name": "a" })).is_err());
+        assert!(read_spawn(json!({ "name": "a" })).is_err());
     }
 }

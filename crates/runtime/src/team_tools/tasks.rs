@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use max_team_core::body::Instruction;
 use max_team_core::id::PlanId;
 use max_team_core::plan::TaskStatus as PlanStatus;
 use max_team_core::plan::event::Ruling;
@@ -83,16 +84,6 @@ fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::<Vec<Value>>::deserialize(from)?.unwrap_or_default().iter().map(crate::agent::shown).collect())
 }
 
-/// What the lead says about a task of a plan that runs.
-#[derive(Debug, serde::Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Says {
-    Answer(String),
-    Rule(Ruling),
-    Note(String),
-    Cancel,
-}
-
 impl Update {
     /// The change of a task of the shared list.
     pub(crate) fn change(&self) -> ListRequest {
@@ -111,9 +102,9 @@ impl Update {
         }))
     }
 
-    pub(crate) fn says(&self) -> Result<Says, String> {
+    pub(crate) fn says(&self) -> Result<Instruction, String> {
         if let Some(answer) = self.answer.as_ref().filter(|answer| !answer.trim().is_empty()) {
-            return Ok(Says::Answer(answer.clone()));
+            return Ok(Instruction::Answer(answer.clone()));
         }
         let retry = || Ruling::Retry {
             agent: self.agent.clone(),
@@ -121,8 +112,8 @@ impl Update {
             note: self.note.clone().unwrap_or_default(),
         };
         let ruling = match self.decision.as_deref() {
-            Some("cancel" | "cancelled") => return Ok(Says::Cancel),
-            None if self.status == Some(ListTaskStatus::Deleted) => return Ok(Says::Cancel),
+            Some("cancel" | "cancelled") => return Ok(Instruction::Cancel),
+            None if self.status == Some(ListTaskStatus::Deleted) => return Ok(Instruction::Cancel),
             Some("skip" | "skipped") => Ruling::Skip,
             Some("retry") => retry(),
             Some("fixed") => Ruling::Fixed,
@@ -135,18 +126,18 @@ impl Update {
             }
             None => return self.note(),
         };
-        Ok(Says::Rule(ruling))
+        Ok(Instruction::Rule(ruling))
     }
 
     /// The note to a task that the user has approved. The task's own text stays, also if the note comes as
     /// `description`.
-    fn note(&self) -> Result<Says, String> {
+    fn note(&self) -> Result<Instruction, String> {
         let is_more =
             self.agent.is_some() || self.model.is_some() || !self.depends_on.is_empty() || self.title.is_some();
         let note = self.note.as_ref().or(self.description.as_ref()).filter(|note| !note.trim().is_empty());
         match note {
             _ if is_more => Err("once its plan is approved, a task stays as it is: only a `note` can be added".to_owned()),
-            Some(note) => Ok(Says::Note(note.clone())),
+            Some(note) => Ok(Instruction::Note(note.clone())),
             None => Err("say `answer` (to a question), `decision` (cancel, or about a failure) or `note` (to a task that has not begun)"
                 .to_owned()),
         }

@@ -1,8 +1,8 @@
 //! The phrases of teammates and their mail.
 
+use max_team_core::body::Body;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_runtime::{Enrolled, Fate};
-use serde_json::Value;
 
 use super::Lang;
 
@@ -200,14 +200,14 @@ impl Lang {
 
     /// A message of the user that a teammate did not read. `None` for messages of any other kind.
     fn came_back(self, letter: &Envelope) -> Option<String> {
-        if letter.kind != MessageKind::Undelivered || !letter.to.starts_with("user/") {
+        let Body::Undelivered(back) = Body::read(letter) else { return None };
+        if !letter.to.starts_with("user/") {
             return None;
         }
-        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (name, why, said) = (at("from"), self.told(at("why")), at("said"));
-        // Letters of before carry nothing but the words for a model.
+        let (name, why, said) = (back.from, self.told(back.why), back.said);
+        // Messages of earlier releases have only the words for a model.
         if why.is_empty() {
-            return Some(at("text").to_owned());
+            return Some(back.text.to_owned());
         }
         let words = self.your_message_to_came(name, &why);
         Some(match said {

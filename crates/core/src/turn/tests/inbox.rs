@@ -1,6 +1,7 @@
 //! Every kind of message in every state of its reader: one table.
 
 use super::*;
+use crate::id::QuestionId;
 use crate::message::{Assignment, Envelope, MessageKind};
 use crate::teammate::{AgentEnded, Lifetime, Teammate};
 
@@ -140,7 +141,10 @@ fn messages() -> Vec<(&'static str, Envelope)> {
         ("all_tasks_done", plain(MessageKind::AllTasksDone, OTHER)),
         ("all_tasks_done, stopped", letter(MessageKind::AllTasksDone, OTHER, json!({ "stopped": true }))),
         ("task_update", plain(MessageKind::TaskUpdate, LEAD)),
-        ("plan_approval_request", letter(MessageKind::PlanApprovalRequest, OTHER, json!({ "question": id(8) }))),
+        (
+            "plan_approval_request",
+            letter(MessageKind::PlanApprovalRequest, OTHER, json!({ "question": QuestionId::new(id(8)) })),
+        ),
         ("plan_approval_response", plain(MessageKind::PlanApprovalResponse, LEAD)),
         ("plan_revised", plain(MessageKind::PlanRevised, LEAD)),
         ("permission_request", plain(MessageKind::PermissionRequest, OTHER)),
