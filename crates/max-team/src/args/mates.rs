@@ -56,8 +56,8 @@ pub(crate) enum Mail {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  max-team send alice \"use tabs\"\n  max-team send max \"how far are you?\"\n\n\
-    Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken; if \
-    no process runs the session, it waits.")]
+    A busy agent reads the message at its next step, or in its next turn if it takes no further step; an idle agent starts a turn. If no \
+    process runs the session, the message waits.")]
 pub(crate) struct Send {
     /// A teammate, the lead, a called agent, or `team` (all teammates)
     pub(crate) name: String,

@@ -10,10 +10,10 @@ use super::{Format, TeamFlags};
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  max-team demo feature --yes --record run.jsonl   a run without a key, to look at\n  \
-    max-team replay run.jsonl                        what happened; nothing is called, nothing is touched\n  \
+    after_help = "Examples:\n  max-team demo feature --yes --record run.jsonl   record a run to try this with; needs no key\n  \
+    max-team replay run.jsonl                        show what happened; calls and changes nothing\n  \
     max-team replay --step 3f2a9c01                  a session by the end of its id, one event per Enter\n  \
-    max-team replay --strict run.jsonl               would the team of today send the same requests?"
+    max-team replay --strict run.jsonl               would the current team send the same requests?"
 )]
 pub(crate) struct Replay {
     /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session
@@ -47,7 +47,7 @@ pub(crate) struct Replay {
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  max-team fork 3f2a9c01 --at last-turn --model opus     the last question again, with another model\n  \
-    max-team fork 3f2a9c01 --at 120 \"Try it without a cache\"  behind event 120 (`max-team replay` shows the numbers)\n  \
+    max-team fork 3f2a9c01 --at 120 \"Try it without a cache\"  after event 120 (`max-team replay` shows the numbers)\n  \
     max-team fork run.jsonl --at turn:1 --edit \"Fix it in Rust\" -p"
 )]
 pub(crate) struct Fork {

@@ -5,19 +5,19 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  max-team rewind --list                       the points of the last session here, and what changed after each\n  \
-    max-team rewind                              undo what was changed since you last spoke (shows it, then asks)\n  \
+    max-team rewind                              undo the changes since your last message (shows them, then asks)\n  \
     max-team rewind 3f2a9c01 --to turn:2 --yes   another session, as it was before your second message\n  \
-    max-team rewind --to 120 src/main.rs         one file, as it was behind event 120\n  \
+    max-team rewind --to 120 src/main.rs         one file, as it was after event 120\n  \
     max-team rewind --undo                       take the last rewind back\n\
 Files that you have changed yourself since then are left alone and named (exit 8)."
 )]
 pub(crate) struct Rewind {
-    /// The session (its id, its beginning or end; without it, the last one of this directory), and files or folders if not
-    /// all are meant
+    /// Session ID (a unique prefix or suffix is enough; default: the last session of this directory), and files or folders
+    /// (default: all)
     #[arg(value_name = "SESSION] [FILE")]
     pub(crate) words: Vec<String>,
     /// The point: `last-turn`, `turn:N`, the number of an event (`events` and `replay` show them), or a time such as 14:05 or
-    /// 2026-05-01T14:05; without it, before the last words of yours after which files were changed
+    /// 2026-05-01T14:05; without it, before your last message after which files changed
     #[arg(long, value_name = "POINT")]
     pub(crate) to: Option<String>,
     /// Only show the points

@@ -4,8 +4,8 @@ use clap::Args;
 use max_team_runtime::{Mark, What};
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team events -f                    the session last used, as it goes on\n  \
-    max-team events --all --from 1200.1   what came behind event 1200, part 1\n  \
+#[command(after_help = "Examples:\n  max-team events -f                    follow the last session\n  \
+    max-team events --all --from 1200.1   events after number 1200, part 1\n  \
     max-team events --type task --type plan --json | jq -r '\"\\(.task): \\(.state)\"'")]
 pub(crate) struct Events {
     /// Session ID (a unique prefix or suffix is enough); default: the last session
@@ -19,10 +19,8 @@ pub(crate) struct Events {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  max-team logs leo           what leo did, in the session in which somebody of that name was last\n  \
-    max-team logs leo-1f2e3d -f one of several, as it goes on"
-)]
+#[command(after_help = "Examples:\n  max-team logs leo           what leo did in the last session that has a leo\n  \
+    max-team logs leo-1f2e3d -f follow one of several")]
 pub(crate) struct Logs {
     /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
     pub(crate) agent: String,

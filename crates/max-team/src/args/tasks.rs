@@ -36,7 +36,7 @@ pub(crate) enum Tasks {
     },
     /// Change a task: assign it, take it back, complete it, delete it
     #[command(after_help = "Examples:\n  max-team tasks update 3 --owner leo\n  \
-        max-team tasks update 3 --status pending      take it back from whoever holds it\n  \
+        max-team tasks update 3 --status pending      take it back from its owner\n  \
         max-team tasks update 3 --blocked-by 1 --blocked-by 2")]
     Update(Update),
 }

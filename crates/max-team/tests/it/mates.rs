@@ -309,7 +309,7 @@ fn one_at_work_is_told_at_its_next_step() {
     let child = program.start(&["-p", "go"]);
     gate.wait_reached();
     let help = ok(program.run(&["send", "--help"])).out;
-    let words = "Whoever is at work is told at its next step, or when its next turn begins if it takes no further one";
+    let words = "A busy agent reads the message at its next step, or in its next turn if it takes no further step";
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{help}");
     ok(program.run(&["send", "hal", "use tabs"]));
     gate.open();
