@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(status.working().collect::<Vec<_>>(), ["bob"]);
         status.hear(agent(2), "bob", &ended());
         assert_eq!(status, SessionStatus::default());
-        status.hear_plan(plan, &event(json!({ "plan_asked": { "question": question, "about": "approval" } })));
+        status.hear_plan(plan, &event(json!({ "plan_asked": { "question": question, "about": "proposal" } })));
         assert!(status.is_busy() && status.is_asked(question));
         let sent = serde_json::to_value(&status).unwrap();
         assert_eq!(serde_json::from_value::<SessionStatus>(sent).unwrap(), status);
