@@ -16,7 +16,7 @@ use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{Open, Which};
-use max_team_tools::command::{self, CommandError, Walls};
+use max_team_tools::command::{self, CommandError, CommandSandbox};
 use tokio_util::sync::CancellationToken;
 
 use max_team_workspace::exit::{Exit, Stop};
@@ -129,7 +129,7 @@ impl Tape {
 pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
     // The one program that every demo needs.
     let argv = ["sh", "-c", ":"].map(str::to_owned);
-    let ran = command::run(&argv, root, TRIAL_WAIT, Some(&Walls::around(root)), &CancellationToken::new());
+    let ran = command::run(&argv, root, TRIAL_WAIT, Some(&CommandSandbox::around(root)), &CancellationToken::new());
     match ran {
         Ok(ran) if ran.ok() => Ok(()),
         Ok(ran) => Err(ran.output.trim().to_owned()),

@@ -24,8 +24,8 @@ use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Fence, WorkerInfo};
 use max_team_llm::Router;
-use max_team_tools::copy::Copy;
-use max_team_tools::{Reach, Registry, ToolSource};
+use max_team_tools::worktree::Worktree;
+use max_team_tools::{Registry, Services, ToolSource};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +59,7 @@ pub struct Options {
     /// Sources of further tools, such as MCP servers; an agent has the tools of those that its definition names.
     pub sources: Vec<Arc<dyn ToolSource>>,
     /// Services outside the project that tools may use.
-    pub reach: Reach,
+    pub services: Services,
     /// The user's folder: their own instructions, and outputs that are too large for a result.
     pub home: PathBuf,
     /// The user's folders of other programs; notes of agents are read there, too.
@@ -323,7 +323,7 @@ impl House {
         turn: &Turn,
         definition: &Definition,
         open: &Open,
-    ) -> Result<Option<(Copy, Settings)>, RuntimeError> {
+    ) -> Result<Option<(Worktree, Settings)>, RuntimeError> {
         let is_alone = open.team.as_ref().is_none_or(|team| team.members.is_empty());
         let had_one = turn.settings().is_some_and(|known| !known.permissions.copy.is_empty());
         if !had_one && (!is_alone || definition.isolation != Isolation::Worktree) {
@@ -437,7 +437,7 @@ impl House {
     pub(crate) fn lead_frame(
         &self,
         floor: &Floor,
-        copy: Option<&Copy>,
+        copy: Option<&Worktree>,
         definition: Arc<Definition>,
         settings: Settings,
         schema: Option<serde_json::Value>,
@@ -448,7 +448,7 @@ impl House {
             Arc::make_mut(&mut seen).tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
         }
         let callees = floor.callees(&seen);
-        let root = copy.map_or_else(|| floor.root.clone(), Copy::root);
+        let root = copy.map_or_else(|| floor.root.clone(), Worktree::root);
         let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees, floor.is_unattended)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
         let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) }.outlining();

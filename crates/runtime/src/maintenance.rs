@@ -9,7 +9,7 @@ use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_core::rewind::FileChange;
 use max_team_journal::{DriftReport, ExternalSeal, Journal, JournalError, Options, Report, Worker, WorkerInfo};
-use max_team_tools::{Shelf, Store};
+use max_team_tools::{AgentStore, OutputStore};
 
 use crate::census::{Census, Filter, Met, Seen, Step};
 use crate::error::RuntimeError;
@@ -189,8 +189,8 @@ impl Forgetting {
         let journal = &self.storage.journal;
         let agents = Census::new(journal).agents(session)?;
         let clear = || {
-            Store::files(&self.home, session).clear().map_err(|error| error.to_string())?;
-            let shelves = agents.iter().map(|row| Shelf::of(&self.home, row.agent));
+            AgentStore::files(&self.home, session).clear().map_err(|error| error.to_string())?;
+            let shelves = agents.iter().map(|row| OutputStore::of(&self.home, row.agent));
             shelves.into_iter().try_for_each(|shelf| shelf.clear()).map_err(|error| error.to_string())
         };
         Ok(forget_sessions(journal, &self.worker, &[session], by, clear).await?.entries)

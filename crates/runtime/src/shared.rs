@@ -14,8 +14,8 @@ use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
-use max_team_tools::rewind::Trees;
-use max_team_tools::{Reach, Registry, RemoteCalls, ToolSource};
+use max_team_tools::rewind::TrackedTrees;
+use max_team_tools::{Registry, RemoteCalls, Services, ToolSource};
 use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub tools: Registry,
     /// Sources of further tools.
     pub sources: Vec<Arc<dyn ToolSource>>,
-    pub reach: Arc<Reach>,
+    pub services: Arc<Services>,
     pub remote: Arc<RemoteCalls>,
     pub home: PathBuf,
     /// Agents' own folders: no tool shows them by their real paths.
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     /// Live pieces of answers, for readers of the stream.
     pub pieces: Pieces,
     /// Snapshots of projects before and after commands.
-    pub trees: Trees,
+    pub trees: TrackedTrees,
 }
 
 #[derive(Debug, Default)]
@@ -82,10 +82,10 @@ impl Shared {
             router: options.router,
             tools: team_tools::with_team(options.tools),
             sources: options.sources,
-            reach: Arc::new(options.reach),
+            services: Arc::new(options.services),
             remote: Arc::default(),
             closed: closed(&options.home),
-            trees: Trees::within(&options.home),
+            trees: TrackedTrees::within(&options.home),
             homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
             home: options.home,
             surroundings: options.surroundings,

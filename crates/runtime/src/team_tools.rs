@@ -17,8 +17,8 @@ use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_core::task_list::{CREATE, QUERY, UPDATE};
 use max_team_core::teammate::Spawn;
 use max_team_core::turn::SUBMIT_PLAN;
-use max_team_tools::names::canonical;
-use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
+use max_team_tools::aliases::canonical;
+use max_team_tools::{Output, Registry, Spec, Tool, ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ impl Tool for TeamTool {
         &self.spec
     }
 
-    fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
         let preview = match self.deed {
             ActionKind::Ask => question(args),
@@ -138,7 +138,7 @@ impl Tool for TeamTool {
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })
     }
 
-    fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, _: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         Err(ToolError::correctable(format!("`{}` works only inside a team", self.spec.name)))
     }
 }

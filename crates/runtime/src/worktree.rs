@@ -15,7 +15,10 @@ use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Action, ActionKind, MergeDecision, Permissions, Visibility};
 use max_team_core::rewind;
-use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Merged, Order, Review, named};
+use max_team_tools::worktree::{
+    Accept, Change, Fate, IgnoredFiles, MergeResult, Review, Worktree, WorktreeError, WorktreeOptions, Worktrees,
+    file_names,
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +59,7 @@ pub(crate) fn id_of(settings: &Settings) -> String {
 }
 
 /// The worktree whose tree this is, if it is one.
-pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
+pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Worktree> {
     let id = root.parent()?.file_name()?.to_str()?;
     let is_within = [Some(shared.home.clone()), shared.home.canonicalize().ok()];
     is_within.iter().flatten().find(|home| root.starts_with(home))?;
@@ -65,11 +68,11 @@ pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
 
 /// Whether no worktree of that name exists any more.
 pub(crate) fn is_gone(shared: &Shared, id: &str) -> bool {
-    matches!(copies(shared).find(id), Err(CopyError::NotFound(_)))
+    matches!(copies(shared).find(id), Err(WorktreeError::NotFound(_)))
 }
 
-pub(crate) fn copies(shared: &Shared) -> Copies {
-    Copies::within(&shared.home)
+pub(crate) fn copies(shared: &Shared) -> Worktrees {
+    Worktrees::within(&shared.home)
 }
 
 /// An agent that works in a worktree, and its task.
@@ -92,13 +95,13 @@ impl Worker {
     }
 
     /// The agent's worktree; made if it does not exist. Blocking.
-    pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Copy, CopyError> {
+    pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Worktree, WorktreeError> {
         if !shared.walled {
-            return Err(CopyError::NoWalls);
+            return Err(WorktreeError::NoWalls);
         }
         let sight = sight(&self.settings);
         let (id, project, named, by) = (&self.id, &self.project, &self.named, &self.by);
-        copies(shared).make(&Order { id, project, sight: &sight, named, by, at_ms: now_ms() }, cancel)
+        copies(shared).make(&WorktreeOptions { id, project, sight: &sight, named, by, at_ms: now_ms() }, cancel)
     }
 
     /// Makes the worktree before its agent starts; fails with the reason as text.
@@ -115,8 +118,8 @@ impl Worker {
 
     /// The worktree of an agent that is about to start. It must exist already, because making one would take too long
     /// here.
-    pub(crate) fn place(&self, shared: &Shared) -> Result<Copy, RuntimeError> {
-        let found = if shared.walled { copies(shared).find(&self.id) } else { Err(CopyError::NoWalls) };
+    pub(crate) fn place(&self, shared: &Shared) -> Result<Worktree, RuntimeError> {
+        let found = if shared.walled { copies(shared).find(&self.id) } else { Err(WorktreeError::NoWalls) };
         let path = || self.settings.permissions.copy.clone();
         found.map_err(|error| RuntimeError::Root { path: path(), detail: error.to_string() })
     }
@@ -128,11 +131,11 @@ fn sight(settings: &Settings) -> Visibility {
 
 /// Merges, once that is written down. Blocking.
 fn accept(
-    copy: &mut Copy,
+    copy: &mut Worktree,
     accept: &Accept<'_>,
     merger: &Merger<'_>,
     cancel: &CancellationToken,
-) -> Result<Merged, CopyError> {
+) -> Result<MergeResult, WorktreeError> {
     let project = copy.project().to_owned();
     let mut note = |changes: &[rewind::FileChange]| merger.note(&project, changes).map_err(|error| error.to_string());
     copy.accept_noted(accept, cancel, &mut |_| {}, &mut note)
@@ -140,7 +143,7 @@ fn accept(
 
 /// Merges the reviewed changes of a worktree all or none, or says what prevents it. Blocking.
 pub(crate) fn merge(
-    copy: &mut Copy,
+    copy: &mut Worktree,
     shown: &Review,
     sight: &Visibility,
     merger: &Merger<'_>,
@@ -172,7 +175,7 @@ pub(crate) fn merge(
 }
 
 /// The note about files that git ignores and that were not asked for; empty if there are none.
-fn not_taken(id: &str, ignored: &Ignored) -> String {
+fn not_taken(id: &str, ignored: &IgnoredFiles) -> String {
     if ignored.count() == 0 {
         return String::new();
     }
@@ -180,7 +183,7 @@ fn not_taken(id: &str, ignored: &Ignored) -> String {
     format!(
         "; ignored by git, not taken and still in the copy: {}{more}; `max-team worktrees accept {id} FILE` takes one by \
          its name, `max-team worktrees reject {id}` drops the copy",
-        named(ignored.files.iter())
+        file_names(ignored.files.iter())
     )
 }
 
@@ -241,10 +244,11 @@ pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Chan
 }
 
 fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
-    let look = |copy: Copy| copy.review(&Visibility::default(), &CancellationToken::new()).map(|review| (copy, review));
+    let look =
+        |copy: Worktree| copy.review(&Visibility::default(), &CancellationToken::new()).map(|review| (copy, review));
     let (copy, review) = match copies(shared).find(id).and_then(look) {
         Ok(seen) => seen,
-        Err(CopyError::NotFound(_)) => return None,
+        Err(WorktreeError::NotFound(_)) => return None,
         Err(error) => return Some(Changed::unseen(id, &error.to_string())),
     };
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
@@ -267,13 +271,13 @@ fn asides(review: &Review) -> String {
     let mut text: String = review.changes.iter().filter_map(why).take(NAMED_MAX).collect();
     if review.ignored.count() > 0 {
         let more = if review.ignored.more == 0 { "" } else { " and more" };
-        text.push_str(&format!("ignored by git and not taken: {}{more}\n", named(review.ignored.files.iter())));
+        text.push_str(&format!("ignored by git and not taken: {}{more}\n", file_names(review.ignored.files.iter())));
     }
     text
 }
 
 /// Removes a worktree unless an agent works in it.
-fn remove_free(copy: Copy) -> Result<(), CopyError> {
+fn remove_free(copy: Worktree) -> Result<(), WorktreeError> {
     if copy.is_occupied() { Ok(()) } else { copy.remove() }
 }
 
@@ -288,7 +292,7 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
         "[The changes are in a copy and not in the project yet ({} changed: {}).{conflicts} The user takes them with \
          `max-team worktrees accept {id}`, looks with `show`, drops them with `reject`{ignored}.]",
         changed.len(),
-        named(changed.iter())
+        file_names(changed.iter())
     )
 }
 
@@ -307,15 +311,15 @@ pub(crate) fn settle(
         }
         MergeDecision::Left => Ok("The changes stay in the copy.".to_owned()),
     });
-    let failed = |error: CopyError| match error {
-        CopyError::NotFound(_) => GONE.to_owned(),
+    let failed = |error: WorktreeError| match error {
+        WorktreeError::NotFound(_) => GONE.to_owned(),
         error => format!("Nothing was done about the changes in the copy `{id}`: {error}"),
     };
     format!("[{}]", done.unwrap_or_else(failed))
 }
 
 /// Takes what was shown, as far as it can be taken.
-fn take(mut copy: Copy, shown: Option<Hash>, merger: &Merger<'_>) -> Result<String, CopyError> {
+fn take(mut copy: Worktree, shown: Option<Hash>, merger: &Merger<'_>) -> Result<String, WorktreeError> {
     let (sight, cancel) = (Visibility::default(), CancellationToken::new());
     let review = copy.review(&sight, &cancel)?;
     let id = copy.id().to_owned();
@@ -359,7 +363,7 @@ fn stuck(files: &[(String, String)]) -> String {
 /// Removes what killed processes left, on a thread of its own: removing worktrees of a large project takes minutes,
 /// and if this process ends before, the next one continues.
 pub(crate) fn sweep(home: &Path) {
-    let copies = Copies::within(home);
+    let copies = Worktrees::within(home);
     let sweep = move || drop(copies.sweep());
     // Without a thread for it, what was left stays until there is one.
     drop(std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep));
@@ -367,7 +371,7 @@ pub(crate) fn sweep(home: &Path) {
 
 /// Undoes the unfinished merges of agents that were killed. Blocking.
 pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
-    let copies = Copies::within(home);
+    let copies = Worktrees::within(home);
     // A merge that cannot be undone now stays recorded: it is tried again before the next merge, and `show` reports
     // it.
     for agent in agents {
@@ -391,14 +395,14 @@ pub struct Waiting {
 
 /// The worktrees of these agents with changes that wait, or may wait, for a decision. Blocking.
 pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
-    let (copies, names) = (Copies::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
+    let (copies, names) = (Worktrees::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let mut found: Vec<_> = names.iter().filter_map(|id| waits(&copies, id)).collect();
     found.sort_by_key(|(made_at_ms, _)| *made_at_ms);
     found.into_iter().map(|(_, waiting)| waiting).collect()
 }
 
 /// What waits in the worktree of that name, and when it was made.
-fn waits(copies: &Copies, id: &str) -> Option<(i64, Waiting)> {
+fn waits(copies: &Worktrees, id: &str) -> Option<(i64, Waiting)> {
     let (mut made_at_ms, mut by) = (i64::MAX, String::new());
     let seen = copies.find(id).and_then(|copy| {
         (made_at_ms, by) = (copy.made_at_ms(), copy.by().to_owned());
@@ -406,7 +410,7 @@ fn waits(copies: &Copies, id: &str) -> Option<(i64, Waiting)> {
     });
     let (open, ignored, trouble) = match seen {
         Ok(review) => (review.open().count(), review.ignored.count(), None),
-        Err(CopyError::NotFound(_)) => return None,
+        Err(WorktreeError::NotFound(_)) => return None,
         Err(error) => (0, 0, Some(error.to_string())),
     };
     let id = id.to_owned();

@@ -75,7 +75,7 @@ fn main() {
         let judged = judge(&rules, "run_shell", &action);
         let Some(line @ CommandLine::Plain(parts)) = &action.line else { continue };
         plain += 1;
-        let again = shell::read(&line.to_string());
+        let again = shell::parse_line(&line.to_string());
         // The grammar may stumble over what we wrote down, but never makes another line of it.
         if matches!(again, CommandLine::Plain(_)) && again != *line {
             panic!("{text:?} is {line:?}, and then {again:?}");

@@ -44,8 +44,8 @@ fn main() -> ExitCode {
     let mut missed = false;
     for line in LINES {
         let whole = median(|| drop(std::hint::black_box(judge(&rules, "run_shell", &shell::action(line, &root)))));
-        let read = median(|| drop(std::hint::black_box(shell::read(line))));
-        let commands = if let CommandLine::Plain(parts) = shell::read(line) { parts.len().max(1) } else { 1 };
+        let read = median(|| drop(std::hint::black_box(shell::parse_line(line))));
+        let commands = if let CommandLine::Plain(parts) = shell::parse_line(line) { parts.len().max(1) } else { 1 };
         let each = whole / u32::try_from(commands).unwrap_or(1);
         missed |= each > BAR;
         let us = |time: Duration| time.as_secs_f64() * 1e6;

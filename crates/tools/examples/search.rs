@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_tools::{Cx, Registry, Root};
+use max_team_tools::{Registry, Root, ToolContext};
 use serde_json::json;
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let (folder, pattern) = (args.next().unwrap(), args.next().unwrap());
-    let cx = Cx::new(Arc::new(Root::open(folder).unwrap()));
+    let cx = ToolContext::new(Arc::new(Root::open(folder).unwrap()));
     let (registry, input) = (Registry::builtin(), json!({ "pattern": pattern }));
     let intent = registry.prepare(&cx, "search_code", &input).unwrap().action;
     let output = registry.run(&cx, "search_code", input, &intent, false).unwrap();

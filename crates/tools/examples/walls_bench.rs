@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use max_team_tools::command::{Walls, child, engine, probe, run, supervisor};
+use max_team_tools::command::{CommandSandbox, child, engine, probe, run, supervisor};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     std::fs::create_dir_all(dir.path().join(".git/hooks"))?;
     std::fs::write(dir.path().join(".git/config"), "")?;
-    let (walls, argv) = (Walls::around(dir.path()), vec![PROGRAM.to_owned()]);
+    let (walls, argv) = (CommandSandbox::around(dir.path()), vec![PROGRAM.to_owned()]);
     let (mut bare, mut bwrap, mut walled) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         bare.push(timed(|| spawned(PROGRAM.as_ref(), &[]))?);

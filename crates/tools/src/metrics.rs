@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::service;
+use crate::json_get;
 use crate::text::{clip, many, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::time_parse;
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::RemoteTyped;
-use crate::when;
 
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -55,22 +55,22 @@ pub(crate) fn query_metrics() -> RemoteTyped<QueryMetrics> {
 }
 
 /// What is asked, worked out.
-enum Ask<'a> {
+enum MetricsRequest<'a> {
     Names(&'a str),
     Now { query: &'a str, at: Timestamp },
     Range { query: &'a str, from: Timestamp, to: Timestamp, step: i64 },
 }
 
-impl<'a> Ask<'a> {
+impl<'a> MetricsRequest<'a> {
     fn new(args: &'a QueryMetrics) -> Result<Self, ToolError> {
         let query = match (&args.query, &args.names) {
             (None, Some(names)) => return Ok(Self::Names(names)),
             (Some(query), None) if !query.trim().is_empty() => query.as_str(),
             _ => return Err(ToolError::correctable("give a `query` in PromQL, or `names` to list the metrics")),
         };
-        let to = args.until.as_ref().map_or_else(|| Ok(Timestamp::now()), |text| when::parse("until", text))?;
+        let to = args.until.as_ref().map_or_else(|| Ok(Timestamp::now()), |text| time_parse::parse("until", text))?;
         let Some(since) = &args.since else { return Ok(Self::Now { query, at: to }) };
-        let from = when::parse("since", since)?;
+        let from = time_parse::parse("since", since)?;
         let span = to.as_second() - from.as_second();
         if span <= 0 {
             return Err(ToolError::correctable("`since` must be before `until`"));
@@ -80,7 +80,7 @@ impl<'a> Ask<'a> {
         let step = match &args.step {
             None => least,
             Some(text) => {
-                let step = when::seconds(text.trim()).filter(|step| *step > 0);
+                let step = time_parse::seconds(text.trim()).filter(|step| *step > 0);
                 // A shorter step would give more points than are told.
                 step.ok_or_else(|| ToolError::correctable("`step` is a time like `30s` or `5m`"))?.max(least)
             }
@@ -89,30 +89,32 @@ impl<'a> Ask<'a> {
     }
 }
 
-fn action(cx: &Cx, args: &QueryMetrics) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &QueryMetrics) -> Result<Action, ToolError> {
     base(cx)?;
-    let words = match Ask::new(args)? {
-        Ask::Names(names) => format!("names {names}"),
-        Ask::Now { query, .. } | Ask::Range { query, .. } => query.to_owned(),
+    let words = match MetricsRequest::new(args)? {
+        MetricsRequest::Names(names) => format!("names {names}"),
+        MetricsRequest::Now { query, .. } | MetricsRequest::Range { query, .. } => query.to_owned(),
     };
     let shown = visible(&clip(&words, QUERY_SHOWN_MAX));
     Ok(Action { deed: ActionKind::Query, ..Action::read(format!("prometheus {shown}")) })
 }
 
-fn base(cx: &Cx) -> Result<reqwest::Url, ToolError> {
-    service::base(&cx.reach.prometheus_url, "Prometheus", "tools.prometheus_url")
+fn base(cx: &ToolContext) -> Result<reqwest::Url, ToolError> {
+    json_get::base(&cx.services.prometheus_url, "Prometheus", "tools.prometheus_url")
 }
 
-async fn call(cx: &Cx, args: QueryMetrics) -> Result<Output, ToolError> {
+async fn call(cx: &ToolContext, args: QueryMetrics) -> Result<Output, ToolError> {
     let base = base(cx)?;
     let ask = async |path: &str, fields: &[(&str, String)]| {
-        service::ask(cx, "Prometheus", &base, &format!("api/v1/{path}"), fields, ANSWER_BYTES_MAX).await
+        json_get::ask(cx, "Prometheus", &base, &format!("api/v1/{path}"), fields, ANSWER_BYTES_MAX).await
     };
     let seconds = |at: Timestamp| at.as_second().to_string();
-    let text = match Ask::new(&args)? {
-        Ask::Names(part) => names(&ask("label/__name__/values", &[]).await?, part),
-        Ask::Now { query, at } => told(&ask("query", &[("query", query.to_owned()), ("time", seconds(at))]).await?),
-        Ask::Range { query, from, to, step } => {
+    let text = match MetricsRequest::new(&args)? {
+        MetricsRequest::Names(part) => names(&ask("label/__name__/values", &[]).await?, part),
+        MetricsRequest::Now { query, at } => {
+            told(&ask("query", &[("query", query.to_owned()), ("time", seconds(at))]).await?)
+        }
+        MetricsRequest::Range { query, from, to, step } => {
             let fields = [
                 ("query", query.to_owned()),
                 ("start", seconds(from)),
@@ -145,7 +147,7 @@ fn told(answer: &Value) -> String {
     };
     let mut text = String::new();
     for one in series.iter().take(SERIES_MAX) {
-        let labels = visible(&clip(&service::labels(one.get("metric")), LABELS_BYTES_MAX));
+        let labels = visible(&clip(&json_get::labels(one.get("metric")), LABELS_BYTES_MAX));
         match one.get("values").and_then(Value::as_array) {
             Some(points) => text.push_str(&format!("{labels}\n{}", line(points))),
             None => text.push_str(&format!("{labels} {}\n", number(one.pointer("/value/1")))),

@@ -25,7 +25,7 @@ const SAMPLES_MAX: usize = 20;
 
 /// A kind of project, by what runs its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProjectKind {
     Cargo,
     Go,
     /// JavaScript or TypeScript with npm, or with node alone.
@@ -49,7 +49,7 @@ pub enum Kind {
     Make,
 }
 
-impl Kind {
+impl ProjectKind {
     /// Its name, as a model or a user writes it.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ProjectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     /// What it is.
-    pub kind: Kind,
+    pub kind: ProjectKind,
     /// Runs its tests; empty if it is unknown how.
     pub test: Vec<String>,
     pub build: Option<Vec<String>>,
@@ -90,7 +90,7 @@ pub struct Project {
 }
 
 impl Project {
-    fn new(kind: Kind, test: &[&str], patterns: &[&str]) -> Self {
+    fn new(kind: ProjectKind, test: &[&str], patterns: &[&str]) -> Self {
         Self { kind, test: words(test), build: None, coverage: None, test_patterns: words(patterns) }
     }
 }
@@ -102,7 +102,7 @@ fn words(words: &[&str]) -> Vec<String> {
 /// What a folder is, the most telling first; nothing if it is nothing known. Blocking.
 pub fn detect(root: &Path) -> Vec<Project> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
-    let folder = Folder { names: names(root.path()), root };
+    let folder = ProjectFolder { names: names(root.path()), root };
     let known = [cargo, go, node, python, maven, gradle, cmake, make];
     known.into_iter().filter_map(|look| look(&folder)).collect()
 }
@@ -113,13 +113,15 @@ pub fn test_commands(projects: &[Project]) -> Vec<Vec<String>> {
     for project in projects.iter().filter(|project| !project.test.is_empty()) {
         let program = project.test.first().map_or("", String::as_str);
         let usual: &[&[&str]] = match project.kind {
-            Kind::Cargo => &[&["cargo", "test"], &["cargo", "test", "--workspace"]],
-            Kind::Go => &[&["go", "test", "./..."]],
-            Kind::Npm | Kind::Pnpm | Kind::Yarn | Kind::Bun if program != "node" => &[&[program, "test"]],
-            Kind::Pytest => {
+            ProjectKind::Cargo => &[&["cargo", "test"], &["cargo", "test", "--workspace"]],
+            ProjectKind::Go => &[&["go", "test", "./..."]],
+            ProjectKind::Npm | ProjectKind::Pnpm | ProjectKind::Yarn | ProjectKind::Bun if program != "node" => {
+                &[&[program, "test"]]
+            }
+            ProjectKind::Pytest => {
                 &[&["pytest"], &["pytest", "-q"], &[program, "-m", "pytest"], &[program, "-m", "pytest", "-q"]]
             }
-            Kind::Unittest => &[&[program, "-m", "unittest"], &[program, "-m", "unittest", "discover"]],
+            ProjectKind::Unittest => &[&[program, "-m", "unittest"], &[program, "-m", "unittest", "discover"]],
             _ => &[],
         };
         all.push(project.test.clone());
@@ -148,12 +150,12 @@ pub fn describe(projects: &[Project]) -> String {
 }
 
 /// A folder that is looked at.
-struct Folder {
+struct ProjectFolder {
     root: Root,
     names: BTreeSet<String>,
 }
 
-impl Folder {
+impl ProjectFolder {
     fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -184,7 +186,7 @@ fn names(path: &Path) -> BTreeSet<String> {
     entries.take(NAMES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
 }
 
-fn cargo(folder: &Folder) -> Option<Project> {
+fn cargo(folder: &ProjectFolder) -> Option<Project> {
     let manifest = folder.has("Cargo.toml").then(|| folder.text("Cargo.toml"))??;
     let is_workspace = manifest.lines().any(|line| line.trim() == "[workspace]");
     let all: &[&str] = if is_workspace { &["--workspace"] } else { &[] };
@@ -194,31 +196,31 @@ fn cargo(folder: &Folder) -> Option<Project> {
     Some(Project {
         build: Some(words(&[&["cargo", "build"], all].concat())),
         coverage: Some(words(&[&["cargo", "llvm-cov"], all].concat())),
-        ..Project::new(Kind::Cargo, &test, &patterns)
+        ..Project::new(ProjectKind::Cargo, &test, &patterns)
     })
 }
 
-fn go(folder: &Folder) -> Option<Project> {
+fn go(folder: &ProjectFolder) -> Option<Project> {
     folder.any(&["go.mod", "go.work"])?;
     Some(Project {
         build: Some(words(&["go", "build", "./..."])),
         coverage: Some(words(&["go", "test", "-v", "-coverprofile=coverage.out", "./..."])),
         // Without inlining and optimisation, so that tests can replace functions.
-        ..Project::new(Kind::Go, &["go", "test", "-v", "-gcflags=all=-N -l", "./..."], &["**/*_test.go"])
+        ..Project::new(ProjectKind::Go, &["go", "test", "-v", "-gcflags=all=-N -l", "./..."], &["**/*_test.go"])
     })
 }
 
-fn node(folder: &Folder) -> Option<Project> {
+fn node(folder: &ProjectFolder) -> Option<Project> {
     let package = folder.has("package.json").then(|| folder.text("package.json"))??;
     let package: Value = serde_json::from_str(&package).unwrap_or_default();
     let script = |name: &str| package.pointer(&format!("/scripts/{name}")).and_then(Value::as_str);
     let manager = package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
     let locks = ["pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb"];
     let (kind, program) = match (manager.split('@').next(), folder.any(&locks)) {
-        (Some("pnpm"), _) | (_, Some("pnpm-lock.yaml")) => (Kind::Pnpm, "pnpm"),
-        (Some("yarn"), _) | (_, Some("yarn.lock")) => (Kind::Yarn, "yarn"),
-        (Some("bun"), _) | (_, Some("bun.lock" | "bun.lockb")) => (Kind::Bun, "bun"),
-        _ => (Kind::Npm, "npm"),
+        (Some("pnpm"), _) | (_, Some("pnpm-lock.yaml")) => (ProjectKind::Pnpm, "pnpm"),
+        (Some("yarn"), _) | (_, Some("yarn.lock")) => (ProjectKind::Yarn, "yarn"),
+        (Some("bun"), _) | (_, Some("bun.lock" | "bun.lockb")) => (ProjectKind::Bun, "bun"),
+        _ => (ProjectKind::Npm, "npm"),
     };
     // What `npm init` writes is no test.
     let test = script("test").filter(|test| !test.contains("no test specified"));
@@ -245,7 +247,7 @@ fn node(folder: &Folder) -> Option<Project> {
     Some(Project { build, coverage, ..Project::new(kind, argv, &patterns) })
 }
 
-fn python(folder: &Folder) -> Option<Project> {
+fn python(folder: &ProjectFolder) -> Option<Project> {
     let is_test = |name: &&String| name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py"));
     let marks = ["pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini", "requirements.txt", "conftest.py"];
     let tests =
@@ -267,11 +269,11 @@ fn python(folder: &Folder) -> Option<Project> {
         || told.into_iter().any(|text| text.contains("pytest"))
         || samples.filter_map(|path| folder.text(&path)).any(is_pytest);
     let (kind, argv) = match tests {
-        _ if by_pytest => (Kind::Pytest, vec![python, "-m", "pytest"]),
+        _ if by_pytest => (ProjectKind::Pytest, vec![python, "-m", "pytest"]),
         Some(tests) if !inner.contains("__init__.py") => {
-            (Kind::Unittest, vec![python, "-m", "unittest", "discover", "-v", "-s", tests])
+            (ProjectKind::Unittest, vec![python, "-m", "unittest", "discover", "-v", "-s", tests])
         }
-        _ => (Kind::Unittest, vec![python, "-m", "unittest", "discover", "-v"]),
+        _ => (ProjectKind::Unittest, vec![python, "-m", "unittest", "discover", "-v"]),
     };
     Some(Project {
         // It runs the tests of either kind.
@@ -280,31 +282,31 @@ fn python(folder: &Folder) -> Option<Project> {
     })
 }
 
-fn maven(folder: &Folder) -> Option<Project> {
+fn maven(folder: &ProjectFolder) -> Option<Project> {
     folder.any(&["pom.xml"])?;
     let program = if folder.has("mvnw") { "./mvnw" } else { "mvn" };
     let build = Some(words(&[program, "-B", "compile"]));
-    Some(Project { build, ..Project::new(Kind::Maven, &[program, "-B", "test"], &["**/src/test/**"]) })
+    Some(Project { build, ..Project::new(ProjectKind::Maven, &[program, "-B", "test"], &["**/src/test/**"]) })
 }
 
-fn gradle(folder: &Folder) -> Option<Project> {
+fn gradle(folder: &ProjectFolder) -> Option<Project> {
     folder.any(&["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"])?;
     let program = if folder.has("gradlew") { "./gradlew" } else { "gradle" };
     let build = Some(words(&[program, "--no-daemon", "--console=plain", "assemble"]));
     let test = [program, "--no-daemon", "--console=plain", "test"];
-    Some(Project { build, ..Project::new(Kind::Gradle, &test, &["**/src/test/**"]) })
+    Some(Project { build, ..Project::new(ProjectKind::Gradle, &test, &["**/src/test/**"]) })
 }
 
-fn cmake(folder: &Folder) -> Option<Project> {
+fn cmake(folder: &ProjectFolder) -> Option<Project> {
     let lists = folder.has("CMakeLists.txt").then(|| folder.text("CMakeLists.txt"))??;
     let has_tests = ["enable_testing", "include(CTest)", "add_test("].iter().any(|word| lists.contains(word));
     let test: &[&str] = if has_tests { &["ctest", "--test-dir", "build", "--output-on-failure"] } else { &[] };
     let is_set_up = folder.inner("build").contains("CMakeCache.txt");
     let build: &[&str] = if is_set_up { &["cmake", "--build", "build"] } else { &["cmake", "-S", ".", "-B", "build"] };
-    Some(Project { build: Some(words(build)), ..Project::new(Kind::Cmake, test, &["tests/**", "test/**"]) })
+    Some(Project { build: Some(words(build)), ..Project::new(ProjectKind::Cmake, test, &["tests/**", "test/**"]) })
 }
 
-fn make(folder: &Folder) -> Option<Project> {
+fn make(folder: &ProjectFolder) -> Option<Project> {
     let makefile = folder.text(folder.any(&["GNUmakefile", "makefile", "Makefile"])?)?;
     let has = |target: &str| {
         let is_target = |line: &str| {
@@ -317,5 +319,5 @@ fn make(folder: &Folder) -> Option<Project> {
     let target = ["test", "check"].into_iter().find(|target| has(target))?;
     let build = ["build", "all"].into_iter().find(|target| has(target));
     let build = build.map(|target| words(&["make", target]));
-    Some(Project { build, ..Project::new(Kind::Make, &["make", target], &["tests/**", "test/**"]) })
+    Some(Project { build, ..Project::new(ProjectKind::Make, &["make", target], &["tests/**", "test/**"]) })
 }

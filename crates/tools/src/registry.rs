@@ -15,12 +15,12 @@ use max_team_core::policy::{Action, Repeatability};
 use max_team_core::suggest::nearest;
 use serde_json::{Map, Value};
 
-use crate::names::{COMMAND, called, canonical};
-use crate::query::Query;
+use crate::aliases::{COMMAND, called, canonical};
 use crate::remote::RemoteTool;
 use crate::text::{clip, size};
-use crate::tool::{Cx, Output, Spec, Tool, ToolError};
-use crate::{files, git, logs, metrics, search, shell, tests, web};
+use crate::tool::{Output, Spec, Tool, ToolContext, ToolError};
+use crate::tool_query::ToolQuery;
+use crate::{files, git, logs, metrics, search, shell, test_runner, web};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
@@ -66,7 +66,7 @@ impl Handler {
         }
     }
 
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         match self {
             Self::Local(tool) => tool.action(cx, args),
             Self::Remote(tool) => tool.action(cx, args),
@@ -76,7 +76,7 @@ impl Handler {
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
-struct Entry {
+struct RegisteredTool {
     tool: Handler,
     validator: OnceLock<Result<Validator, String>>,
 }
@@ -85,7 +85,7 @@ struct Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     // Ordered by name, so that requests built from it are the same bytes for any order of registration.
-    entries: BTreeMap<String, Arc<Entry>>,
+    entries: BTreeMap<String, Arc<RegisteredTool>>,
     /// Tools that requests do not describe. A call by name works.
     hidden: BTreeSet<String>,
     /// Tools that come from a source, with its name.
@@ -140,8 +140,8 @@ impl Registry {
         registry.put(shell::run_shell());
         registry.put(shell::shell_output());
         registry.put(shell::shell_stop());
-        registry.put(tests::run_test());
-        registry.put(tests::coverage_report());
+        registry.put(test_runner::run_test());
+        registry.put(test_runner::coverage_report());
         registry.put_remote(logs::query_log());
         registry.put_remote(metrics::query_metrics());
         registry.put_remote(web::http_get());
@@ -185,7 +185,7 @@ impl Registry {
 
     pub(crate) fn insert(&mut self, tool: Handler) {
         let name = tool.spec().name.clone();
-        self.entries.insert(name, Arc::new(Entry { tool, validator: OnceLock::new() }));
+        self.entries.insert(name, Arc::new(RegisteredTool { tool, validator: OnceLock::new() }));
     }
 
     /// The tool of that name, or that answers to it.
@@ -193,7 +193,7 @@ impl Registry {
         self.entry(name).map(|entry| &entry.tool)
     }
 
-    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+    fn entry(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
         self.entries.get(name).or_else(|| self.entries.get(called(name)))
     }
 
@@ -221,7 +221,7 @@ impl Registry {
 
     /// The tools that a query finds, best first: by the query's words in names and descriptions.
     pub fn search<'a>(&'a self, query: &str, most: usize, may_find: impl Fn(&str) -> bool) -> Vec<&'a Spec> {
-        let query = Query::new(query);
+        let query = ToolQuery::new(query);
         let scored = self.specs().filter(|spec| may_find(&spec.name)).map(|spec| (query.score(spec), spec));
         let mut found: Vec<(usize, &Spec)> = scored.filter(|(score, _)| *score > 0).collect();
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
@@ -250,7 +250,7 @@ impl Registry {
 
     /// Checks a call and says what it would do. Every error is told to the model, unless the tool itself says that
     /// it is fatal. Blocking.
-    pub fn prepare(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
+    pub fn prepare(&self, cx: &ToolContext, name: &str, input: &Value) -> Result<Prepared, ToolError> {
         self.checked(cx, name, input).map_err(ToolError::bounded)
     }
 
@@ -260,7 +260,7 @@ impl Registry {
         validate(entry, input).map_err(ToolError::bounded)
     }
 
-    fn checked(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
+    fn checked(&self, cx: &ToolContext, name: &str, input: &Value) -> Result<Prepared, ToolError> {
         let entry = self.entry(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         let spec = entry.tool.spec();
         let Some(members) = input.as_object() else {
@@ -284,22 +284,29 @@ impl Registry {
     }
 
     /// Does what was judged with a tool of this machine, and bounds the result. Blocking.
-    pub fn run(&self, cx: &Cx, name: &str, input: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
+    pub fn run(
+        &self,
+        cx: &ToolContext,
+        name: &str,
+        input: Value,
+        intent: &Action,
+        resumed: bool,
+    ) -> Result<Output, ToolError> {
         let tool = self.get(name).and_then(Handler::local);
         let tool = tool.ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         tool.call(cx, input, intent, resumed).map(|output| output.bounded(cx)).map_err(ToolError::bounded)
     }
 
     /// Like `run`, if the call is over at once.
-    pub fn run_at_once(
+    pub fn run_inline(
         &self,
-        cx: &Cx,
+        cx: &ToolContext,
         name: &str,
         input: &Value,
         intent: &Action,
     ) -> Option<Result<Output, ToolError>> {
         let tool = self.get(name)?.local().filter(|tool| tool.spec().class == Repeatability::Pure)?;
-        let ran = tool.at_once(cx, input, intent)?;
+        let ran = tool.try_inline(cx, input, intent)?;
         Some(ran.map(|output| output.bounded(cx)).map_err(ToolError::bounded))
     }
 
@@ -319,7 +326,7 @@ impl Registry {
     }
 }
 
-fn validate(entry: &Entry, input: &Value) -> Result<(), ToolError> {
+fn validate(entry: &RegisteredTool, input: &Value) -> Result<(), ToolError> {
     let spec = entry.tool.spec();
     let compiled = entry
         .validator
@@ -403,8 +410,8 @@ fn kind(value: &Value) -> &'static str {
 
 /// Whether the value is at most `max` bytes as JSON, found out without making the JSON.
 fn fits(value: &Value, max: usize) -> bool {
-    struct Room(usize);
-    impl io::Write for Room {
+    struct ByteLimit(usize);
+    impl io::Write for ByteLimit {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
             Ok(bytes.len())
@@ -413,5 +420,5 @@ fn fits(value: &Value, max: usize) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(Room(max), value).is_ok()
+    serde_json::to_writer(ByteLimit(max), value).is_ok()
 }

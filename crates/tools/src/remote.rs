@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::tool::{Cx, Output, Spec, ToolError};
+use crate::tool::{Output, Spec, ToolContext, ToolError};
 
 /// A call under way.
 pub type RemoteFuture<'a> = Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send + 'a>>;
@@ -31,7 +31,7 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
     fn spec(&self) -> &Spec;
 
     /// What this call would do, for the policy to judge. It follows from the input and the settings alone: nothing is sent.
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError>;
 
     /// What a crash in the middle of such a call means.
     fn class(&self, _: &Action) -> Repeatability {
@@ -43,7 +43,7 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
     fn server(&self, args: &Value, intent: &Action) -> Option<String>;
 
     /// Does what was judged. The future is dropped when the call is cancelled; `cx.cancel` fires shortly before.
-    fn call<'a>(&'a self, cx: &'a Cx, args: Value, intent: &'a Action, resumed: bool) -> RemoteFuture<'a>;
+    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, resumed: bool) -> RemoteFuture<'a>;
 }
 
 /// The remote calls of one process: how many are under way, in all and per server.
@@ -93,7 +93,7 @@ impl RemoteCalls {
 /// Makes a remote call, from its wait for the server to its marked result.
 pub async fn run_remote(
     tool: Arc<dyn RemoteTool>,
-    mut cx: Cx,
+    mut cx: ToolContext,
     args: Value,
     intent: Action,
     resumed: bool,

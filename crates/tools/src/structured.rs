@@ -6,7 +6,7 @@
 use max_team_core::policy::{Action, ActionKind, Repeatability};
 use serde_json::{Value, json};
 
-use crate::tool::{Cx, Output, Spec, Tool, ToolError};
+use crate::tool::{Output, Spec, Tool, ToolContext, ToolError};
 
 /// The tool's name.
 const NAME: &str = "structured_output";
@@ -52,11 +52,11 @@ impl Tool for Structured {
         &self.spec
     }
 
-    fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
         Ok(Action { deed: ActionKind::Answer, ..Action::read("answer") })
     }
 
-    fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, _: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         Ok(Output::text("ok"))
     }
 }

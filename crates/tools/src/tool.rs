@@ -1,7 +1,7 @@
 //! The `Tool` trait and what passes through it.
 //!
 //! Both halves of a tool are plain blocking functions: the caller runs them on a blocking thread
-//! (`tokio::task::spawn_blocking`) and cancels through [`Cx::cancel`], which long ones look at. Tools that wait for a server
+//! (`tokio::task::spawn_blocking`) and cancels through [`ToolContext::cancel`], which long ones look at. Tools that wait for a server
 //! are [`RemoteTool`](crate::RemoteTool)s instead. A tool never decides whether it may run; it is never called with anything
 //! but the action that was judged.
 
@@ -19,15 +19,15 @@ use max_team_core::text::stripped;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::Walls;
-use crate::files::{Opened, Place, Root};
-use crate::gate::Gate;
+use crate::agent_store::AgentStore;
+use crate::command::CommandSandbox;
+use crate::files::{OpenedFile, RelPath, Root};
+use crate::policy_check::PolicyCheck;
 use crate::progress::Progress;
-use crate::reach::Reach;
 use crate::remote::RemoteCalls;
-use crate::shelf::{self, Shelf};
+use crate::services::Services;
 use crate::shell::Background;
-use crate::store::Store;
+use crate::spill::{self, OutputStore};
 use crate::text::{clip, ends, size};
 
 /// Bytes of an error's words.
@@ -42,7 +42,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
 
     /// What this call would do, for the policy to judge. Reads all that it needs in order to be exact (a write is told
     /// with the hashes before and after, and a diff) and changes nothing. Blocking.
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError>;
 
     /// What a crash in the middle of such a call means: no more than what the spec says of all calls.
     fn class(&self, _: &Action) -> Repeatability {
@@ -51,13 +51,13 @@ pub trait Tool: Send + Sync + fmt::Debug {
 
     /// Does it if that takes no longer than a lookup and waits for nothing, so that another thread is not worth it.
     /// `None`: it needs `call`. Only calls that change nothing are done this way.
-    fn at_once(&self, _: &Cx, _: &Value, _: &Action) -> Option<Result<Output, ToolError>> {
+    fn try_inline(&self, _: &ToolContext, _: &Value, _: &Action) -> Option<Result<Output, ToolError>> {
         None
     }
 
     /// Does it. `intent` is the action that was judged: if the world has moved on since, the call is refused rather
     /// than adapted. `resumed` says that an earlier process may already have done it, wholly or in part. Blocking.
-    fn call(&self, cx: &Cx, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError>;
+    fn call(&self, cx: &ToolContext, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError>;
 }
 
 /// What is known about a tool before it is called.
@@ -77,7 +77,7 @@ pub struct Spec {
 
 /// What a call works with.
 #[derive(Debug, Clone)]
-pub struct Cx {
+pub struct ToolContext {
     /// The folder it may reach into.
     pub root: Arc<Root>,
     /// Whether file tools may leave that folder, because the user has turned the sandbox off.
@@ -85,15 +85,15 @@ pub struct Cx {
     /// What of it can be seen.
     pub sight: Arc<Visibility>,
     /// The sandbox of its commands.
-    pub walls: Arc<Walls>,
+    pub sandbox: Arc<CommandSandbox>,
     /// Fires when the call is cancelled.
     pub cancel: CancellationToken,
     /// Where it reports its progress.
     pub progress: Progress,
     /// Where results go that are too large to be told; `None`: they are only cut.
-    pub shelf: Option<Arc<Shelf>>,
+    pub outputs: Option<Arc<OutputStore>>,
     /// What it may use beyond the folder.
-    pub reach: Arc<Reach>,
+    pub services: Arc<Services>,
     /// The calls to servers that this process has under way.
     pub remote: Arc<RemoteCalls>,
     /// Its agent's commands that run on by themselves.
@@ -101,31 +101,31 @@ pub struct Cx {
     /// Folders outside that it may read and not change, by the names that a model calls them (`@skill/NAME`).
     pub folders: Arc<[(String, PathBuf)]>,
     /// Folders of its own that it may read and change (`@files`, `@data`); none: such a path is one of the project.
-    pub stores: Arc<[Store]>,
+    pub stores: Arc<[AgentStore]>,
     /// Judges what it does beyond the call.
-    pub gate: Gate,
+    pub policy: PolicyCheck,
     /// The session that it works in, by its id.
     pub session: Arc<str>,
 }
 
-impl Cx {
+impl ToolContext {
     /// A context that sees everything and is not cancelled.
     pub fn new(root: Arc<Root>) -> Self {
-        let walls = Arc::new(Walls::around(root.path()));
+        let sandbox = Arc::new(CommandSandbox::around(root.path()));
         Self {
             root,
             leaves_root: false,
             sight: Arc::default(),
-            walls,
+            sandbox,
             cancel: CancellationToken::new(),
             progress: Progress::default(),
-            shelf: None,
-            reach: Arc::default(),
+            outputs: None,
+            services: Arc::default(),
             remote: Arc::default(),
             background: Arc::default(),
             folders: Arc::from([]),
             stores: Arc::from([]),
-            gate: Gate::default(),
+            policy: PolicyCheck::default(),
             session: Arc::from(""),
         }
     }
@@ -141,11 +141,11 @@ impl Cx {
             let cx = Self { root: Arc::new(root), sight, folders, stores, ..self.clone() };
             return Ok(Some((cx, name)));
         }
-        let Some(name) = path.strip_prefix(shelf::PREFIX) else { return Ok(None) };
-        let root = self.shelf.as_ref().and_then(|shelf| shelf.root().ok());
+        let Some(name) = path.strip_prefix(spill::PREFIX) else { return Ok(None) };
+        let root = self.outputs.as_ref().and_then(|shelf| shelf.root().ok());
         let root = root.ok_or_else(|| ToolError::correctable(format!("there is no output `{}`", clip(path, 80))))?;
         let stores = Arc::from([]);
-        let cx = Self { root: Arc::new(root), sight: Arc::default(), shelf: None, stores, ..self.clone() };
+        let cx = Self { root: Arc::new(root), sight: Arc::default(), outputs: None, stores, ..self.clone() };
         Ok(Some((cx, name)))
     }
 
@@ -159,23 +159,23 @@ impl Cx {
 
     /// Keeps a text that is too large to be told; returns where to read it.
     pub(crate) fn keep(&self, text: &str) -> Option<String> {
-        let path = self.shelf.as_ref()?.keep(text).ok()?;
+        let path = self.outputs.as_ref()?.keep(text).ok()?;
         Some(format!("all of it is in `{path}`: read on with `read_file`, or look inside with `search_code`"))
     }
 
     /// Whether a place is hidden. Then nothing there is read, not even to say what a call would do: the policy refuses
     /// the name.
-    pub(crate) fn hides(&self, place: &Place) -> bool {
+    pub(crate) fn hides(&self, place: &RelPath) -> bool {
         self.veil(place).is_some()
     }
 
     /// The rule that hides a place, as text.
-    fn veil(&self, place: &Place) -> Option<String> {
+    fn veil(&self, place: &RelPath) -> Option<String> {
         self.sight_at(place).hides(place.as_str())
     }
 
     /// What can be seen where a place lies.
-    pub(crate) fn sight_at(&self, place: &Place) -> Cow<'_, Visibility> {
+    pub(crate) fn sight_at(&self, place: &RelPath) -> Cow<'_, Visibility> {
         match place.folder() {
             _ if place.is_outside() => Cow::Owned(self.sight.beyond()),
             Some(folder) => Cow::Owned(self.sight.own(folder)),
@@ -184,20 +184,20 @@ impl Cx {
     }
 
     /// A path that a model wrote, made clean: of the project, or of a folder that agents keep outside it.
-    pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
+    pub(crate) fn place(&self, text: &str) -> Result<RelPath, ToolError> {
         match AgentDir::split(text) {
-            Some((folder, rest)) if self.store(folder).is_some() => Place::own(folder, rest),
+            Some((folder, rest)) if self.store(folder).is_some() => RelPath::own(folder, rest),
             _ => match self.root.place(text) {
                 Err(_) if self.leaves_root && !text.is_empty() && !text.starts_with('~') => {
-                    Place::outside(text, self.root.path())
+                    RelPath::outside(text, self.root.path())
                 }
-                place => place.map(Place::of_project),
+                place => place.map(RelPath::of_project),
             },
         }
     }
 
     /// Like `place`, but fails if the path is hidden.
-    pub(crate) fn named(&self, text: &str) -> Result<Place, ToolError> {
+    pub(crate) fn named(&self, text: &str) -> Result<RelPath, ToolError> {
         let place = self.place(text)?;
         match self.veil(&place) {
             Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
@@ -206,13 +206,13 @@ impl Cx {
     }
 
     /// The folder of that kind that agents keep outside the project.
-    pub(crate) fn store(&self, folder: AgentDir) -> Option<&Store> {
+    pub(crate) fn store(&self, folder: AgentDir) -> Option<&AgentStore> {
         self.stores.iter().find(|store| store.folder() == folder)
     }
 
     /// The context to read a place with: its root is the one that the place lies beneath. `None`: there is no such
     /// folder yet.
-    pub(crate) fn reach(&self, place: &Place) -> Result<Option<Cow<'_, Self>>, ToolError> {
+    pub(crate) fn reach(&self, place: &RelPath) -> Result<Option<Cow<'_, Self>>, ToolError> {
         if place.is_outside() {
             let closed = |error| ToolError::correctable(format!("`{place}` cannot be opened: {error}"));
             let root = Arc::new(Root::open("/").map_err(closed)?);
@@ -220,13 +220,13 @@ impl Cx {
             return Ok(Some(Cow::Owned(Self { root, sight, stores, ..self.clone() })));
         }
         let Some(folder) = place.folder() else { return Ok(Some(Cow::Borrowed(self))) };
-        let Some(root) = self.store(folder).map_or(Ok(None), Store::root)? else { return Ok(None) };
+        let Some(root) = self.store(folder).map_or(Ok(None), AgentStore::root)? else { return Ok(None) };
         let sight = Arc::new(self.sight.own(folder));
         Ok(Some(Cow::Owned(Self { root: Arc::new(root), sight, stores: Arc::from([]), ..self.clone() })))
     }
 
     /// Like `reach`, but fails if the folder does not exist.
-    pub(crate) fn look(&self, place: &Place) -> Result<Cow<'_, Self>, ToolError> {
+    pub(crate) fn look(&self, place: &RelPath) -> Result<Cow<'_, Self>, ToolError> {
         self.reach(place)?.ok_or_else(|| {
             let name = place.folder().map_or(".", AgentDir::name);
             ToolError::correctable(format!("`{place}` does not exist: nothing is kept in `{name}` yet"))
@@ -243,7 +243,7 @@ impl Cx {
     }
 
     /// A path of the project that a model wrote; fails if it is hidden.
-    pub(crate) fn seen(&self, text: &str) -> Result<Place, ToolError> {
+    pub(crate) fn seen(&self, text: &str) -> Result<RelPath, ToolError> {
         let place = self.root.place(text)?;
         match self.sight.hides(place.as_str()) {
             Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
@@ -252,7 +252,7 @@ impl Cx {
     }
 
     /// Opens a regular file for reading.
-    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, ToolError> {
+    pub(crate) fn open_file(&self, path: &Path) -> Result<OpenedFile, ToolError> {
         self.root.open_file(path, &self.sight)
     }
 
@@ -289,7 +289,7 @@ impl Output {
 
     /// The same within [`TOOL_RESULT_BYTES_MAX`] of text: the beginning and the end of what is longer, and where to
     /// read the rest.
-    pub(crate) fn bounded(mut self, cx: &Cx) -> Self {
+    pub(crate) fn bounded(mut self, cx: &ToolContext) -> Self {
         let texts = self.content.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
             _ => None,
@@ -373,19 +373,19 @@ mod tests {
     #[test]
     fn results_are_cut_to_fit_and_say_where_the_rest_is() {
         let home = tempfile::TempDir::new().unwrap();
-        let plain = Cx::new(Arc::new(Root::open(home.path()).unwrap()));
+        let plain = ToolContext::new(Arc::new(Root::open(home.path()).unwrap()));
         assert_eq!(Output::text("fits").bounded(&plain), Output::text("fits"));
 
         let lines: String = (0..90_000).map(|number| format!("{number}\n")).collect();
         let long = Output { content: vec![Part::text(lines.as_str()), Part::text("more")], is_error: true };
-        let shelf = Some(Arc::new(Shelf::new(home.path().join("shelf"))));
-        for cx in [plain.clone(), Cx { shelf, ..plain }] {
+        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
+        for cx in [plain.clone(), ToolContext { outputs: shelf, ..plain }] {
             let cut = long.clone().bounded(&cx);
             let [Part::Text { text }] = cut.content.as_slice() else { panic!("{cut:?}") };
             assert!(text.len() <= TOOL_RESULT_BYTES_MAX && cut.is_error);
             assert!(text.starts_with("0\n1\n") && text.ends_with("\n89999\n\nmore"), "{}", &text[text.len() - 60..]);
             let path = text.split_once('`').map(|(_, rest)| rest.split_once('`').unwrap().0);
-            assert_eq!(path.is_some(), cx.shelf.is_some());
+            assert_eq!(path.is_some(), cx.outputs.is_some());
             if let Some(path) = path {
                 let (inner, name) = cx.shelved(path).unwrap().unwrap();
                 assert_eq!(std::fs::read_to_string(inner.root.path().join(name)).unwrap(), lines.clone() + "\nmore");

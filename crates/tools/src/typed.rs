@@ -14,14 +14,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::remote::{RemoteFuture, RemoteTool};
-use crate::tool::{Cx, Output, Spec, Tool, ToolError};
+use crate::tool::{Output, Spec, Tool, ToolContext, ToolError};
 
 /// A tool whose input is an `A`.
 pub struct Typed<A> {
     spec: Spec,
-    action: fn(&Cx, &A) -> Result<Action, ToolError>,
-    call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
-    at_once: fn(&Cx, &A, &Action) -> Option<Result<Output, ToolError>>,
+    action: fn(&ToolContext, &A) -> Result<Action, ToolError>,
+    call: fn(&ToolContext, A, &Action, bool) -> Result<Output, ToolError>,
+    try_inline: fn(&ToolContext, &A, &Action) -> Option<Result<Output, ToolError>>,
 }
 
 impl<A: DeserializeOwned + JsonSchema> Typed<A> {
@@ -29,26 +29,26 @@ impl<A: DeserializeOwned + JsonSchema> Typed<A> {
     pub fn new(
         name: &str,
         class: Repeatability,
-        action: fn(&Cx, &A) -> Result<Action, ToolError>,
-        call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
+        action: fn(&ToolContext, &A) -> Result<Action, ToolError>,
+        call: fn(&ToolContext, A, &Action, bool) -> Result<Output, ToolError>,
     ) -> Self {
-        Self { spec: Spec::of::<A>(name, class), action, call, at_once: |_, _, _| None }
+        Self { spec: Spec::of::<A>(name, class), action, call, try_inline: |_, _, _| None }
     }
 
     /// The same tool where some calls are over as soon as they are looked at.
     #[must_use]
-    pub fn or_at_once(self, at_once: fn(&Cx, &A, &Action) -> Option<Result<Output, ToolError>>) -> Self {
-        Self { at_once, ..self }
+    pub fn or_inline(self, try_inline: fn(&ToolContext, &A, &Action) -> Option<Result<Output, ToolError>>) -> Self {
+        Self { try_inline, ..self }
     }
 }
 
 /// Makes the call of a remote tool whose input is an `A`.
-pub(crate) type RemoteCall<A> = for<'a> fn(&'a Cx, A, &'a Action) -> RemoteFuture<'a>;
+pub(crate) type RemoteCall<A> = for<'a> fn(&'a ToolContext, A, &'a Action) -> RemoteFuture<'a>;
 
 /// A remote tool whose input is an `A`.
 pub(crate) struct RemoteTyped<A> {
     spec: Spec,
-    action: fn(&Cx, &A) -> Result<Action, ToolError>,
+    action: fn(&ToolContext, &A) -> Result<Action, ToolError>,
     server: fn(&A, &Action) -> Option<String>,
     call: RemoteCall<A>,
 }
@@ -57,7 +57,7 @@ impl<A: DeserializeOwned + JsonSchema> RemoteTyped<A> {
     /// A tool that only reads, from its name and its parts; the rest is in `A`.
     pub(crate) fn reading(
         name: &str,
-        action: fn(&Cx, &A) -> Result<Action, ToolError>,
+        action: fn(&ToolContext, &A) -> Result<Action, ToolError>,
         server: fn(&A, &Action) -> Option<String>,
         call: RemoteCall<A>,
     ) -> Self {
@@ -76,7 +76,7 @@ impl<A: DeserializeOwned> RemoteTool for RemoteTyped<A> {
         &self.spec
     }
 
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         (self.action)(cx, &A::deserialize(args).map_err(|err| misfit(&self.spec, &err))?)
     }
 
@@ -84,7 +84,7 @@ impl<A: DeserializeOwned> RemoteTool for RemoteTyped<A> {
         (self.server)(&A::deserialize(args).ok()?, intent)
     }
 
-    fn call<'a>(&'a self, cx: &'a Cx, args: Value, intent: &'a Action, _: bool) -> RemoteFuture<'a> {
+    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, _: bool) -> RemoteFuture<'a> {
         match serde_json::from_value(args) {
             Ok(args) => (self.call)(cx, args, intent),
             Err(err) => Box::pin(ready(Err(misfit(&self.spec, &err)))),
@@ -111,15 +111,15 @@ impl<A: DeserializeOwned> Tool for Typed<A> {
         &self.spec
     }
 
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         (self.action)(cx, &A::deserialize(args).map_err(|err| misfit(&self.spec, &err))?)
     }
 
-    fn at_once(&self, cx: &Cx, args: &Value, intent: &Action) -> Option<Result<Output, ToolError>> {
-        (self.at_once)(cx, &A::deserialize(args).ok()?, intent)
+    fn try_inline(&self, cx: &ToolContext, args: &Value, intent: &Action) -> Option<Result<Output, ToolError>> {
+        (self.try_inline)(cx, &A::deserialize(args).ok()?, intent)
     }
 
-    fn call(&self, cx: &Cx, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
+    fn call(&self, cx: &ToolContext, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
         let args = serde_json::from_value(args).map_err(|err| misfit(&self.spec, &err))?;
         (self.call)(cx, args, intent, resumed)
     }

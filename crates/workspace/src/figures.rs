@@ -69,7 +69,7 @@ pub fn since(then_ms: i64, now_ms: i64) -> u64 {
 /// Local time to the second.
 pub fn local(at_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
-    at.to_zoned(max_team_tools::zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    at.to_zoned(max_team_tools::time_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// The end of an id: enough to name it.

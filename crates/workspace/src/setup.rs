@@ -16,7 +16,7 @@ use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, House, Options, Remember, RuntimeError, TeamHandle, TeamReader, new_id,
 };
-use max_team_tools::{Reach, Registry, project};
+use max_team_tools::{Registry, Services, project};
 
 use crate::config::choice::{Extract, Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
@@ -64,7 +64,7 @@ impl Place {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let env: Env = std::env::vars_os().filter_map(text).collect();
-        max_team_tools::live_in(env.get("TZ"), env.get("TZDIR"));
+        max_team_tools::set_time_zone(env.get("TZ"), env.get("TZDIR"));
         let cwd = std::env::current_dir()
             .map_err(|error| Stop::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
         let home = env.home().ok_or_else(|| {
@@ -336,7 +336,7 @@ pub fn house_within(
         router,
         tools: Registry::builtin(),
         sources: Vec::new(),
-        reach: reach(place, config),
+        services: services(place, config),
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
@@ -366,12 +366,12 @@ pub fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat: bool) 
 }
 
 /// What tools may use beyond the project.
-fn reach(place: &Place, config: &Config) -> Reach {
+fn services(place: &Place, config: &Config) -> Services {
     let tools = &config.tools;
     // Documents are read by this very program, in a process with next to no rights.
     let reader =
         std::env::current_exe().map(|program| vec![program.into(), DOCUMENT_READER.into()]).unwrap_or_default();
-    Reach {
+    Services {
         loki_url: tools.loki_url.clone(),
         prometheus_url: tools.prometheus_url.clone(),
         geocode_url: tools.geocode_url.clone(),

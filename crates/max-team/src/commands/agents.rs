@@ -7,7 +7,7 @@ use std::path::Path;
 use max_team_core::agent::{Isolation, NotesScope, TeamRole as Position};
 use max_team_core::policy::Mode;
 use max_team_core::suggest::nearest;
-use max_team_tools::Store;
+use max_team_tools::AgentStore;
 use serde_json::Value;
 
 use super::table::table;
@@ -80,12 +80,12 @@ fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<()
 
 /// Where it keeps what it finds again, if it works on files at all.
 fn data(place: &Place, person: &Person<'_>) -> Option<String> {
-    if !person.tools().iter().any(|tool| Store::TOOLS.contains(&tool.as_str())) {
+    if !person.tools().iter().any(|tool| AgentStore::TOOLS.contains(&tool.as_str())) {
         return None;
     }
     let config = place.settings(None, Vec::new()).ok()?;
     let root = setup::project_root(place, &config).ok()?;
-    Some(Store::data(&place.home, &root, &person.member.definition.name).path().display().to_string())
+    Some(AgentStore::data(&place.home, &root, &person.member.definition.name).path().display().to_string())
 }
 
 fn nobody(name: &str, people: &[Person<'_>]) -> Stop {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use max_team_core::agent_dirs::AgentDir;
 use max_team_runtime::query;
-use max_team_tools::{Held, Kept, Store, ToolError};
+use max_team_tools::{AgentStore, DirUsage, StoredFile, ToolError};
 use serde_json::{Value, json};
 
 use super::desk::Desk;
@@ -39,7 +39,7 @@ struct Shelf {
 
 impl Shelf {
     /// The folder that is meant.
-    fn chosen(&self, whose: &Whose) -> Result<Store, Stop> {
+    fn chosen(&self, whose: &Whose) -> Result<AgentStore, Stop> {
         if let Some(agent) = &whose.agent {
             return self.of_agent(agent);
         }
@@ -47,12 +47,12 @@ impl Shelf {
             Some(id) => setup::session(&self.desk.team, id)?,
             None => self.desk.read(query::LatestSession { root: self.root.clone() })?.session,
         };
-        Ok(Store::files(&self.home, session))
+        Ok(AgentStore::files(&self.home, session))
     }
 
     /// An agent's folder, by its name or by what `list` can show of it.
-    fn of_agent(&self, agent: &str) -> Result<Store, Stop> {
-        let own = Store::data(&self.home, &self.root, agent);
+    fn of_agent(&self, agent: &str) -> Result<AgentStore, Stop> {
+        let own = AgentStore::data(&self.home, &self.root, agent);
         if own.path().exists() {
             return Ok(own);
         }
@@ -64,9 +64,9 @@ impl Shelf {
         }
     }
 
-    fn all(&self, folder: AgentDir) -> Result<Vec<Store>, Stop> {
+    fn all(&self, folder: AgentDir) -> Result<Vec<AgentStore>, Stop> {
         let failed = |error: std::io::Error| Stop::new(Exit::Failed, error.to_string());
-        Store::all(&self.home, folder, &self.root).map_err(failed)
+        AgentStore::all(&self.home, folder, &self.root).map_err(failed)
     }
 
     fn list(&self, whose: &Whose, json: bool) -> Result<(), Stop> {
@@ -90,13 +90,13 @@ impl Shelf {
         match found.as_slice() {
             [] => super::print(&format!("{}\n", lang.nothing_kept())),
             [(store, held)] if is_one => {
-                let name = |file: &Kept| format!("{}/{}", store.folder().name(), file.path.display());
-                let row = |file: &Kept| vec![local(at_ms(file.changed_at)), size(file.bytes), name(file)];
+                let name = |file: &StoredFile| format!("{}/{}", store.folder().name(), file.path.display());
+                let row = |file: &StoredFile| vec![local(at_ms(file.changed_at)), size(file.bytes), name(file)];
                 let text = table(&lang.kept_file_heads(), &held.files.iter().map(row).collect::<Vec<_>>());
                 super::print(&format!("{text}{}", if held.more { "…\n" } else { "" }))
             }
             found => {
-                let row = |(store, held): &(Store, Held)| {
+                let row = |(store, held): &(AgentStore, DirUsage)| {
                     let last = held.files.iter().map(|file| at_ms(file.changed_at)).max().unwrap_or_default();
                     let (name, count) = (store.folder().name().to_owned(), held.files.len().to_string());
                     vec![name, count, size(held.bytes()), local(last), store.whose().to_owned()]
@@ -146,8 +146,8 @@ fn at_ms(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn as_json(store: &Store, held: &Held) -> Value {
-    let file = |file: &Kept| json!({ "path": file.path.to_string_lossy(), "bytes": file.bytes, "changed_at_ms": at_ms(file.changed_at) });
+fn as_json(store: &AgentStore, held: &DirUsage) -> Value {
+    let file = |file: &StoredFile| json!({ "path": file.path.to_string_lossy(), "bytes": file.bytes, "changed_at_ms": at_ms(file.changed_at) });
     let files: Vec<Value> = held.files.iter().map(file).collect();
     json!({ "folder": store.folder().name(), "whose": store.whose(), "path": store.path().to_string_lossy(),
         "bytes": held.bytes(), "files": files, "more": held.more })

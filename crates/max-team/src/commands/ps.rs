@@ -3,8 +3,8 @@
 use max_team_core::status::Activity;
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Person, query};
-use max_team_tools::Shelf;
-use max_team_tools::shell::Job;
+use max_team_tools::OutputStore;
+use max_team_tools::shell::JobNote;
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk};
@@ -42,13 +42,13 @@ pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
 }
 
 /// The agent's background commands, if the process that runs it is alive.
-fn jobs(place: &Place, person: &Person) -> Vec<Job> {
+fn jobs(place: &Place, person: &Person) -> Vec<JobNote> {
     let Some((agent, pid)) = person.agent.zip(person.pid) else { return Vec::new() };
-    Job::of(&Shelf::of(&place.home, agent), pid)
+    JobNote::of(&OutputStore::of(&place.home, agent), pid)
 }
 
 /// A line beneath whose command it is.
-fn command(job: &Job, now_ms: i64, lang: Lang) -> Vec<String> {
+fn command(job: &JobNote, now_ms: i64, lang: Lang) -> Vec<String> {
     let mut cells = vec![String::new(); lang.people_heads().len()];
     let time = if job.over.is_none() { sheet::duration(since(job.since_ms, now_ms)) } else { String::new() };
     let over = job.over.iter().map(|over| format!("{}{over}", lang.semicolon()));
@@ -104,8 +104,8 @@ fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
     }
 }
 
-fn row(person: &Person, jobs: &[Job], now_ms: i64) -> Value {
-    let background = |job: &Job| {
+fn row(person: &Person, jobs: &[JobNote], now_ms: i64) -> Value {
+    let background = |job: &JobNote| {
         let state = Lang::En.job_state(job);
         json!({"id": job.id, "command": job.command, "state": state, "since": rfc3339(job.since_ms), "over": job.over})
     };

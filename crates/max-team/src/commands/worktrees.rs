@@ -8,7 +8,7 @@ use max_team_core::policy::Visibility;
 use max_team_core::rewind::FileChange;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::JournalError;
-use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
+use max_team_tools::worktree::{Accept, Fate, MergeResult, Review, Worktree, WorktreeError, Worktrees};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let (home, by) = (place.home.clone(), place.principal("cli"));
-    let (copies, lang, cancel) = (Copies::within(&home), place.speaks(), CancellationToken::new());
+    let (copies, lang, cancel) = (Worktrees::within(&home), place.speaks(), CancellationToken::new());
     let desk = Desk { copies, home, by, lang, cancel };
     for error in desk.copies.sweep() {
         talk(&error.to_string());
@@ -39,28 +39,28 @@ pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Ex
 }
 
 struct Desk {
-    copies: Copies,
+    copies: Worktrees,
     home: PathBuf,
     by: Principal,
     lang: Lang,
     cancel: CancellationToken,
 }
 
-fn failed(error: CopyError) -> Stop {
+fn failed(error: WorktreeError) -> Stop {
     let exit = match error {
-        CopyError::NotFound(_) | CopyError::NotChanged(_) | CopyError::Name(_) => Exit::Usage,
+        WorktreeError::NotFound(_) | WorktreeError::NotChanged(_) | WorktreeError::Name(_) => Exit::Usage,
         _ => Exit::Failed,
     };
     Stop::new(exit, error.to_string())
 }
 
 impl Desk {
-    fn review(&self, copy: &Copy) -> Result<Review, Stop> {
+    fn review(&self, copy: &Worktree) -> Result<Review, Stop> {
         copy.review(&Visibility::default(), &self.cancel).map_err(failed)
     }
 
     /// The worktree with this id; without an id, the only one.
-    fn find(&self, id: Option<&str>) -> Result<Copy, Stop> {
+    fn find(&self, id: Option<&str>) -> Result<Worktree, Stop> {
         let mut all = self.copies.list();
         if let Some(id) = id {
             all.retain(|copy| {
@@ -73,13 +73,13 @@ impl Desk {
         match (all.pop(), id) {
             (Some(copy), _) if all.is_empty() => Ok(copy),
             (Some(_), _) => Err(Stop::new(Exit::Usage, format!("{} {}", self.lang.which_copy(), names.join(", ")))),
-            (None, Some(id)) => Err(failed(CopyError::NotFound(id.to_owned()))),
+            (None, Some(id)) => Err(failed(WorktreeError::NotFound(id.to_owned()))),
             (None, None) => Err(Stop::new(Exit::Failed, self.lang.no_copies())),
         }
     }
 
     /// A worktree that no agent works in.
-    fn find_free(&self, id: &str) -> Result<Copy, Stop> {
+    fn find_free(&self, id: &str) -> Result<Worktree, Stop> {
         let copy = self.find(Some(id))?;
         if copy.is_occupied() {
             return Err(Stop::new(Exit::Failed, self.lang.copy_in_use(copy.id())));
@@ -89,7 +89,7 @@ impl Desk {
 
     fn list(&self, json: bool) -> anyhow::Result<Exit> {
         let all = self.copies.list();
-        let open = |copy: &Copy| {
+        let open = |copy: &Worktree| {
             let review = self.review(copy).ok()?;
             Some((review.open().count(), review.ignored.count()))
         };
@@ -108,7 +108,7 @@ impl Desk {
         } else if all.is_empty() {
             super::print(&format!("{}\n", self.lang.no_copies()))?;
         } else {
-            let row = |copy: &Copy| {
+            let row = |copy: &Worktree| {
                 let count = |(open, ignored)| self.lang.copy_count(open, ignored);
                 let open = open(copy).map_or_else(|| "?".to_owned(), count);
                 let project = copy.project().display().to_string();
@@ -215,7 +215,7 @@ impl Desk {
     }
 
     /// A copy with nothing to decide about goes.
-    fn settle(&self, copy: Copy, Merged { open, ignored, .. }: &Merged) -> Result<(), Stop> {
+    fn settle(&self, copy: Worktree, MergeResult { open, ignored, .. }: &MergeResult) -> Result<(), Stop> {
         let id = short(&copy.id());
         if ignored.count() > 0 {
             talk(&self.lang.copy_ignored(ignored, &id));

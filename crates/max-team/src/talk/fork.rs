@@ -8,7 +8,7 @@ use max_team_core::event::LaunchFlags;
 use max_team_core::policy::Visibility;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
 use max_team_runtime::{Open, Which, new_id, query};
-use max_team_tools::copy::{Copies, Copy, Order};
+use max_team_tools::worktree::{Worktree, WorktreeOptions, Worktrees};
 use tokio_util::sync::CancellationToken;
 
 use super::{Seating, asked_for, chat, drive, has_screen, warm};
@@ -110,19 +110,19 @@ fn as_chosen(tape: &Tape, talk: Talk) -> Talk {
 }
 
 /// A worktree of the project to go on in, with its permission files even if git ignores them.
-fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
+fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Worktree, Stop> {
     let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
     let sight = Visibility::under(&Constraints::default(), &rules);
     let named = permissions::FILES.map(str::to_owned);
     let (id, by) = (format!("fork_{}", new_id().simple()), format!("fork of {}", tape.session));
     let at_ms = jiff::Timestamp::now().as_millisecond();
-    let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
-    let made = Copies::within(&place.home).make(&order, &CancellationToken::new());
+    let order = WorktreeOptions { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
+    let made = Worktrees::within(&place.home).make(&order, &CancellationToken::new());
     made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(error.to_string())))
 }
 
 /// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
-fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Copy) -> Result<Back, Stop> {
+fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Worktree) -> Result<Back, Stop> {
     let storage = place.storage(Strength::Normal).map_err(|error| setup::stop(&error))?;
     if storage.reader().ask(query::Session { session: tape.session }).is_err() {
         return Ok(Back::Unknown);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
-use max_team_tools::{Cx, Reach, Registry, Root, ToolError};
+use max_team_tools::{Registry, Root, Services, ToolContext, ToolError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ fn assembled(objects: &[String]) -> Vec<u8> {
 
 struct Folder {
     dir: TempDir,
-    cx: Cx,
+    cx: ToolContext,
     registry: Registry,
 }
 
@@ -60,8 +60,8 @@ impl Folder {
 
     fn with(reader: Vec<OsString>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut cx = Cx::new(Arc::new(Root::open(dir.path()).unwrap()));
-        cx.reach = Arc::new(Reach { reader, ..Reach::default() });
+        let mut cx = ToolContext::new(Arc::new(Root::open(dir.path()).unwrap()));
+        cx.services = Arc::new(Services { reader, ..Services::default() });
         Self { dir, cx, registry: Registry::builtin() }
     }
 

@@ -17,7 +17,7 @@ use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
 use max_team_runtime::{DISPATCH_TASK, House, Mate, Open, Options, Team, TeamHandle, Which};
-use max_team_tools::{Cx, Output, Reach, Registry, Spec, Tool, ToolError};
+use max_team_tools::{Output, Registry, Services, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 /// What was paid, in order: an effect that leaves no trace anywhere else.
@@ -47,11 +47,11 @@ impl Tool for Pay {
         &self.0
     }
 
-    fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         Ok(Action { deed: ActionKind::Execute, ..Action::read(format!("pay {}", args["what"])) })
     }
 
-    fn call(&self, _: &Cx, args: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, _: &ToolContext, args: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         self.1.write(format!("pay {}", args["what"].as_str().unwrap_or_default()));
         Ok(Output::text("Paid."))
     }
@@ -85,7 +85,7 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         router: Router::replay(replay),
         tools: tools(ledger),
         sources: Vec::new(),
-        reach: Reach::default(),
+        services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),
         surroundings: "Platform: a simulation".into(),

@@ -37,7 +37,7 @@ impl Agent {
         let started = Instant::now();
         let cx = self.tool_context(&key, attended);
         let call = self.turn.call(&key)?;
-        let brief = || self.frame.registry.run_at_once(&cx, &call.tool, &call.input, action);
+        let brief = || self.frame.registry.run_inline(&cx, &call.tool, &call.input, action);
         // A tool that panics here panics on a thread of its own, too, and is reported then.
         let ended = catch_unwind(AssertUnwindSafe(brief)).ok().flatten()?;
         Some(tool_ended(key, ended, false, millis(started)))

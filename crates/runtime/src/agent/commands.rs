@@ -10,7 +10,7 @@ use max_team_core::event::{Event, InterruptedBy};
 use max_team_core::rewind::FilesChanged;
 use max_team_core::teammate::{CommandBegun, CommandOver};
 use max_team_core::turn::{Turn, TurnInput};
-use max_team_tools::shell::{Background, Known};
+use max_team_tools::shell::{Background, BackgroundStatus};
 use tokio::sync::Notify;
 
 use super::{Agent, Extra};
@@ -48,7 +48,7 @@ impl Commands {
             return Vec::new();
         }
         let written = turn.commands();
-        let is_new = |known: &Known| {
+        let is_new = |known: &BackgroundStatus| {
             // A command that ended before its beginning was recorded is recorded like the others.
             let is_told = known.is_over && known.is_seen;
             // A stopped command was recorded as ended before it was stopped.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use max_team_core::agent::Settings;
 use max_team_core::policy::{Grant, Rules, judge};
-use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Gate, Store};
+use max_team_tools::command::CommandSandbox;
+use max_team_tools::{AgentStore, PolicyCheck, ToolContext};
 
 use super::flight::Wire;
 use super::{Agent, Frame};
@@ -33,7 +33,7 @@ struct Known {
     settings: Arc<Settings>,
     grants: Vec<Grant>,
     folders: Vec<(String, PathBuf)>,
-    cx: Cx,
+    cx: ToolContext,
 }
 
 impl Known {
@@ -46,11 +46,11 @@ impl Known {
 }
 
 impl Agent {
-    pub(super) fn context(&mut self) -> Cx {
+    pub(super) fn context(&mut self) -> ToolContext {
         let folders = self.skill_folders();
         let fits = self.memo.cx.take().filter(|known| known.is_of(&self.frame, self.turn.grants(), &folders));
         let known = fits.unwrap_or_else(|| self.made_of(folders));
-        let cx = Cx { cancel: self.running.cancel.clone(), ..known.cx.clone() };
+        let cx = ToolContext { cancel: self.running.cancel.clone(), ..known.cx.clone() };
         self.memo.cx = Some(known);
         cx
     }
@@ -58,11 +58,11 @@ impl Agent {
     fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<Known> {
         let cx = self.frame.context(&self.floor.shared, self.turn.origin.agent, &self.running.cancel);
         let loaded = folders.iter().map(|(_, folder)| folder.clone());
-        let reads = cx.walls.reads.iter().cloned().chain(loaded).collect();
-        let cx = Cx {
+        let reads = cx.sandbox.reads.iter().cloned().chain(loaded).collect();
+        let cx = ToolContext {
             background: Arc::clone(&self.commands.background),
-            gate: self.gate(),
-            walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
+            policy: self.gate(),
+            sandbox: Arc::new(CommandSandbox { reads, ..CommandSandbox::clone(&cx.sandbox) }),
             folders: folders.clone().into(),
             stores: self.stores().into(),
             session: self.floor.session.to_string().into(),
@@ -73,15 +73,15 @@ impl Agent {
     }
 
     /// Its own folders: the one that its session shares, and the one under its name in this project.
-    fn stores(&self) -> [Store; 2] {
+    fn stores(&self) -> [AgentStore; 2] {
         let (home, floor) = (&self.floor.shared.home, &self.floor);
-        [Store::files(home, floor.session), Store::data(home, &floor.root, &self.frame.definition().name)]
+        [AgentStore::files(home, floor.session), AgentStore::data(home, &floor.root, &self.frame.definition().name)]
     }
 
     /// Judges actions of a tool beyond its call, as the machine does.
-    pub(super) fn gate(&self) -> Gate {
+    pub(super) fn gate(&self) -> PolicyCheck {
         let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
-        Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
+        PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
     }
 
     /// The folders of the skills that the conversation has loaded, as far as they lie outside the project. They follow

@@ -18,8 +18,8 @@ use max_team_core::turn::{
     PrepareError, PreparedCall, SETTLE, STRUCTURED_OUTPUT, TurnEffect, TurnInput, call_key, json_in,
 };
 use max_team_llm::{CallError, Request, RequestOptions, Transcript};
-use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Handler, Output, Progress, Registry, ToolError, run_remote};
+use max_team_tools::command::CommandSandbox;
+use max_team_tools::{Handler, Output, Progress, Registry, ToolContext, ToolError, run_remote};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -283,10 +283,10 @@ impl Agent {
     }
 
     /// The context of a call.
-    pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> Cx {
+    pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> ToolContext {
         let mut cx = self.context();
         cx.progress = self.progress(key);
-        cx.walls = Arc::new(Walls { attended, moved: Arc::default(), ..Walls::clone(&cx.walls) });
+        cx.sandbox = Arc::new(CommandSandbox { attended, moved: Arc::default(), ..CommandSandbox::clone(&cx.sandbox) });
         cx
     }
 
@@ -331,7 +331,7 @@ impl Agent {
 ///
 /// All calls that one answer may run are considered, because teammates of one answer start together: the first may
 /// write to the last.
-fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<PreparedCall> {
+fn look_at_once(registry: &Registry, cx: &ToolContext, call: u32, message: &Message) -> Vec<PreparedCall> {
     let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Repeatability::Pure);
     let first = message.tool_uses().enumerate().take(CALLS_PER_ANSWER_MAX);
     let pure = first.take_while(|(_, (_, name, _))| is_pure(name));
@@ -349,7 +349,7 @@ pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -
     Some(PreparedCall { key: call_key(call, 0), found })
 }
 
-fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> PreparedCall {
+fn look_at(registry: &Registry, cx: &ToolContext, key: String, tool: &str, input: &serde_json::Value) -> PreparedCall {
     let found = match registry.prepare(cx, tool, input) {
         Ok(prepared) => Ok((prepared.action, prepared.class)),
         Err(error) => Err(obstacle(error)),
@@ -367,7 +367,11 @@ fn obstacle(error: ToolError) -> PrepareError {
 
 /// Prepares calls in order, up to and including the first that changes something: what a later one will find depends
 /// on it.
-fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json::Value>)>) -> Vec<PreparedCall> {
+fn look(
+    registry: &Registry,
+    cx: &ToolContext,
+    calls: Vec<(String, String, Arc<serde_json::Value>)>,
+) -> Vec<PreparedCall> {
     let mut looked = Vec::new();
     for (key, tool, input) in calls {
         let one = look_at(registry, cx, key, &tool, &input);
@@ -384,7 +388,7 @@ fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json
 struct Watched {
     shared: Arc<Shared>,
     registry: Arc<Registry>,
-    cx: Cx,
+    cx: ToolContext,
     session: SessionId,
     stream: String,
     key: String,
@@ -400,11 +404,11 @@ impl Watched {
         let Self { shared, registry, mut cx, session, stream, key, tool, action, seen } = self;
         let watch = Witness::begin(&shared, &registry, &cx, (session, &stream, &key), &tool, &action);
         if let Some(end_mark) = watch.as_ref().and_then(Witness::end_mark) {
-            cx.walls = Arc::new(Walls { end_mark: Some(end_mark), ..Walls::clone(&cx.walls) });
+            cx.sandbox = Arc::new(CommandSandbox { end_mark: Some(end_mark), ..CommandSandbox::clone(&cx.sandbox) });
         }
         let ran = registry.run(&cx, &tool, input, &action, resumed);
         let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
-        let walls = Arc::clone(&cx.walls);
+        let walls = Arc::clone(&cx.sandbox);
         let look = move || {
             let changed = watch.and_then(Witness::end);
             lock(&seen).extend(with_moved(changed, walls.take_moved(), key, &root));

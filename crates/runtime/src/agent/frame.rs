@@ -15,9 +15,9 @@ use max_team_core::id::AgentId;
 use max_team_core::policy::Visibility;
 use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
-use max_team_tools::command::{Network, Walls};
-use max_team_tools::copy::Copy;
-use max_team_tools::{Cx, Handler, Registry, Root, Shelf, Spec, Store, Structured, Tool};
+use max_team_tools::command::{CommandSandbox, Network};
+use max_team_tools::worktree::Worktree;
+use max_team_tools::{AgentStore, Handler, OutputStore, Registry, Root, Spec, Structured, Tool, ToolContext};
 use tokio_util::sync::CancellationToken;
 
 use super::{notes, tool_search};
@@ -203,7 +203,7 @@ impl Frame {
         }
         // Texts that change least come first: a provider's cache serves a request up to the first difference.
         let mut system = self.definition.prompt.trim_end().to_owned();
-        if Store::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
+        if AgentStore::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
             system.push_str(&format!("\n\n{}", FOLDERS.trim_end()));
         }
         if !read.text.is_empty() {
@@ -372,7 +372,7 @@ impl Frame {
 
     /// Moves the frame into a worktree, whose commands may read the objects that it borrows. While the frame lives,
     /// the worktree is marked as in use.
-    pub(crate) fn at_work_in(mut self, copy: &Copy) -> Self {
+    pub(crate) fn at_work_in(mut self, copy: &Worktree) -> Self {
         self.reads = copy.reads();
         self.occupied = copy.occupy().map(Arc::new);
         self
@@ -402,7 +402,7 @@ impl Frame {
     }
 
     /// The context of an agent's tools.
-    pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
+    pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> ToolContext {
         let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
         let sight = Arc::new(sight.without(&shared.closed));
         let network = match self.settings.constraints.allowed_hosts.as_slice() {
@@ -410,26 +410,26 @@ impl Frame {
             hosts => Network::Hosts(hosts.to_vec()),
         };
         let read_only = self.settings.constraints.read_only;
-        let walls = Walls {
+        let walls = CommandSandbox {
             // Read-only agents run in a sandbox even if the user has turned it off.
             on: self.walled || read_only,
             read_only,
             sight: Arc::clone(&sight),
             reads: self.reads.clone(),
             network,
-            ..Walls::around(self.beneath.path())
+            ..CommandSandbox::around(self.beneath.path())
         };
         // An agent that only reads stays inside, and so does one in a worktree, which must not reach the project itself.
         let leaves_root = !self.walled && !read_only && self.settings.permissions.copy.is_empty();
-        Cx {
+        ToolContext {
             leaves_root,
             sight,
-            walls: Arc::new(walls),
+            sandbox: Arc::new(walls),
             cancel: cancel.clone(),
-            shelf: agent.map(|agent| Arc::new(Shelf::of(&shared.home, agent))),
-            reach: Arc::clone(&shared.reach),
+            outputs: agent.map(|agent| Arc::new(OutputStore::of(&shared.home, agent))),
+            services: Arc::clone(&shared.services),
             remote: Arc::clone(&shared.remote),
-            ..Cx::new(Arc::clone(&self.beneath))
+            ..ToolContext::new(Arc::clone(&self.beneath))
         }
     }
 

@@ -11,8 +11,8 @@ use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, ActionKind};
 use max_team_core::rewind::{FileChange, FileState, FilesChanged, MovedFile, SkippedChange, SkippedReason, is_opaque};
-use max_team_tools::rewind::{Caller, EndMark, Image, Watch};
-use max_team_tools::{Cx, Registry, Root};
+use max_team_tools::rewind::{CommandCaller, EndMark, FileSnapshot, TreeWatch};
+use max_team_tools::{Registry, Root, ToolContext};
 
 use super::Agent;
 use crate::rewind::record_tree_step;
@@ -60,8 +60,8 @@ fn changing(event: &Event) -> Option<&ToolIntent> {
 
 /// The state of a file that is about to change, with its content. A file that differs from the judged state will not
 /// be changed.
-fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
-    let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
+fn image(cx: &ToolContext, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
+    let Ok(FileSnapshot { root, path, state, bytes }) = FileSnapshot::of(cx, &action.target) else { return None };
     let (hash, program, private, mode) = match state {
         FileState::Gone => (None, false, false, None),
         FileState::File { hash, program, private, mode } => (Some(hash), program, private, mode),
@@ -84,7 +84,7 @@ pub(super) struct Witness {
     shared: Arc<Shared>,
     key: String,
     root: Arc<Root>,
-    watch: Watch,
+    watch: TreeWatch,
     is_background: bool,
 }
 
@@ -93,17 +93,17 @@ impl Witness {
     pub(super) fn begin(
         shared: &Arc<Shared>,
         registry: &Registry,
-        cx: &Cx,
+        cx: &ToolContext,
         (session, stream, key): (SessionId, &str, &str),
         tool: &str,
         action: &Action,
     ) -> Option<Self> {
         let class = registry.get(tool)?.class(action);
-        if !is_opaque(class, action) || cx.walls.read_only {
+        if !is_opaque(class, action) || cx.sandbox.read_only {
             return None;
         }
         let is_background = runs_on(action);
-        let caller = Caller { session, call: format!("{stream} {key}"), is_background };
+        let caller = CommandCaller { session, call: format!("{stream} {key}"), is_background };
         let record = |step| record_tree_step(&shared.journal, step);
         let watch = shared.trees.watch(&cx.root, caller, &cx.cancel, &cx.progress, &record);
         Some(Self { shared: Arc::clone(shared), key: key.to_owned(), root: Arc::clone(&cx.root), watch, is_background })

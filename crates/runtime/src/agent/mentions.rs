@@ -10,7 +10,7 @@ use max_team_core::mention::{self, Mention};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::{Rules, Visibility, judge};
 use max_team_core::teammate::name::{Addressee, means};
-use max_team_tools::{Cx, Gate, Root, mentioned};
+use max_team_tools::{PolicyCheck, Root, ToolContext, mentioned};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -58,8 +58,8 @@ impl Agent {
 
     /// Mentioned files are read by the agent's own rules. A lead does not see files that are hidden from all its
     /// members.
-    fn reading(&mut self) -> Cx {
-        let cx = Cx { cancel: self.floor.reading(&self.turn.stream), ..self.context() };
+    fn reading(&mut self) -> ToolContext {
+        let cx = ToolContext { cancel: self.floor.reading(&self.turn.stream), ..self.context() };
         let team = self.floor.team().filter(|_| self.turn.origin.lead);
         let hidden = team.map(|team| hidden_from_all(&team)).unwrap_or_default();
         if hidden.is_empty() {
@@ -68,8 +68,9 @@ impl Agent {
         let settings = without(self.frame.settings(), hidden);
         let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&self.floor.shared.closed);
         let grants = self.turn.grants().to_vec();
-        let gate = Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
-        Cx { sight: sight.into(), gate, ..cx }
+        let gate =
+            PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
+        ToolContext { sight: sight.into(), policy: gate, ..cx }
     }
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn paths(shared: &Shared, root: &Path, settings: &Settings, team: Opt
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let settings = without(settings, team.map(hidden_from_all).unwrap_or_default());
     let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&shared.closed);
-    max_team_tools::paths(&Cx { sight: sight.into(), ..Cx::new(root.into()) }, COMPLETION_PATHS_MAX)
+    max_team_tools::paths(&ToolContext { sight: sight.into(), ..ToolContext::new(root.into()) }, COMPLETION_PATHS_MAX)
 }
 
 /// Whether a text names a file or folder of a project.

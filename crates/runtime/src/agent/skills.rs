@@ -8,7 +8,7 @@ use std::sync::Arc;
 use max_team_core::agent::{Constraints, Definition, Model, Settings, WorkSettings};
 use max_team_core::limits::CALL_TEXT_BYTES_MAX;
 use max_team_core::turn::TurnEffect;
-use max_team_tools::names;
+use max_team_tools::aliases;
 use serde_json::Value;
 
 use super::Agent;
@@ -90,7 +90,7 @@ impl Agent {
         let called = self.floor.callable(self.frame.definition(), who);
         let Mate { mut definition, mut settings } =
             called.map_err(|why| format!("it is carried out by `{who}`, and {why}"))?;
-        let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
+        let without = skill.head.without_tools.iter().map(|tool| aliases::canonical(tool).to_owned());
         Arc::make_mut(&mut definition).disallowed_tools.extend(without);
         // A budget needs models with known prices.
         let is_counted = self.money.purse.left().nano.is_some() || settings.budget_nano.is_some();

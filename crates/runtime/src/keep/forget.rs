@@ -17,7 +17,7 @@ use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::Principal;
 use max_team_core::policy::DecidedBy;
 use max_team_journal::{Entry, Erase, ForgottenSessions, Journal, Projection, Worker};
-use max_team_tools::rewind::Trees;
+use max_team_tools::rewind::TrackedTrees;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -297,7 +297,7 @@ pub fn prune_images(journal: &Journal, home: &Path) -> Result<u64, RuntimeError>
     for name in ["files_changed", "rewound", "task_marked"] {
         each_event(journal, name, |_, event| named.extend(refers(&event)))?;
     }
-    Ok(Trees::within(home).prune(&named))
+    Ok(TrackedTrees::within(home).prune(&named))
 }
 
 /// Calls `each` with all readable events of one name.

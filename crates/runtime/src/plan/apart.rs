@@ -15,7 +15,7 @@ use max_team_core::message::MessageKind;
 use max_team_core::plan::event::{Evidence, Proof, ResourceUse, TaskAssigned};
 use max_team_core::plan::{Findings, PlanInput, Report, TaskStatus};
 use max_team_core::policy::Visibility;
-use max_team_tools::copy::{Copy, CopyError, Review};
+use max_team_tools::worktree::{Review, Worktree, WorktreeError};
 use tokio_util::sync::CancellationToken;
 
 use super::serve::Beginning;
@@ -197,7 +197,7 @@ impl PlanLoop {
 
 /// A task's worktree while it is checked.
 pub(super) struct Apart {
-    pub(super) copy: Copy,
+    pub(super) copy: Worktree,
     pub(super) review: Review,
 }
 
@@ -207,7 +207,7 @@ impl Apart {
         shared: &Shared,
         sight: &Visibility,
         cancel: &CancellationToken,
-    ) -> Result<Self, CopyError> {
+    ) -> Result<Self, WorktreeError> {
         let copy = worker.copy(shared, cancel)?;
         let review = copy.review_with(&worker.named, sight, cancel)?;
         Ok(Self { copy, review })
@@ -232,7 +232,7 @@ impl Apart {
 }
 
 /// The findings for a worktree that cannot be read.
-pub(super) fn unseen(error: &CopyError) -> Findings {
+pub(super) fn unseen(error: &WorktreeError) -> Findings {
     let evidence = vec![Evidence::new(worktree::MERGE, false, error.to_string())];
     Findings { proof: Proof::Failed, evidence, ..Findings::default() }
 }

@@ -14,9 +14,9 @@ use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, TaskDraft};
 use max_team_core::policy::Visibility;
-use max_team_tools::command::Walls;
-use max_team_tools::copy::Review;
-use max_team_tools::{command, git, project, tests};
+use max_team_tools::command::CommandSandbox;
+use max_team_tools::worktree::Review;
+use max_team_tools::{command, git, project, test_runner};
 use tokio_util::sync::CancellationToken;
 
 use super::leave;
@@ -80,7 +80,7 @@ pub(crate) struct Checker<'a> {
     /// The checks of the task that need a person and were approved with the plan.
     pub covered: &'a [String],
     /// The sandbox of the commands.
-    pub walls: &'a Walls,
+    pub walls: &'a CommandSandbox,
 }
 
 /// What is checked, and what is known from before the task.
@@ -252,7 +252,7 @@ fn not_started(error: &command::CommandError) -> Option<i32> {
 }
 
 /// The outcome of a check as text.
-fn told(ran: &command::Ran) -> String {
+fn told(ran: &command::CommandOutput) -> String {
     if ran.ok() {
         // Models read it: equal outcomes have equal texts.
         return "exit 0".to_owned();
@@ -309,12 +309,13 @@ fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact,
     let projects = project::detect(root);
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
-    let covered =
-        tests::coverage(root, first, most, walls, cancel).ok().filter(|report| report.ok && report.coverage.is_some());
-    let report = match covered.map_or_else(|| tests::run(root, first, None, most, walls, cancel), Ok) {
+    let covered = test_runner::coverage(root, first, most, walls, cancel)
+        .ok()
+        .filter(|report| report.ok && report.coverage.is_some());
+    let report = match covered.map_or_else(|| test_runner::run(root, first, None, most, walls, cancel), Ok) {
         Ok(report) => report,
         // A project without tests has no report; one whose tests cannot start has.
-        Err(tests::TestError::NoTests(_)) => return None,
+        Err(test_runner::TestError::NoTests(_)) => return None,
         Err(error) => {
             let what = "the project's tests";
             let evidence = Evidence::new(what, false, error.to_string());

@@ -17,8 +17,8 @@ use max_team_core::plan::event::{ApprovalMode, Artifact, Proof, RiskyCheck, Task
 use max_team_core::plan::{PlanInput, TaskDraft};
 use max_team_core::policy::Visibility;
 use max_team_journal::Commit;
-use max_team_tools::command::Walls;
-use max_team_tools::{Store, command};
+use max_team_tools::command::CommandSandbox;
+use max_team_tools::{AgentStore, command};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -237,8 +237,9 @@ impl PlanLoop {
         let agent = self.plan.task(index).and_then(|view| view.agent);
         let worker = agent.and_then(|agent| self.worker(index, agent));
         if worker.is_none() && self.is_apart(index) {
-            let nobody =
-                max_team_tools::copy::CopyError::NotFound(agent.map(|agent| agent.to_string()).unwrap_or_default());
+            let nobody = max_team_tools::worktree::WorktreeError::NotFound(
+                agent.map(|agent| agent.to_string()).unwrap_or_default(),
+            );
             let findings = apart::unseen(&nobody);
             return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
         }
@@ -261,7 +262,8 @@ impl PlanLoop {
                 // The checks of a read-only owner may not write either.
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let on = shared.walled || read_only;
-                let walls = Walls { on, read_only, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
+                let walls =
+                    CommandSandbox { on, read_only, sight: Arc::clone(&sight), reads, ..CommandSandbox::around(&root) };
                 let look = Look {
                     checker: Checker {
                         root: &root,
@@ -305,7 +307,7 @@ impl PlanLoop {
 
     /// The folder of the session's own files.
     pub(super) fn files(&self) -> PathBuf {
-        Store::files(&self.floor.shared.home, self.floor.session).path().to_owned()
+        AgentStore::files(&self.floor.shared.home, self.floor.session).path().to_owned()
     }
 
     pub(super) fn leaves(&self, task: usize) -> Leaves {

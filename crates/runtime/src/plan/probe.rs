@@ -12,7 +12,7 @@ use max_team_core::limits::CHECKS_BEFORE_MAX;
 use max_team_core::plan::PlanInput;
 use max_team_core::plan::event::TaskAssigned;
 use max_team_core::policy::Visibility;
-use max_team_tools::command::Walls;
+use max_team_tools::command::CommandSandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Checker;
@@ -84,7 +84,8 @@ impl PlanLoop {
                 let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
-                let walls = Walls { on: walled || read_only, read_only, sight, ..Walls::around(&root) };
+                let walls =
+                    CommandSandbox { on: walled || read_only, read_only, sight, ..CommandSandbox::around(&root) };
                 let checker =
                     Checker { root: &root, task: &task, owner: owner.as_ref(), covered: &covered, walls: &walls };
                 checker.run(&line, &cancel).ok && !cancel.is_cancelled()

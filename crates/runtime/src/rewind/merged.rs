@@ -8,7 +8,7 @@ use max_team_core::limits::REWIND_BYTES_MAX;
 use max_team_core::message::Principal;
 use max_team_core::rewind::{FileChange, FileState, FilesChanged, SkippedChange, SkippedReason};
 use max_team_journal::{Durability, Fence, Journal};
-use max_team_tools::rewind::Ground;
+use max_team_tools::rewind::RestoreRoot;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -36,7 +36,7 @@ impl Merger<'_> {
     /// Records the changes that are about to be made, with the present contents. Blocking.
     pub(crate) fn note(&self, project: &Path, changes: &[FileChange]) -> Result<(), RuntimeError> {
         let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
-        let ground = Ground::open(project).ok();
+        let ground = RestoreRoot::open(project).ok();
         let mut changes = changes.to_vec();
         for FileChange { path, before, after } in changes.iter_mut().filter(|change| change.before != FileState::Gone) {
             let now = ground.as_ref().and_then(|ground| ground.look(path).ok());

@@ -20,7 +20,7 @@ use max_team_core::message::{Envelope, MessageKind, Principal};
 use max_team_core::rewind::{FailedRestore, FileState, RestoredFile, RewindEnded, RewindNote, Rewound};
 use max_team_core::text::visible;
 use max_team_journal::{Commit, Durability, Expect, Fence, Journal, Worker, WorkerInfo};
-use max_team_tools::rewind::{Ground, Trees};
+use max_team_tools::rewind::{RestoreRoot, TrackedTrees};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Rewind<'j> {
     journal: &'j Journal,
-    trees: Trees,
+    trees: TrackedTrees,
     /// The folder of this user's data: worktrees and stores in it come and go.
     home: PathBuf,
     session: SessionId,
@@ -67,7 +67,7 @@ impl<'j> Rewind<'j> {
     /// Blocking.
     pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
         let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        let trees = Trees::within(home);
+        let trees = TrackedTrees::within(home);
         settle(journal, &trees, session);
         Self { journal, trees, home: real, session, moved: None }
     }
@@ -96,10 +96,10 @@ impl<'j> Rewind<'j> {
     }
 
     /// The folder in which files beneath a root are restored.
-    fn ground(&self, root: &str) -> io::Result<Ground> {
+    fn ground(&self, root: &str) -> io::Result<RestoreRoot> {
         match &self.moved {
-            None => Ground::open(Path::new(root)),
-            Some((from, to)) if from == Path::new(root) => Ground::open(to),
+            None => RestoreRoot::open(Path::new(root)),
+            Some((from, to)) if from == Path::new(root) => RestoreRoot::open(to),
             Some(_) => Err(io::ErrorKind::NotFound.into()),
         }
     }

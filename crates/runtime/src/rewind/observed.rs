@@ -7,7 +7,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::rewind::FilesChanged;
 use max_team_journal::Journal;
-use max_team_tools::rewind::{TreeStep, Trees};
+use max_team_tools::rewind::{TrackedTrees, TreeStep};
 
 use crate::error::RuntimeError;
 use crate::session::{self, Sessions};
@@ -43,6 +43,6 @@ fn record(
 }
 
 /// Records the changes of commands of a session whose process was killed. Blocking.
-pub(crate) fn settle(journal: &Journal, trees: &Trees, session: SessionId) {
+pub(crate) fn settle(journal: &Journal, trees: &TrackedTrees, session: SessionId) {
     trees.settle(session, &|step| record_tree_step(journal, step));
 }

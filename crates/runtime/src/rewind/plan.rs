@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::rewind::{FileChange, FileHistory, FileState, FileStep, RestoredFile, SkippedChange, trails};
 use max_team_tools::diff;
-use max_team_tools::rewind::Ground;
+use max_team_tools::rewind::RestoreRoot;
 use serde::{Deserialize, Serialize};
 
 use super::Rewind;
@@ -74,7 +74,7 @@ pub struct Sheet {
 /// Root folders, each opened once.
 struct Grounds<'r, 'j> {
     rewind: &'r Rewind<'j>,
-    open: HashMap<String, Option<Ground>>,
+    open: HashMap<String, Option<RestoreRoot>>,
 }
 
 impl<'r, 'j> Grounds<'r, 'j> {
@@ -82,7 +82,7 @@ impl<'r, 'j> Grounds<'r, 'j> {
         Self { rewind, open: HashMap::new() }
     }
 
-    fn at(&mut self, root: &str) -> Option<&Ground> {
+    fn at(&mut self, root: &str) -> Option<&RestoreRoot> {
         self.open.entry(root.to_owned()).or_insert_with(|| self.rewind.ground(root).ok()).as_ref()
     }
 }

@@ -6,7 +6,7 @@
 
 use max_team_core::policy::command_line::{CommandLine, SimpleCommand, quote};
 use max_team_core::policy::program::insert;
-use max_team_tools::shell::read;
+use max_team_tools::shell::parse_line;
 
 use super::fill::{Fill, Meaning, blank};
 
@@ -42,7 +42,7 @@ pub(super) fn filled(command: &str, with: &Fill<'_>, words: &[String]) -> Result
     let refused = |why: String| {
         format!("`{name}` cannot be filled in: {why}; a placeholder must be a plain argument of a plain command")
     };
-    let parts = match read(&template.text) {
+    let parts = match parse_line(&template.text) {
         CommandLine::Plain(parts) => parts,
         CommandLine::Opaque { why, .. } => return Err(refused(format!("the command has {why}"))),
     };
@@ -50,7 +50,7 @@ pub(super) fn filled(command: &str, with: &Fill<'_>, words: &[String]) -> Result
         CommandLine::Plain(parts.iter().map(|part| template.fill(part)).collect::<Result<_, _>>().map_err(refused)?);
     let text = line.to_string();
     // The judged and executed command is parsed from this text again.
-    if read(&text) == line {
+    if parse_line(&text) == line {
         Ok((text, is_used))
     } else {
         Err(refused("the value cannot be written as one word".into()))
@@ -164,7 +164,7 @@ mod tests {
                 ["echo $0", "echo \"$0\"", "echo '$0'", "echo a$0\"b\"", "echo \"a '$0' b\"", "git log --grep=$issue"]
             {
                 let text = put(command, &quoted).unwrap_or_else(|why| panic!("{command} {evil}: {why}"));
-                let CommandLine::Plain(parts) = read(&text) else { panic!("{text}") };
+                let CommandLine::Plain(parts) = parse_line(&text) else { panic!("{text}") };
                 assert_eq!(parts.len(), 1, "{text}");
                 assert!(parts[0].flows.is_empty() && parts[0].env.is_empty(), "{text}");
                 assert!(parts[0].argv.iter().any(|word| word.contains(&value)), "{text}");
@@ -225,7 +225,7 @@ mod tests {
             ]),
             value in "[-a-z=;|&$`'(){}<>*~#!\\\\ \n/.@:A-Z0-9中\u{202e}]{1,24}",
         ) {
-            let programs = |text: &str| match read(text) {
+            let programs = |text: &str| match parse_line(text) {
                 CommandLine::Plain(parts) => parts.iter().map(|part| (part.join, part.argv[0].clone(), part.argv.len(), part.flows.len())).collect::<Vec<_>>(),
                 CommandLine::Opaque { .. } => Vec::new(),
             };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use max_team_core::chat::{ChatRole, Message, Part};
 use max_team_core::policy::{Action, ActionKind, Repeatability, Verdict};
-use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
+use max_team_tools::{Output, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::fill::{self, Fill};
@@ -84,7 +84,7 @@ impl SkillTool {
         Self { hand: Some(hand), ..Self::listed() }
     }
 
-    fn open(&self, cx: &Cx, args: &Value) -> Result<(Skill, String), ToolError> {
+    fn open(&self, cx: &ToolContext, args: &Value) -> Result<(Skill, String), ToolError> {
         let hand = self.hand.as_ref().ok_or_else(alone)?;
         let (skill, text) = hand.open(cx.root.path(), args).map_err(ToolError::correctable)?;
         let text = skill.contract.as_ref().map_or(text, |contract| contract.prompt.clone());
@@ -96,13 +96,13 @@ impl SkillTool {
     }
 
     /// The output of a command, or why it was not run.
-    fn run(&self, cx: &Cx, command: &str) -> String {
+    fn run(&self, cx: &ToolContext, command: &str) -> String {
         let Some(shell) = self.hand.as_ref().and_then(|hand| hand.shell.as_ref()) else {
             return fill::unrun(command, "you have no tool that runs commands");
         };
         let args = json!({ "command": command, "timeout": COMMAND_S });
         let ran = shell.action(cx, &args).and_then(|action| {
-            let judged = cx.gate.judge(SHELL, &action);
+            let judged = cx.policy.judge(SHELL, &action);
             match judged.verdict {
                 Verdict::Allow => shell.call(cx, args, &action, false).map(|output| printed(&output)),
                 Verdict::Ask => Ok(fill::unrun(
@@ -121,7 +121,7 @@ impl Tool for SkillTool {
         &self.spec
     }
 
-    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+    fn action(&self, cx: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         let (skill, text) = self.open(cx, args)?;
         let parameters = vec![("name".to_owned(), skill.name.clone())];
         if let Some(who) = self.carried_out_by(&skill, args) {
@@ -140,7 +140,7 @@ impl Tool for SkillTool {
         if action.preview.is_empty() { Repeatability::Pure } else { self.spec.class }
     }
 
-    fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, cx: &ToolContext, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
         let (skill, text) = self.open(cx, &args)?;
         if self.carried_out_by(&skill, &args).is_some() {
             return Err(alone());
@@ -162,7 +162,7 @@ fn alone() -> ToolError {
     ToolError::correctable("`skill` works only inside a team")
 }
 
-fn asked(cx: &Cx) -> Asked<'_> {
+fn asked(cx: &ToolContext) -> Asked<'_> {
     Asked { root: cx.root.path(), session: &cx.session }
 }
 

@@ -44,7 +44,7 @@ use max_team_runtime::skills::Places;
 use max_team_runtime::{
     Command, House, Notice, Open, Options, Order, Remember, RuntimeError, TeamHandle, Which, new_id,
 };
-use max_team_tools::{Reach, Registry, ToolSource};
+use max_team_tools::{Registry, Services, ToolSource};
 use read::Reads as _;
 use tokio::sync::mpsc;
 
@@ -111,7 +111,7 @@ fn build(
         router: Router::replay(replay),
         tools,
         sources,
-        reach: Reach::default(),
+        services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),
         surroundings: "Platform: test".into(),

@@ -7,7 +7,7 @@ use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::Which;
-use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
+use max_team_tools::{Output, Registry, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::calls::{inputs, say};
@@ -25,11 +25,11 @@ impl Tool for Trap {
         &self.0
     }
 
-    fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
         panic!("a fault that nobody has thought of")
     }
 
-    fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, _: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         Ok(Output::text("never"))
     }
 }

@@ -7,7 +7,7 @@ use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Delta, Notice, Which};
-use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
+use max_team_tools::{Output, Registry, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::{house_equipped, open, order, owner, project};
@@ -24,11 +24,11 @@ impl Tool for Counter {
         &self.spec
     }
 
-    fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
         Ok(Action::read("."))
     }
 
-    fn call(&self, cx: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+    fn call(&self, cx: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         let mut count = 0_u64;
         while !self.heard.load(Ordering::Relaxed) {
             cx.check()?;

@@ -8,7 +8,7 @@ use max_team_core::policy::{Action, Repeatability};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Which};
-use max_team_tools::{Cx, Output, Registry, RemoteFuture, RemoteTool, Spec, ToolError};
+use max_team_tools::{Output, Registry, RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::crashes::events;
@@ -48,7 +48,7 @@ impl RemoteTool for Remote {
         &self.spec
     }
 
-    fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
         Ok(Action::read("bank"))
     }
 
@@ -56,7 +56,7 @@ impl RemoteTool for Remote {
         Some("bank".to_owned())
     }
 
-    fn call<'a>(&'a self, _: &'a Cx, _: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
+    fn call<'a>(&'a self, _: &'a ToolContext, _: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
         self.sent.fetch_add(1, Ordering::Relaxed);
         let answers = self.answers;
         Box::pin(async move {

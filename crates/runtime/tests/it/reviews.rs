@@ -11,7 +11,7 @@ use max_team_core::message::MessageKind;
 use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, Mode, PermissionAnswer};
 use max_team_journal::{CrashPoint, Journal};
 use max_team_runtime::{CONTINUE, Census, Command, Matter, Notice, Open, Order, Post, Spawn, Which};
-use max_team_tools::copy::Copies;
+use max_team_tools::worktree::Worktrees;
 use uuid::Uuid;
 
 use super::calls::{came_to, inputs, say, started};
@@ -54,7 +54,7 @@ fn editing(which: Which) -> Open {
 }
 
 fn copies(root: &Path) -> usize {
-    Copies::within(&root.join("home")).list().len()
+    Worktrees::within(&root.join("home")).list().len()
 }
 
 fn read(root: &Path) -> String {
@@ -385,7 +385,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
     assert!(rest(&mut notices).await.waiting);
     team.shutdown().await.unwrap();
     drop(team);
-    Copies::within(&root.join("home")).list().pop().unwrap().remove().unwrap();
+    Worktrees::within(&root.join("home")).list().pop().unwrap().remove().unwrap();
 
     let journal = journal.reopen().unwrap();
     let team = house_of(&journal, root, APART);
@@ -478,7 +478,7 @@ async fn a_copy_is_named_after_the_teammate_in_it() {
     let team = house_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), editing(Which::New)).await;
     rest(&mut notices).await;
-    let [copy] = Copies::within(&folder.path().join("home")).list().try_into().unwrap();
+    let [copy] = Worktrees::within(&folder.path().join("home")).list().try_into().unwrap();
     assert_eq!(copy.by(), "wil");
 }
 
@@ -631,7 +631,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         });
         assert_eq!(refused.collect::<Vec<_>>(), ["stopped before anybody had begun"], "killed at commit {commit}");
         assert!(mates(&journal, session).is_empty(), "killed at commit {commit}");
-        assert!(Copies::within(&root.join("home")).list().is_empty(), "killed at commit {commit}");
+        assert!(Worktrees::within(&root.join("home")).list().is_empty(), "killed at commit {commit}");
         if survived {
             assert!(commit > 2, "a story that short proves nothing");
             break;

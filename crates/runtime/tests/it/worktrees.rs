@@ -14,8 +14,8 @@ use max_team_llm::Replay;
 use max_team_runtime::query;
 use max_team_runtime::rewind::{Rewind, To};
 use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which, new_id};
-use max_team_tools::copy::Copies;
-use max_team_tools::{Reach, Registry};
+use max_team_tools::worktree::Worktrees;
+use max_team_tools::{Registry, Services};
 use tokio::sync::mpsc;
 
 use super::crashes::{events, key, plans};
@@ -23,8 +23,8 @@ use super::read::Reads as _;
 use super::team::{ask, repository, rest, with_team};
 use super::{house_of, order, owner, yes};
 
-fn copies(root: &Path) -> Copies {
-    Copies::within(&root.join("home"))
+fn copies(root: &Path) -> Worktrees {
+    Worktrees::within(&root.join("home"))
 }
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -269,7 +269,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         router: max_team_llm::Router::replay(replay),
         tools: Registry::builtin(),
         sources: Vec::new(),
-        reach: Reach::default(),
+        services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),
         surroundings: "Platform: test".into(),

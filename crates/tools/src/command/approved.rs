@@ -18,14 +18,14 @@ use max_team_core::limits::{APPROVED_FILES_MAX, PROTECTED_CHECK_MS, SET_ASIDE_MA
 use max_team_core::policy::{ProtectedRow, protected};
 use max_team_sandbox::{AppearedPath, set_aside};
 
-use super::Walls;
+use super::CommandSandbox;
 
 /// All commands that run.
-static RUNNING: Mutex<Vec<Weak<Running>>> = Mutex::new(Vec::new());
+static RUNNING: Mutex<Vec<Weak<RunningCommand>>> = Mutex::new(Vec::new());
 
 /// A command that runs, as far as protected files are concerned.
 #[derive(Debug, Default)]
-struct Running {
+struct RunningCommand {
     /// The folders that it writes.
     folders: Vec<PathBuf>,
     /// Protected files and folders that were there when it began: the sandbox keeps them as they are.
@@ -36,7 +36,7 @@ struct Running {
     approved: Mutex<Vec<(PathBuf, Hash)>>,
 }
 
-impl Running {
+impl RunningCommand {
     fn is_approved(&self, path: &Path) -> bool {
         let hashes: Vec<Hash> =
             lock(&self.approved).iter().filter(|(file, _)| file == path).map(|(_, hash)| *hash).collect();
@@ -55,16 +55,19 @@ impl Running {
 
 /// The record of one running command, from its start to its end.
 #[derive(Debug)]
-pub(super) struct Approved(Arc<Running>);
+pub(super) struct ApprovedFiles(Arc<RunningCommand>);
 
-impl Approved {
+impl ApprovedFiles {
     /// Notes approvals from now on. `before` is what was there of protected files.
-    pub(super) fn watch(walls: Option<&Walls>, before: Vec<PathBuf>) -> Self {
+    pub(super) fn watch(walls: Option<&CommandSandbox>, before: Vec<PathBuf>) -> Self {
         let own = Arc::new(match walls {
-            Some(walls) => {
-                Running { folders: walls.written(), before, open: walls.open.clone(), approved: Mutex::default() }
-            }
-            None => Running::default(),
+            Some(walls) => RunningCommand {
+                folders: walls.written(),
+                before,
+                open: walls.open.clone(),
+                approved: Mutex::default(),
+            },
+            None => RunningCommand::default(),
         });
         let mut running = lock(&RUNNING);
         running.retain(|running| running.strong_count() > 0);
@@ -74,7 +77,7 @@ impl Approved {
 
     /// Moves new protected files away until `is_over`, and returns them. Nested ones wait for the command's end: to look for
     /// them takes a walk through the whole project.
-    pub(super) fn guard(&self, walls: &Walls, is_over: &AtomicBool) -> Vec<AppearedPath> {
+    pub(super) fn guard(&self, walls: &CommandSandbox, is_over: &AtomicBool) -> Vec<AppearedPath> {
         let mut moved = Vec::new();
         loop {
             thread::park_timeout(Duration::from_millis(PROTECTED_CHECK_MS));
@@ -149,7 +152,7 @@ pub(super) fn note_all(path: &Path) {
 /// Whether a protected file appeared while a command runs that may have made it, without the user's approval of its
 /// content. Such a file is not to be obeyed.
 pub fn is_planted(path: &Path) -> bool {
-    let running: Vec<Arc<Running>> = lock(&RUNNING).iter().filter_map(Weak::upgrade).collect();
+    let running: Vec<Arc<RunningCommand>> = lock(&RUNNING).iter().filter_map(Weak::upgrade).collect();
     if running.is_empty() {
         return false;
     }
@@ -181,7 +184,7 @@ mod tests {
     fn what_was_approved_is_given_back_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let approved = Approved::watch(None, Vec::new());
+        let approved = ApprovedFiles::watch(None, Vec::new());
         for name in [".github/workflows/ci.yml", "AGENTS.md", "CLAUDE.md", "src/main.rs"] {
             note(&root, Path::new(name), Hash::of("approved"));
         }
@@ -214,8 +217,8 @@ mod tests {
         for name in ["AGENTS.md", "packages/a/CLAUDE.md"] {
             fs::write(root.join(name), "ours").unwrap();
         }
-        let walls = Walls::around(&root);
-        let running = Approved::watch(Some(&walls), walls.kept().unwrap().kept);
+        let walls = CommandSandbox::around(&root);
+        let running = ApprovedFiles::watch(Some(&walls), walls.kept().unwrap().kept);
         fs::write(root.join("CLAUDE.md"), "evil").unwrap();
         fs::write(root.join("packages/a/AGENTS.md"), "evil").unwrap();
         fs::write(root.join("notes.md"), "ordinary").unwrap();

@@ -1,16 +1,16 @@
 //! One command, run without a shell: an argv in a folder, bounded in time and memory.
 //!
-//! The command runs within [`Walls`], and every process that it starts ends with it: when it ends by itself, at a
+//! The command runs within [`CommandSandbox`], and every process that it starts ends with it: when it ends by itself, at a
 //! limit, or when it is cancelled. It has no input, and only the variables that were chosen for it. Nothing here
 //! judges whether a command may run.
 
 pub(crate) mod approved;
-mod job;
-mod kept;
+mod invocation;
+mod isolation;
+mod output_buffer;
 mod path;
+mod scan;
 mod split;
-mod survey;
-mod walls;
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use approved::is_planted;
-pub(crate) use job::Job;
-pub(crate) use kept::Kept;
+pub(crate) use invocation::Invocation;
+pub use isolation::CommandSandbox;
+pub(crate) use isolation::{OBEYED, linked};
 pub use max_team_core::policy::command_line::{join, quote};
 pub(crate) use max_team_sandbox::OutputSource;
 pub use max_team_sandbox::{
     EndReason, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine,
     is_secret, probe, supervisor,
 };
+pub(crate) use output_buffer::OutputBuffer;
 pub use split::{LINE_BYTES_MAX, SplitError, split};
-pub use walls::Walls;
-pub(crate) use walls::{OBEYED, linked};
 
 /// Bytes of output that are kept of one command.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
 /// A command that was run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct CommandOutput {
     /// What it exited with, if it exited.
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
@@ -49,7 +49,7 @@ pub struct Ran {
     pub ended: EndReason,
 }
 
-impl Ran {
+impl CommandOutput {
     /// Whether it ended by itself and says that all went well.
     pub fn ok(&self) -> bool {
         self.ended == EndReason::Exited && self.code == Some(0)
@@ -62,13 +62,13 @@ pub fn run(
     argv: &[String],
     dir: &Path,
     timeout: Duration,
-    walls: Option<&Walls>,
+    walls: Option<&CommandSandbox>,
     cancel: &CancellationToken,
-) -> Result<Ran, CommandError> {
-    let mut kept = Kept::new(OUTPUT_BYTES_MAX);
-    let over = Job::new(argv, dir, timeout, walls).run(cancel, &mut |_, bytes| {
+) -> Result<CommandOutput, CommandError> {
+    let mut kept = OutputBuffer::new(OUTPUT_BYTES_MAX);
+    let over = Invocation::new(argv, dir, timeout, walls).run(cancel, &mut |_, bytes| {
         kept.push(bytes);
         true
     })?;
-    Ok(Ran { code: over.code, signal: over.signal, output: kept.text(), ms: over.ms, ended: over.ended })
+    Ok(CommandOutput { code: over.code, signal: over.signal, output: kept.text(), ms: over.ms, ended: over.ended })
 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 pub use child::serve;
 
 use crate::text::{clip, size, visible};
-use crate::tool::{Cx, ToolError};
+use crate::tool::{ToolContext, ToolError};
 
 /// Bytes of a reason that a child gives.
 const REASON_BYTES_MAX: usize = 300;
@@ -35,7 +35,7 @@ pub(crate) fn kind(head: &[u8]) -> Option<&'static str> {
 }
 
 /// The text of a document, read in a process of its own. Blocking.
-pub(crate) fn text(cx: &Cx, document: impl Read) -> Result<String, ToolError> {
+pub(crate) fn text(cx: &ToolContext, document: impl Read) -> Result<String, ToolError> {
     let mut bytes = Vec::new();
     let told = |words: String| ToolError::correctable(words);
     document
@@ -63,9 +63,9 @@ pub(crate) fn text(cx: &Cx, document: impl Read) -> Result<String, ToolError> {
     }
 }
 
-fn start(cx: &Cx) -> Result<Child, ToolError> {
+fn start(cx: &ToolContext) -> Result<Child, ToolError> {
     let (program, args) = cx
-        .reach
+        .services
         .reader
         .split_first()
         .ok_or_else(|| ToolError::correctable("documents cannot be read here: there is no program for it"))?;
@@ -83,7 +83,7 @@ fn start(cx: &Cx) -> Result<Child, ToolError> {
 }
 
 /// Gives the child the bytes and takes its answer, as long as it may take.
-fn converse(cx: &Cx, child: &mut Child, bytes: Vec<u8>) -> Result<Vec<u8>, ToolError> {
+fn converse(cx: &ToolContext, child: &mut Child, bytes: Vec<u8>) -> Result<Vec<u8>, ToolError> {
     let lost = || ToolError::correctable("the reader of documents was lost");
     let (mut stdin, stdout) = child.stdin.take().zip(child.stdout.take()).ok_or_else(lost)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|_| lost())?;

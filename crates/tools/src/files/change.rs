@@ -8,16 +8,16 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::Action;
 
+use super::atomic_write::{AtomicWrite, ExistingFile, guard};
 use super::diff;
-use super::place::Place;
-use super::slot::{Old, Slot, guard};
-use crate::store::Store;
+use super::rel_path::RelPath;
+use crate::agent_store::AgentStore;
 use crate::text::size;
-use crate::tool::{Cx, ToolError};
+use crate::tool::{ToolContext, ToolError};
 
 /// What came of a change.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum ChangeOutcome {
     /// The file was as wanted already.
     Already,
     /// There is a new file.
@@ -29,15 +29,15 @@ pub(crate) enum Done {
 /// Says what a change would do. `make` gives the new content from the old one; it is called again when the change is
 /// made, and must then give the same.
 pub(crate) fn propose(
-    cx: &Cx,
-    place: &Place,
-    make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
+    cx: &ToolContext,
+    place: &RelPath,
+    make: impl FnOnce(Option<&ExistingFile>) -> Result<Vec<u8>, ToolError>,
 ) -> Result<Action, ToolError> {
     if cx.hides(place) {
         return Ok(Action { deed: place.writing(), ..Action::read(place.to_string()) });
     }
     let old = match cx.reach(place)? {
-        Some(at) => Slot::find(&at.root, &at.sight, place)?.map(|slot| slot.look()).transpose()?.flatten(),
+        Some(at) => AtomicWrite::find(&at.root, &at.sight, place)?.map(|slot| slot.look()).transpose()?.flatten(),
         None => guard(&cx.sight_at(place), place).map(|()| None)?,
     };
     let new = bounded(place, make(old.as_ref())?)?;
@@ -55,19 +55,19 @@ pub(crate) fn propose(
 
 /// Makes the change that was proposed.
 pub(crate) fn carry_out(
-    cx: &Cx,
-    place: &Place,
+    cx: &ToolContext,
+    place: &RelPath,
     intent: &Action,
-    make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
-) -> Result<Done, ToolError> {
+    make: impl FnOnce(Option<&ExistingFile>) -> Result<Vec<u8>, ToolError>,
+) -> Result<ChangeOutcome, ToolError> {
     if intent.target != place.to_string() || intent.after.is_none() {
         return Err(ToolError::fatal(format!("`{place}` is not what was judged (`{}`)", intent.target)));
     }
     let store = place.folder().and_then(|folder| cx.store(folder));
-    store.map_or(Ok(()), Store::make)?;
+    store.map_or(Ok(()), AgentStore::make)?;
     let at = cx.look(place)?;
     let cx = &*at;
-    let slot = Slot::find(&cx.root, &cx.sight, place)?;
+    let slot = AtomicWrite::find(&cx.root, &cx.sight, place)?;
     let old = match &slot {
         Some(slot) => slot.look()?,
         None => None,
@@ -75,7 +75,7 @@ pub(crate) fn carry_out(
     let now = old.as_ref().map(|old| old.hash);
     if let (Some(slot), true) = (&slot, now == intent.after) {
         slot.settle()?;
-        return Ok(Done::Already);
+        return Ok(ChangeOutcome::Already);
     }
     if now != intent.before {
         return Err(ToolError::correctable(format!(
@@ -91,20 +91,20 @@ pub(crate) fn carry_out(
     }
     let slot = match slot {
         Some(slot) => slot,
-        None => Slot::make(&cx.root, &cx.sight, place)?,
+        None => AtomicWrite::make(&cx.root, &cx.sight, place)?,
     };
     slot.put(&new, old.as_ref())?;
     let text = String::from_utf8_lossy(&new);
     Ok(match old {
-        None => Done::Created { added: diff::counts("", &text).0 },
+        None => ChangeOutcome::Created { added: diff::counts("", &text).0 },
         Some(old) => {
             let (added, removed) = diff::counts(&String::from_utf8_lossy(&old.bytes), &text);
-            Done::Replaced { added, removed }
+            ChangeOutcome::Replaced { added, removed }
         }
     })
 }
 
-fn bounded(place: &Place, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
+fn bounded(place: &RelPath, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
     if new.len() as u64 > WRITE_BYTES_MAX {
         let (is, most) = (size(new.len() as u64), size(WRITE_BYTES_MAX));
         return Err(ToolError::correctable(format!("`{place}` would be {is}; at most {most} can be written")));
@@ -113,7 +113,7 @@ fn bounded(place: &Place, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
 }
 
 /// What the person who decides is shown: all that is new, even if the old content is no text.
-fn preview(place: &Place, old: Option<&Old>, new: &[u8]) -> String {
+fn preview(place: &RelPath, old: Option<&ExistingFile>, new: &[u8]) -> String {
     let path = place.to_string();
     let new = String::from_utf8_lossy(new);
     let Some(old) = old else { return diff::unified(&path, None, &new) };

@@ -9,11 +9,11 @@ use max_team_core::text::{has_hidden, stripped_with_places};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{self, Done};
-use super::place::Place;
-use super::slot::Old;
+use super::atomic_write::ExistingFile;
+use super::change::{self, ChangeOutcome};
+use super::rel_path::RelPath;
 use crate::text::{clip, many};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// Occurrences that are counted.
@@ -42,23 +42,23 @@ pub(crate) fn edit_file() -> Typed<EditFile> {
     Typed::new("edit_file", Repeatability::Idempotent, action, call)
 }
 
-fn action(cx: &Cx, args: &EditFile) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &EditFile) -> Result<Action, ToolError> {
     let place = cx.place(&args.path)?;
     change::propose(cx, &place, |old| edited(&place, old, args))
 }
 
-fn call(cx: &Cx, args: EditFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: EditFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
     let place = cx.named(&args.path)?;
     let done = change::carry_out(cx, &place, intent, |old| edited(&place, old, &args))?;
     Ok(Output::text(match done {
-        Done::Already if resumed => format!("edited `{place}`"),
-        Done::Already => format!("`{place}` already reads as wanted; nothing was changed"),
-        Done::Created { added } => format!("edited `{place}` (+{added} lines)"),
-        Done::Replaced { added, removed } => format!("edited `{place}` (+{added} −{removed} lines)"),
+        ChangeOutcome::Already if resumed => format!("edited `{place}`"),
+        ChangeOutcome::Already => format!("`{place}` already reads as wanted; nothing was changed"),
+        ChangeOutcome::Created { added } => format!("edited `{place}` (+{added} lines)"),
+        ChangeOutcome::Replaced { added, removed } => format!("edited `{place}` (+{added} −{removed} lines)"),
     }))
 }
 
-fn edited(place: &Place, file: Option<&Old>, args: &EditFile) -> Result<Vec<u8>, ToolError> {
+fn edited(place: &RelPath, file: Option<&ExistingFile>, args: &EditFile) -> Result<Vec<u8>, ToolError> {
     let Some(file) = file else {
         return Err(ToolError::correctable(format!("`{place}` does not exist; create it with `write_file`")));
     };

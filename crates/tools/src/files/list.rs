@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::root::bytes_in;
-use super::walk::{self, Entry, Rules};
+use super::walk::{self, DirEntry, IgnoreRules};
 use crate::text::{clip, many, size, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// Bytes of one name or link target that are shown.
@@ -38,7 +38,7 @@ pub(crate) fn list_dir() -> Typed<ListDir> {
     Typed::new("list_dir", Repeatability::Pure, action, call)
 }
 
-fn action(cx: &Cx, args: &ListDir) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &ListDir) -> Result<Action, ToolError> {
     let place = cx.place(args.path.as_deref().unwrap_or("."))?;
     if !cx.hides(&place) {
         cx.look(&place)?.open_dir(place.as_path())?;
@@ -46,18 +46,18 @@ fn action(cx: &Cx, args: &ListDir) -> Result<Action, ToolError> {
     Ok(Action { deed: place.reading(), ..Action::read(place.to_string()) })
 }
 
-fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError> {
     let place = cx.named(args.path.as_deref().unwrap_or("."))?;
     let at = cx.look(&place)?;
     let cx = &*at;
     let depth = args.depth.unwrap_or(1);
     let dir = cx.open_dir(place.as_path())?;
-    let mut tree = Tree::default();
-    let mut queue = VecDeque::from([Folder {
+    let mut tree = Listing::default();
+    let mut queue = VecDeque::from([PendingFolder {
         row: None,
         path: place.parts().collect(),
         depth: 1,
-        rules: if depth > 1 { Rules::at(&cx.root, &place) } else { Rules::default() },
+        rules: if depth > 1 { IgnoreRules::at(&cx.root, &place) } else { IgnoreRules::default() },
     }]);
     let mut first = Some(dir);
     while let Some(folder) = queue.pop_front() {
@@ -77,16 +77,23 @@ fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError
 }
 
 /// A folder that is yet to be listed.
-struct Folder {
+struct PendingFolder {
     /// Its row in the tree; the one that was asked for has none.
     row: Option<usize>,
     path: PathBuf,
     depth: u32,
-    rules: Rules,
+    rules: IgnoreRules,
 }
 
-impl Folder {
-    fn list(self, cx: &Cx, dir: &OwnedFd, depth_max: u32, tree: &mut Tree, queue: &mut VecDeque<Folder>) {
+impl PendingFolder {
+    fn list(
+        self,
+        cx: &ToolContext,
+        dir: &OwnedFd,
+        depth_max: u32,
+        tree: &mut Listing,
+        queue: &mut VecDeque<PendingFolder>,
+    ) {
         let Ok(found) = walk::entries(dir) else {
             tree.unread += 1;
             return;
@@ -110,7 +117,7 @@ impl Folder {
             }
             let row = tree.add(self.row, label(cx, dir, &path, &entry));
             if is_dir && self.depth < depth_max && entry.name != ".git" {
-                queue.push_back(Folder { row: Some(row), path, depth: self.depth + 1, rules: rules.clone() });
+                queue.push_back(PendingFolder { row: Some(row), path, depth: self.depth + 1, rules: rules.clone() });
             }
         }
         tree.left_out += left_out;
@@ -118,7 +125,7 @@ impl Folder {
 }
 
 /// One line about one name.
-fn label(cx: &Cx, dir: &OwnedFd, full: &Path, entry: &Entry) -> String {
+fn label(cx: &ToolContext, dir: &OwnedFd, full: &Path, entry: &DirEntry) -> String {
     let name = clip(&visible(&entry.name.to_string_lossy()), NAME_BYTES_MAX);
     let path = Path::new(&entry.name);
     match entry.kind {
@@ -138,7 +145,7 @@ fn label(cx: &Cx, dir: &OwnedFd, full: &Path, entry: &Entry) -> String {
 }
 
 /// Whether what a link points to may be named.
-fn is_seen(cx: &Cx, link: &Path, target: &str) -> bool {
+fn is_seen(cx: &ToolContext, link: &Path, target: &str) -> bool {
     let beside = link.parent().unwrap_or(Path::new("")).join(target);
     // One that leads out names nothing that we keep, unless a part of it does.
     let path =
@@ -148,8 +155,8 @@ fn is_seen(cx: &Cx, link: &Path, target: &str) -> bool {
 
 /// What was found, each row under the one it belongs to.
 #[derive(Debug, Default)]
-struct Tree {
-    rows: Vec<Row>,
+struct Listing {
+    rows: Vec<ListingRow>,
     top: Vec<usize>,
     ignored: usize,
     unseen: usize,
@@ -158,15 +165,15 @@ struct Tree {
 }
 
 #[derive(Debug)]
-struct Row {
+struct ListingRow {
     label: String,
     below: Vec<usize>,
 }
 
-impl Tree {
+impl Listing {
     fn add(&mut self, above: Option<usize>, label: String) -> usize {
         let row = self.rows.len();
-        self.rows.push(Row { label, below: Vec::new() });
+        self.rows.push(ListingRow { label, below: Vec::new() });
         match above.and_then(|above| self.rows.get_mut(above)) {
             Some(above) => above.below.push(row),
             None => self.top.push(row),

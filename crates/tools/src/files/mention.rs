@@ -15,11 +15,11 @@ use max_team_core::policy::Verdict;
 use serde_json::json;
 
 use super::list::list_dir;
-use super::place::Place;
 use super::read::read_file;
+use super::rel_path::RelPath;
 use super::walk::Walk;
 use crate::text::{clip, many, size};
-use crate::tool::{Cx, Tool, ToolError};
+use crate::tool::{Tool, ToolContext, ToolError};
 
 /// With less room than this left, a file is not begun.
 const ROOM_BYTES_MIN: usize = 1 << 10;
@@ -30,20 +30,20 @@ const REASON_BYTES_MAX: usize = 300;
 
 /// Reads the files that are mentioned and exist, in order: a part of text for each, and the picture behind it if it is
 /// one. All texts together have at most `bytes_max` bytes.
-pub fn mentioned(cx: &Cx, mentions: &[Mention], bytes_max: usize) -> Vec<Part> {
+pub fn mentioned(cx: &ToolContext, mentions: &[Mention], bytes_max: usize) -> Vec<Part> {
     let (mut parts, mut seen) = (Vec::new(), BTreeSet::new());
     let (mut files, mut pictures, mut room) = (0, 0, bytes_max);
     let found = mentions.iter().filter_map(|mention| mention.spellings.iter().find_map(|path| find(cx, path)));
     for found in found {
         let path = match &found {
-            Found::Place(place) => place.to_string(),
-            Found::Outside(path) => path.clone(),
+            MentionTarget::Place(place) => place.to_string(),
+            MentionTarget::Outside(path) => path.clone(),
         };
         if !seen.insert(path.clone()) {
             continue;
         }
         let left_out = |why: &str| Part::text(mention::left_out(&path, &clip(why, REASON_BYTES_MAX)));
-        let Found::Place(place) = found else {
+        let MentionTarget::Place(place) = found else {
             parts.push(left_out("it is outside the project folder"));
             continue;
         };
@@ -101,34 +101,34 @@ fn full(bytes_max: usize) -> String {
 }
 
 /// The meaning of a spelling.
-enum Found {
-    Place(Place),
+enum MentionTarget {
+    Place(RelPath),
     /// Something that lies outside the project folder, which the user hears about.
     Outside(String),
 }
 
 /// Looks a spelling up; `None`: nothing is there.
-fn find(cx: &Cx, path: &str) -> Option<Found> {
-    let Ok(project) = cx.root.place(path).map(Place::of_project) else {
+fn find(cx: &ToolContext, path: &str) -> Option<MentionTarget> {
+    let Ok(project) = cx.root.place(path).map(RelPath::of_project) else {
         let exists = path.starts_with("~/") || cx.root.path().join(path).symlink_metadata().is_ok();
-        return exists.then(|| Found::Outside(path.to_owned()));
+        return exists.then(|| MentionTarget::Outside(path.to_owned()));
     };
     if cx.root.has(project.as_path()) {
-        return Some(Found::Place(project));
+        return Some(MentionTarget::Place(project));
     }
     // Agents call their own folders `@files` and `@data`; the `@` is the mention's.
     let own = format!("@{path}");
     let (folder, rest) = AgentDir::split(&own)?;
-    let place = Place::own(folder, rest).ok().filter(|_| cx.store(folder).is_some())?;
-    cx.look(&place).is_ok_and(|at| at.root.has(place.as_path())).then_some(Found::Place(place))
+    let place = RelPath::own(folder, rest).ok().filter(|_| cx.store(folder).is_some())?;
+    cx.look(&place).is_ok_and(|at| at.root.has(place.as_path())).then_some(MentionTarget::Place(place))
 }
 
 /// Reads a place as the tool for it would, if it may.
-fn read(cx: &Cx, place: &Place, is_folder: bool) -> Result<Vec<Part>, ToolError> {
+fn read(cx: &ToolContext, place: &RelPath, is_folder: bool) -> Result<Vec<Part>, ToolError> {
     let tool: Box<dyn Tool> = if is_folder { Box::new(list_dir()) } else { Box::new(read_file()) };
     let args = json!({ "path": place.to_string() });
     let action = tool.action(cx, &args)?;
-    let judged = cx.gate.judge(&tool.spec().name, &action);
+    let judged = cx.policy.judge(&tool.spec().name, &action);
     if judged.verdict != Verdict::Allow {
         return Err(ToolError::correctable(judged.rule));
     }
@@ -148,7 +148,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
 
 /// The files beneath the project folder that are neither hidden nor ignored, and the folders they lie in (with a `/` at
 /// the end), at most so many.
-pub fn paths(cx: &Cx, max: usize) -> Vec<String> {
+pub fn paths(cx: &ToolContext, max: usize) -> Vec<String> {
     let Ok((place, dir)) = cx.root.place(".").and_then(|place| Ok((place, cx.open_dir(Path::new("."))?))) else {
         return Vec::new();
     };

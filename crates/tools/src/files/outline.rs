@@ -11,14 +11,14 @@ use max_team_core::policy::Visibility;
 use rustix::fs::FileType;
 
 use super::root::Root;
-use super::walk::{Rules, entries};
+use super::walk::{IgnoreRules, entries};
 use crate::text::{clip, many, visible};
 
 /// Bytes of one path or name that are shown.
 const NAME_BYTES_MAX: usize = 80;
 
 /// The files of one folder, by name.
-struct Folder {
+struct OutlineFolder {
     path: String,
     files: Vec<String>,
 }
@@ -30,11 +30,11 @@ pub fn outline(root: &Root, sight: &Visibility) -> String {
 }
 
 /// The folders with files, level by level, and whether some were not looked at.
-fn folders(root: &Root, sight: &Visibility) -> (Vec<Folder>, bool) {
+fn folders(root: &Root, sight: &Visibility) -> (Vec<OutlineFolder>, bool) {
     let (mut found, mut looked_at) = (Vec::new(), 0);
-    let mut queue = VecDeque::from([(PathBuf::from("."), Rules::default())]);
+    let mut queue = VecDeque::from([(PathBuf::from("."), IgnoreRules::default())]);
     if let Ok(top) = root.place(".") {
-        queue = VecDeque::from([(PathBuf::from("."), Rules::at(root, &top))]);
+        queue = VecDeque::from([(PathBuf::from("."), IgnoreRules::at(root, &top))]);
     }
     while let Some((path, above)) = queue.pop_front() {
         let Ok(dir) = root.open_dir(&path, sight) else { continue };
@@ -44,7 +44,7 @@ fn folders(root: &Root, sight: &Visibility) -> (Vec<Folder>, bool) {
         let mut files = Vec::new();
         for entry in names.entries {
             if looked_at >= OUTLINE_ENTRIES_MAX {
-                found.push(Folder { path: shown(&inner.to_string_lossy()), files });
+                found.push(OutlineFolder { path: shown(&inner.to_string_lossy()), files });
                 return (found, true);
             }
             looked_at += 1;
@@ -59,7 +59,7 @@ fn folders(root: &Root, sight: &Visibility) -> (Vec<Folder>, bool) {
                 _ => {}
             }
         }
-        found.push(Folder { path: shown(&inner.to_string_lossy()), files });
+        found.push(OutlineFolder { path: shown(&inner.to_string_lossy()), files });
     }
     (found, false)
 }
@@ -69,7 +69,7 @@ fn shown(name: &str) -> String {
 }
 
 /// A line per folder while there is room; the files of the other folders are counted by the first part of their path.
-fn show(folders: &[Folder], is_cut: bool) -> String {
+fn show(folders: &[OutlineFolder], is_cut: bool) -> String {
     let (mut text, mut lines) = (String::new(), 0);
     let mut rest: BTreeMap<&str, usize> = BTreeMap::new();
     for folder in folders.iter().filter(|folder| !folder.files.is_empty()) {
@@ -94,7 +94,7 @@ fn show(folders: &[Folder], is_cut: bool) -> String {
     text
 }
 
-fn line(folder: &Folder) -> String {
+fn line(folder: &OutlineFolder) -> String {
     let names = folder.files.iter().take(OUTLINE_NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = folder.files.len().saturating_sub(OUTLINE_NAMES_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

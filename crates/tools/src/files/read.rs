@@ -17,13 +17,13 @@ use memchr::memchr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::place::Place;
-use super::root::Opened;
-use super::twin;
-use super::window::{Window, is_no_text, window};
+use super::hard_links;
+use super::line_range::{LineRange, is_no_text, line_range};
+use super::rel_path::RelPath;
+use super::root::OpenedFile;
 use crate::document;
 use crate::text::{many, size};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// Lines with invisible characters that a note names.
@@ -47,10 +47,10 @@ pub struct ReadFile {
 }
 
 pub(crate) fn read_file() -> Typed<ReadFile> {
-    Typed::new("read_file", Repeatability::Pure, action, call).or_at_once(at_once)
+    Typed::new("read_file", Repeatability::Pure, action, call).or_inline(try_inline)
 }
 
-fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &ReadFile) -> Result<Action, ToolError> {
     if let Some((cx, name)) = cx.shelved(&args.path)? {
         cx.open_file(cx.root.place(name)?.as_path())?;
         return Ok(Action { deed: ActionKind::Query, ..Action::read(args.path.as_str()) });
@@ -63,7 +63,7 @@ fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
 }
 
 /// What reading the file at a place means to the policy.
-pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
+pub(crate) fn read_action(cx: &ToolContext, place: &RelPath) -> Result<Action, ToolError> {
     let opened = cx.open_file(place.as_path())?;
     // Our tools never give a file in such a folder a second name, so one that has another name is not trusted.
     if opened.is_linked() && place.folder().is_some() {
@@ -75,8 +75,13 @@ pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
 
 /// Refuses a file that got another name since the policy judged it, or that has a blocked one. The latter needs a
 /// search of all names, so it happens when the file is read, not when it is judged.
-pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
-    twin::check(cx, place, opened)?;
+pub(crate) fn still_as_judged(
+    cx: &ToolContext,
+    place: &RelPath,
+    opened: &OpenedFile,
+    intent: &Action,
+) -> Result<(), ToolError> {
+    hard_links::check(cx, place, opened)?;
     if opened.is_linked() && intent.deed != ActionKind::ReadLinked {
         return Err(ToolError::correctable(format!(
             "`{place}` has become a hard link since it was looked at; ask for it again"
@@ -85,7 +90,7 @@ pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &
     Ok(())
 }
 
-fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: ReadFile, intent: &Action, _: bool) -> Result<Output, ToolError> {
     if let Some((cx, name)) = cx.shelved(&args.path)? {
         return call(&cx, ReadFile { path: name.to_owned(), ..args }, intent, false);
     }
@@ -95,7 +100,7 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
 }
 
 /// A small text is read at once, before another thread would begin to read it.
-fn at_once(cx: &Cx, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolError>> {
+fn try_inline(cx: &ToolContext, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolError>> {
     if !matches!(cx.shelved(&args.path), Ok(None)) {
         return None;
     }
@@ -105,49 +110,49 @@ fn at_once(cx: &Cx, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolEr
     // Whether a file with other names may be read needs a search of all names.
     let is_brief = !opened.is_linked() && opened.size() < HEAD_BYTES as u64;
     let opened = is_brief.then_some(opened)?;
-    let begun = begin(&at, &place, opened).ok().filter(Begun::is_brief)?;
+    let begun = begin(&at, &place, opened).ok().filter(PeekedFile::is_brief)?;
     Some(read(&at, &place, args, begun))
 }
 
 /// A file of which the first bytes have been read.
-struct Begun {
+struct PeekedFile {
     file: File,
     whole: u64,
     head: Vec<u8>,
 }
 
-impl Begun {
+impl PeekedFile {
     /// Whether all of it has been read, and it needs no document parser.
     fn is_brief(&self) -> bool {
         self.head.len() < HEAD_BYTES && document::kind(&self.head).is_none()
     }
 }
 
-fn open(cx: &Cx, place: &Place, intent: &Action) -> Result<Opened, ToolError> {
+fn open(cx: &ToolContext, place: &RelPath, intent: &Action) -> Result<OpenedFile, ToolError> {
     let opened = cx.open_file(place.as_path())?;
     still_as_judged(cx, place, &opened, intent)?;
     Ok(opened)
 }
 
-fn begin(cx: &Cx, place: &Place, opened: Opened) -> Result<Begun, ToolError> {
+fn begin(cx: &ToolContext, place: &RelPath, opened: OpenedFile) -> Result<PeekedFile, ToolError> {
     let whole = opened.size();
     let mut file = opened.file;
     // One more than there is, so that the end is seen at once.
     let room = usize::try_from(whole).unwrap_or(HEAD_BYTES).saturating_add(1).min(HEAD_BYTES);
     let mut head = Vec::with_capacity(room);
     (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(|err| failed(cx, place, &err))?;
-    Ok(Begun { file, whole, head })
+    Ok(PeekedFile { file, whole, head })
 }
 
-fn failed(cx: &Cx, place: &Place, err: &io::Error) -> ToolError {
+fn failed(cx: &ToolContext, place: &RelPath, err: &io::Error) -> ToolError {
     match cx.check() {
         Err(stopped) => stopped,
-        Ok(()) => cx.root.trouble("read", place.as_path(), super::slot::errno(err)),
+        Ok(()) => cx.root.trouble("read", place.as_path(), super::atomic_write::errno(err)),
     }
 }
 
-fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output, ToolError> {
-    let Begun { file, whole, head } = begun;
+fn read(cx: &ToolContext, place: &RelPath, args: &ReadFile, begun: PeekedFile) -> Result<Output, ToolError> {
+    let PeekedFile { file, whole, head } = begun;
     let failed = |err: io::Error| failed(cx, place, &err);
     if head.is_empty() {
         return Ok(Output::text(format!("[`{place}` is empty]")));
@@ -158,10 +163,10 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
     if let Some(media_type) = picture(&head) {
         return show_picture(place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
     }
-    let wanted = Wanted::new(args);
+    let wanted = LineRequest::new(args);
     if let Some(kind) = document::kind(&head) {
         let text = document::text(cx, Cursor::new(head).chain(file)).map_err(|err| within(place, err))?;
-        let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+        let found = line_range(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
         return wanted.show(place, whole, &found, Some(&format!("the text of {kind}")));
     }
     if let Some(decode) = utf16(&head) {
@@ -171,7 +176,7 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
         let mut bytes = head;
         file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
         let text = decode(bytes.get(2..).unwrap_or_default());
-        let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+        let found = line_range(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
         return wanted.show(place, whole, &found, Some("the file is UTF-16, shown decoded"));
     }
     if memchr(0, &head).is_some() {
@@ -179,10 +184,10 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     let found = if head.len() < HEAD_BYTES {
-        window(text, wanted.offset, wanted.limit, &cx.cancel)
+        line_range(text, wanted.offset, wanted.limit, &cx.cancel)
     } else {
         let all = BufReader::with_capacity(64 << 10, Cursor::new(text).chain(&file));
-        window(all, wanted.offset, wanted.limit, &cx.cancel)
+        line_range(all, wanted.offset, wanted.limit, &cx.cancel)
     };
     let found = found.map_err(failed)?;
     // A few such bytes, or lines, among text make only themselves unreadable.
@@ -193,7 +198,7 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
 }
 
 /// A private key is never shown to a model, regardless of its file's name.
-fn private_key(place: &Place) -> ToolError {
+fn private_key(place: &RelPath) -> ToolError {
     ToolError::Refused {
         target: place.to_string(),
         rule: format!("`{place}` holds a private key"),
@@ -204,7 +209,7 @@ fn private_key(place: &Place) -> ToolError {
 }
 
 /// Adds the file to an error.
-fn within(place: &Place, err: ToolError) -> ToolError {
+fn within(place: &RelPath, err: ToolError) -> ToolError {
     match err {
         ToolError::Correctable(words) => ToolError::Correctable(format!("`{place}`: {words}")),
         other => other,
@@ -212,12 +217,12 @@ fn within(place: &Place, err: ToolError) -> ToolError {
 }
 
 /// The range that was asked for.
-struct Wanted {
+struct LineRequest {
     offset: usize,
     limit: usize,
 }
 
-impl Wanted {
+impl LineRequest {
     fn new(args: &ReadFile) -> Self {
         let number = |given: Option<u64>, usual: usize| {
             given.map_or(usual, |given| usize::try_from(given).unwrap_or(usize::MAX)).max(1)
@@ -225,7 +230,7 @@ impl Wanted {
         Self { offset: number(args.offset, 1), limit: number(args.limit, READ_LINES_MAX) }
     }
 
-    fn show(&self, place: &Place, whole: u64, found: &Window, note: Option<&str>) -> Result<Output, ToolError> {
+    fn show(&self, place: &RelPath, whole: u64, found: &LineRange, note: Option<&str>) -> Result<Output, ToolError> {
         if found.text.is_empty() {
             let total = found.total.unwrap_or(found.last);
             return Err(ToolError::correctable(format!(
@@ -316,7 +321,7 @@ fn picture(head: &[u8]) -> Option<&'static str> {
 }
 
 fn show_picture(
-    place: &Place,
+    place: &RelPath,
     media_type: &str,
     whole: u64,
     reader: impl Read,
@@ -350,7 +355,7 @@ fn utf16(head: &[u8]) -> Option<fn(&[u8]) -> String> {
     }
 }
 
-fn binary(place: &Place, whole: u64, head: &[u8]) -> ToolError {
+fn binary(place: &RelPath, whole: u64, head: &[u8]) -> ToolError {
     let kinds: [(&[u8], &str); 7] = [
         (b"\x1f\x8b", "gzip data"),
         (b"\x28\xb5\x2f\xfd", "zstd data"),

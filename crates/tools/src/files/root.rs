@@ -3,7 +3,7 @@
 //!
 //! Reading follows symbolic links only while every step stays beneath the root; the kernel checks that while it
 //! resolves (`openat2`), so there is no moment in between, and the opened file must be visible by its own name. Where
-//! the kernel cannot, each part is opened by itself and symbolic links are refused. Writing (`slot`) always goes part
+//! the kernel cannot, each part is opened by itself and symbolic links are refused. Writing (`atomic_write`) always goes part
 //! by part and through no link at all.
 
 use std::fs::File;
@@ -17,7 +17,7 @@ use max_team_core::suggest::nearest;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::place::Place;
+use super::rel_path::RelPath;
 use super::walk;
 use crate::tool::ToolError;
 
@@ -35,14 +35,14 @@ pub struct Root {
     dir: OwnedFd,
     path: PathBuf,
     given: PathBuf,
-    how: How,
+    how: ResolveMode,
     /// Which folder of agents (`@files`, `@data`) it is; `None`: the project's.
     own: Option<AgentDir>,
 }
 
 /// How a path is kept beneath the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum ResolveMode {
     /// The kernel, in one call.
     #[cfg(target_os = "linux")]
     Kernel,
@@ -52,12 +52,12 @@ enum How {
 
 /// A regular file that was opened beneath the root.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) file: File,
     pub(crate) stat: Stat,
 }
 
-impl Opened {
+impl OpenedFile {
     /// Whether the file has other names, perhaps outside the root.
     pub(crate) fn is_linked(&self) -> bool {
         self.stat.st_nlink > 1
@@ -90,7 +90,7 @@ impl Root {
         // Opened under the name that was given; what it resolves to is only a name for people.
         let dir = openat(CWD, path, DIR, Mode::empty())?;
         let given = std::path::absolute(path)?;
-        Ok(Self { dir, path: path.canonicalize()?, given, how: How::Parts, own: None })
+        Ok(Self { dir, path: path.canonicalize()?, given, how: ResolveMode::Parts, own: None })
     }
 
     /// Its name, without links.
@@ -127,16 +127,16 @@ impl Root {
     }
 
     /// Cleans a path that a model wrote.
-    pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
-        Place::parse(text, &[&self.path, &self.given])
+    pub(crate) fn place(&self, text: &str) -> Result<RelPath, ToolError> {
+        RelPath::parse(text, &[&self.path, &self.given])
     }
 
     /// Opens a regular file for reading; anything else is refused.
-    pub(crate) fn open_file(&self, path: &Path, sight: &Visibility) -> Result<Opened, ToolError> {
+    pub(crate) fn open_file(&self, path: &Path, sight: &Visibility) -> Result<OpenedFile, ToolError> {
         let file = self.open_beneath(path, FILE, sight).map_err(|errno| self.missing(path, errno, sight))?;
         let stat = fstat(&file).map_err(|errno| self.trouble("read", path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Ok(Opened { file: file.into(), stat }),
+            FileType::RegularFile => Ok(OpenedFile { file: file.into(), stat }),
             other => Err(not_a_file(&self.shown(path), other)),
         }
     }
@@ -173,13 +173,13 @@ impl Root {
     fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Visibility) -> Result<OwnedFd, Errno> {
         match self.how {
             #[cfg(target_os = "linux")]
-            How::Kernel if sight.is_whole() => by_kernel(self.dir(), path, flags),
+            ResolveMode::Kernel if sight.is_whole() => by_kernel(self.dir(), path, flags),
             #[cfg(target_os = "linux")]
-            How::Kernel => match by_parts(self.dir(), path, flags) {
+            ResolveMode::Kernel => match by_parts(self.dir(), path, flags) {
                 Err(Errno::LOOP) => self.through_links(path, flags, sight),
                 outcome => outcome,
             },
-            How::Parts => by_parts(self.dir(), path, flags),
+            ResolveMode::Parts => by_parts(self.dir(), path, flags),
         }
     }
 
@@ -263,17 +263,17 @@ pub(crate) fn bytes_in(stat: &Stat) -> u64 {
 }
 
 #[cfg(target_os = "linux")]
-fn best(dir: BorrowedFd<'_>) -> How {
+fn best(dir: BorrowedFd<'_>) -> ResolveMode {
     // Old kernels lack the call; some containers forbid it.
     match by_kernel(dir, Path::new("."), DIR) {
-        Ok(_) => How::Kernel,
-        Err(_) => How::Parts,
+        Ok(_) => ResolveMode::Kernel,
+        Err(_) => ResolveMode::Parts,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn best(_: BorrowedFd<'_>) -> How {
-    How::Parts
+fn best(_: BorrowedFd<'_>) -> ResolveMode {
+    ResolveMode::Parts
 }
 
 #[cfg(target_os = "linux")]

@@ -18,9 +18,9 @@ use max_team_core::policy::Visibility;
 use rustix::fs::{AtFlags, Dir, FileType, fstat, statat};
 use rustix::io::Errno;
 
-use super::place::Place;
+use super::rel_path::RelPath;
 use super::root::{Root, open_part_dir, open_part_file};
-use crate::tool::Cx;
+use crate::tool::ToolContext;
 
 /// Names of one folder that are looked at.
 const ENTRIES_MAX: usize = 100_000;
@@ -34,22 +34,22 @@ const RULES_FILES: [&str; 3] = [".git/info/exclude", ".gitignore", ".ignore"];
 
 /// One name in a folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct DirEntry {
     pub(crate) name: OsString,
     pub(crate) kind: FileType,
 }
 
 /// The names of a folder, ordered.
 #[derive(Debug, Default)]
-pub(crate) struct Entries {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct DirEntries {
+    pub(crate) entries: Vec<DirEntry>,
     /// Whether there were more than are looked at.
     pub(crate) more: bool,
 }
 
 /// Lists an open folder without following anything.
-pub(crate) fn entries(dir: &OwnedFd) -> Result<Entries, Errno> {
-    let mut found = Entries::default();
+pub(crate) fn entries(dir: &OwnedFd) -> Result<DirEntries, Errno> {
+    let mut found = DirEntries::default();
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -67,7 +67,7 @@ pub(crate) fn entries(dir: &OwnedFd) -> Result<Entries, Errno> {
             },
             kind => kind,
         };
-        found.entries.push(Entry { name: name.to_owned(), kind });
+        found.entries.push(DirEntry { name: name.to_owned(), kind });
     }
     found.entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
@@ -75,19 +75,19 @@ pub(crate) fn entries(dir: &OwnedFd) -> Result<Entries, Errno> {
 
 /// The ignore rules that hold in one folder: its own and those of the folders above. Cheap to copy.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules(Option<Arc<Level>>);
+pub(crate) struct IgnoreRules(Option<Arc<IgnoreLevel>>);
 
 #[derive(Debug)]
-struct Level {
-    above: Rules,
+struct IgnoreLevel {
+    above: IgnoreRules,
     /// The folder that the rules were written in.
     base: PathBuf,
     rules: Gitignore,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// The rules that hold at a place: from the top of the repository, even where that is above the root, down.
-    pub(crate) fn at(root: &Root, place: &Place) -> Self {
+    pub(crate) fn at(root: &Root, place: &RelPath) -> Self {
         // The ignore rules around a folder that agents keep outside the project do not count in it.
         let mut rules = if root.is_own() { Self::default() } else { Self::above(root.path()) };
         let Ok(mut dir) = root.dir().try_clone_to_owned() else { return rules };
@@ -146,7 +146,9 @@ impl Rules {
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
-            Ok(rules) if !rules.is_empty() => Self(Some(Arc::new(Level { above: self, base: base.to_owned(), rules }))),
+            Ok(rules) if !rules.is_empty() => {
+                Self(Some(Arc::new(IgnoreLevel { above: self, base: base.to_owned(), rules })))
+            }
             _ => self,
         }
     }
@@ -180,11 +182,11 @@ fn text_of(file: File) -> Option<String> {
 /// The files beneath a folder that are neither hidden nor ignored, in order. Symbolic links are passed over.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
-    cx: &'a Cx,
+    cx: &'a ToolContext,
     /// What is visible on the way: not the files that a rule asks about, unless the place itself is one
-    /// (`Cx::passing`).
+    /// (`ToolContext::passing`).
     sight: Visibility,
-    stack: Vec<Frame>,
+    stack: Vec<WalkFrame>,
     /// Whether ignore rules count.
     is_ruled: bool,
     /// Folders that could not be looked into.
@@ -194,39 +196,40 @@ pub(crate) struct Walk<'a> {
 }
 
 #[derive(Debug)]
-struct Frame {
+struct WalkFrame {
     dir: OwnedFd,
     path: PathBuf,
-    rules: Rules,
-    entries: std::vec::IntoIter<Entry>,
+    rules: IgnoreRules,
+    entries: std::vec::IntoIter<DirEntry>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk from `place`, which was opened as `dir`. The place itself is walked even if it is hidden or ignored:
     /// it was named.
-    pub(crate) fn new(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
+    pub(crate) fn new(cx: &'a ToolContext, place: &RelPath, dir: OwnedFd) -> Self {
         let mut walk = Self::at(cx, place, true);
-        walk.enter(dir, place.parts().collect(), &Rules::at(&cx.root, place));
+        walk.enter(dir, place.parts().collect(), &IgnoreRules::at(&cx.root, place));
         walk
     }
 
     /// Like `new`, where nothing is ignored.
-    pub(crate) fn unruled(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
+    pub(crate) fn unruled(cx: &'a ToolContext, place: &RelPath, dir: OwnedFd) -> Self {
         let mut walk = Self::at(cx, place, false);
-        walk.enter(dir, place.parts().collect(), &Rules::default());
+        walk.enter(dir, place.parts().collect(), &IgnoreRules::default());
         walk
     }
 
-    fn at(cx: &'a Cx, place: &Place, is_ruled: bool) -> Self {
+    fn at(cx: &'a ToolContext, place: &RelPath, is_ruled: bool) -> Self {
         Self { cx, sight: cx.passing(&[place.as_str().to_owned()]), stack: Vec::new(), is_ruled, unread: 0, unseen: 0 }
     }
 
-    fn enter(&mut self, dir: OwnedFd, path: PathBuf, above: &Rules) {
+    fn enter(&mut self, dir: OwnedFd, path: PathBuf, above: &IgnoreRules) {
         match entries(&dir) {
             Ok(found) if self.stack.len() < DEPTH_MAX => {
                 self.unread += usize::from(found.more);
-                let rules = if self.is_ruled { above.within(&self.cx.root, &dir, &path) } else { Rules::default() };
-                self.stack.push(Frame { dir, path, rules, entries: found.entries.into_iter() });
+                let rules =
+                    if self.is_ruled { above.within(&self.cx.root, &dir, &path) } else { IgnoreRules::default() };
+                self.stack.push(WalkFrame { dir, path, rules, entries: found.entries.into_iter() });
             }
             _ => self.unread += 1,
         }

@@ -14,14 +14,14 @@ use max_team_core::policy::{Action, ActionKind, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::locks::{Claim, blocking};
-use super::look::{nearest, open, seen, summary};
+use super::locks::{CommitClaim, blocking};
 use super::repo::Repo;
-use super::tree::{self, literal};
+use super::tools::{nearest, open, seen, summary};
+use super::worktree_diff::{self, literal};
 use super::{Diff, GitError, diff_seen};
 use crate::files::look;
 use crate::text::{many, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// The trailer that holds the key.
@@ -50,7 +50,7 @@ pub(crate) fn git_commit() -> Typed<GitCommit> {
     Typed::new("git_commit", Repeatability::Keyed, action, call)
 }
 
-fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &GitCommit) -> Result<Action, ToolError> {
     check(args)?;
     seen(cx, &args.paths)?;
     let repo = open(cx)?;
@@ -60,7 +60,7 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
             repo.filters.join("`, `")
         )));
     }
-    let Chosen { files, hidden } = Chosen::new(&repo, args)?;
+    let CommitFiles { files, hidden } = CommitFiles::new(&repo, args)?;
     if files.is_empty() {
         let among = if hidden.is_empty() { "" } else { ", among what you see," };
         return Err(ToolError::correctable(format!(
@@ -123,12 +123,12 @@ fn check(args: &GitCommit) -> Result<(), ToolError> {
 }
 
 /// The files that would be committed, and those that are left out because they are hidden.
-struct Chosen {
+struct CommitFiles {
     files: BTreeSet<PathBuf>,
     hidden: BTreeSet<PathBuf>,
 }
 
-impl Chosen {
+impl CommitFiles {
     fn new(repo: &Repo<'_>, args: &GitCommit) -> Result<Self, ToolError> {
         let mut cut = false;
         let all = differing(repo, &repo.specs(&args.paths)?, &mut cut)?;
@@ -158,8 +158,8 @@ impl Chosen {
 
 /// Everything that differs from the base, whether git knows it or not.
 fn differing(repo: &Repo<'_>, specs: &[String], cut: &mut bool) -> Result<BTreeSet<PathBuf>, GitError> {
-    let mut paths: BTreeSet<PathBuf> = tree::changed(repo, specs)?.paths(cut).into_iter().collect();
-    paths.extend(tree::untracked(repo, specs)?.paths(cut));
+    let mut paths: BTreeSet<PathBuf> = worktree_diff::changed(repo, specs)?.paths(cut).into_iter().collect();
+    paths.extend(worktree_diff::untracked(repo, specs)?.paths(cut));
     // A name that is no text cannot be written down, so it is left out and that is said.
     let found = paths.len();
     paths.retain(|path| path.to_str().is_some());
@@ -184,7 +184,7 @@ fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
     Hash::of_fields(&fields)
 }
 
-fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: GitCommit, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let is_judged = intent.deed == ActionKind::Write && intent.preview.starts_with(&heading(&args));
     let Some(key) = intent.after.filter(|_| is_judged) else {
         return Err(ToolError::fatal("the commit is not the one that was judged"));
@@ -198,13 +198,13 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
     if let Some(commit) = find(&repo, key)? {
         return Ok(Output::text(format!("committed as `{commit}`")));
     }
-    let chosen = Chosen::new(&repo, &args)?;
+    let chosen = CommitFiles::new(&repo, &args)?;
     if intent.before != Some(fingerprint(&repo, &chosen.files)?) {
         return Err(ToolError::correctable(
             "the files have changed since the commit was shown; nothing was committed, call again",
         ));
     }
-    let claim = match repo.places().map(Claim::take).transpose() {
+    let claim = match repo.places().map(CommitClaim::take).transpose() {
         Ok(Some(None)) => return Err(ToolError::correctable(BUSY)),
         claim => claim.map_err(|error| ToolError::correctable(format!("git's folder cannot be written: {error}")))?,
     };
@@ -223,7 +223,7 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
 }
 
 /// Stages the files and commits them.
-fn make(repo: &Repo<'_>, args: &GitCommit, chosen: &Chosen, key: Hash) -> Result<(), GitError> {
+fn make(repo: &Repo<'_>, args: &GitCommit, chosen: &CommitFiles, key: Hash) -> Result<(), GitError> {
     let message = format!("{}\n\n{TRAILER}: {key}", args.message.trim_end());
     let specs = chosen.specs();
     let specs: Vec<&str> = specs.iter().map(String::as_str).collect();

@@ -25,20 +25,20 @@ const BRANCH: &str = "branch";
 
 /// Where a repository is kept: the working tree, git's folder for it, and the one that all working trees share.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
+pub(super) struct RepoDirs<'a> {
     pub(super) top: &'a Path,
     pub(super) own: &'a Path,
     pub(super) shared: &'a Path,
 }
 
 /// The same, found without asking git anything.
-struct Found {
+struct LocatedRepo {
     top: PathBuf,
     own: PathBuf,
     shared: PathBuf,
 }
 
-impl Found {
+impl LocatedRepo {
     /// The repository that a folder is in.
     fn around(root: &Path) -> Option<Self> {
         let root = root.canonicalize().ok()?;
@@ -54,24 +54,24 @@ impl Found {
         Some(Self { top, own, shared })
     }
 
-    fn places(&self) -> Places<'_> {
-        Places { top: &self.top, own: &self.own, shared: &self.shared }
+    fn places(&self) -> RepoDirs<'_> {
+        RepoDirs { top: &self.top, own: &self.own, shared: &self.shared }
     }
 }
 
 /// Removes the locks that a killed commit has left in the repository around a folder, if one has. Blocking.
 pub fn clear_left_locks(root: &Path) {
-    let Some(found) = Found::around(root) else { return };
+    let Some(found) = LocatedRepo::around(root) else { return };
     // What cannot be removed now is named by `doctor` and by the next commit.
     let _ = tidy(&found.places());
 }
 
 /// Locks in the repository around a folder that no running git can be seen to hold: they block every commit. Blocking.
 pub fn blocking_locks(root: &Path) -> Vec<PathBuf> {
-    Found::around(root).map(|found| blocking(&found.places())).unwrap_or_default()
+    LocatedRepo::around(root).map(|found| blocking(&found.places())).unwrap_or_default()
 }
 
-impl Places<'_> {
+impl RepoDirs<'_> {
     /// Each lock by its name in a note, and where it would be.
     fn locks(&self) -> Vec<(&'static str, PathBuf)> {
         let branch = fs::read_to_string(self.own.join("HEAD")).ok();
@@ -90,15 +90,15 @@ impl Places<'_> {
 
 /// One commit's claim to a repository.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
-    places: Places<'a>,
+pub(super) struct CommitClaim<'a> {
+    places: RepoDirs<'a>,
     note: File,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> CommitClaim<'a> {
     /// Claims it, and removes leftovers of a killed commit; `None` while another commit of ours runs, or a running git
     /// uses these locks.
-    pub(super) fn take(places: Places<'a>) -> io::Result<Option<Self>> {
+    pub(super) fn take(places: RepoDirs<'a>) -> io::Result<Option<Self>> {
         let Some(mut note) = open(&places, true)? else { return Ok(None) };
         // A lock of ours that a running git keeps from being removed blocks this commit, too; its note must stay.
         if !sweep(&places, &note)? {
@@ -121,7 +121,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-fn tidy(places: &Places<'_>) -> io::Result<()> {
+fn tidy(places: &RepoDirs<'_>) -> io::Result<()> {
     if let Some(note) = open(places, false)?
         && sweep(places, &note)?
     {
@@ -131,14 +131,14 @@ fn tidy(places: &Places<'_>) -> io::Result<()> {
 }
 
 /// Locks that are there and that no running git can be seen to hold.
-pub(super) fn blocking(places: &Places<'_>) -> Vec<PathBuf> {
+pub(super) fn blocking(places: &RepoDirs<'_>) -> Vec<PathBuf> {
     let there = places.locks().into_iter().filter(|(_, path)| path.symlink_metadata().is_ok());
     let there: Vec<PathBuf> = there.map(|(_, path)| path).collect();
     if there.is_empty() || is_at_work(places) { Vec::new() } else { there }
 }
 
 /// The note, held; `None` if another process holds it, or there is none and none is to be made.
-fn open(places: &Places<'_>, is_made: bool) -> io::Result<Option<File>> {
+fn open(places: &RepoDirs<'_>, is_made: bool) -> io::Result<Option<File>> {
     let path = places.own.join(NOTE);
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let opened =
@@ -157,7 +157,7 @@ fn open(places: &Places<'_>, is_made: bool) -> io::Result<Option<File>> {
 }
 
 /// Removes the locks that a note names and that are not older than it; whether none of them is left.
-fn sweep(places: &Places<'_>, mut note: &File) -> io::Result<bool> {
+fn sweep(places: &RepoDirs<'_>, mut note: &File) -> io::Result<bool> {
     let mut text = String::new();
     note.rewind()?;
     note.take(NOTE_BYTES_MAX).read_to_string(&mut text)?;
@@ -186,7 +186,7 @@ fn sweep(places: &Places<'_>, mut note: &File) -> io::Result<bool> {
 
 /// Whether a running git works in these folders; a git process with an unknown folder counts.
 #[cfg(target_os = "linux")]
-fn is_at_work(places: &Places<'_>) -> bool {
+fn is_at_work(places: &RepoDirs<'_>) -> bool {
     let is_git = |process: &PathBuf| {
         fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "git" || name.starts_with("git-"))
     };
@@ -201,7 +201,7 @@ fn is_at_work(places: &Places<'_>) -> bool {
 
 /// Other systems do not say, so nothing is removed there.
 #[cfg(not(target_os = "linux"))]
-fn is_at_work(_: &Places<'_>) -> bool {
+fn is_at_work(_: &RepoDirs<'_>) -> bool {
     true
 }
 
@@ -215,8 +215,8 @@ mod tests {
         let own = folder.path().join(".git");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        let places = Places { top: folder.path(), own: &own, shared: &own };
-        let claim = Claim::take(places).unwrap().unwrap();
+        let places = RepoDirs { top: folder.path(), own: &own, shared: &own };
+        let claim = CommitClaim::take(places).unwrap().unwrap();
         fs::write(own.join("index.lock"), "").unwrap();
         claim.end(true);
         assert!(!own.join("index.lock").exists() && !own.join(NOTE).exists());

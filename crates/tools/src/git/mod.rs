@@ -6,12 +6,12 @@
 
 mod commit;
 mod locks;
-mod look;
 pub(crate) mod patch;
-pub(crate) mod question;
+pub(crate) mod process;
 pub(crate) mod repo;
-pub(crate) mod tree;
-mod within;
+mod sandboxed;
+mod tools;
+pub(crate) mod worktree_diff;
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use self::repo::Repo;
-use self::tree::Changes;
+use self::worktree_diff::DiffBuilder;
 use crate::command::CommandError;
 use crate::text::many;
 use crate::tool::ToolError;
@@ -28,9 +28,9 @@ use crate::tool::ToolError;
 pub use commit::GitCommit;
 pub(crate) use commit::git_commit;
 pub use locks::{blocking_locks, clear_left_locks};
-pub use look::{GitDiff, GitLog, GitStatus};
-pub(crate) use look::{git_diff, git_log, git_status};
 pub use patch::DIFF_BYTES_MAX;
+pub use tools::{GitDiff, GitLog, GitStatus};
+pub(crate) use tools::{git_diff, git_log, git_status};
 
 /// Files of one diff that are counted and named.
 pub const FILES_MAX: usize = 2_000;
@@ -115,9 +115,9 @@ pub fn diff_seen(
 ) -> Result<Option<Diff>, GitError> {
     let Some(repo) = Repo::open(root, sight, cancel)? else { return Ok(None) };
     let specs = repo.specs(paths)?;
-    let mut changes = Changes::default();
+    let mut changes = DiffBuilder::default();
     changes.tracked(&repo, &specs)?;
-    for path in tree::untracked(&repo, &specs)?.paths(&mut changes.patch.cut) {
+    for path in worktree_diff::untracked(&repo, &specs)?.paths(&mut changes.patch.cut) {
         changes.untracked(&repo, &path);
     }
     Ok(Some(changes.finish()))

@@ -1,7 +1,7 @@
 //! One repository, asked in a way that runs nothing of it.
 //!
 //! A repository is foreign data, and its settings can name programs: hooks, external diffs, text converters, file
-//! watchers, content filters, signers, transports. All of them are switched off (`question`), and a question that
+//! watchers, content filters, signers, transports. All of them are switched off (`process`), and a question that
 //! could still be made to run one is asked in a sandbox; the user's own settings stay. Only `commit` changes anything,
 //! and says so by its own name.
 
@@ -11,9 +11,9 @@ use max_team_core::policy::Visibility;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
-use super::locks::Places;
-use super::question::{Answer, Question};
-use super::within::Within;
+use super::locks::RepoDirs;
+use super::process::{GitOutput, GitProcess};
+use super::sandboxed::GitSandbox;
 use crate::files::Root;
 
 /// Bytes of an answer with a line for every file.
@@ -32,7 +32,7 @@ pub(crate) struct Repo<'a> {
     /// Content filters that the repository itself brings along; they are not run.
     pub(crate) filters: Vec<String>,
     /// Where it is stored, once that is known.
-    within: Option<Within>,
+    within: Option<GitSandbox>,
     cancel: &'a CancellationToken,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Repo<'a> {
         if inside.bytes.trim_ascii() != b"true" {
             return Ok(None);
         }
-        repo.within = Some(Within::read(&repo.told(&Within::PLACES, "say where it is kept")?.line())?);
+        repo.within = Some(GitSandbox::read(&repo.told(&GitSandbox::PLACES, "say where it is kept")?.line())?);
         repo.filters = repo.own_filters()?;
         let head = repo.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?;
         if head.code == Some(0) {
@@ -95,18 +95,18 @@ impl<'a> Repo<'a> {
     }
 
     /// Asks git and keeps the answer, also if git fails.
-    pub(crate) fn ask(&self, args: &[&str]) -> Result<Answer, GitError> {
+    pub(crate) fn ask(&self, args: &[&str]) -> Result<GitOutput, GitError> {
         self.question(args).ask(args)
     }
 
     /// Asks git; fails unless git succeeds or its answer was cut.
-    pub(crate) fn told(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
+    pub(crate) fn told(&self, args: &[&str], doing: &str) -> Result<GitOutput, GitError> {
         self.question(args).told(args, doing)
     }
 
     /// Like `told`, where the answer may be long: one line for every file there is.
-    pub(crate) fn long(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
-        Question { most: LONG_BYTES_MAX, ..self.question(args) }.told(args, doing)
+    pub(crate) fn long(&self, args: &[&str], doing: &str) -> Result<GitOutput, GitError> {
+        GitProcess { most: LONG_BYTES_MAX, ..self.question(args) }.told(args, doing)
     }
 
     /// Asks git and passes the answer on as it comes, until `sink` has enough.
@@ -118,11 +118,11 @@ impl<'a> Repo<'a> {
         self.question(args).stream(args, sink)
     }
 
-    fn question(&self, args: &[&str]) -> Question<'_> {
-        Question {
+    fn question(&self, args: &[&str]) -> GitProcess<'_> {
+        GitProcess {
             env: self.environment(),
             walls: self.within.as_ref().and_then(|within| within.walls(args)),
-            ..Question::new(self.root.path(), self.cancel)
+            ..GitProcess::new(self.root.path(), self.cancel)
         }
     }
 
@@ -153,17 +153,17 @@ impl<'a> Repo<'a> {
 
     /// Whether it keeps some of its objects in other repositories.
     pub(crate) fn borrows(&self) -> bool {
-        self.within.as_ref().is_some_and(Within::borrows)
+        self.within.as_ref().is_some_and(GitSandbox::borrows)
     }
 
     /// Where it is stored.
-    pub(super) fn places(&self) -> Option<Places<'_>> {
-        self.within.as_ref().map(Within::places)
+    pub(super) fn places(&self) -> Option<RepoDirs<'_>> {
+        self.within.as_ref().map(GitSandbox::places)
     }
 
     /// Git's folder that all working trees share.
     pub(crate) fn shared(&self) -> Option<&Path> {
-        self.within.as_ref().map(Within::shared)
+        self.within.as_ref().map(GitSandbox::shared)
     }
 
     /// The pathspecs for git, from paths and globs relative to the root; everything beneath it if there are none.

@@ -10,10 +10,10 @@ use max_team_core::limits::LOG_BYTES_MAX;
 use max_team_core::policy::Action;
 
 use super::QueryLog;
-use super::sieve::Sieve;
-use crate::files::{Opened, Walk, read_action, still_as_judged};
+use super::filter::LogFilter;
+use crate::files::{OpenedFile, Walk, read_action, still_as_judged};
 use crate::text::{many, size, visible};
-use crate::tool::{Cx, ToolError};
+use crate::tool::{ToolContext, ToolError};
 
 /// Bytes of one file that are looked through, its last ones.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// What logs are called.
 const NAMES: [&str; 5] = ["*.log", "*.log.*", "*.jsonl", "*.out", "*.err"];
 
-pub(super) fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
+pub(super) fn action(cx: &ToolContext, args: &QueryLog) -> Result<Action, ToolError> {
     globs(args)?;
     let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
     if cx.hides(&place) || cx.is_dir(place.as_path()) {
@@ -34,9 +34,14 @@ pub(super) fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
 }
 
 /// Passes the lines of all files through the sieve; returns notes about them.
-pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
+pub(super) fn read(
+    cx: &ToolContext,
+    args: &QueryLog,
+    intent: &Action,
+    sieve: &mut LogFilter,
+) -> Result<Vec<String>, ToolError> {
     let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
-    let mut reading = Reading { cx, sieve, left: LOG_BYTES_MAX, cut: 0, unread: 0 };
+    let mut reading = LogReader { cx, sieve, left: LOG_BYTES_MAX, cut: 0, unread: 0 };
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
@@ -82,17 +87,17 @@ fn globs(args: &QueryLog) -> Result<Override, ToolError> {
     builder.build().map_err(wrong)
 }
 
-struct Reading<'a> {
-    cx: &'a Cx,
-    sieve: &'a mut Sieve,
+struct LogReader<'a> {
+    cx: &'a ToolContext,
+    sieve: &'a mut LogFilter,
     /// Bytes that may still be looked through.
     left: u64,
     cut: usize,
     unread: usize,
 }
 
-impl Reading<'_> {
-    fn file(&mut self, name: &str, opened: Opened) -> Result<(), ToolError> {
+impl LogReader<'_> {
+    fn file(&mut self, name: &str, opened: OpenedFile) -> Result<(), ToolError> {
         let whole = opened.size();
         let most = FILE_BYTES_MAX.min(self.left);
         let mut file = opened.file;

@@ -10,11 +10,11 @@ use max_team_core::policy::Action;
 use serde_json::Value;
 
 use super::QueryLog;
-use super::sieve::{Level, Sieve};
-use crate::command::{EndReason, Job, join};
+use super::filter::{LogFilter, LogLevel};
+use crate::command::{EndReason, Invocation, join};
 use crate::text::{clip, visible};
-use crate::tool::{Cx, ToolError};
-use crate::when;
+use crate::time_parse;
+use crate::tool::{ToolContext, ToolError};
 
 /// How long the program may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,16 +48,21 @@ pub(super) fn argv(args: &QueryLog) -> Result<Vec<String>, ToolError> {
     // As it was written: a time computed from `15m` would be another one by the time the policy has allowed the call.
     for (name, text) in [("since", &args.since), ("until", &args.until)] {
         let Some(text) = text else { continue };
-        when::parse(name, text)?;
-        argv.push(match when::seconds(text.trim()) {
+        time_parse::parse(name, text)?;
+        argv.push(match time_parse::seconds(text.trim()) {
             Some(seconds) => format!("--{name}=-{seconds}s"),
-            None => format!("--{name}=@{}", when::parse(name, text)?.as_second()),
+            None => format!("--{name}=@{}", time_parse::parse(name, text)?.as_second()),
         });
     }
     Ok(argv)
 }
 
-pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
+pub(super) fn read(
+    cx: &ToolContext,
+    args: &QueryLog,
+    intent: &Action,
+    sieve: &mut LogFilter,
+) -> Result<Vec<String>, ToolError> {
     let argv = argv(args)?;
     if visible(&join(&argv)) != intent.target {
         return Err(ToolError::fatal(format!("`{}` is not what was judged", join(&argv))));
@@ -66,7 +71,7 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
     // The program has looked at the time already, by its own clock.
     (sieve.since, sieve.until) = (None, None);
     // Without a sandbox: it would hide the machine's log, and every word of this command is ours.
-    let over = Job::new(&argv, cx.root.path(), TIMEOUT, None).run(&cx.cancel, &mut |_, bytes| {
+    let over = Invocation::new(&argv, cx.root.path(), TIMEOUT, None).run(&cx.cancel, &mut |_, bytes| {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = ENTRY_BYTES_MAX.saturating_sub(line.len()).min(piece.len());
             line.extend_from_slice(piece.get(..room).unwrap_or_default());
@@ -91,7 +96,7 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
 }
 
 /// Takes one entry; what is none is what the program says about itself.
-fn entry(line: &[u8], sieve: &mut Sieve, noise: &mut Vec<u8>) {
+fn entry(line: &[u8], sieve: &mut LogFilter, noise: &mut Vec<u8>) {
     let Ok(entry) = serde_json::from_slice::<Value>(line) else {
         if noise.len() < REASON_BYTES_MAX {
             noise.extend_from_slice(line);
@@ -102,10 +107,10 @@ fn entry(line: &[u8], sieve: &mut Sieve, noise: &mut Vec<u8>) {
     let number = |name: &str| field(name).and_then(|text| text.parse::<i64>().ok());
     let at = number("__REALTIME_TIMESTAMP").and_then(|micros| Timestamp::from_microsecond(micros).ok());
     let level = number("PRIORITY").map(|priority| match priority {
-        ..=3 => Level::Error,
-        4 => Level::Warn,
-        5 | 6 => Level::Info,
-        _ => Level::Debug,
+        ..=3 => LogLevel::Error,
+        4 => LogLevel::Warn,
+        5 | 6 => LogLevel::Info,
+        _ => LogLevel::Debug,
     });
     let message = match entry.get("MESSAGE") {
         Some(Value::String(text)) => text.clone(),
@@ -146,7 +151,7 @@ mod tests {
 
     #[test]
     fn entries_are_read() {
-        let mut sieve = Sieve::new(&args(r#"{"level":"warn"}"#)).unwrap();
+        let mut sieve = LogFilter::new(&args(r#"{"level":"warn"}"#)).unwrap();
         let mut noise = Vec::new();
         let lines = [
             r#"{"__REALTIME_TIMESTAMP":"1794730012000000","PRIORITY":"3","_SYSTEMD_UNIT":"a.service","MESSAGE":"disk gone"}"#,

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::QueryLog;
-use super::sieve::Sieve;
-use crate::service;
+use super::filter::LogFilter;
+use crate::json_get;
 use crate::text::{clip, visible};
-use crate::tool::{Cx, ToolError};
+use crate::tool::{ToolContext, ToolError};
 
 /// How far back to look unless told otherwise, in seconds.
 const SINCE_DEFAULT_S: i64 = 3_600;
@@ -19,8 +19,8 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 const LABELS_BYTES_MAX: usize = 200;
 
 /// What is asked, for people and rules.
-pub(super) fn target(cx: &Cx, args: &QueryLog) -> Result<String, ToolError> {
-    service::base(&cx.reach.loki_url, "Loki", "tools.loki_url")?;
+pub(super) fn target(cx: &ToolContext, args: &QueryLog) -> Result<String, ToolError> {
+    json_get::base(&cx.services.loki_url, "Loki", "tools.loki_url")?;
     Ok(format!("loki {}", visible(&clip(query(args)?, LABELS_BYTES_MAX))))
 }
 
@@ -30,8 +30,8 @@ fn query(args: &QueryLog) -> Result<&str, ToolError> {
     })
 }
 
-pub(super) async fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
-    let base = service::base(&cx.reach.loki_url, "Loki", "tools.loki_url")?;
+pub(super) async fn read(cx: &ToolContext, args: &QueryLog, sieve: &mut LogFilter) -> Result<Vec<String>, ToolError> {
+    let base = json_get::base(&cx.services.loki_url, "Loki", "tools.loki_url")?;
     let until = sieve.until.unwrap_or_else(Timestamp::now);
     let since = sieve.since.map_or_else(|| Timestamp::from_second(until.as_second() - SINCE_DEFAULT_S), Ok);
     let since = since.map_err(|err| ToolError::correctable(format!("`until` is too early: {err}")))?;
@@ -44,7 +44,7 @@ pub(super) async fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<
         ("limit", limit.to_string()),
         ("direction", "backward".to_owned()),
     ];
-    let answer = service::ask(cx, "Loki", &base, "loki/api/v1/query_range", &fields, ANSWER_BYTES_MAX).await?;
+    let answer = json_get::ask(cx, "Loki", &base, "loki/api/v1/query_range", &fields, ANSWER_BYTES_MAX).await?;
     let kind = answer.pointer("/data/resultType").and_then(Value::as_str).unwrap_or_default();
     if kind != "streams" {
         return Err(ToolError::correctable(format!(
@@ -56,7 +56,7 @@ pub(super) async fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<
     (sieve.since, sieve.until) = (None, None);
     let empty = Vec::new();
     for stream in answer.pointer("/data/result").and_then(Value::as_array).unwrap_or(&empty) {
-        let labels = visible(&clip(&service::labels(stream.get("stream")), LABELS_BYTES_MAX));
+        let labels = visible(&clip(&json_get::labels(stream.get("stream")), LABELS_BYTES_MAX));
         let mut lines: Vec<(i128, &str)> = stream
             .get("values")
             .and_then(Value::as_array)

@@ -5,20 +5,20 @@
 //! the user.
 
 mod files;
+mod filter;
 mod journald;
 mod loki;
-mod sieve;
 
 use max_team_core::limits::LOG_LINES_MAX;
 use max_team_core::policy::{Action, ActionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::sieve::{Sieve, Told};
+use self::filter::{LogFilter, LogLine};
 use crate::command::join;
 use crate::remote::on_thread;
 use crate::text::{clip, many, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::RemoteTyped;
 
 /// The source that is a server.
@@ -76,8 +76,8 @@ impl QueryLog {
     }
 }
 
-fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
-    Sieve::new(args)?;
+fn action(cx: &ToolContext, args: &QueryLog) -> Result<Action, ToolError> {
+    LogFilter::new(args)?;
     match args.source() {
         "journald" => {
             let line = visible(&join(&journald::argv(args)?));
@@ -88,8 +88,8 @@ fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
     }
 }
 
-async fn call(cx: &Cx, args: QueryLog, intent: &Action) -> Result<Output, ToolError> {
-    let mut sieve = Sieve::new(&args)?;
+async fn call(cx: &ToolContext, args: QueryLog, intent: &Action) -> Result<Output, ToolError> {
+    let mut sieve = LogFilter::new(&args)?;
     if args.source() == LOKI {
         let notes = loki::read(cx, &args, &mut sieve).await?;
         return Ok(Output::text(told(sieve, notes)));
@@ -106,11 +106,11 @@ async fn call(cx: &Cx, args: QueryLog, intent: &Action) -> Result<Output, ToolEr
     .await
 }
 
-fn told(sieve: Sieve, mut notes: Vec<String>) -> String {
+fn told(sieve: LogFilter, mut notes: Vec<String>) -> String {
     let (seen, fitting) = (sieve.seen, sieve.fitting);
     let lines = sieve.finish();
     let mut text = String::new();
-    for Told { from, line, .. } in &lines {
+    for LogLine { from, line, .. } in &lines {
         let line = visible(&clip(line, LINE_BYTES_MAX));
         text.push_str(&if from.is_empty() { format!("{line}\n") } else { format!("{from}: {line}\n") });
     }

@@ -13,18 +13,18 @@ use max_team_core::policy::Visibility;
 use max_team_core::rewind::{FileChange, FileState};
 use tokio_util::sync::CancellationToken;
 
-use super::objects::Objects;
-use super::sweep::Known;
-use super::tree::{AFTER_MAX, BEFORE_MAX, List, Record, Trees};
+use super::blobs::BlobDir;
+use super::scan::FileRecord;
+use super::tree::{AFTER_MAX, BEFORE_MAX, RecordStep, TrackedTrees, TreeIndex};
 use crate::files::{Root, diff as lines, look};
 use crate::git::repo::Repo;
-use crate::git::tree::{Changes, LEFTOVERS, LINKED, UNSEEN_LINK, is_binary};
+use crate::git::worktree_diff::{DiffBuilder, LEFTOVERS, LINKED, UNSEEN_LINK, is_binary};
 use crate::git::{Diff, FILES_MAX};
 use crate::text::visible;
 
-impl Trees {
+impl TrackedTrees {
     /// Keeps how a tree is now, and names it for [`Self::diff`]. `None`: it cannot be looked at. Blocking.
-    pub fn snapshot(&self, root: &Path, cancel: &CancellationToken, record: Record<'_>) -> Option<Hash> {
+    pub fn snapshot(&self, root: &Path, cancel: &CancellationToken, record: RecordStep<'_>) -> Option<Hash> {
         let root = Root::open(root).ok()?;
         let ignored = tracked_though_ignored(&root, cancel);
         self.looked(&root, BEFORE_MAX, cancel, record, |objects, list| {
@@ -33,9 +33,9 @@ impl Trees {
             files.retain(|path, _| !is_in(&leftovers, path));
             for path in ignored {
                 let state = on_disk(&root, objects, &path)?;
-                files.insert(path, Known { stamp: 0, is_fresh: true, state });
+                files.insert(path, FileRecord { stamp: 0, is_fresh: true, state });
             }
-            let text = List { files, unread: list.unread.clone(), ..List::default() }.text();
+            let text = TreeIndex { files, unread: list.unread.clone(), ..TreeIndex::default() }.text();
             let name = Hash::of(&text);
             list.held = list.held.saturating_add(objects.put(&name, text.as_bytes()).ok()?);
             Some(name)
@@ -52,23 +52,23 @@ impl Trees {
         paths: &[String],
         sight: &Visibility,
         cancel: &CancellationToken,
-        record: Record<'_>,
+        record: RecordStep<'_>,
     ) -> Option<Diff> {
         let root = Root::open(root).ok()?;
-        let within = Within::new(&root, paths)?;
+        let within = PathScope::new(&root, paths)?;
         let (objects, differing) = self.looked(&root, AFTER_MAX, cancel, record, |objects, list| {
-            let then = List::parse(&String::from_utf8(objects.get(then)?).ok()?)?;
+            let then = TreeIndex::parse(&String::from_utf8(objects.get(then)?).ok()?)?;
             let differing = differing(&root, objects, &then, list, |path| within.has(Path::new(path)))?;
             Some((objects.clone(), differing))
         })?;
-        let mut changes = Changes::default();
+        let mut changes = DiffBuilder::default();
         changes.patch.cut |= differing.len() > FILES_MAX;
         for FileChange { path, before, after } in differing.into_iter().take(FILES_MAX) {
             if cancel.is_cancelled() {
                 return None;
             }
             if !changes.hides(sight, &path) {
-                show(&mut changes, &root, sight, &path, [before, after].map(|state| Side::of(&objects, state)));
+                show(&mut changes, &root, sight, &path, [before, after].map(|state| DiffSide::of(&objects, state)));
             }
         }
         Some(changes.finish())
@@ -78,9 +78,9 @@ impl Trees {
 /// The files among `is_meant` that are not as they were.
 fn differing(
     root: &Root,
-    objects: &Objects,
-    then: &List,
-    now: &List,
+    objects: &BlobDir,
+    then: &TreeIndex,
+    now: &TreeIndex,
     is_meant: impl Fn(&str) -> bool,
 ) -> Option<Vec<FileChange>> {
     let leftovers = leftovers()?;
@@ -106,7 +106,7 @@ fn differing(
 }
 
 /// The state of a file that a scan passes over; its bytes are kept.
-fn on_disk(root: &Root, objects: &Objects, path: &str) -> Option<FileState> {
+fn on_disk(root: &Root, objects: &BlobDir, path: &str) -> Option<FileState> {
     let mut bytes = None;
     let state = look(root, &root.place(path).ok()?, &mut bytes).unwrap_or(FileState::Other);
     if let Some((hash, bytes)) = state.bytes().zip(bytes) {
@@ -125,15 +125,15 @@ fn tracked_though_ignored(root: &Root, cancel: &CancellationToken) -> Vec<String
 }
 
 /// One side of a change.
-enum Side {
+enum DiffSide {
     Gone,
     Text { text: String, mode: &'static str },
     Binary,
     Unknown(&'static str),
 }
 
-impl Side {
-    fn of(objects: &Objects, state: FileState) -> Self {
+impl DiffSide {
+    fn of(objects: &BlobDir, state: FileState) -> Self {
         let mode = match state {
             FileState::Gone => return Self::Gone,
             FileState::File { program: true, .. } => "100755",
@@ -154,13 +154,13 @@ impl Side {
     }
 }
 
-fn show(changes: &mut Changes, root: &Root, sight: &Visibility, path: &str, sides: [Side; 2]) {
+fn show(changes: &mut DiffBuilder, root: &Root, sight: &Visibility, path: &str, sides: [DiffSide; 2]) {
     let name = visible(path);
     // One of its other names may be hidden.
     let is_linked = || root.open_file(Path::new(path), sight).is_ok_and(|file| file.is_linked());
     let unseen = match &sides {
         _ if sight.is_whole() => None,
-        sides if sides.iter().any(Side::is_link) => Some(UNSEEN_LINK),
+        sides if sides.iter().any(DiffSide::is_link) => Some(UNSEEN_LINK),
         _ => is_linked().then_some(LINKED),
     };
     let (mut added, mut removed) = (0, 0);
@@ -169,12 +169,16 @@ fn show(changes: &mut Changes, root: &Root, sight: &Visibility, path: &str, side
         if old.unwrap_or_default() == new { String::new() } else { lines::unified(path, old, new) }
     };
     let told = match (sides, unseen) {
-        (_, Some(why)) | ([Side::Unknown(why), _] | [_, Side::Unknown(why)], _) => format!("[not shown: {why}]\n"),
-        ([Side::Gone, Side::Text { text, mode }], _) => format!("new file mode {mode}\n{}", unified(None, &text)),
-        ([Side::Text { text, mode }, Side::Gone], _) => {
+        (_, Some(why)) | ([DiffSide::Unknown(why), _] | [_, DiffSide::Unknown(why)], _) => {
+            format!("[not shown: {why}]\n")
+        }
+        ([DiffSide::Gone, DiffSide::Text { text, mode }], _) => {
+            format!("new file mode {mode}\n{}", unified(None, &text))
+        }
+        ([DiffSide::Text { text, mode }, DiffSide::Gone], _) => {
             format!("deleted file mode {mode}\n{}", unified(Some(&text), ""))
         }
-        ([Side::Text { text: old, mode: was }, Side::Text { text: new, mode: is }], _) => {
+        ([DiffSide::Text { text: old, mode: was }, DiffSide::Text { text: new, mode: is }], _) => {
             let modes = if was == is { String::new() } else { format!("old mode {was}\nnew mode {is}\n") };
             modes + &unified(Some(&old), &new)
         }
@@ -198,12 +202,12 @@ fn is_in(rules: &Gitignore, path: &str) -> bool {
 }
 
 /// Which paths are meant, as git's own `:(glob)` means it.
-struct Within {
+struct PathScope {
     globs: Gitignore,
     plain: Vec<PathBuf>,
 }
 
-impl Within {
+impl PathScope {
     fn new(root: &Root, paths: &[String]) -> Option<Self> {
         let mut globs = GitignoreBuilder::new("");
         let mut plain = Vec::new();
@@ -249,7 +253,7 @@ mod tests {
             ("a/[id]/b", "a/[id]/b", true),
         ];
         for (glob, path, want) in table {
-            let within = Within::new(&root, &[glob.to_owned()]).unwrap();
+            let within = PathScope::new(&root, &[glob.to_owned()]).unwrap();
             assert_eq!(within.has(Path::new(path)), want, "{glob} {path}");
         }
     }

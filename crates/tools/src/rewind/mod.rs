@@ -1,16 +1,16 @@
 //! What putting files back needs of the disk: how a file is before a call changes it, how a tree is before and after a
 //! command, and one file put back.
 //!
-//! A file tool names the file that it changes, so that file alone is kept ([`Image`]). A command may change anything beneath its
-//! root: [`Trees`] remembers how every file there is, and says afterwards what has changed. Files are put back beneath a root, through no
+//! A file tool names the file that it changes, so that file alone is kept ([`FileSnapshot`]). A command may change anything beneath its
+//! root: [`TrackedTrees`] remembers how every file there is, and says afterwards what has changed. Files are put back beneath a root, through no
 //! link, and only while they are as expected. Nothing here decides what is put back.
 
-mod authors;
+mod attribution;
+mod blobs;
+mod commands;
+mod deadline;
 mod diff;
-mod objects;
-mod patience;
-mod running;
-mod sweep;
+mod scan;
 mod tree;
 
 use std::ffi::OsString;
@@ -21,16 +21,16 @@ use std::path::{Path, PathBuf};
 use max_team_core::policy::Visibility;
 use max_team_core::rewind::{FileChange, FileState};
 
-use crate::files::{Content, Root, look, prune, swap};
-use crate::tool::{Cx, ToolError};
+use crate::files::{Content, Root, look, prune, replace};
+use crate::tool::{ToolContext, ToolError};
 
+pub use commands::CommandCaller;
 pub use max_team_sandbox::EndMark;
-pub use running::Caller;
-pub use tree::{Record, TreeStep, Trees, Watch};
+pub use tree::{RecordStep, TrackedTrees, TreeStep, TreeWatch};
 
 /// How a file is that a call is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct FileSnapshot {
     /// The folder that it lies beneath.
     pub root: PathBuf,
     /// Its path from there.
@@ -41,14 +41,14 @@ pub struct Image {
     pub bytes: Option<Vec<u8>>,
 }
 
-impl Image {
+impl FileSnapshot {
     /// Looks at what a file tool would change. Blocking.
-    pub fn of(cx: &Cx, target: &str) -> Result<Self, ToolError> {
+    pub fn of(cx: &ToolContext, target: &str) -> Result<Self, ToolError> {
         let place = cx.place(target)?;
         let path = place.as_str().to_owned();
         let Some(at) = cx.reach(&place)? else {
             let store = place.folder().and_then(|folder| cx.store(folder));
-            let root = store.map_or_else(|| cx.root.path(), crate::Store::path).to_owned();
+            let root = store.map_or_else(|| cx.root.path(), crate::AgentStore::path).to_owned();
             return Ok(Self { root, path, state: FileState::Gone, bytes: None });
         };
         let mut bytes = None;
@@ -59,9 +59,9 @@ impl Image {
 
 /// A folder that files are put back in.
 #[derive(Debug)]
-pub struct Ground(Root);
+pub struct RestoreRoot(Root);
 
-impl Ground {
+impl RestoreRoot {
     pub fn open(path: &Path) -> io::Result<Self> {
         Root::open(path).map(Self)
     }
@@ -90,7 +90,7 @@ impl Ground {
             return Err(unknown());
         }
         let place = self.0.place(&change.path)?;
-        swap(&self.0, &Visibility::default(), &place, change.before, &content)?;
+        replace(&self.0, &Visibility::default(), &place, change.before, &content)?;
         if content == Content::Gone {
             prune(&self.0, &place, &|_| true);
         }

@@ -22,11 +22,11 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::authors::attributed;
-use super::objects::Objects;
-use super::patience::{Leaving, Patience};
-use super::running::{BACKGROUND_MAX, Caller, Commands, Entry, Running};
-use super::sweep::{FILES_MAX, Files, Found, Known, Sweep, is_rules};
+use super::attribution::attributed;
+use super::blobs::BlobDir;
+use super::commands::{BACKGROUND_MAX, CommandCaller, CommandFile, CommandNote, TreeCommands};
+use super::deadline::{Deadline, ShutdownTime};
+use super::scan::{FILES_MAX, FileRecord, FileRecords, Scan, ScanResult, is_rules};
 use crate::files::{Root, file_state};
 use crate::progress::Progress;
 
@@ -48,20 +48,20 @@ const ROOT: &str = "root";
 
 /// All trees that this process scans.
 #[derive(Debug)]
-pub struct Trees {
+pub struct TrackedTrees {
     home: PathBuf,
-    known: Mutex<HashMap<PathBuf, Arc<Mutex<Tree>>>>,
-    leaving: Arc<Leaving>,
+    known: Mutex<HashMap<PathBuf, Arc<Mutex<TrackedTree>>>>,
+    leaving: Arc<ShutdownTime>,
 }
 
 /// One tree, as this process knows it.
 #[derive(Debug)]
-struct Tree {
+struct TrackedTree {
     folder: PathBuf,
-    objects: Objects,
+    objects: BlobDir,
     /// Unfinished scans in a row, and why the last one did not finish.
     tries: (u32, SkippedReason),
-    list: List,
+    list: TreeIndex,
     /// When this process last began a scan that finished, in milliseconds since 1970: the list is from then or later.
     looked_ms: i64,
     /// When the list was last written, as its file says: another process may have written it since.
@@ -70,8 +70,8 @@ struct Tree {
 
 /// The state of a tree.
 #[derive(Debug, Default)]
-pub(super) struct List {
-    pub(super) files: Files,
+pub(super) struct TreeIndex {
+    pub(super) files: FileRecords,
     /// What could not be read.
     pub(super) unread: Vec<String>,
     /// Bytes that are kept.
@@ -82,7 +82,7 @@ pub(super) struct List {
 
 /// The line before the files of a list.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct TreeIndexHeader {
     version: u32,
     unread: Vec<String>,
     held: u64,
@@ -90,7 +90,7 @@ struct Head {
     partial: bool,
 }
 
-impl Trees {
+impl TrackedTrees {
     /// The trees of one user.
     pub fn within(home: &Path) -> Self {
         Self { home: home.to_owned(), known: Mutex::default(), leaving: Arc::default() }
@@ -103,7 +103,7 @@ impl Trees {
 
     /// The bytes of this hash that were kept of a tree. Blocking.
     pub fn bytes(&self, root: &Path, hash: &Hash) -> Option<Vec<u8>> {
-        Objects::within(&self.folder(root)).get(hash)
+        BlobDir::within(&self.folder(root)).get(hash)
     }
 
     /// The program is about to end: a scan has only a moment left.
@@ -111,12 +111,12 @@ impl Trees {
         let _ = self.leaving.set(Instant::now());
     }
 
-    fn tree(&self, root: &Root) -> Arc<Mutex<Tree>> {
+    fn tree(&self, root: &Root) -> Arc<Mutex<TrackedTree>> {
         let mut known = lock(&self.known);
         if known.is_empty() {
             self.sweep();
         }
-        let new = || Arc::new(Mutex::new(Tree::new(self.folder(root.path()))));
+        let new = || Arc::new(Mutex::new(TrackedTree::new(self.folder(root.path()))));
         Arc::clone(known.entry(root.path().to_owned()).or_insert_with(new))
     }
 
@@ -126,15 +126,15 @@ impl Trees {
         root: &Root,
         most: Duration,
         cancel: &CancellationToken,
-        record: Record<'_>,
-        then: impl FnOnce(&Objects, &mut List) -> Option<T>,
+        record: RecordStep<'_>,
+        then: impl FnOnce(&BlobDir, &mut TreeIndex) -> Option<T>,
     ) -> Option<T> {
         let (tree, progress, until) = (self.tree(root), Progress::default(), Instant::now() + most);
-        let patience = Patience { until, cancel, leaving: &self.leaving, progress: &progress };
+        let patience = Deadline { until, cancel, leaving: &self.leaving, progress: &progress };
         let mut tree = patience.lock(&tree).ok()?;
         let _held = tree.hold(root.path(), &patience).ok()?;
         tree.look(root, &self.real_home(), &patience, record).ok()?;
-        let Tree { objects, list, .. } = &mut *tree;
+        let TrackedTree { objects, list, .. } = &mut *tree;
         then(objects, list)
     }
 
@@ -143,31 +143,31 @@ impl Trees {
     pub fn watch(
         &self,
         root: &Root,
-        caller: Caller,
+        caller: CommandCaller,
         cancel: &CancellationToken,
         progress: &Progress,
-        record: Record<'_>,
-    ) -> Watch {
+        record: RecordStep<'_>,
+    ) -> TreeWatch {
         let tree = self.tree(root);
         let (home, leaving, since) = (self.real_home(), Arc::clone(&self.leaving), Instant::now());
-        let patience = Patience { until: since + BEFORE_MAX, cancel, leaving: &leaving, progress };
+        let patience = Deadline { until: since + BEFORE_MAX, cancel, leaving: &leaving, progress };
         let is_background = caller.is_background;
         let running = patience.lock(&tree).and_then(|mut tree| {
             let held = tree.hold(root.path(), &patience)?;
             tree.look(root, &home, &patience, record)?;
-            let running = Running::begin(&tree.folder, caller).map_err(|_| SkippedReason::Unread);
+            let running = CommandFile::begin(&tree.folder, caller).map_err(|_| SkippedReason::Unread);
             drop(held);
             running
         });
-        Watch { tree, home, leaving, running, background_since: is_background.then_some(since) }
+        TreeWatch { tree, home, leaving, running, background_since: is_background.then_some(since) }
     }
 
     /// Finds and records the changes of commands of a session whose process was killed. Blocking.
-    pub fn settle(&self, session: SessionId, record: Record<'_>) {
-        let is_ours = |entry: &Entry| entry.caller.session == session;
+    pub fn settle(&self, session: SessionId, record: RecordStep<'_>) {
+        let is_ours = |entry: &CommandNote| entry.caller.session == session;
         let mut has_waited = false;
         for folder in fs::read_dir(self.home.join("images")).into_iter().flatten().flatten().map(|one| one.path()) {
-            if !Commands::read(&folder).any(is_ours) {
+            if !TreeCommands::read(&folder).any(is_ours) {
                 continue;
             }
             if !has_waited {
@@ -175,15 +175,15 @@ impl Trees {
                 max_team_sandbox::wait_until_gone();
                 has_waited = true;
             }
-            if !Commands::read(&folder).killed.iter().any(|killed| is_ours(&killed.entry)) {
+            if !TreeCommands::read(&folder).killed.iter().any(|killed| is_ours(&killed.entry)) {
                 continue;
             }
             let root = fs::read_to_string(folder.join(ROOT)).and_then(|root| Root::open(Path::new(&root)));
             let Ok(root) = root else { continue };
             let (cancel, progress) = (CancellationToken::new(), Progress::default());
             let until = Instant::now() + AFTER_MAX;
-            let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
-            let mut tree = Tree::new(folder);
+            let patience = Deadline { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+            let mut tree = TrackedTree::new(folder);
             if let Ok(_held) = tree.hold(root.path(), &patience) {
                 // If it cannot be scanned now, the next scan does it.
                 let _ = tree.look(&root, &self.real_home(), &patience, record);
@@ -202,10 +202,10 @@ impl Trees {
         let folders = fs::read_dir(self.home.join("images")).into_iter().flatten().flatten();
         let drop_from = |folder: PathBuf| {
             let root = fs::read_to_string(folder.join(ROOT)).ok()?;
-            let mut tree = Tree::new(folder);
+            let mut tree = TrackedTree::new(folder);
             let (cancel, progress) = (CancellationToken::new(), Progress::default());
             let until = Instant::now() + PRUNE_MAX;
-            let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+            let patience = Deadline { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
             let _held = tree.hold(Path::new(&root), &patience).ok()?;
             tree.read();
             let now = tree.list.files.values().filter_map(|known| known.state.bytes());
@@ -238,7 +238,7 @@ pub struct TreeStep {
     /// The folder that the paths lie beneath.
     pub root: PathBuf,
     /// The commands that ran while it changed; with more than one, any of them may have made a change.
-    pub callers: Vec<Caller>,
+    pub callers: Vec<CommandCaller>,
     pub changes: Vec<FileChange>,
     /// Changes that cannot be undone.
     pub left: Vec<SkippedChange>,
@@ -248,28 +248,28 @@ pub struct TreeStep {
 
 /// Records a step. The tree is held meanwhile, so that steps are recorded in the order of the scans; if it fails, the
 /// next scan finds the same changes again.
-pub type Record<'a> = &'a dyn Fn(TreeStep) -> io::Result<()>;
+pub type RecordStep<'a> = &'a dyn Fn(TreeStep) -> io::Result<()>;
 
 /// A tree in which a command runs.
 #[derive(Debug)]
-pub struct Watch {
-    tree: Arc<Mutex<Tree>>,
+pub struct TreeWatch {
+    tree: Arc<Mutex<TrackedTree>>,
     home: PathBuf,
-    leaving: Arc<Leaving>,
+    leaving: Arc<ShutdownTime>,
     /// The command, or why the tree could not be scanned before it.
-    running: Result<Running, SkippedReason>,
+    running: Result<CommandFile, SkippedReason>,
     background_since: Option<Instant>,
 }
 
-impl Watch {
+impl TreeWatch {
     /// The file in which the supervisor of the command notes its end.
     pub fn end_mark(&self) -> Option<EndMark> {
-        self.running.as_ref().ok().map(Running::end_mark)
+        self.running.as_ref().ok().map(CommandFile::end_mark)
     }
 
     /// Scans the tree after the command; its changes go to `record`. Returns what is not known. Blocking, for a
     /// moment.
-    pub fn end(self, root: &Root, record: Record<'_>) -> Vec<SkippedChange> {
+    pub fn end(self, root: &Root, record: RecordStep<'_>) -> Vec<SkippedChange> {
         let all = |why| vec![SkippedChange { path: String::new(), why }];
         let running = match self.running {
             Ok(running) => running,
@@ -281,7 +281,7 @@ impl Watch {
         // The changes of a command that was stopped are looked for, too.
         let (cancel, progress) = (CancellationToken::new(), Progress::default());
         let until = Instant::now() + AFTER_MAX;
-        let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+        let patience = Deadline { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
         let looked = patience.lock(&self.tree).and_then(|mut tree| {
             let held = tree.hold(root.path(), &patience)?;
             let looked = tree.look(root, &self.home, &patience, record);
@@ -294,10 +294,10 @@ impl Watch {
     }
 }
 
-impl Tree {
+impl TrackedTree {
     fn new(folder: PathBuf) -> Self {
-        let objects = Objects::within(&folder);
-        let list = List { is_partial: true, ..List::default() };
+        let objects = BlobDir::within(&folder);
+        let list = TreeIndex { is_partial: true, ..TreeIndex::default() };
         Self { folder, objects, tries: (0, SkippedReason::Slow), list, looked_ms: 0, written: None }
     }
 
@@ -307,8 +307,8 @@ impl Tree {
         &mut self,
         root: &Root,
         home: &Path,
-        patience: &Patience<'_>,
-        record: Record<'_>,
+        patience: &Deadline<'_>,
+        record: RecordStep<'_>,
     ) -> Result<(), SkippedReason> {
         if self.tries.0 >= TRIES_MAX {
             return Err(self.tries.1);
@@ -317,7 +317,7 @@ impl Tree {
         let now = Timestamp::now();
         let (now_s, now_ms) = (now.as_second(), now.as_millisecond());
         let objects = &self.objects;
-        let mut found = Sweep { root, home, objects, old: &self.list.files, now_s, patience }.look();
+        let mut found = Scan { root, home, objects, old: &self.list.files, now_s, patience }.look();
         self.list.held = self.list.held.saturating_add(found.added);
         if let Some(why) = found.ended {
             // A scan that was stopped has not failed.
@@ -332,7 +332,7 @@ impl Tree {
         self.tries.0 = 0;
         let changes = if self.list.is_partial { Vec::new() } else { self.list.differing(&found) };
         let is_other = self.list.is_partial || self.list.files != found.files || self.list.unread != found.unread;
-        let commands = Commands::read(&self.folder);
+        let commands = TreeCommands::read(&self.folder);
         for mut step in attributed(root.path(), changes, &commands) {
             step.since_ms = step.since_ms.max(self.looked_ms);
             record(step).map_err(|_| SkippedReason::Unread)?;
@@ -347,7 +347,7 @@ impl Tree {
     }
 
     /// Holds the list against other processes.
-    fn hold(&self, root: &Path, patience: &Patience<'_>) -> Result<File, SkippedReason> {
+    fn hold(&self, root: &Path, patience: &Deadline<'_>) -> Result<File, SkippedReason> {
         let open = || {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
             let name = self.folder.join(ROOT);
@@ -372,8 +372,8 @@ impl Tree {
             return;
         }
         self.written = written;
-        let list = fs::read_to_string(&path).ok().and_then(|text| List::parse(&text));
-        self.list = list.unwrap_or_else(|| List { is_partial: true, ..List::default() });
+        let list = fs::read_to_string(&path).ok().and_then(|text| TreeIndex::parse(&text));
+        self.list = list.unwrap_or_else(|| TreeIndex { is_partial: true, ..TreeIndex::default() });
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -389,10 +389,10 @@ impl Tree {
     }
 }
 
-impl List {
+impl TreeIndex {
     /// What differs between this list and a scan.
-    fn differing(&self, found: &Found) -> Vec<FileChange> {
-        let state = |files: &Files, path: &str| files.get(path).map_or(FileState::Gone, |known| known.state);
+    fn differing(&self, found: &ScanResult) -> Vec<FileChange> {
+        let state = |files: &FileRecords, path: &str| files.get(path).map_or(FileState::Gone, |known| known.state);
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
@@ -427,10 +427,10 @@ impl List {
 
     pub(super) fn text(&self) -> String {
         let (unread, held, partial) = (self.unread.clone(), self.held, self.is_partial);
-        let head = Head { version: VERSION, unread, held, partial };
+        let head = TreeIndexHeader { version: VERSION, unread, held, partial };
         let mut text = serde_json::to_string(&head).unwrap_or_default();
         text.push('\n');
-        for (path, Known { stamp, is_fresh, state }) in &self.files {
+        for (path, FileRecord { stamp, is_fresh, state }) in &self.files {
             let (kind, hash) = match state {
                 FileState::File { hash, mode, .. } => (format!("f{:o}", mode.unwrap_or_default()), Some(hash)),
                 FileState::Link { hash } => ("l".to_owned(), Some(hash)),
@@ -447,16 +447,16 @@ impl List {
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, rest) = text.split_once('\n')?;
-        let Head { version, unread, held, partial } = serde_json::from_str(head).ok()?;
+        let TreeIndexHeader { version, unread, held, partial } = serde_json::from_str(head).ok()?;
         if version != VERSION {
             return None;
         }
-        let files = rest.lines().map(parse_line).collect::<Option<Files>>()?;
+        let files = rest.lines().map(parse_line).collect::<Option<FileRecords>>()?;
         Some(Self { files, unread, held, is_partial: partial })
     }
 }
 
-fn parse_line(line: &str) -> Option<(String, Known)> {
+fn parse_line(line: &str) -> Option<(String, FileRecord)> {
     let mut parts = line.splitn(5, ' ');
     let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hash = || hash.parse::<Hash>().ok();
@@ -468,7 +468,7 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
         file => file_state(hash()?, RawMode::from_str_radix(file.strip_prefix('f')?, 8).ok()?),
     };
     let stamp = u64::from_str_radix(stamp, 16).ok()?;
-    Some((path.to_owned(), Known { stamp, is_fresh: fresh == "~", state }))
+    Some((path.to_owned(), FileRecord { stamp, is_fresh: fresh == "~", state }))
 }
 
 /// A lock whose holder panicked still guards plain data.

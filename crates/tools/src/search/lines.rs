@@ -13,7 +13,7 @@ use max_team_core::limits::{SEARCH_LINE_BYTES_MAX, SEARCH_MATCHES_MAX};
 use max_team_core::secret::is_key_file;
 use tokio_util::sync::CancellationToken;
 
-use super::report::{Found, Line, Skip};
+use super::report::{FileMatches, ReportLine, SkipReason};
 use super::{RESULT_BYTES_MAX, SearchCode};
 use crate::text::visible;
 use crate::tool::ToolError;
@@ -29,13 +29,13 @@ const HEAP_BYTES_MAX: usize = 16 << 20;
 const KEY_HEAD_BYTES: usize = 1 << 10;
 
 /// What to look for and how.
-pub(super) struct Hunt {
+pub(super) struct LineSearch {
     matcher: RegexMatcher,
     context: usize,
     files_only: bool,
 }
 
-impl Hunt {
+impl LineSearch {
     pub(super) fn new(args: &SearchCode, pattern: &str) -> Result<Self, ToolError> {
         if pattern.is_empty() {
             return Err(ToolError::correctable("the pattern is empty"));
@@ -71,17 +71,17 @@ impl Hunt {
             .build()
     }
 
-    pub(super) fn search(&self, searcher: &mut Searcher, file: &File, cancel: &CancellationToken) -> Found {
+    pub(super) fn search(&self, searcher: &mut Searcher, file: &File, cancel: &CancellationToken) -> FileMatches {
         let mut head = [0; KEY_HEAD_BYTES];
         let read = file.read_at(&mut head, 0).unwrap_or(0);
         if is_key_file(head.get(..read).unwrap_or_default()) {
-            return Found::skipped(Skip::Key);
+            return FileMatches::skipped(SkipReason::Key);
         }
-        let mut sink = Collector { hunt: self, found: Found::default(), bytes: 0 };
+        let mut sink = Collector { hunt: self, found: FileMatches::default(), bytes: 0 };
         let outcome = searcher.search_reader(&self.matcher, Stoppable { file, cancel }, &mut sink);
         match (outcome, sink.found) {
             (Ok(()), found) => found,
-            (Err(_), _) => Found::skipped(Skip::Unreadable),
+            (Err(_), _) => FileMatches::skipped(SkipReason::Unreadable),
         }
     }
 }
@@ -102,19 +102,19 @@ impl Read for Stoppable<'_> {
 }
 
 struct Collector<'a> {
-    hunt: &'a Hunt,
-    found: Found,
+    hunt: &'a LineSearch,
+    found: FileMatches,
     bytes: usize,
 }
 
 impl Collector<'_> {
-    fn push(&mut self, number: Option<u64>, sign: char, bytes: &[u8]) -> Line {
+    fn push(&mut self, number: Option<u64>, sign: char, bytes: &[u8]) -> ReportLine {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches(['\n', '\r']);
         let at = self.hunt.matcher.find(line.as_bytes()).ok().flatten().map_or(0, |found| found.start());
         let text = format!("{}{sign}{}", number.unwrap_or(0), visible(&around(line, at)));
         self.bytes += text.len() + 1;
-        if sign == ':' { Line::Match(text) } else { Line::Around(text) }
+        if sign == ':' { ReportLine::Match(text) } else { ReportLine::Around(text) }
     }
 }
 
@@ -142,12 +142,12 @@ impl Sink for Collector<'_> {
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.found.lines.push(Line::Gap);
+        self.found.lines.push(ReportLine::Gap);
         Ok(true)
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
-        self.found = Found::skipped(Skip::Binary);
+        self.found = FileMatches::skipped(SkipReason::Binary);
         Ok(false)
     }
 }

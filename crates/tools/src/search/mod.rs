@@ -5,10 +5,10 @@
 //! bounded, and says what it leaves out. Files with other names (hard links) are searched only if they are named,
 //! because then the policy was asked.
 
+mod languages;
 mod lines;
 mod report;
 mod symbols;
-mod tongue;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use max_team_core::policy::{Action, ActionKind, Repeatability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::lines::Hunt;
-use self::report::{Found, Report, Skip};
-use self::symbols::Quest;
-use crate::files::{Opened, Walk, read_action, still_as_judged};
+use self::lines::LineSearch;
+use self::report::{FileMatches, SearchReport, SkipReason};
+use self::symbols::SymbolSearch;
+use crate::files::{OpenedFile, Walk, read_action, still_as_judged};
 use crate::text::many;
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// Files that a thread takes at once.
@@ -65,8 +65,8 @@ pub(crate) fn search_code() -> Typed<SearchCode> {
     Typed::new("search_code", Repeatability::Pure, action, call)
 }
 
-fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
-    Way::new(args)?;
+fn action(cx: &ToolContext, args: &SearchCode) -> Result<Action, ToolError> {
+    SearchKind::new(args)?;
     glob(args)?;
     let path = args.path.as_deref().unwrap_or(".");
     if let Some((cx, name)) = cx.shelved(path)? {
@@ -83,7 +83,7 @@ fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
     if cx.is_dir(place.as_path()) { Ok(seen()) } else { read_action(cx, &place) }
 }
 
-fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     match cx.shelved(path)? {
         Some((shelf, name)) => search(&shelf, &args, name, intent),
@@ -91,13 +91,13 @@ fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, T
     }
 }
 
-fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Output, ToolError> {
-    let way = Way::new(args)?;
+fn search(cx: &ToolContext, args: &SearchCode, path: &str, intent: &Action) -> Result<Output, ToolError> {
+    let way = SearchKind::new(args)?;
     let place = cx.named(path)?;
     let at = cx.look(&place)?;
     let cx = &*at;
-    let is_by_name = matches!(way, Way::Names) || args.files_only.unwrap_or(false);
-    let mut report = Report::new(is_by_name, place.label());
+    let is_by_name = matches!(way, SearchKind::Names) || args.files_only.unwrap_or(false);
+    let mut report = SearchReport::new(is_by_name, place.label());
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
@@ -123,18 +123,18 @@ fn glob(args: &SearchCode) -> Result<Override, ToolError> {
 }
 
 /// What is looked for, and how.
-enum Way {
-    Lines(Hunt),
-    Symbols(Quest),
+enum SearchKind {
+    Lines(LineSearch),
+    Symbols(SymbolSearch),
     /// Files by their names alone.
     Names,
 }
 
-impl Way {
+impl SearchKind {
     fn new(args: &SearchCode) -> Result<Self, ToolError> {
         match (&args.pattern, &args.symbol) {
-            (Some(pattern), None) => Hunt::new(args, pattern).map(Self::Lines),
-            (None, Some(symbol)) => Quest::new(symbol, args.kind.as_deref()).map(Self::Symbols),
+            (Some(pattern), None) => LineSearch::new(args, pattern).map(Self::Lines),
+            (None, Some(symbol)) => SymbolSearch::new(symbol, args.kind.as_deref()).map(Self::Symbols),
             (None, None) if args.glob.is_some() => Ok(Self::Names),
             _ => Err(ToolError::correctable(
                 "give a `pattern` or a `symbol` to look for, or a `glob` alone to list the files that it fits",
@@ -158,34 +158,34 @@ impl Way {
         }
     }
 
-    fn look(&self, cx: &Cx, searcher: &mut Searcher, path: &Path, opened: &Opened) -> Found {
+    fn look(&self, cx: &ToolContext, searcher: &mut Searcher, path: &Path, opened: &OpenedFile) -> FileMatches {
         match self {
             Self::Lines(hunt) => hunt.search(searcher, &opened.file, &cx.cancel),
             Self::Symbols(quest) => quest.search(path, &opened.file, &cx.cancel),
-            Self::Names => Found { matches: 1, ..Found::default() },
+            Self::Names => FileMatches { matches: 1, ..FileMatches::default() },
         }
     }
 }
 
 /// What the threads of one search share.
-struct Board {
-    report: Report,
+struct SearchState {
+    report: SearchReport,
     /// The batch that is to be reported next.
     next: usize,
     /// Batches that were searched before those in front of them.
-    waiting: BTreeMap<usize, Vec<(PathBuf, Found)>>,
+    waiting: BTreeMap<usize, Vec<(PathBuf, FileMatches)>>,
     /// Matches in them.
     matches_waiting: usize,
     failed: Option<ToolError>,
 }
 
-impl Board {
+impl SearchState {
     /// Whether what was found so far is all that will be told.
     fn is_enough(&self) -> bool {
         self.failed.is_some() || self.report.is_full() || self.matches_waiting >= SEARCH_MATCHES_MAX
     }
 
-    fn hand_in(&mut self, number: usize, found: Vec<(PathBuf, Found)>) {
+    fn hand_in(&mut self, number: usize, found: Vec<(PathBuf, FileMatches)>) {
         self.matches_waiting += found.iter().map(|(_, found)| found.matches).sum::<usize>();
         self.waiting.insert(number, found);
         while let Some(batch) = self.waiting.remove(&self.next) {
@@ -201,14 +201,14 @@ impl Board {
 /// Searches what a walk finds, in as many threads as there are cores. A free thread takes the next files of the walk,
 /// so a large file holds up only its own thread.
 fn search_tree(
-    cx: &Cx,
-    way: &Way,
+    cx: &ToolContext,
+    way: &SearchKind,
     walk: &mut Walk<'_>,
     fits: impl Fn(&PathBuf) -> bool + Sync,
-    report: Report,
-) -> Result<Report, ToolError> {
+    report: SearchReport,
+) -> Result<SearchReport, ToolError> {
     let source = Mutex::new((0, walk));
-    let board = Mutex::new(Board { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
+    let board = Mutex::new(SearchState { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
     let work = || {
         let mut searcher = way.searcher();
         loop {
@@ -232,9 +232,9 @@ fn search_tree(
             let mut found = Vec::with_capacity(batch.len());
             for path in batch {
                 let seen = match cx.open_file(&path) {
-                    Ok(opened) if opened.is_linked() => Found::skipped(Skip::Linked),
+                    Ok(opened) if opened.is_linked() => FileMatches::skipped(SkipReason::Linked),
                     Ok(opened) => way.look(cx, &mut searcher, &path, &opened),
-                    Err(ToolError::Correctable(_)) => Found::skipped(Skip::Unreadable),
+                    Err(ToolError::Correctable(_)) => FileMatches::skipped(SkipReason::Unreadable),
                     Err(fatal) => {
                         lock(&board).failed = Some(fatal);
                         return;

@@ -9,16 +9,16 @@ use crate::text::{many, visible};
 
 /// What a file gave.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) lines: Vec<Line>,
+pub(super) struct FileMatches {
+    pub(super) lines: Vec<ReportLine>,
     pub(super) matches: usize,
     /// Whether there may be more in the file.
     pub(super) is_cut: bool,
-    pub(super) skipped: Option<Skip>,
+    pub(super) skipped: Option<SkipReason>,
 }
 
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum ReportLine {
     Match(String),
     Around(String),
     Gap,
@@ -26,7 +26,7 @@ pub(super) enum Line {
 
 /// Why a file was not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Skip {
+pub(super) enum SkipReason {
     Binary,
     Linked,
     Unreadable,
@@ -34,15 +34,15 @@ pub(super) enum Skip {
     Key,
 }
 
-impl Found {
-    pub(super) fn skipped(why: Skip) -> Self {
+impl FileMatches {
+    pub(super) fn skipped(why: SkipReason) -> Self {
         Self { skipped: Some(why), ..Self::default() }
     }
 }
 
 /// The result as it grows.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct SearchReport {
     text: String,
     /// What stands before every path.
     label: &'static str,
@@ -57,7 +57,7 @@ pub(super) struct Report {
     keys: usize,
 }
 
-impl Report {
+impl SearchReport {
     pub(super) fn new(files_only: bool, label: &'static str) -> Self {
         Self { files_only, label, ..Self::default() }
     }
@@ -66,12 +66,12 @@ impl Report {
         self.matches >= SEARCH_MATCHES_MAX || self.text.len() >= RESULT_BYTES_MAX
     }
 
-    pub(super) fn add(&mut self, path: &Path, found: Found) {
+    pub(super) fn add(&mut self, path: &Path, found: FileMatches) {
         match found.skipped {
-            Some(Skip::Binary) => self.binary += 1,
-            Some(Skip::Linked) => self.linked += 1,
-            Some(Skip::Unreadable) => self.unreadable += 1,
-            Some(Skip::Key) => self.keys += 1,
+            Some(SkipReason::Binary) => self.binary += 1,
+            Some(SkipReason::Linked) => self.linked += 1,
+            Some(SkipReason::Unreadable) => self.unreadable += 1,
+            Some(SkipReason::Key) => self.keys += 1,
             None => self.searched += 1,
         }
         if found.matches == 0 {
@@ -97,10 +97,10 @@ impl Report {
                 break;
             }
             let text = match line {
-                Line::Match(text) | Line::Around(text) => text,
-                Line::Gap => "--",
+                ReportLine::Match(text) | ReportLine::Around(text) => text,
+                ReportLine::Gap => "--",
             };
-            self.matches += usize::from(matches!(line, Line::Match(_)));
+            self.matches += usize::from(matches!(line, ReportLine::Match(_)));
             self.text.push_str(&format!("{text}\n"));
         }
     }

@@ -12,8 +12,8 @@ use max_team_core::limits::SEARCH_MATCHES_MAX;
 use tokio_util::sync::CancellationToken;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser};
 
-use super::report::{Found, Line, Skip};
-use super::tongue::{self, Kind, Tongue};
+use super::languages::{self, SourceLanguage, SymbolKind};
+use super::report::{FileMatches, ReportLine, SkipReason};
 use crate::text::{clip, visible};
 use crate::tool::ToolError;
 
@@ -28,18 +28,18 @@ const AROUND_BYTES_MAX: usize = 120;
 
 /// Whether a file of that name can be read by its syntax.
 pub(super) fn knows(path: &Path) -> bool {
-    tongue::of(path).is_some()
+    languages::of(path).is_some()
 }
 
 /// What is looked for.
-pub(super) struct Quest {
+pub(super) struct SymbolSearch {
     /// The pieces of the name between its stars.
     pieces: Vec<String>,
     /// `None`: anything that is defined.
-    kind: Option<Kind>,
+    kind: Option<SymbolKind>,
 }
 
-impl Quest {
+impl SymbolSearch {
     pub(super) fn new(symbol: &str, kind: Option<&str>) -> Result<Self, ToolError> {
         let wrong =
             |words: &str| ToolError::correctable(format!("`symbol` is a name, like `parse` or `parse_*`; {words}"));
@@ -54,27 +54,27 @@ impl Quest {
             return Err(wrong("it needs at least one letter"));
         }
         let kind = kind.map(|kind| {
-            let known = Kind::NAMES.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
+            let known = SymbolKind::NAMES.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
             known.ok_or_else(|| ToolError::correctable("`kind` is function, type, constant, module or call"))
         });
         Ok(Self { pieces, kind: kind.transpose()? })
     }
 
-    pub(super) fn search(&self, path: &Path, file: &File, cancel: &CancellationToken) -> Found {
-        let Some(tongue) = tongue::of(path) else { return Found::skipped(Skip::Unreadable) };
+    pub(super) fn search(&self, path: &Path, file: &File, cancel: &CancellationToken) -> FileMatches {
+        let Some(tongue) = languages::of(path) else { return FileMatches::skipped(SkipReason::Unreadable) };
         let mut bytes = Vec::new();
         if file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).is_err() || bytes.len() as u64 > FILE_BYTES_MAX {
-            return Found::skipped(Skip::Unreadable);
+            return FileMatches::skipped(SkipReason::Unreadable);
         }
         let text = String::from_utf8_lossy(&bytes);
         // Most files do not have the name in them, and looking for it is much faster than parsing.
         if !self.pieces.iter().all(|piece| text.contains(piece.as_str())) {
-            return Found::default();
+            return FileMatches::default();
         }
-        self.parse(tongue, &text, cancel).unwrap_or_else(|| Found::skipped(Skip::Unreadable))
+        self.parse(tongue, &text, cancel).unwrap_or_else(|| FileMatches::skipped(SkipReason::Unreadable))
     }
 
-    fn parse(&self, tongue: &Tongue, text: &str, cancel: &CancellationToken) -> Option<Found> {
+    fn parse(&self, tongue: &SourceLanguage, text: &str, cancel: &CancellationToken) -> Option<FileMatches> {
         let mut parser = Parser::new();
         parser.set_language(&tongue.language()).ok()?;
         let mut stop =
@@ -82,7 +82,7 @@ impl Quest {
         let mut read = |at: usize, _| text.as_bytes().get(at..).unwrap_or_default();
         let tree =
             parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut stop)))?;
-        let mut found = Found::default();
+        let mut found = FileMatches::default();
         let mut cursor = tree.walk();
         let mut above: Vec<Node<'_>> = Vec::new();
         loop {
@@ -93,7 +93,7 @@ impl Quest {
                     return Some(found);
                 }
                 found.matches += 1;
-                found.lines.push(Line::Match(line));
+                found.lines.push(ReportLine::Match(line));
             }
             if cursor.goto_first_child() {
                 above.push(node);
@@ -109,9 +109,9 @@ impl Quest {
     }
 
     /// A line on a node, if it is what is looked for.
-    fn fits(&self, tongue: &Tongue, node: Node<'_>, above: &[Node<'_>], text: &str) -> Option<String> {
+    fn fits(&self, tongue: &SourceLanguage, node: Node<'_>, above: &[Node<'_>], text: &str) -> Option<String> {
         let (kind, name) = tongue.named(node)?;
-        let is_wanted = self.kind.map_or(kind != Kind::Call, |wanted| wanted == kind);
+        let is_wanted = self.kind.map_or(kind != SymbolKind::Call, |wanted| wanted == kind);
         if !is_wanted || !self.is_name(text.get(name.byte_range())?) || is_mention(node, name, kind) {
             return None;
         }
@@ -139,7 +139,7 @@ impl Quest {
 }
 
 /// Whether a node only mentions what it names: C's `struct a x;` defines no `a`, and `int a;` is no function.
-fn is_mention(node: Node<'_>, name: Node<'_>, kind: Kind) -> bool {
+fn is_mention(node: Node<'_>, name: Node<'_>, kind: SymbolKind) -> bool {
     match node.kind() {
         "struct_specifier" | "union_specifier" | "enum_specifier" => node.child_by_field_name("body").is_none(),
         "declaration" => {
@@ -155,7 +155,8 @@ fn is_mention(node: Node<'_>, name: Node<'_>, kind: Kind) -> bool {
         // Python has no constants of its own; a name that is given a value at the top is one.
         "assignment" => {
             let top = node.parent().and_then(|statement| statement.parent());
-            kind == Kind::Constant && (name.kind() != "identifier" || top.is_none_or(|top| top.kind() != "module"))
+            kind == SymbolKind::Constant
+                && (name.kind() != "identifier" || top.is_none_or(|top| top.kind() != "module"))
         }
         _ => false,
     }
@@ -192,11 +193,11 @@ mod tests {
             ("a*a", "a", false),
         ];
         for (symbol, name, want) in table {
-            assert_eq!(Quest::new(symbol, None).unwrap().is_name(name), want, "{symbol} {name}");
+            assert_eq!(SymbolSearch::new(symbol, None).unwrap().is_name(name), want, "{symbol} {name}");
         }
         for symbol in ["", "*", "**", "a b", "a::b", "a.b", "f()", "a\nb"] {
-            assert!(Quest::new(symbol, None).is_err(), "{symbol}");
+            assert!(SymbolSearch::new(symbol, None).is_err(), "{symbol}");
         }
-        assert!(Quest::new("a", Some("thing")).is_err());
+        assert!(SymbolSearch::new("a", Some("thing")).is_err());
     }
 }

@@ -22,11 +22,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::job::Job;
-use super::order::Order;
+use super::exec::ShellExec;
+use super::job_note::JobNote;
 use super::tool::{SHOWN, ended, is_fine, seconds};
 use crate::text::{clip, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// How long a command that was told to stop is waited for: its supervisor kills it long before.
@@ -47,7 +47,7 @@ type Listener = Arc<dyn Fn() + Send + Sync>;
 
 /// A command, as the agent loop sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct BackgroundStatus {
     /// What it is called.
     pub id: String,
     /// What it is.
@@ -63,7 +63,7 @@ pub struct Known {
 #[derive(Default)]
 struct Jobs {
     listener: Option<Listener>,
-    known: BTreeMap<u64, Arc<Running>>,
+    known: BTreeMap<u64, Arc<BackgroundCommand>>,
     threads: Vec<JoinHandle<()>>,
     last: u64,
     is_closed: bool,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Jobs {
 
 /// One command in the background.
 #[derive(Debug)]
-struct Running {
+struct BackgroundCommand {
     id: u64,
     /// The command as a person would be shown it, and its purpose.
     name: String,
@@ -89,12 +89,12 @@ struct Running {
     time: Duration,
     started: Instant,
     cancel: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     /// Bytes in the file.
     bytes: u64,
     /// Bytes that came when the file was full.
@@ -107,14 +107,14 @@ struct State {
     /// Whether it was ended by [`Background::stop_all`].
     stopped: bool,
     /// What is done before the agent is told.
-    after: After,
+    after: EndActions,
 }
 
 /// What is done once a command is over.
 #[derive(Default)]
-struct After(Option<Box<dyn FnOnce() + Send>>);
+struct EndActions(Option<Box<dyn FnOnce() + Send>>);
 
-impl std::fmt::Debug for After {
+impl std::fmt::Debug for EndActions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("After").field(&self.0.is_some()).finish()
     }
@@ -153,7 +153,7 @@ impl Background {
         if let Some(job) = last {
             let mut state = lock(&job.state);
             if state.over.is_none() {
-                state.after = After(Some(Box::new(after)));
+                state.after = EndActions(Some(Box::new(after)));
                 return;
             }
         }
@@ -161,13 +161,13 @@ impl Background {
     }
 
     /// All that are known, oldest first.
-    pub fn known(&self) -> Vec<Known> {
-        let known = |job: &Arc<Running>| {
+    pub fn known(&self) -> Vec<BackgroundStatus> {
+        let known = |job: &Arc<BackgroundCommand>| {
             let (is_over, is_seen, is_stopped) = {
                 let state = lock(&job.state);
                 (state.over.is_some(), state.seen, state.stopped)
             };
-            Known { id: job.id(), name: job.name.clone(), is_over, is_seen, is_stopped }
+            BackgroundStatus { id: job.id(), name: job.name.clone(), is_over, is_seen, is_stopped }
         };
         lock(&self.0).known.values().map(known).collect()
     }
@@ -205,7 +205,7 @@ impl Background {
         !lock(&self.0).known.is_empty()
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Running>, ToolError> {
+    fn find(&self, id: &str) -> Result<Arc<BackgroundCommand>, ToolError> {
         let jobs = lock(&self.0);
         let number = id.strip_prefix("sh-").unwrap_or(id).parse().ok();
         if let Some(job) = number.and_then(|number: u64| jobs.known.get(&number)) {
@@ -246,7 +246,7 @@ impl Jobs {
             // A command whose end the agent has not seen is kept, up to a bound, because the agent is still to be
             // told.
             let is_crowded = self.known.len() >= 2 * BACKGROUND_KNOWN_MAX;
-            let is_done = |job: &&Arc<Running>| job.is_over() && (is_crowded || lock(&job.state).seen);
+            let is_done = |job: &&Arc<BackgroundCommand>| job.is_over() && (is_crowded || lock(&job.state).seen);
             let Some(id) = self.known.values().find(is_done).map(|job| job.id) else { break };
             if let Some(note) = self.known.remove(&id).and_then(|job| job.note.clone()) {
                 let _ = fs::remove_file(note);
@@ -256,7 +256,7 @@ impl Jobs {
     }
 }
 
-impl Running {
+impl BackgroundCommand {
     fn id(&self) -> String {
         format!("sh-{}", self.id)
     }
@@ -295,7 +295,12 @@ impl Running {
     }
 
     /// Waits until there is something new or it is over, for so long.
-    fn wait(&self, cx: &Cx, most: Duration, is_enough: impl Fn(&State) -> bool) -> Result<(), ToolError> {
+    fn wait(
+        &self,
+        cx: &ToolContext,
+        most: Duration,
+        is_enough: impl Fn(&OutputState) -> bool,
+    ) -> Result<(), ToolError> {
         let until = Instant::now() + most;
         let mut state = lock(&self.state);
         while state.over.is_none() && !is_enough(&state) && Instant::now() < until {
@@ -357,8 +362,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lets a command run on.
-pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Output, ToolError> {
-    let shelf = cx.shelf.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
+pub(super) fn start(cx: &ToolContext, order: ShellExec, line: &str, note: &str) -> Result<Output, ToolError> {
+    let shelf = cx.outputs.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
     let mut jobs = lock(&cx.background.0);
     jobs.admit()?;
     let (number, path, file) = shelf
@@ -366,8 +371,8 @@ pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Out
         .map_err(|error| ToolError::fatal(format!("there is no place for the command's output: {error}")))?;
     let note = if note.is_empty() { String::new() } else { format!(": {}", visible(&clip(note, NAME_BYTES_MAX))) };
     let name = format!("`{}`{note}", visible(&clip(line, NAME_BYTES_MAX)));
-    let mut seen = Job::begun(format!("sh-{number}"), name.clone());
-    let job = Arc::new(Running {
+    let mut seen = JobNote::begun(format!("sh-{number}"), name.clone());
+    let job = Arc::new(BackgroundCommand {
         id: number,
         name,
         path,
@@ -429,7 +434,7 @@ pub(crate) struct ShellStop {
 }
 
 pub(crate) fn shell_output() -> Typed<ShellOutput> {
-    let action = |cx: &Cx, args: &ShellOutput| own(cx, &args.id);
+    let action = |cx: &ToolContext, args: &ShellOutput| own(cx, &args.id);
     Typed::new("shell_output", Repeatability::Pure, action, |cx, args, _, _| {
         let job = cx.background.find(&args.id)?;
         let since = args.since;
@@ -441,7 +446,7 @@ pub(crate) fn shell_output() -> Typed<ShellOutput> {
 }
 
 pub(crate) fn shell_stop() -> Typed<ShellStop> {
-    let action = |cx: &Cx, args: &ShellStop| own(cx, &args.id);
+    let action = |cx: &ToolContext, args: &ShellStop| own(cx, &args.id);
     Typed::new("shell_stop", Repeatability::Idempotent, action, |cx, args, _, _| {
         let job = cx.background.find(&args.id)?;
         job.cancel.cancel();
@@ -451,7 +456,7 @@ pub(crate) fn shell_stop() -> Typed<ShellStop> {
 }
 
 /// An agent may always look after its own commands.
-fn own(cx: &Cx, id: &str) -> Result<Action, ToolError> {
+fn own(cx: &ToolContext, id: &str) -> Result<Action, ToolError> {
     let job = cx.background.find(id)?;
     Ok(Action { deed: ActionKind::Query, ..Action::read(job.id()) })
 }

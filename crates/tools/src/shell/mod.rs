@@ -2,14 +2,14 @@
 //!
 //! A shell's language is read by a real grammar, but only its plain part is accepted: words, quotes, patterns of file
 //! names, `&& || ; |`, lines, comments, and redirections to and from named files. Everything else is *opaque*, and a
-//! person is asked. [`action`] and [`read`] run nothing; `tool` runs what was judged, `background` the commands that
+//! person is asked. [`action`] and [`parse_line`] run nothing; `tool` runs what was judged, `background` the commands that
 //! their agent does not wait for.
 
 mod background;
+mod exec;
 mod glob;
-mod job;
-mod order;
-mod read;
+mod job_note;
+mod parse;
 mod tool;
 mod word;
 
@@ -20,11 +20,11 @@ use max_team_core::policy::program::{self, CommandEffect};
 use max_team_core::policy::{Action, ActionKind};
 use max_team_core::text::visible;
 
-pub use background::{Background, Known};
+pub use background::{Background, BackgroundStatus};
 pub(crate) use background::{shell_output, shell_stop};
-pub use job::Job;
-pub use read::read;
-use read::read_in;
+pub use job_note::JobNote;
+pub use parse::parse_line;
+use parse::parse_line_in;
 pub(crate) use tool::run_shell;
 
 /// Places of one line that are checked for links; a line with more is opaque, and asks.
@@ -34,7 +34,7 @@ const DEPTH_MAX: usize = 4;
 
 /// What running a line in the project's folder would do. Looks at the disk only to see where links lead.
 pub fn action(text: &str, root: &Path) -> Action {
-    let line = read_in(text, root);
+    let line = parse_line_in(text, root);
     let shown = line.shown();
     let preview = match &line {
         CommandLine::Plain(_) => String::new(),

@@ -12,10 +12,10 @@ use max_team_sandbox::CommandOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::order::Order;
-use crate::command::{CommandError, EndReason, Kept};
+use super::exec::ShellExec;
+use crate::command::{CommandError, EndReason, OutputBuffer};
 use crate::text::{ends, size, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
 
 /// Bytes of output that are kept to be read on.
@@ -63,7 +63,7 @@ pub(crate) fn run_shell() -> Typed<RunShell> {
     Typed::new("run_shell", Repeatability::Opaque, action, call)
 }
 
-fn action(cx: &Cx, args: &RunShell) -> Result<Action, ToolError> {
+fn action(cx: &ToolContext, args: &RunShell) -> Result<Action, ToolError> {
     args.time()?;
     let mut action = super::action(&args.command, cx.root.path());
     if args.is_background() {
@@ -72,17 +72,17 @@ fn action(cx: &Cx, args: &RunShell) -> Result<Action, ToolError> {
     Ok(action)
 }
 
-fn call(cx: &Cx, args: RunShell, intent: &Action, _: bool) -> Result<Output, ToolError> {
+fn call(cx: &ToolContext, args: RunShell, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let (time, judged) = (args.time()?, action(cx, &args)?);
     let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
         ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
     })?;
-    let order = Order::new(cx, line, time);
+    let order = ShellExec::new(cx, line, time);
     if args.is_background() {
         let note = args.description.as_deref().unwrap_or_default();
         return super::background::start(cx, order, &line.shown(), note);
     }
-    let mut kept = Kept::new(OUTPUT_KEPT);
+    let mut kept = OutputBuffer::new(OUTPUT_KEPT);
     let over = cx.progress.follow(|follow| {
         order.run(&cx.cancel, &mut |bytes| {
             kept.push(bytes);
@@ -128,7 +128,7 @@ pub(super) fn seconds(time: Duration) -> String {
 }
 
 /// What was printed: the beginning and the end of what is long, and where to read the rest.
-fn shown(cx: &Cx, output: &str) -> String {
+fn shown(cx: &ToolContext, output: &str) -> String {
     if output.trim().is_empty() {
         return "(it printed nothing)".to_owned();
     }

@@ -2,13 +2,13 @@
 
 /// A word without its quotes.
 #[derive(Debug, Default)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     pub(super) text: String,
     /// The same as a pattern of file names, if it is one: letters that were quoted have a backslash.
     pub(super) pattern: Option<String>,
 }
 
-impl Word {
+impl ShellWord {
     /// The letters of a word that must be no pattern.
     pub(super) fn plain(self) -> Result<String, &'static str> {
         if self.pattern.is_some() { Err("a pattern of file names") } else { Ok(self.text) }
@@ -17,13 +17,13 @@ impl Word {
 
 /// A word as it is put together.
 #[derive(Default)]
-struct Draft {
+struct WordBuilder {
     text: String,
     pattern: String,
     is_pattern: bool,
 }
 
-impl Draft {
+impl WordBuilder {
     /// A letter that stands for itself.
     fn push(&mut self, letter: char) {
         if matches!(letter, '*' | '?' | '[' | ']' | '\\' | '!' | '^' | '-' | '{' | '}') {
@@ -42,12 +42,12 @@ impl Draft {
 }
 
 /// Takes the quotes off; `Err` names what a shell would do more with.
-pub(super) fn unquote(text: &str) -> Result<Word, &'static str> {
+pub(super) fn unquote(text: &str) -> Result<ShellWord, &'static str> {
     // `find -exec … {}` is no list, so nothing to expand; `[` and `]` alone are a command and its end.
     if matches!(text, "{}" | "[" | "]") {
-        return Ok(Word { text: text.to_owned(), pattern: None });
+        return Ok(ShellWord { text: text.to_owned(), pattern: None });
     }
-    let mut word = Draft::default();
+    let mut word = WordBuilder::default();
     let mut before = None;
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -73,11 +73,11 @@ pub(super) fn unquote(text: &str) -> Result<Word, &'static str> {
         }
         before = Some(letter);
     }
-    let Draft { text, pattern, is_pattern } = word;
-    Ok(Word { text, pattern: is_pattern.then_some(pattern) })
+    let WordBuilder { text, pattern, is_pattern } = word;
+    Ok(ShellWord { text, pattern: is_pattern.then_some(pattern) })
 }
 
-fn single(letters: &mut std::str::Chars<'_>, word: &mut Draft) -> Result<(), &'static str> {
+fn single(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), &'static str> {
     for letter in letters {
         match letter {
             '\'' => return Ok(()),
@@ -87,7 +87,7 @@ fn single(letters: &mut std::str::Chars<'_>, word: &mut Draft) -> Result<(), &'s
     Err("a quote that does not end")
 }
 
-fn double(letters: &mut std::str::Chars<'_>, word: &mut Draft) -> Result<(), &'static str> {
+fn double(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), &'static str> {
     while let Some(letter) = letters.next() {
         match letter {
             '"' => return Ok(()),

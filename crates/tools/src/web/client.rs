@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::text::{clip, size, visible};
-use crate::tool::{Cx, ToolError};
+use crate::tool::{ToolContext, ToolError};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const CAUSE_BYTES_MAX: usize = 300;
 
 /// Where a request may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum AddressGuard {
     /// The public internet, and hosts that the user has named.
     Public,
     /// A service that the user has set up, wherever it is.
@@ -41,7 +41,7 @@ pub(crate) enum Guard {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     /// Where it says to go instead.
     pub(crate) location: Option<String>,
@@ -54,11 +54,16 @@ pub(crate) struct Reply {
 }
 
 /// Gets what is at an address, up to `max` bytes of it.
-pub(crate) async fn fetch(cx: &Cx, url: &Url, guard: Guard, max: usize) -> Result<Reply, ToolError> {
+pub(crate) async fn fetch(
+    cx: &ToolContext,
+    url: &Url,
+    guard: AddressGuard,
+    max: usize,
+) -> Result<HttpReply, ToolError> {
     let shown = shown(url);
     let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
-    if guard == Guard::Public {
-        check_literal(url, &cx.reach.private_hosts).map_err(|refused| failed(refused.to_string()))?;
+    if guard == AddressGuard::Public {
+        check_literal(url, &cx.services.private_hosts).map_err(|refused| failed(refused.to_string()))?;
     }
     let client = client(cx, guard).map_err(failed)?;
     match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, url, max)).await {
@@ -67,7 +72,7 @@ pub(crate) async fn fetch(cx: &Cx, url: &Url, guard: Guard, max: usize) -> Resul
     }
 }
 
-async fn ask(cx: &Cx, client: &reqwest::Client, url: &Url, max: usize) -> Result<Reply, reqwest::Error> {
+async fn ask(cx: &ToolContext, client: &reqwest::Client, url: &Url, max: usize) -> Result<HttpReply, reqwest::Error> {
     let host = url.host_str().unwrap_or_default();
     cx.progress.say(|| format!("connecting to {host}"));
     let request = client.get(url.clone()).header(ACCEPT, "text/html, text/plain, application/json, */*;q=0.5");
@@ -85,7 +90,7 @@ async fn ask(cx: &Cx, client: &reqwest::Client, url: &Url, max: usize) -> Result
     body.truncate(max);
     let (media_type, charset) = kind(&headers);
     let location = headers.get(LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    Ok(Reply { status, location, media_type, charset, body, is_cut })
+    Ok(HttpReply { status, location, media_type, charset, body, is_cut })
 }
 
 fn kind(headers: &HeaderMap) -> (String, Option<String>) {
@@ -108,12 +113,12 @@ fn shown(url: &Url) -> String {
 }
 
 /// An address that is written as a number is connected to without being resolved, so it is checked here.
-fn check_literal(url: &Url, private: &[String]) -> Result<(), Refused> {
+fn check_literal(url: &Url, private: &[String]) -> Result<(), PrivateAddress> {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {
         Ok(address) if !is_public(address) && !is_named(private, bare) => {
-            Err(Refused { host: host.to_owned(), address })
+            Err(PrivateAddress { host: host.to_owned(), address })
         }
         _ => Ok(()),
     }
@@ -125,24 +130,24 @@ fn is_named(private: &[String], host: &str) -> bool {
 
 /// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
 #[derive(Debug)]
-struct Clock;
+struct TlsClock;
 
-impl TimeProvider for Clock {
+impl TimeProvider for TlsClock {
     fn current_time(&self) -> Option<UnixTime> {
         SystemTime::now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
     }
 }
 
-fn client(cx: &Cx, guard: Guard) -> Result<reqwest::Client, String> {
+fn client(cx: &ToolContext, guard: AddressGuard) -> Result<reqwest::Client, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(Clock))
+    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(TlsClock))
         .with_safe_default_protocol_versions()
         .map_err(|err| format!("TLS cannot be set up: {err}"))?
         .with_root_certificates(roots(cx)?)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let lookups = cx.remote.lookups();
-    let public = (guard == Guard::Public).then(|| cx.reach.private_hosts.clone());
+    let public = (guard == AddressGuard::Public).then(|| cx.services.private_hosts.clone());
     reqwest::Client::builder()
         .user_agent(concat!("max-team/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls)
@@ -154,9 +159,9 @@ fn client(cx: &Cx, guard: Guard) -> Result<reqwest::Client, String> {
         .map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
 }
 
-fn roots(cx: &Cx) -> Result<RootCertStore, String> {
+fn roots(cx: &ToolContext) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    if let Some(path) = &cx.reach.cert_file {
+    if let Some(path) = &cx.services.cert_file {
         let shown = path.display();
         let unreadable = |err| format!("certificates cannot be read from `{shown}`: {err}; correct SSL_CERT_FILE");
         let mut taken = 0;
@@ -193,7 +198,7 @@ impl Resolve for Resolver {
             // One private address among public ones is a trap as well.
             let own = found.iter().find(|address| !is_public(address.ip()));
             if let Some(own) = own.filter(|_| !may_be_private) {
-                return Err(Refused { host, address: own.ip() }.into());
+                return Err(PrivateAddress { host, address: own.ip() }.into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -202,12 +207,12 @@ impl Resolve for Resolver {
 
 /// A private address that the user has not opened.
 #[derive(Debug)]
-struct Refused {
+struct PrivateAddress {
     host: String,
     address: IpAddr,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for PrivateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, address } = self;
         write!(
@@ -218,13 +223,13 @@ impl fmt::Display for Refused {
     }
 }
 
-impl StdError for Refused {}
+impl StdError for PrivateAddress {}
 
 /// Why it failed: the innermost reason, without the address, which may hold a password.
 fn reason(err: &reqwest::Error) -> String {
     let chain = std::iter::successors(err.source(), |err| (**err).source());
     let last = chain.last();
-    if let Some(refused) = last.and_then(|err| err.downcast_ref::<Refused>()) {
+    if let Some(refused) = last.and_then(|err| err.downcast_ref::<PrivateAddress>()) {
         return refused.to_string();
     }
     let cause = last.map_or_else(|| "no answer".to_owned(), ToString::to_string);

@@ -10,10 +10,10 @@ use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Guard, fetch, host};
-use crate::service;
+use super::{AddressGuard, fetch, host};
+use crate::json_get;
 use crate::text::{clip, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::RemoteTyped;
 
 /// The service, unless the user has another.
@@ -56,13 +56,13 @@ pub(crate) fn geocode() -> RemoteTyped<Geocode> {
     )
 }
 
-fn action(cx: &Cx, args: &Geocode) -> Result<Action, ToolError> {
-    let url = Ask::new(cx, args)?.url(args.name.trim());
+fn action(cx: &ToolContext, args: &Geocode) -> Result<Action, ToolError> {
+    let url = GeocodeRequest::new(cx, args)?.url(args.name.trim());
     Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
-async fn call(cx: &Cx, args: Geocode, intent: &Action) -> Result<Output, ToolError> {
-    let ask = Ask::new(cx, &args)?;
+async fn call(cx: &ToolContext, args: Geocode, intent: &Action) -> Result<Output, ToolError> {
+    let ask = GeocodeRequest::new(cx, &args)?;
     if host(&ask.service) != intent.target {
         let words = format!("the host of `{}` is not what was judged (`{}`)", ask.service, intent.target);
         return Err(ToolError::fatal(words));
@@ -73,7 +73,7 @@ async fn call(cx: &Cx, args: Geocode, intent: &Action) -> Result<Output, ToolErr
         return Ok(Output::text(lines(&found)));
     }
     let shown = visible(whole);
-    for Piece { name, rest } in pieces(whole).into_iter().take(ASKS_MAX - 1) {
+    for NamePart { name, rest } in pieces(whole).into_iter().take(ASKS_MAX - 1) {
         let mut found = ask.places(cx, &name).await?;
         // The order is the service's own otherwise.
         found.sort_by_key(|place| !rest.iter().any(|rest| place.lies_in(rest)));
@@ -86,15 +86,15 @@ async fn call(cx: &Cx, args: Geocode, intent: &Action) -> Result<Output, ToolErr
 }
 
 /// How the service is asked.
-struct Ask {
+struct GeocodeRequest {
     service: Url,
-    guard: Guard,
+    guard: AddressGuard,
     count: u32,
     language: String,
 }
 
-impl Ask {
-    fn new(cx: &Cx, args: &Geocode) -> Result<Self, ToolError> {
+impl GeocodeRequest {
+    fn new(cx: &ToolContext, args: &Geocode) -> Result<Self, ToolError> {
         let name = args.name.trim();
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
             return Err(ToolError::correctable(format!(
@@ -106,10 +106,10 @@ impl Ask {
         if !(2..=3).contains(&language.len()) || !language.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return Err(ToolError::correctable("`language` is a code of two or three letters, like `en` or `zh`"));
         }
-        let own = &cx.reach.geocode_url;
-        let guard = if own.is_some() { Guard::Service } else { Guard::Public };
+        let own = &cx.services.geocode_url;
+        let guard = if own.is_some() { AddressGuard::Service } else { AddressGuard::Public };
         let service = own.clone().or_else(|| Some(SERVICE.to_owned()));
-        let service = service::base(&service, "The geocoding service", "tools.geocode_url")?;
+        let service = json_get::base(&service, "The geocoding service", "tools.geocode_url")?;
         let count = args.count.unwrap_or(PLACES_DEFAULT).min(PLACES_MAX);
         Ok(Self { service, guard, count, language })
     }
@@ -117,17 +117,17 @@ impl Ask {
     fn url(&self, name: &str) -> Url {
         let count = self.count.to_string();
         let fields = [("name", name), ("count", &count), ("language", &self.language), ("format", "json")];
-        service::address(&self.service, PATH, &fields)
+        json_get::address(&self.service, PATH, &fields)
     }
 
     /// Asks for one name.
-    async fn places(&self, cx: &Cx, name: &str) -> Result<Vec<Place>, ToolError> {
+    async fn places(&self, cx: &ToolContext, name: &str) -> Result<Vec<GeocodePlace>, ToolError> {
         cx.progress.say(|| format!("looking for {name}"));
         let reply = fetch(cx, &self.url(name), self.guard, ANSWER_BYTES_MAX).await?;
         let host = self.service.host_str().unwrap_or_default();
-        let answer: Result<Answer, _> = serde_json::from_slice(&reply.body);
+        let answer: Result<GeocodeResponse, _> = serde_json::from_slice(&reply.body);
         match (reply.status, answer) {
-            (200, Ok(Answer { results, .. })) => Ok(results.into_iter().take(self.count as usize).collect()),
+            (200, Ok(GeocodeResponse { results, .. })) => Ok(results.into_iter().take(self.count as usize).collect()),
             (200, Err(err)) => Err(ToolError::correctable(format!("`{host}` answers with something else: {err}"))),
             (status, answer) => {
                 let reason = answer.ok().and_then(|answer| answer.reason);
@@ -141,14 +141,14 @@ impl Ask {
 
 /// What the service says; without `results` it knows no such place.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct GeocodeResponse {
     #[serde(default)]
-    results: Vec<Place>,
+    results: Vec<GeocodePlace>,
     reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Place {
+struct GeocodePlace {
     name: String,
     latitude: f64,
     longitude: f64,
@@ -159,7 +159,7 @@ struct Place {
     population: Option<u64>,
 }
 
-impl Place {
+impl GeocodePlace {
     /// What it is part of, the nearest first.
     fn regions(&self) -> impl Iterator<Item = &str> {
         [&self.admin2, &self.admin1, &self.country].into_iter().filter_map(|region| region.as_deref())
@@ -185,19 +185,19 @@ impl Place {
     }
 }
 
-fn lines(places: &[Place]) -> String {
+fn lines(places: &[GeocodePlace]) -> String {
     places.iter().enumerate().map(|(at, place)| format!("{}. {}\n", at + 1, place.line())).collect()
 }
 
 /// A part of a name, and what the rest says about where that is.
 #[derive(Debug, PartialEq, Eq)]
-struct Piece {
+struct NamePart {
     name: String,
     rest: Vec<String>,
 }
 
 /// What to look for instead of a whole name, the narrowest first.
-fn pieces(name: &str) -> Vec<Piece> {
+fn pieces(name: &str) -> Vec<NamePart> {
     let chinese = name.chars().any(is_chinese);
     let mut parts: Vec<String> = split(name, chinese).into_iter().filter(|part| part.chars().count() > 1).collect();
     // In Chinese the narrower stands behind the wider.
@@ -206,7 +206,7 @@ fn pieces(name: &str) -> Vec<Piece> {
     }
     if parts.len() > 1 {
         let rest = |at: usize| parts.iter().skip(at + 1).cloned().collect();
-        return parts.iter().enumerate().map(|(at, part)| Piece { name: part.clone(), rest: rest(at) }).collect();
+        return parts.iter().enumerate().map(|(at, part)| NamePart { name: part.clone(), rest: rest(at) }).collect();
     }
     if !chinese { Vec::new() } else { cuts(name) }
 }
@@ -231,13 +231,13 @@ fn split(name: &str, chinese: bool) -> Vec<String> {
 }
 
 /// A Chinese name without anything that sets its parts apart: most of them have two letters, some have three.
-fn cuts(name: &str) -> Vec<Piece> {
+fn cuts(name: &str) -> Vec<NamePart> {
     let letters: Vec<char> = name.chars().filter(|letter| letter.is_alphanumeric()).collect();
     let cut = |at: usize| letters.split_at_checked(at).filter(|(_, tail)| tail.len() > 1);
     let halves: Vec<(String, String)> =
         [2, 3].into_iter().filter_map(cut).map(|(head, tail)| (head.iter().collect(), tail.iter().collect())).collect();
-    let tails = halves.iter().map(|(head, tail)| Piece { name: tail.clone(), rest: vec![head.clone()] });
-    let heads = halves.iter().map(|(head, _)| Piece { name: head.clone(), rest: Vec::new() });
+    let tails = halves.iter().map(|(head, tail)| NamePart { name: tail.clone(), rest: vec![head.clone()] });
+    let heads = halves.iter().map(|(head, _)| NamePart { name: head.clone(), rest: Vec::new() });
     tails.chain(heads).collect()
 }
 

@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::html;
-use super::{Guard, Reply, TEXT_BYTES_MAX, fetch, host};
+use super::{AddressGuard, HttpReply, TEXT_BYTES_MAX, fetch, host};
 use crate::document;
 use crate::remote::on_thread;
 use crate::text::{clip, size, visible};
-use crate::tool::{Cx, Output, ToolError};
+use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::RemoteTyped;
 
 /// Bytes of an address.
@@ -50,18 +50,18 @@ pub(crate) fn http_get() -> RemoteTyped<HttpGet> {
     )
 }
 
-fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
+fn action(_: &ToolContext, args: &HttpGet) -> Result<Action, ToolError> {
     let url = parse(&args.url)?;
     Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
-async fn call(cx: &Cx, args: HttpGet, intent: &Action) -> Result<Output, ToolError> {
+async fn call(cx: &ToolContext, args: HttpGet, intent: &Action) -> Result<Output, ToolError> {
     let mut url = parse(&args.url)?;
     if host(&url) != intent.target {
         return Err(ToolError::fatal(format!("the host of `{url}` is not what was judged (`{}`)", intent.target)));
     }
     for _ in 0..=REDIRECTS_MAX {
-        let reply = fetch(cx, &url, Guard::Public, PAGE_BYTES_MAX).await?;
+        let reply = fetch(cx, &url, AddressGuard::Public, PAGE_BYTES_MAX).await?;
         match next(&url, &reply)? {
             None => {
                 let cx = cx.clone();
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<Url, ToolError> {
 }
 
 /// Where a reply says to go, if it does.
-fn next(url: &Url, reply: &Reply) -> Result<Option<Url>, ToolError> {
+fn next(url: &Url, reply: &HttpReply) -> Result<Option<Url>, ToolError> {
     let (301 | 302 | 303 | 307 | 308, Some(location)) = (reply.status, &reply.location) else { return Ok(None) };
     let wrong = |words: &str| {
         ToolError::correctable(format!(
@@ -122,7 +122,7 @@ fn shown(url: &Url) -> String {
 }
 
 /// A reply in words.
-fn told(cx: &Cx, url: &Url, reply: &Reply, raw: bool) -> Result<Output, ToolError> {
+fn told(cx: &ToolContext, url: &Url, reply: &HttpReply, raw: bool) -> Result<Output, ToolError> {
     let kind = if reply.media_type.is_empty() { "no type" } else { &reply.media_type };
     let mut notes = vec![format!("`{}`: {}, {kind}", shown(url), reply.status)];
     if reply.is_cut {
@@ -156,7 +156,7 @@ fn told(cx: &Cx, url: &Url, reply: &Reply, raw: bool) -> Result<Output, ToolErro
     Ok(Output { is_error, ..Output::text(format!("[{}]\n{text}", notes.join("; "))) })
 }
 
-fn is_text(reply: &Reply) -> bool {
+fn is_text(reply: &HttpReply) -> bool {
     let media = reply.media_type.as_str();
     let textual = ["json", "xml", "javascript", "ecmascript", "yaml", "toml", "sql", "graphql", "x-sh", "csv"];
     let head = reply.body.get(..HEAD_BYTES).unwrap_or(&reply.body);
@@ -174,7 +174,7 @@ fn is_utf8(head: &[u8]) -> bool {
     std::str::from_utf8(head).map_or_else(|err| err.error_len().is_none(), |_| true)
 }
 
-fn decode(reply: &Reply) -> String {
+fn decode(reply: &HttpReply) -> String {
     let named = reply.charset.as_deref().or_else(|| html::charset(&reply.body));
     let encoding = named.and_then(|name| Encoding::for_label(name.as_bytes())).unwrap_or(UTF_8);
     encoding.decode(&reply.body).0.into_owned()
@@ -183,16 +183,16 @@ fn decode(reply: &Reply) -> String {
 /// JSON laid out; as it came if it is none, or if laying it out would take too much.
 fn pretty(text: String) -> String {
     let laid_out = serde_json::from_str::<serde_json::Value>(&text).and_then(|value| {
-        let mut page = Page(Vec::new());
+        let mut page = BoundedText(Vec::new());
         serde_json::to_writer_pretty(&mut page, &value).map(|()| page.0)
     });
     laid_out.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(text)
 }
 
 /// As much as a text may have, and no more.
-struct Page(Vec<u8>);
+struct BoundedText(Vec<u8>);
 
-impl io::Write for Page {
+impl io::Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > TEXT_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn redirects_stay_encrypted() {
-        let reply = |location: &str| Reply {
+        let reply = |location: &str| HttpReply {
             status: 302,
             location: Some(location.to_owned()),
             media_type: String::new(),

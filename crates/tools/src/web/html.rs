@@ -59,7 +59,7 @@ pub(super) fn charset(body: &[u8]) -> Option<&str> {
 /// The text of a page, and whether it is all of it: links are written behind their words, as whole addresses, so a
 /// small page can have a large text.
 pub(super) fn readable(page: &str, base: &Url) -> (String, bool) {
-    let mut writer = Writer::default();
+    let mut writer = TextWriter::default();
     let mut rest = page;
     while let Some((text, after)) = rest.split_once('<') {
         writer.text(text);
@@ -71,7 +71,7 @@ pub(super) fn readable(page: &str, base: &Url) -> (String, bool) {
             other if other.starts_with(['!', '?']) => other.split_once('>').map_or("", |(_, rest)| rest),
             tag if tag.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '/') => {
                 let (tag, rest) = cut_tag(tag);
-                let tag = Tag::read(tag);
+                let tag = HtmlTag::read(tag);
                 let is_silent = !tag.is_end && SILENT.contains(&tag.name.as_str());
                 if is_silent && !tag.is_whole {
                     after_end(rest, &tag.name)
@@ -124,7 +124,7 @@ fn after_end<'a>(text: &'a str, name: &str) -> &'a str {
     ""
 }
 
-struct Tag {
+struct HtmlTag {
     name: String,
     is_end: bool,
     /// Whether it ends in itself (`<br/>`).
@@ -133,7 +133,7 @@ struct Tag {
     alt: Option<String>,
 }
 
-impl Tag {
+impl HtmlTag {
     fn read(text: &str) -> Self {
         let is_end = text.starts_with('/');
         let text = text.trim_start_matches('/');
@@ -175,7 +175,7 @@ fn attribute(text: &str, wanted: &str) -> Option<String> {
 
 /// The text as it grows.
 #[derive(Default)]
-struct Writer {
+struct TextWriter {
     out: String,
     /// Whether white space is kept as it is.
     in_pre: usize,
@@ -187,7 +187,7 @@ struct Writer {
     in_row: bool,
 }
 
-impl Writer {
+impl TextWriter {
     fn text(&mut self, text: &str) {
         let text = unescape(text);
         if self.in_pre > 0 {
@@ -205,7 +205,7 @@ impl Writer {
         self.gap = text.ends_with(char::is_whitespace) || (text.is_empty() && self.gap);
     }
 
-    fn tag(&mut self, tag: &Tag, base: &Url) {
+    fn tag(&mut self, tag: &HtmlTag, base: &Url) {
         match (tag.name.as_str(), tag.is_end) {
             ("br", _) => self.out.push('\n'),
             ("pre", false) => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use max_team_core::agent::Constraints;
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{Permissions, Rule, Visibility};
-use max_team_tools::command::{CommandError, EndReason, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
+use max_team_tools::command::{CommandError, CommandOutput, CommandSandbox, EndReason, OUTPUT_BYTES_MAX, is_secret};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -18,17 +18,22 @@ fn argv(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn run(argv: &[String], dir: &Path, timeout: Duration, cancel: &CancellationToken) -> Result<Ran, CommandError> {
-    max_team_tools::command::run(argv, dir, timeout, Some(&Walls::around(dir)), cancel)
+fn run(
+    argv: &[String],
+    dir: &Path,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<CommandOutput, CommandError> {
+    max_team_tools::command::run(argv, dir, timeout, Some(&CommandSandbox::around(dir)), cancel)
 }
 
-fn ran(dir: &Path, words: &[&str], timeout: Duration) -> Ran {
+fn ran(dir: &Path, words: &[&str], timeout: Duration) -> CommandOutput {
     run(&argv(words), dir, timeout, &CancellationToken::new()).unwrap()
 }
 
 /// The same with the walls turned off, where processes have the numbers that everybody sees.
-fn bare(dir: &Path, words: &[&str], timeout: Duration) -> Ran {
-    let walls = Walls { on: false, ..Walls::around(dir) };
+fn bare(dir: &Path, words: &[&str], timeout: Duration) -> CommandOutput {
+    let walls = CommandSandbox { on: false, ..CommandSandbox::around(dir) };
     max_team_tools::command::run(&argv(words), dir, timeout, Some(&walls), &CancellationToken::new()).unwrap()
 }
 
@@ -178,7 +183,7 @@ fn a_command_is_kept_in_its_folder() {
 }
 
 /// Walls of somebody with rules, and perhaps one more folder.
-fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> Walls {
+fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> CommandSandbox {
     let text = root.to_str().unwrap();
     let anchors = Anchors { root: text, base: text, home: "/" };
     let origin = || Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
@@ -186,10 +191,10 @@ fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> Walls {
     let also = also.iter().map(|folder| folder.to_str().unwrap().to_owned()).collect();
     let permissions = Permissions { root: text.to_owned(), rules, also, ..Permissions::default() };
     let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
-    Walls { sight, ..Walls::around(root) }
+    CommandSandbox { sight, ..CommandSandbox::around(root) }
 }
 
-fn ran_in(walls: &Walls, script: &str) -> Ran {
+fn ran_in(walls: &CommandSandbox, script: &str) -> CommandOutput {
     let argv = ["sh", "-c", script].map(str::to_owned);
     max_team_tools::command::run(&argv, &walls.root, LONG, Some(walls), &CancellationToken::new()).unwrap()
 }
@@ -219,7 +224,7 @@ fn who_is_on_the_team_is_not_for_a_command_to_say() {
     fs::create_dir_all(here.join("agents")).unwrap();
     fs::write(here.join("agents/leo.md"), "kept").unwrap();
     let script = "echo x > agents/leo.md; echo x > agents/explore.md; echo x > agents/code.py; mv agents other; exit 3";
-    let over = ran_in(&Walls::around(&here), script);
+    let over = ran_in(&CommandSandbox::around(&here), script);
     assert_eq!(over.code, Some(3), "{over:?}");
     assert_eq!(fs::read_to_string(here.join("agents/leo.md")).unwrap(), "kept");
     assert!(
@@ -231,7 +236,7 @@ fn who_is_on_the_team_is_not_for_a_command_to_say() {
     // Where there was no such folder, too.
     let bare = TempDir::new().unwrap();
     let here = bare.path().canonicalize().unwrap();
-    let over = ran_in(&Walls::around(&here), "mkdir agents; echo x > agents/explore.md");
+    let over = ran_in(&CommandSandbox::around(&here), "mkdir agents; echo x > agents/explore.md");
     assert!(!here.join("agents/explore.md").exists() && over.ok(), "{over:?}");
 }
 
@@ -243,7 +248,7 @@ fn what_a_rule_asks_about_is_open_only_to_a_command_that_somebody_looked_at() {
     let walls = ruled(&here, &[], &[(List::Ask, "Read(./key)")]);
     let shut = ran_in(&walls, "cat key");
     assert!(!shut.ok() && !shut.output.contains("needle"), "{shut:?}");
-    let open = ran_in(&Walls { attended: true, ..walls }, "cat key");
+    let open = ran_in(&CommandSandbox { attended: true, ..walls }, "cat key");
     assert_eq!(open.output, "needle");
 }
 

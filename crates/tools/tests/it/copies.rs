@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use max_team_core::policy::Visibility;
-use max_team_tools::copy::{Accept, Copies, Copy, Fate, Ignored, Merged, Order, Review};
+use max_team_tools::worktree::{Accept, Fate, IgnoredFiles, MergeResult, Review, Worktree, WorktreeOptions, Worktrees};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -48,16 +48,16 @@ impl Desk {
         Self::new(project)
     }
 
-    fn copies(&self) -> Copies {
-        Copies::within(self.home.path())
+    fn copies(&self) -> Worktrees {
+        Worktrees::within(self.home.path())
     }
 
-    fn copy(&self, id: &str) -> Copy {
+    fn copy(&self, id: &str) -> Worktree {
         self.copy_of(&self.project.inside(""), id)
     }
 
-    fn copy_of(&self, project: &Path, id: &str) -> Copy {
-        let order = Order { id, project, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
+    fn copy_of(&self, project: &Path, id: &str) -> Worktree {
+        let order = WorktreeOptions { id, project, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
         self.copies().make(&order, &CancellationToken::new()).unwrap()
     }
 
@@ -66,7 +66,7 @@ impl Desk {
     }
 }
 
-fn review(copy: &Copy) -> Review {
+fn review(copy: &Worktree) -> Review {
     copy.review(&Visibility::default(), &CancellationToken::new()).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn fates(review: &Review) -> Vec<(&str, &str)> {
     review.changes.iter().map(|change| (change.path.as_str(), name(&change.fate))).collect()
 }
 
-fn accept(copy: &mut Copy, files: Option<&[&str]>) -> Merged {
+fn accept(copy: &mut Worktree, files: Option<&[&str]>) -> MergeResult {
     let files: Option<Vec<String>> = files.map(|files| files.iter().map(|file| (*file).to_owned()).collect());
     let accept = Accept { files: files.as_deref(), whole: false, shown: None, sight: &Visibility::default() };
     copy.accept(&accept, &CancellationToken::new(), &mut |_| {}).unwrap()
@@ -180,7 +180,8 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
         ..Default::default()
     };
     let sight = Visibility::of(&blocked);
-    let order = Order { id: "a", project: &desk.project.inside(""), sight: &sight, named: &[], by: "leo", at_ms: 1 };
+    let order =
+        WorktreeOptions { id: "a", project: &desk.project.inside(""), sight: &sight, named: &[], by: "leo", at_ms: 1 };
     let copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
     let names = files(&copy.root());
     assert!(!names.contains_key("prod.env") && !names.contains_key("data.bin"), "{names:?}");
@@ -194,7 +195,7 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
 fn there_is_no_copy_of_what_is_no_repository_and_none_by_a_bad_name() {
     let desk = Desk::new(Project::new());
     let make = |id| {
-        let order = Order {
+        let order = WorktreeOptions {
             id,
             project: &desk.project.inside(""),
             sight: &Visibility::default(),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use max_team_tools::{Cx, Registry, Root, ToolError};
+use max_team_tools::{Registry, Root, ToolContext, ToolError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -56,7 +56,7 @@ fn a_full_disk_ends_the_turn_and_leaves_the_old_file() {
         println!("skipped: mounting takes rights that this user does not have");
         return;
     };
-    let cx = Cx::new(Arc::new(Root::open(disk.path()).unwrap()));
+    let cx = ToolContext::new(Arc::new(Root::open(disk.path()).unwrap()));
     let registry = Registry::builtin();
     let write = |content: &str| {
         let input = json!({ "path": "a/f", "content": content });

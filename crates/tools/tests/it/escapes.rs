@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use max_team_core::policy::ActionKind;
-use max_team_tools::{Cx, Registry, Root, ToolError};
+use max_team_tools::{Registry, Root, ToolContext, ToolError};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn a_root_given_through_a_link_is_known_by_both_names() {
     let project = Project::new();
     project.write("a.txt", "x\n");
     symlink(project.inside(""), project.outside("alias")).unwrap();
-    let cx = Cx::new(Arc::new(Root::open(project.outside("alias")).unwrap()));
+    let cx = ToolContext::new(Arc::new(Root::open(project.outside("alias")).unwrap()));
     for path in [project.outside("alias/a.txt"), project.inside("a.txt")] {
         let prepared = project.registry.prepare(&cx, "read_file", &json!({ "path": path })).unwrap();
         assert_eq!(prepared.action.target, "a.txt");
@@ -217,7 +217,7 @@ fn magic_links_of_proc_do_not_open() {
         return;
     }
     for root in [Root::open("/proc/self").unwrap(), Root::portable("/proc/self").unwrap()] {
-        let cx = Cx::new(Arc::new(root));
+        let cx = ToolContext::new(Arc::new(root));
         let registry = Registry::builtin();
         for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0", "task/../root/etc/passwd"] {
             let told = registry.prepare(&cx, "read_file", &json!({ "path": path }));

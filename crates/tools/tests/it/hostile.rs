@@ -611,7 +611,10 @@ fn a_question_shows_what_would_run() {
         // What would run is the text itself, and not what it looks like.
         match &action.line {
             Some(CommandLine::Opaque { text: own, .. }) => assert_eq!(own, text),
-            Some(line) => assert_eq!((shell::read(text), shell::read(&line.to_string())), (line.clone(), line.clone())),
+            Some(line) => assert_eq!(
+                (shell::parse_line(text), shell::parse_line(&line.to_string())),
+                (line.clone(), line.clone())
+            ),
             None => panic!("{action:?}"),
         }
     }

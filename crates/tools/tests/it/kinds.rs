@@ -1,7 +1,7 @@
 //! What kind of project a folder is, by the files in it.
 
 use max_team_tools::command::join;
-use max_team_tools::project::{Kind, describe, detect, test_commands};
+use max_team_tools::project::{ProjectKind, describe, detect, test_commands};
 
 use crate::project::Project;
 
@@ -10,51 +10,57 @@ type Files = &'static [(&'static str, &'static str)];
 
 #[test]
 fn projects_are_known_by_their_files() {
-    let table: &[(Files, &[(Kind, &str)])] = &[
+    let table: &[(Files, &[(ProjectKind, &str)])] = &[
         (&[], &[]),
         (&[("README.md", "# x\n")], &[]),
-        (&[("Cargo.toml", "[package]\n")], &[(Kind::Cargo, "cargo test --no-fail-fast")]),
-        (&[("Cargo.toml", "[workspace]\n")], &[(Kind::Cargo, "cargo test --no-fail-fast --workspace")]),
-        (&[("go.mod", "module x\n")], &[(Kind::Go, "go test -v '-gcflags=all=-N -l' ./...")]),
-        (&[("package.json", r#"{"scripts":{"test":"jest"}}"#)], &[(Kind::Npm, "npm run test")]),
+        (&[("Cargo.toml", "[package]\n")], &[(ProjectKind::Cargo, "cargo test --no-fail-fast")]),
+        (&[("Cargo.toml", "[workspace]\n")], &[(ProjectKind::Cargo, "cargo test --no-fail-fast --workspace")]),
+        (&[("go.mod", "module x\n")], &[(ProjectKind::Go, "go test -v '-gcflags=all=-N -l' ./...")]),
+        (&[("package.json", r#"{"scripts":{"test":"jest"}}"#)], &[(ProjectKind::Npm, "npm run test")]),
         (
             &[("package.json", r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#)],
-            &[(Kind::Npm, "")],
+            &[(ProjectKind::Npm, "")],
         ),
-        (&[("package.json", "{}"), ("test/a.js", "")], &[(Kind::Npm, "node --test")]),
-        (&[("package.json", "{}"), ("a.test.mjs", "")], &[(Kind::Npm, "node --test")]),
-        (&[("package.json", "not json")], &[(Kind::Npm, "")]),
+        (&[("package.json", "{}"), ("test/a.js", "")], &[(ProjectKind::Npm, "node --test")]),
+        (&[("package.json", "{}"), ("a.test.mjs", "")], &[(ProjectKind::Npm, "node --test")]),
+        (&[("package.json", "not json")], &[(ProjectKind::Npm, "")]),
         (
             &[("package.json", r#"{"scripts":{"test":"vitest"}}"#), ("pnpm-lock.yaml", "")],
-            &[(Kind::Pnpm, "pnpm run test")],
+            &[(ProjectKind::Pnpm, "pnpm run test")],
         ),
         (
             &[("package.json", r#"{"scripts":{"test":"x"},"packageManager":"yarn@4.1.0"}"#)],
-            &[(Kind::Yarn, "yarn run test")],
+            &[(ProjectKind::Yarn, "yarn run test")],
         ),
-        (&[("package.json", r#"{"scripts":{"test":"x"}}"#), ("bun.lockb", "")], &[(Kind::Bun, "bun run test")]),
-        (&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &[(Kind::Pytest, "python3 -m pytest")]),
-        (&[("pytest.ini", "")], &[(Kind::Pytest, "python3 -m pytest")]),
-        (&[("tests/test_a.py", "def test_a():\n    pass\n")], &[(Kind::Pytest, "python3 -m pytest")]),
-        (&[("tests/test_a.py", "import unittest\n")], &[(Kind::Unittest, "python3 -m unittest discover -v -s tests")]),
+        (&[("package.json", r#"{"scripts":{"test":"x"}}"#), ("bun.lockb", "")], &[(ProjectKind::Bun, "bun run test")]),
+        (&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &[(ProjectKind::Pytest, "python3 -m pytest")]),
+        (&[("pytest.ini", "")], &[(ProjectKind::Pytest, "python3 -m pytest")]),
+        (&[("tests/test_a.py", "def test_a():\n    pass\n")], &[(ProjectKind::Pytest, "python3 -m pytest")]),
+        (
+            &[("tests/test_a.py", "import unittest\n")],
+            &[(ProjectKind::Unittest, "python3 -m unittest discover -v -s tests")],
+        ),
         (
             &[("tests/test_a.py", "import unittest\n"), ("tests/__init__.py", "")],
-            &[(Kind::Unittest, "python3 -m unittest discover -v")],
+            &[(ProjectKind::Unittest, "python3 -m unittest discover -v")],
         ),
-        (&[("test_a.py", "import unittest\n")], &[(Kind::Unittest, "python3 -m unittest discover -v")]),
+        (&[("test_a.py", "import unittest\n")], &[(ProjectKind::Unittest, "python3 -m unittest discover -v")]),
         (
             &[("setup.py", ""), (".venv/bin/python", "")],
-            &[(Kind::Unittest, ".venv/bin/python -m unittest discover -v")],
+            &[(ProjectKind::Unittest, ".venv/bin/python -m unittest discover -v")],
         ),
-        (&[("pom.xml", ""), ("mvnw", "")], &[(Kind::Maven, "./mvnw -B test")]),
-        (&[("build.gradle.kts", "")], &[(Kind::Gradle, "gradle --no-daemon --console=plain test")]),
-        (&[("CMakeLists.txt", "enable_testing()\n")], &[(Kind::Cmake, "ctest --test-dir build --output-on-failure")]),
-        (&[("CMakeLists.txt", "project(x)\n")], &[(Kind::Cmake, "")]),
+        (&[("pom.xml", ""), ("mvnw", "")], &[(ProjectKind::Maven, "./mvnw -B test")]),
+        (&[("build.gradle.kts", "")], &[(ProjectKind::Gradle, "gradle --no-daemon --console=plain test")]),
+        (
+            &[("CMakeLists.txt", "enable_testing()\n")],
+            &[(ProjectKind::Cmake, "ctest --test-dir build --output-on-failure")],
+        ),
+        (&[("CMakeLists.txt", "project(x)\n")], &[(ProjectKind::Cmake, "")]),
         (&[("Makefile", "all: x\n\ttest: no\nTEST := 1\ntest :=2\n# test: no\n")], &[]),
-        (&[("Makefile", ".PHONY: test\nlint test: x\n\ttrue\n")], &[(Kind::Make, "make test")]),
+        (&[("Makefile", ".PHONY: test\nlint test: x\n\ttrue\n")], &[(ProjectKind::Make, "make test")]),
         (
             &[("go.mod", ""), ("Makefile", "check:\n")],
-            &[(Kind::Go, "go test -v '-gcflags=all=-N -l' ./..."), (Kind::Make, "make check")],
+            &[(ProjectKind::Go, "go test -v '-gcflags=all=-N -l' ./..."), (ProjectKind::Make, "make check")],
         ),
     ];
     for (files, want) in table {
@@ -63,8 +69,8 @@ fn projects_are_known_by_their_files() {
             project.write(path, content);
         }
         let found = detect(&project.inside(""));
-        let found: Vec<(Kind, String)> = found.iter().map(|found| (found.kind, join(&found.test))).collect();
-        let want: Vec<(Kind, String)> = want.iter().map(|(kind, test)| (*kind, (*test).to_owned())).collect();
+        let found: Vec<(ProjectKind, String)> = found.iter().map(|found| (found.kind, join(&found.test))).collect();
+        let want: Vec<(ProjectKind, String)> = want.iter().map(|(kind, test)| (*kind, (*test).to_owned())).collect();
         assert_eq!(found, want, "{files:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_tools::git::{blocking_locks, clear_left_locks};
-use max_team_tools::{Cx, Registry, Root};
+use max_team_tools::{Registry, Root, ToolContext};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ const TRIES_MAX: usize = 20;
 #[ignore = "run by those below, in a process of its own"]
 fn child() {
     let Some(place) = std::env::var_os(PLACE) else { return };
-    let (cx, registry) = (Cx::new(Arc::new(Root::open(PathBuf::from(place)).unwrap())), Registry::builtin());
+    let (cx, registry) = (ToolContext::new(Arc::new(Root::open(PathBuf::from(place)).unwrap())), Registry::builtin());
     let input = json!({ "message": "many", "paths": ["many"] });
     let intent = registry.prepare(&cx, "git_commit", &input).unwrap().action;
     registry.run(&cx, "git_commit", input, &intent, false).unwrap();

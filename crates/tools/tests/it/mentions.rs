@@ -9,7 +9,7 @@ use max_team_core::chat::Part;
 use max_team_core::limits::{MENTION_BYTES_MAX, MENTION_FILES_MAX, MENTION_IMAGES_MAX};
 use max_team_core::mention::{Label, find, label};
 use max_team_core::policy::{Mode, Rules, Verdict, Visibility, judge};
-use max_team_tools::{Gate, mentioned, paths};
+use max_team_tools::{PolicyCheck, mentioned, paths};
 
 use crate::project::Project;
 use crate::sight::constraints;
@@ -97,7 +97,7 @@ fn blocked_files_are_refused_by_name() {
         project.write("src/main.rs", "x\n");
         let blocked = constraints(&["."], &[".env*"]);
         let mut project = project.within(&blocked);
-        project.cx.gate = gate(blocked);
+        project.cx.policy = gate(blocked);
         let (path, why) = refused(&project, "@.env");
         assert!(path == ".env" && why.contains("`.env*`") && !why.contains("hidden"), "{why}");
         assert_eq!(parts(&project, "@.env.nope"), [], "one that does not exist is plain text");
@@ -107,8 +107,8 @@ fn blocked_files_are_refused_by_name() {
     }
 }
 
-fn gate(constraints: Constraints) -> Gate {
-    Gate::new(move |tool, action| judge(&Rules::new(Mode::Default, &constraints), tool, action))
+fn gate(constraints: Constraints) -> PolicyCheck {
+    PolicyCheck::new(move |tool, action| judge(&Rules::new(Mode::Default, &constraints), tool, action))
 }
 
 /// A question would have to be asked, and nobody is asked here.
@@ -116,7 +116,7 @@ fn gate(constraints: Constraints) -> Gate {
 fn what_would_be_asked_about_is_refused() {
     let mut project = Project::new();
     project.write("a.txt", "one\n");
-    project.cx.gate = Gate::new(|tool, action| {
+    project.cx.policy = PolicyCheck::new(|tool, action| {
         let judged = judge(&Rules::new(Mode::Default, &Constraints::default()), tool, action);
         max_team_core::policy::Judgement { verdict: Verdict::Ask, rule: "the rule `Read(a.txt)`".into(), ..judged }
     });

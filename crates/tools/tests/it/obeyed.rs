@@ -17,8 +17,8 @@ use std::sync::Arc;
 use max_team_core::agent::Constraints;
 use max_team_core::chat::Part;
 use max_team_core::policy::Visibility;
-use max_team_tools::command::{Engine, Limits, Walls, engine};
-use max_team_tools::{Cx, Registry, Root, Shelf};
+use max_team_tools::command::{CommandSandbox, Engine, Limits, engine};
+use max_team_tools::{OutputStore, Registry, Root, ToolContext};
 use serde_json::json;
 
 /// What must never come out.
@@ -200,7 +200,7 @@ const GREED: &[(&str, &str)] = &[
 /// Where it happens: a project, a neighbour, a home folder.
 struct World {
     base: PathBuf,
-    cx: Cx,
+    cx: ToolContext,
     port: TcpListener,
     before: BTreeMap<PathBuf, String>,
 }
@@ -250,9 +250,15 @@ impl World {
             output_bytes: 16 << 20,
             ..Limits::default()
         };
-        let walls = Walls { sight: Arc::clone(&sight), limits, attended: true, ..Walls::around(&project) };
-        let shelf = Some(Arc::new(Shelf::new(base.join("shelf"))));
-        let cx = Cx { sight, walls: Arc::new(walls), shelf, ..Cx::new(Arc::new(Root::open(&project).unwrap())) };
+        let walls =
+            CommandSandbox { sight: Arc::clone(&sight), limits, attended: true, ..CommandSandbox::around(&project) };
+        let shelf = Some(Arc::new(OutputStore::new(base.join("shelf"))));
+        let cx = ToolContext {
+            sight,
+            walls: Arc::new(walls),
+            shelf,
+            ..ToolContext::new(Arc::new(Root::open(&project).unwrap()))
+        };
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
         port.set_nonblocking(true).unwrap();
         let world = Self { base: base.to_owned(), cx, port, before: BTreeMap::new() };
@@ -452,7 +458,7 @@ fn without_walls() {
         ("bash -c 'echo x > /dev/tcp/127.0.0.1/PORT'", "somebody knocked"),
     ] {
         let mut world = World::new(&base());
-        world.cx.walls = Arc::new(Walls { on: false, ..Walls::clone(&world.cx.walls) });
+        world.cx.sandbox = Arc::new(CommandSandbox { on: false, ..CommandSandbox::clone(&world.cx.sandbox) });
         let (told, faults) = world.faults(attack);
         assert!(faults.iter().any(|found| found.contains(fault)), "{attack}: {faults:?}\n{told}");
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use max_team_core::policy::ActionKind;
-use max_team_tools::Reach;
+use max_team_tools::Services;
 use serde_json::{Value, json};
 
 use crate::project::Project;
@@ -71,7 +71,7 @@ fn said(project: &Project, name: &str) -> String {
 fn with(server: &Server) -> Project {
     let mut project = Project::new();
     let geocode_url = Some(format!("http://127.0.0.1:{}/geo/", server.port));
-    project.cx.reach = Arc::new(Reach { geocode_url, ..Reach::default() });
+    project.cx.services = Arc::new(Services { geocode_url, ..Services::default() });
     project
 }
 
@@ -139,7 +139,7 @@ fn failures_are_said_in_words() {
     // Without leave of the user's nothing on this machine is asked.
     let mut stranger = with(&server);
     let asked = server.asked().len();
-    stranger.cx.reach = Arc::new(Reach::default());
+    stranger.cx.services = Arc::new(Services::default());
     let intent = project.action("geocode", &json!({ "name": "Berlin" })).unwrap();
     assert!(stranger.run("geocode", &json!({ "name": "Berlin" }), &intent, false).is_err());
     assert_eq!(server.asked().len(), asked);

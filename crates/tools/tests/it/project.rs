@@ -7,12 +7,12 @@ use std::sync::Arc;
 use max_team_core::agent::Constraints;
 use max_team_core::chat::Part;
 use max_team_core::policy::{Action, Permissions, Visibility};
-use max_team_tools::{Cx, Handler, Output, Registry, Root, ToolError, run_remote};
+use max_team_tools::{Handler, Output, Registry, Root, ToolContext, ToolError, run_remote};
 use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) struct Project {
-    pub(crate) cx: Cx,
+    pub(crate) cx: ToolContext,
     pub(crate) registry: Registry,
     base: TempDir,
 }
@@ -31,7 +31,7 @@ impl Project {
         let base = TempDir::new().unwrap();
         fs::create_dir(base.path().join("in")).unwrap();
         fs::create_dir(base.path().join("out")).unwrap();
-        let cx = Cx::new(Arc::new(open(base.path().join("in")).unwrap()));
+        let cx = ToolContext::new(Arc::new(open(base.path().join("in")).unwrap()));
         Self { cx, registry: Registry::builtin(), base }
     }
 

@@ -9,15 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
-use max_team_tools::command::{Walls, is_planted};
-use max_team_tools::{Cx, Registry, Root, Shelf};
+use max_team_tools::command::{CommandSandbox, is_planted};
+use max_team_tools::{OutputStore, Registry, Root, ToolContext};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Project {
     _home: TempDir,
     root: PathBuf,
-    cx: Cx,
+    cx: ToolContext,
     tools: Registry,
 }
 
@@ -29,13 +29,13 @@ impl Project {
         fs::create_dir_all(root.join(".github/workflows")).unwrap();
         fs::write(root.join("AGENTS.md"), "ours\n").unwrap();
         fs::write(root.join(".github/workflows/ci.yml"), "ours\n").unwrap();
-        let cx = Cx::new(Arc::new(Root::open(&root).unwrap()));
-        let shelf = Some(Arc::new(Shelf::new(home.path().join("shelf"))));
-        Self { _home: home, root, cx: Cx { shelf, ..cx }, tools: Registry::builtin() }
+        let cx = ToolContext::new(Arc::new(Root::open(&root).unwrap()));
+        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
+        Self { _home: home, root, cx: ToolContext { outputs: shelf, ..cx }, tools: Registry::builtin() }
     }
 
     fn attended(mut self) -> Self {
-        self.cx.walls = Arc::new(Walls { attended: true, ..Walls::clone(&self.cx.walls) });
+        self.cx.sandbox = Arc::new(CommandSandbox { attended: true, ..CommandSandbox::clone(&self.cx.sandbox) });
         self
     }
 

@@ -183,7 +183,7 @@ fn a_wrong_name_gets_a_better_one() {
 fn what_is_too_large_to_be_told_is_kept_to_be_read() {
     let mut project = Project::new();
     let shelf = project.outside("shelf/agent");
-    project.cx.shelf = Some(std::sync::Arc::new(max_team_tools::Shelf::new(shelf.clone())));
+    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(shelf.clone())));
     for number in 0..100 {
         project.write(&format!("d{number}/f.txt"), format!("{}\n", "wide ".repeat(400)).repeat(4));
     }
@@ -191,7 +191,7 @@ fn what_is_too_large_to_be_told_is_kept_to_be_read() {
     // Whatever a tool gives, the registry bounds; a tool that bounds itself has nothing to keep.
     assert!(told.len() <= 96 << 10);
 
-    let kept = max_team_tools::Shelf::new(shelf).keep("first\nsecond\n").unwrap();
+    let kept = max_team_tools::OutputStore::new(shelf).keep("first\nsecond\n").unwrap();
     let action = project.action("read_file", &json!({ "path": kept })).unwrap();
     assert_eq!((action.deed, action.target.as_str()), (ActionKind::Query, kept.as_str()));
     assert_eq!(
@@ -203,6 +203,6 @@ fn what_is_too_large_to_be_told_is_kept_to_be_read() {
         project.refused("read_file", json!({ "path": path }));
     }
     // Nobody else finds it.
-    project.cx.shelf = None;
+    project.cx.outputs = None;
     assert!(project.refused("read_file", json!({ "path": kept })).contains("there is no output"));
 }

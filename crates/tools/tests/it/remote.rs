@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::limits::{REMOTE_CALL_MS_MAX, REMOTE_CALLS_MAX, REMOTE_CALLS_PER_SERVER_MAX};
 use max_team_core::policy::{Action, Repeatability};
-use max_team_tools::{Cx, Handler, Output, Reach, RemoteFuture, RemoteTool, Spec, ToolError, run_remote};
+use max_team_tools::{Handler, Output, RemoteFuture, RemoteTool, Services, Spec, ToolContext, ToolError, run_remote};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -38,7 +38,7 @@ impl Silent {
 /// A project whose tools may ask this machine.
 fn project() -> Project {
     let mut project = Project::new();
-    project.cx.reach = Arc::new(Reach { private_hosts: vec!["127.0.0.1".into()], ..Reach::default() });
+    project.cx.services = Arc::new(Services { private_hosts: vec!["127.0.0.1".into()], ..Services::default() });
     project
 }
 
@@ -146,7 +146,7 @@ impl RemoteTool for Transfer {
         &self.spec
     }
 
-    fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+    fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
         Ok(Action::read("bank"))
     }
 
@@ -154,7 +154,7 @@ impl RemoteTool for Transfer {
         Some("bank".to_owned())
     }
 
-    fn call<'a>(&'a self, cx: &'a Cx, args: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
+    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
         Box::pin(async move {
             self.sent.fetch_add(1, Ordering::Relaxed);
             if let Some(words) = args.get("says") {

@@ -8,7 +8,7 @@ use max_team_core::hash::Hash;
 use max_team_core::policy::{ActionKind, Visibility};
 use max_team_tools::ToolError;
 use max_team_tools::git::{DIFF_BYTES_MAX, Diff, FileStat, diff};
-use max_team_tools::rewind::Trees;
+use max_team_tools::rewind::TrackedTrees;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ fn differs(project: &Project, paths: &[&str]) -> Diff {
 
 /// A snapshot. Each look is that of another process.
 pub(crate) fn mark(project: &Project) -> Hash {
-    let trees = Trees::within(&project.outside("home"));
+    let trees = TrackedTrees::within(&project.outside("home"));
     trees.snapshot(&project.inside(""), &CancellationToken::new(), &|_| Ok(())).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn since(project: &Project, then: &Hash, paths: &[&str]) -> Diff {
 }
 
 pub(crate) fn seen_since(project: &Project, then: &Hash, paths: &[&str], sight: &Visibility) -> Diff {
-    let (trees, root) = (Trees::within(&project.outside("home")), project.inside(""));
+    let (trees, root) = (TrackedTrees::within(&project.outside("home")), project.inside(""));
     trees.diff(&root, then, &owned(paths), sight, &CancellationToken::new(), &|_| Ok(())).unwrap()
 }
 

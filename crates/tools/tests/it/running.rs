@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use max_team_core::chat::Part;
 use max_team_core::limits::{BACKGROUND_MAX, KEPT_BYTES_MAX};
 use max_team_core::policy::{ActionKind, CommandLine};
-use max_team_tools::command::Walls;
-use max_team_tools::shell::Job;
-use max_team_tools::{Cx, Output, Progress, Registry, Root, Shelf, ToolError};
+use max_team_tools::command::CommandSandbox;
+use max_team_tools::shell::JobNote;
+use max_team_tools::{Output, OutputStore, Progress, Registry, Root, ToolContext, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Desk {
     _home: TempDir,
-    cx: Cx,
+    cx: ToolContext,
     tools: Registry,
 }
 
@@ -25,9 +25,9 @@ impl Desk {
         // Not in /tmp, which is another one inside the walls.
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
-        let cx = Cx::new(Arc::new(Root::open(home.path().join("project")).unwrap()));
-        let shelf = Some(Arc::new(Shelf::new(home.path().join("shelf"))));
-        Self { _home: home, cx: Cx { shelf, ..cx }, tools: Registry::builtin() }
+        let cx = ToolContext::new(Arc::new(Root::open(home.path().join("project")).unwrap()));
+        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
+        Self { _home: home, cx: ToolContext { outputs: shelf, ..cx }, tools: Registry::builtin() }
     }
 
     fn root(&self) -> &Path {
@@ -149,7 +149,7 @@ fn a_command_says_how_far_it_is_and_can_be_ended() {
         heard.lock().unwrap().push(line);
         cancel.cancel();
     });
-    let cx = Cx { progress, ..desk.cx.clone() };
+    let cx = ToolContext { progress, ..desk.cx.clone() };
     let input = json!({ "command": "while :; do echo tick; sleep 0.05; done", "timeout": 60 });
     let judged = desk.tools.prepare(&cx, "run_shell", &input).unwrap().action;
     let told = desk.tools.run(&cx, "run_shell", input, &judged, false).unwrap_err().to_string();
@@ -172,11 +172,11 @@ fn a_command_in_the_background_is_looked_at_and_ended() {
     let input = json!({ "command": "sh -c 'echo ready; while :; do sleep 1; done'", "background": true, "description": "a server" });
     let (begun, _) = desk.said("run_shell", input);
     assert!(begun.starts_with("runs in the background as `sh-1`."), "{begun}");
-    let jobs = || Job::of(desk.cx.shelf.as_ref().unwrap(), std::process::id());
+    let jobs = || JobNote::of(desk.cx.outputs.as_ref().unwrap(), std::process::id());
     let [job] = jobs().try_into().unwrap();
     assert_eq!((job.id.as_str(), &job.over), ("sh-1", &None));
     assert!(job.command.ends_with(": a server"), "{job:?}");
-    assert_eq!(Job::of(desk.cx.shelf.as_ref().unwrap(), 1), [], "what another process left is not believed");
+    assert_eq!(JobNote::of(desk.cx.outputs.as_ref().unwrap(), 1), [], "what another process left is not believed");
     let (seen, is_error) = desk.said("shell_output", json!({ "id": "sh-1", "wait": 30 }));
     assert!(seen.contains(": a server): runs for ") && seen.contains("\nready\n") && !is_error, "{seen}");
     let (again, _) = desk.said("BashOutput", json!({ "id": "sh-1" }));
@@ -235,8 +235,8 @@ fn there_are_so_many_and_they_end_with_the_work() {
 fn within_walls_that_only_look_nothing_is_written() {
     let mut desk = Desk::new();
     fs::write(desk.root().join("a.txt"), "one\n").unwrap();
-    let walls = Walls { read_only: true, ..Walls::clone(&desk.cx.walls) };
-    desk.cx.walls = Arc::new(walls);
+    let walls = CommandSandbox { read_only: true, ..CommandSandbox::clone(&desk.cx.sandbox) };
+    desk.cx.sandbox = Arc::new(walls);
     assert_eq!(desk.ran("cat a.txt | wc -l"), ("exit code 0".into(), "1".into(), false));
     let tries = [
         "touch b.txt",

@@ -2,11 +2,11 @@
 
 use max_team_core::limits::{COMMAND_BYTES_MAX, COMMAND_PARTS_MAX};
 use max_team_core::policy::command_line::{CommandLine, Operator, Redirect, RedirectTarget, SimpleCommand};
-use max_team_tools::shell::{self, read};
+use max_team_tools::shell::{self, parse_line};
 use proptest::prelude::*;
 
 fn parts(text: &str) -> Vec<SimpleCommand> {
-    match read(text) {
+    match parse_line(text) {
         CommandLine::Plain(parts) => parts,
         opaque => panic!("{text}: {opaque:?}"),
     }
@@ -17,7 +17,7 @@ fn argv(text: &str) -> Vec<String> {
 }
 
 fn why(text: &str) -> String {
-    match read(text) {
+    match parse_line(text) {
         CommandLine::Opaque { why, text: kept } => {
             assert_eq!(kept, text);
             why
@@ -227,15 +227,15 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>(), odd in "[ab1 '\"\\\\$;=~#\n<>|&(){}*`!-]{0,40}") {
-        let _ = (read(&text), shell::action(&odd, "/nowhere".as_ref()));
+        let _ = (parse_line(&text), shell::action(&odd, "/nowhere".as_ref()));
     }
 
     /// What is plain is the same line again when it is written down and read once more.
     #[test]
     fn a_plain_line_written_down_is_itself(odd in "[ab1 '\"\\\\;=~#<>|&{}!.-]{0,40}") {
-        let line = read(&odd);
+        let line = parse_line(&odd);
         if let CommandLine::Plain(_) = line {
-            prop_assert_eq!(read(&line.to_string()), line);
+            prop_assert_eq!(parse_line(&line.to_string()), line);
         }
     }
 
@@ -243,7 +243,7 @@ proptest! {
     #[test]
     fn a_program_is_never_an_assignment(name in "-?[a1]{0,3}=[b2]{0,3}") {
         let plain = CommandLine::of(&[name, "b=c".to_owned()]);
-        prop_assert_eq!(read(&plain.to_string()), plain);
+        prop_assert_eq!(parse_line(&plain.to_string()), plain);
     }
 
     /// Any words, written down, are read as they are; the grammar may stumble, but it never makes other words of them.
@@ -256,14 +256,14 @@ proptest! {
     ) {
         let words: Vec<String> = std::iter::once("cmd".to_owned()).chain(words).collect();
         let plain = CommandLine::of(&words);
-        prop_assert_eq!(read(&plain.to_string()), plain);
+        prop_assert_eq!(parse_line(&plain.to_string()), plain);
         let join = [Operator::Then, Operator::And, Operator::Or, Operator::Pipe][usize::try_from(join).unwrap()];
         let env = vec![("A".to_owned(), value)];
         let flows = vec![Redirect { fd: 1, to: RedirectTarget::Write(path) }, Redirect { fd: 2, to: RedirectTarget::Same(1) }];
         let one = SimpleCommand { join: Operator::Then, env, argv: words.clone(), flows };
         let line = CommandLine::Plain(vec![one.clone(), SimpleCommand { join, ..one }]);
         let text = line.to_string();
-        match read(&text) {
+        match parse_line(&text) {
             CommandLine::Opaque { why, .. } => prop_assert_eq!(why, "it cannot be parsed"),
             plain => prop_assert_eq!(plain, line),
         }

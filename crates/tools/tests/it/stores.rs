@@ -10,7 +10,7 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::{OWN_BYTES_MAX, OWN_NAMES_MAX};
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
 use max_team_core::policy::{ActionKind, Permissions, Rule};
-use max_team_tools::{Store, ToolError};
+use max_team_tools::{AgentStore, ToolError};
 use serde_json::{Value, json};
 
 use crate::project::{Project, names, text};
@@ -28,8 +28,8 @@ fn desk(session: &str, agent: &str) -> (Project, PathBuf) {
     (project, home)
 }
 
-fn stores(home: &Path, session: &str, agent: &str) -> Arc<[Store]> {
-    Arc::from([Store::files(home, session.parse().unwrap()), Store::data(home, Path::new("/p"), agent)])
+fn stores(home: &Path, session: &str, agent: &str) -> Arc<[AgentStore]> {
+    Arc::from([AgentStore::files(home, session.parse().unwrap()), AgentStore::data(home, Path::new("/p"), agent)])
 }
 
 fn write(path: &str, content: &str) -> Value {
@@ -151,7 +151,7 @@ fn nobody_reaches_what_others_keep() {
 #[test]
 fn a_link_in_the_place_of_a_store_is_no_store() {
     let (project, home) = desk(ONE, "leo");
-    let theirs = Store::data(&home, Path::new("/p"), "ada");
+    let theirs = AgentStore::data(&home, Path::new("/p"), "ada");
     fs::create_dir_all(theirs.path()).unwrap();
     fs::write(theirs.path().join("secret"), SECRET).unwrap();
     symlink(theirs.path(), project.cx.stores[1].path()).unwrap();
@@ -180,7 +180,7 @@ fn agents_share_the_files_of_their_session_and_nothing_else() {
         let found = (read(&project, "@files/a.md"), read(&project, "@data/a.md"));
         assert_eq!((found.0.as_deref(), found.1.as_deref()), (files, data), "{session} {agent}");
     }
-    project.cx.stores = Arc::from([Store::data(&home, Path::new("/q"), "leo")]);
+    project.cx.stores = Arc::from([AgentStore::data(&home, Path::new("/q"), "leo")]);
     assert_eq!(read(&project, "@data/a.md"), None, "another project");
 }
 
@@ -298,7 +298,7 @@ fn the_user_sees_reads_and_clears_it() {
     for path in ["../x", "/etc/passwd", "@data/a.md", "none", "", "b"] {
         assert!(files.read(path).is_err(), "{path}");
     }
-    let all = |folder| Store::all(&home, folder, Path::new("/p")).unwrap();
+    let all = |folder| AgentStore::all(&home, folder, Path::new("/p")).unwrap();
     assert_eq!((all(AgentDir::Files), all(AgentDir::Data)), (vec![files.clone()], vec![data.clone()]));
     assert_eq!(files.clear(), Ok(2));
     assert!(!files.path().exists() && data.read("a.md").is_ok());

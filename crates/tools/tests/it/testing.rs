@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use max_team_core::policy::ActionKind;
 use max_team_tools::ToolError;
-use max_team_tools::command::{CommandError, EndReason, Walls};
-use max_team_tools::project::{Kind, Project as Found, detect};
-use max_team_tools::tests::{Counts, Report, TestError};
+use max_team_tools::command::{CommandError, CommandSandbox, EndReason};
+use max_team_tools::project::{Project as Found, ProjectKind, detect};
+use max_team_tools::test_runner::{TestCounts, TestError, TestReport};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -26,12 +26,17 @@ fn run(
     filter: Option<&str>,
     timeout: Duration,
     cancel: &CancellationToken,
-) -> Result<Report, TestError> {
-    max_team_tools::tests::run(root, project, filter, timeout, &Walls::around(root), cancel)
+) -> Result<TestReport, TestError> {
+    max_team_tools::test_runner::run(root, project, filter, timeout, &CommandSandbox::around(root), cancel)
 }
 
-fn coverage(root: &Path, project: &Found, timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
-    max_team_tools::tests::coverage(root, project, timeout, &Walls::around(root), cancel)
+fn coverage(
+    root: &Path,
+    project: &Found,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<TestReport, TestError> {
+    max_team_tools::test_runner::coverage(root, project, timeout, &CommandSandbox::around(root), cancel)
 }
 
 fn argv(words: &[&str]) -> Vec<String> {
@@ -68,7 +73,7 @@ fn scripted(script: &str) -> Project {
     project
 }
 
-fn by_script(project: &Project, timeout: Duration) -> Report {
+fn by_script(project: &Project, timeout: Duration) -> TestReport {
     let found = Found { test: argv(&[".venv/bin/python", "script.sh"]), ..found(project) };
     run(&project.inside(""), &found, None, timeout, &none()).unwrap()
 }
@@ -83,7 +88,7 @@ fn a_real_cargo_project_is_told_by_its_exit_code() {
     );
     project.write("tests/it.rs", "#[test]\nfn fails() { assert_eq!(tiny::one(), 2); }\n");
     let mut tiny = found(&project);
-    assert_eq!(tiny.kind, Kind::Cargo);
+    assert_eq!(tiny.kind, ProjectKind::Cargo);
     // The folder that builds go to may be set from outside; this one goes away with the project.
     tiny.test.extend(argv(&["--offline", "--target-dir", "target"]));
     let report = run(&project.inside(""), &tiny, None, LONG, &none()).unwrap();
@@ -130,7 +135,7 @@ fn a_real_node_project_is_counted() {
         "import test from 'node:test';\nimport assert from 'node:assert';\ntest('adds', () => {});\ntest('fails', () => { assert.equal(1, 2); });\n",
     );
     let report = run(&project.inside(""), &found(&project), None, LONG, &none()).unwrap();
-    let counts = Counts { passed: 1, failed: 1, skipped: 0, failures: vec!["fails".to_owned()] };
+    let counts = TestCounts { passed: 1, failed: 1, skipped: 0, failures: vec!["fails".to_owned()] };
     assert_eq!((report.counts, report.ok), (Some(counts), false), "{}", report.output);
     assert!(report.output.contains("✖ fails"), "{}", report.output);
     match coverage(&project.inside(""), &found(&project), LONG, &none()) {
@@ -150,7 +155,7 @@ fn a_report_counts_however_much_is_printed() {
     let report = "<testsuites><testcase name=\"a\"/><testcase name=\"b\"><failure/></testcase></testsuites>";
     let print = "head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo '9 passed in 0.1s'; exit 1";
     let report = by_script(&scripted(&(writes("--junitxml=", report) + print)), LONG);
-    let counts = Counts { passed: 1, failed: 1, skipped: 0, failures: vec!["b".to_owned()] };
+    let counts = TestCounts { passed: 1, failed: 1, skipped: 0, failures: vec!["b".to_owned()] };
     assert_eq!((report.counts, report.ok), (Some(counts), false));
     assert!(report.output.len() < 70_000 && report.output.contains("bytes cut"));
 }
@@ -167,7 +172,7 @@ fn what_cannot_be_run_says_why() {
     let project = Project::new();
     project.write("package.json", "{}");
     let err = run(&project.inside(""), &found(&project), None, LONG, &none()).unwrap_err();
-    assert!(matches!(err, TestError::NoTests(Kind::Npm)), "{err}");
+    assert!(matches!(err, TestError::NoTests(ProjectKind::Npm)), "{err}");
     let missing = Found { test: argv(&["no-such-runner"]), ..found(&project) };
     let err = run(&project.inside(""), &missing, None, LONG, &none()).unwrap_err();
     assert!(matches!(&err, TestError::Command(CommandError::NotFound(name)) if name == "no-such-runner"), "{err}");
@@ -267,7 +272,7 @@ fn a_real_pytest_project_is_counted_and_measured_file_by_file() {
     let mut project = Project::new();
     fs::create_dir_all(project.inside(".venv/bin")).unwrap();
     std::os::unix::fs::symlink(python, project.inside(".venv/bin/python")).unwrap();
-    project.cx.shelf = Some(std::sync::Arc::new(max_team_tools::Shelf::new(project.outside("shelf/a"))));
+    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(project.outside("shelf/a"))));
     project.write("app/__init__.py", "");
     project.write("app/used.py", "def one():\n    return 1\n");
     project.write("app/half.py", "def two():\n    return 2\n\ndef three():\n    return 3\n");

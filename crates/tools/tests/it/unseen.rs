@@ -7,7 +7,7 @@ use std::sync::Arc;
 use max_team_core::agent::Constraints;
 use max_team_core::policy::{Mode, Rules, Verdict, Visibility, judge};
 use max_team_tools::git::{Diff, diff, diff_seen};
-use max_team_tools::{Cx, Registry, Root};
+use max_team_tools::{Registry, Root, ToolContext};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +72,7 @@ fn a_folder_of_a_repository_is_told_by_its_own_names() {
     let project = repository();
     project.write("src/deep/b.rs", "b\n");
     let root = Arc::new(Root::open(project.inside("src")).unwrap());
-    let cx = Cx { sight: Arc::new(Visibility::of(&constraints(&["deep"], &[]))), ..Cx::new(root) };
+    let cx = ToolContext { sight: Arc::new(Visibility::of(&constraints(&["deep"], &[]))), ..ToolContext::new(root) };
     let registry = Registry::builtin();
     let call = |input| {
         let intent = registry.prepare(&cx, "git_status", &input).unwrap().action;
@@ -82,7 +82,7 @@ fn a_folder_of_a_repository_is_told_by_its_own_names() {
     let fresh = Project::new();
     init(&fresh);
     fresh.write("all/new/a", "a\n");
-    let cx = Cx::new(Arc::new(Root::open(fresh.inside("all")).unwrap()));
+    let cx = ToolContext::new(Arc::new(Root::open(fresh.inside("all")).unwrap()));
     let intent = registry.prepare(&cx, "git_status", &json!({})).unwrap().action;
     let told = text(registry.run(&cx, "git_status", json!({}), &intent, false).unwrap());
     assert_eq!(told, "## No commits yet on main\n?? ./\n");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::limits::PAGE_BYTES_MAX;
 use max_team_core::policy::ActionKind;
-use max_team_tools::{Reach, ToolError};
+use max_team_tools::{Services, ToolError};
 use serde_json::json;
 
 use crate::project::Project;
@@ -81,7 +81,7 @@ fn pages() -> Server {
 fn with_hosts(hosts: &[&str]) -> Project {
     let mut project = Project::new();
     let private_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    project.cx.reach = Arc::new(Reach { private_hosts, ..Reach::default() });
+    project.cx.services = Arc::new(Services { private_hosts, ..Services::default() });
     project
 }
 
@@ -188,7 +188,7 @@ fn lines_come_from_loki() {
     assert!(project.refused("query_log", input.clone()).contains("`tools.loki_url`"));
     // The address may hold a password and a path before the API's own.
     let loki_url = Some(format!("http://me:pw@127.0.0.1:{}/logs/", server.port));
-    project.cx.reach = Arc::new(Reach { loki_url, ..Reach::default() });
+    project.cx.services = Arc::new(Services { loki_url, ..Services::default() });
     assert_eq!(project.action("query_log", &input).unwrap().deed, ActionKind::Query);
     let told = project.call("query_log", input).unwrap();
     assert_eq!(
@@ -267,7 +267,7 @@ fn a_real_prometheus_is_asked() {
     assert!(project.refused("query_metrics", input.clone()).contains("`tools.prometheus_url`"));
     let Some(server) = Prometheus::start() else { return };
     let prometheus_url = Some(format!("http://127.0.0.1:{}", server.port));
-    project.cx.reach = Arc::new(Reach { prometheus_url, ..Reach::default() });
+    project.cx.services = Arc::new(Services { prometheus_url, ..Services::default() });
 
     // Until it has watched itself twice.
     let started = Instant::now();

@@ -9,7 +9,7 @@ use max_team_core::policy::Mode;
 use max_team_core::suggest::{did_you_mean, nearest};
 use max_team_core::text::{code_points, hidden_lines, visible};
 use max_team_runtime::front_matter;
-use max_team_tools::names;
+use max_team_tools::aliases;
 
 use super::hands::{self, Hand};
 use super::read::{LIMITS, Reader, TAKEN};
@@ -167,7 +167,7 @@ pub(super) fn card(front: Option<&Node>, text: String, called: &str, file: &File
 /// The key that is meant.
 fn known(written: &str) -> Option<&'static str> {
     let all = || KEYS.iter().chain(&QUIET);
-    all().find(|key| **key == written).or_else(|| all().find(|key| names::is_same(key, written))).copied()
+    all().find(|key| **key == written).or_else(|| all().find(|key| aliases::is_same(key, written))).copied()
 }
 
 struct Maker<'a> {
@@ -288,7 +288,7 @@ impl Maker<'_> {
             if entries.is_empty() || entries.iter().any(|(name, node)| name.text == "*" && is(node, false)) {
                 self.tools = Some(named(true).map(|(name, _)| (name.text.clone(), name.spot)).collect());
             }
-            let taken = named(false).map(|(name, _)| names::canonical(&name.text).to_owned());
+            let taken = named(false).map(|(name, _)| aliases::canonical(&name.text).to_owned());
             self.card.member.definition.disallowed_tools.extend(taken.collect::<Vec<_>>());
             return;
         }
@@ -305,10 +305,10 @@ impl Maker<'_> {
             if inside.is_some_and(|inside| inside != "*") {
                 self.warn(spot, format!("`{}`: the whole tool is taken from it", quote(&word)));
             }
-            let name = names::canonical(name);
+            let name = aliases::canonical(name);
             let near = hands::near(name, false);
             let is_unknown = hands::hand(hands::known(), name, false) == Hand::Unknown && !name.ends_with('*');
-            if is_unknown && !names::is_needless(name) && !near.is_empty() {
+            if is_unknown && !aliases::is_needless(name) && !near.is_empty() {
                 self.reader.rule(spot, format!("`disallowedTools`: there is no tool `{}`{near}", quote(&word)));
             }
             self.card.member.definition.disallowed_tools.push(name.to_owned());
@@ -453,7 +453,7 @@ impl Maker<'_> {
                 self.card.member.definition.inherits_tools = true;
                 continue;
             }
-            let name = names::canonical(name);
+            let name = aliases::canonical(name);
             match (name, inside) {
                 ("run_shell", Some(inside)) => {
                     let command = inside.trim_end_matches(['*', ':', ' ']).to_owned();
@@ -494,7 +494,7 @@ impl Maker<'_> {
             Hand::Has(name) => own.tools.push(name),
             Hand::Anyway => {}
             Hand::Later => self.leave_out(name),
-            Hand::Unknown if names::is_needless(name) => self.leave_out(word),
+            Hand::Unknown if aliases::is_needless(name) => self.leave_out(word),
             Hand::Unknown => {
                 let near = hands::near(name, is_lead);
                 let rest = if near.is_empty() { "; it is left out" } else { " It is left out" };

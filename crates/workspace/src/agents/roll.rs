@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::agent::{Definition, Member};
-use max_team_tools::names;
+use max_team_tools::aliases;
 
 use super::hands::{self, Hand};
 use super::read::{TOLD_MAX, plain};
@@ -118,7 +118,7 @@ impl Roll {
         // A lead without a list has every tool of a lead; a member without one has none.
         member.definition.inherits_tools = is_lead && tools.is_none();
         for (tool, spot) in tools.unwrap_or_default() {
-            match hands::hand(hands::known(), names::canonical(&tool), is_lead) {
+            match hands::hand(hands::known(), aliases::canonical(&tool), is_lead) {
                 Hand::Has(name) if has.contains(&name) => {}
                 Hand::Has(name) => has.push(name),
                 Hand::Anyway => {}

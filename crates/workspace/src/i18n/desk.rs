@@ -10,7 +10,7 @@ use max_team_core::policy::{GrantScope, ProtectedReason};
 use max_team_core::status::{AgentStage, IdleReason};
 use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{Person, PersonReply, SpanKind};
-use max_team_tools::shell::Job;
+use max_team_tools::shell::JobNote;
 
 use super::Lang;
 
@@ -203,7 +203,7 @@ impl Lang {
     }
 
     /// How a command in the background is.
-    pub fn job_state(self, job: &Job) -> &'static str {
+    pub fn job_state(self, job: &JobNote) -> &'static str {
         match (self, job.over.is_some()) {
             (Self::En, false) => "running",
             (Self::En, true) => "ended",

@@ -1,7 +1,7 @@
 //! The phrases of copies: what differs in one, and what became of it.
 
 use max_team_runtime::Waiting;
-use max_team_tools::copy::{Fate, Ignored, named};
+use max_team_tools::worktree::{Fate, IgnoredFiles, file_names};
 
 use super::{Lang, plural};
 
@@ -19,8 +19,8 @@ impl Lang {
     }
 
     /// Files that git ignores: a merge takes one only if the user names it.
-    pub fn copy_ignored(self, ignored: &Ignored, id: &str) -> String {
-        let (files, all) = (named(ignored.files.iter()), ignored.count());
+    pub fn copy_ignored(self, ignored: &IgnoredFiles, id: &str) -> String {
+        let (files, all) = (file_names(ignored.files.iter()), ignored.count());
         let en = if all == 1 { "1 file is ignored by git and was" } else { "files are ignored by git and were" };
         let en = if all == 1 { en.to_owned() } else { format!("{all} {en}") };
         say!(
@@ -34,13 +34,13 @@ impl Lang {
 
     /// A merge that did not come to its end.
     pub fn copy_begun(self, taken: &[String], id: &str) -> String {
-        let files = if taken.is_empty() { "-".to_owned() } else { named(taken.iter()) };
+        let files = if taken.is_empty() { "-".to_owned() } else { file_names(taken.iter()) };
         self.copy_begun_text(&files, id)
     }
 
     /// What a merge had already taken of a worktree that the user then rejects.
     pub fn copy_stays(self, taken: &[String]) -> String {
-        let files = named(taken.iter());
+        let files = file_names(taken.iter());
         self.a_merge_that_did(&files)
     }
 

@@ -174,5 +174,5 @@ fn address(address: &str) -> String {
 /// The local time of day, to the second.
 fn time(at_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
-    at.to_zoned(max_team_tools::zone()).strftime("%H:%M:%S").to_string()
+    at.to_zoned(max_team_tools::time_zone()).strftime("%H:%M:%S").to_string()
 }

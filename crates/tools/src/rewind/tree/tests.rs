@@ -30,7 +30,7 @@ impl Scene {
 
     /// The changes of a command; in a process of its own.
     fn run(&self, command: impl FnOnce(&Path)) -> (Vec<(String, bool, bool)>, Vec<SkippedChange>) {
-        let trees = Trees::within(self.home.path());
+        let trees = TrackedTrees::within(self.home.path());
         let steps = Steps::default();
         let watch = steps.watch(&trees, self, "one");
         command(self.project.path());
@@ -51,15 +51,15 @@ impl Scene {
 struct Steps(RefCell<Vec<TreeStep>>);
 
 impl Steps {
-    fn watch(&self, trees: &Trees, scene: &Scene, call: &str) -> Watch {
+    fn watch(&self, trees: &TrackedTrees, scene: &Scene, call: &str) -> TreeWatch {
         self.watch_until(trees, scene, call, &CancellationToken::new())
     }
 
-    fn watch_until(&self, trees: &Trees, scene: &Scene, call: &str, cancel: &CancellationToken) -> Watch {
+    fn watch_until(&self, trees: &TrackedTrees, scene: &Scene, call: &str, cancel: &CancellationToken) -> TreeWatch {
         trees.watch(&scene.root(), caller(call), cancel, &Progress::default(), &|step| self.add(step))
     }
 
-    fn end(&self, watch: Watch, scene: &Scene) -> Vec<SkippedChange> {
+    fn end(&self, watch: TreeWatch, scene: &Scene) -> Vec<SkippedChange> {
         watch.end(&scene.root(), &|step| self.add(step))
     }
 
@@ -80,8 +80,8 @@ impl Steps {
     }
 }
 
-fn caller(call: &str) -> Caller {
-    Caller {
+fn caller(call: &str) -> CommandCaller {
+    CommandCaller {
         session: "ses_00000000000070008000000000000001".parse().unwrap(),
         call: call.to_owned(),
         is_background: false,
@@ -112,7 +112,7 @@ fn what_a_command_does_is_seen_and_what_the_user_did_before_is_not() {
     assert_eq!(changed, all(&[("mine.txt", true, true)]));
     assert!(left.is_empty());
     let root = scene.project.path().canonicalize().unwrap();
-    let kept = Trees::within(scene.home.path()).bytes(&root, &Hash::of("the user's"));
+    let kept = TrackedTrees::within(scene.home.path()).bytes(&root, &Hash::of("the user's"));
     assert_eq!(kept.as_deref(), Some(b"the user's".as_slice()));
 }
 
@@ -177,7 +177,7 @@ fn a_large_file_that_is_changed_in_place_is_named() {
 fn a_change_belongs_to_all_commands_that_ran_meanwhile() {
     let scene = Scene::new();
     // Each process has its own.
-    let (trees, others) = (Trees::within(scene.home.path()), Trees::within(scene.home.path()));
+    let (trees, others) = (TrackedTrees::within(scene.home.path()), TrackedTrees::within(scene.home.path()));
     let steps = Steps::default();
     let one = steps.watch(&trees, &scene, "one");
     scene.put("a", "1");
@@ -199,7 +199,7 @@ fn a_change_belongs_to_all_commands_that_ran_meanwhile() {
 #[test]
 fn a_change_that_could_not_be_recorded_is_found_again() {
     let scene = Scene::new();
-    let trees = Trees::within(scene.home.path());
+    let trees = TrackedTrees::within(scene.home.path());
     let steps = Steps::default();
     let one = steps.watch(&trees, &scene, "one");
     let two = steps.watch(&trees, &scene, "two");
@@ -214,7 +214,7 @@ fn a_change_that_could_not_be_recorded_is_found_again() {
 #[test]
 fn changes_of_a_killed_command_are_told_from_later_ones_of_the_user() {
     let scene = Scene::new();
-    let trees = Trees::within(scene.home.path());
+    let trees = TrackedTrees::within(scene.home.path());
     let steps = Steps::default();
     for name in ["gone", "other/gone", "later/gone"] {
         scene.put(name, "old");
@@ -257,7 +257,7 @@ fn changes_of_a_killed_command_are_told_from_later_ones_of_the_user() {
 fn a_look_without_time_says_so_and_the_next_one_goes_on() {
     let scene = Scene::new();
     (0..200).for_each(|number| scene.put(&format!("{number}"), format!("{number}")));
-    let trees = Trees::within(scene.home.path());
+    let trees = TrackedTrees::within(scene.home.path());
     let (steps, stopped) = (Steps::default(), CancellationToken::new());
     stopped.cancel();
     let watch = steps.watch_until(&trees, &scene, "one", &stopped);
@@ -270,7 +270,7 @@ fn a_look_without_time_says_so_and_the_next_one_goes_on() {
 #[test]
 fn a_command_that_waits_for_a_look_can_be_stopped() {
     let scene = Scene::new();
-    let trees = Trees::within(scene.home.path());
+    let trees = TrackedTrees::within(scene.home.path());
     let steps = Steps::default();
     let running = steps.watch(&trees, &scene, "one");
     scene.put("made", "by the command");
@@ -297,45 +297,45 @@ fn a_command_that_waits_for_a_look_can_be_stopped() {
 #[test]
 fn on_the_way_out_a_look_has_only_a_moment() {
     let scene = Scene::new();
-    let trees = Trees::within(scene.home.path());
+    let trees = TrackedTrees::within(scene.home.path());
     let (steps, never) = (Steps::default(), CancellationToken::new());
     let running = steps.watch(&trees, &scene, "one");
     scene.put("made", "by the command");
     trees.leave();
-    let patience = |leaving: &Leaving| {
+    let patience = |leaving: &ShutdownTime| {
         let until = Instant::now() + AFTER_MAX;
-        Patience { until, cancel: &never, leaving, progress: &Progress::default() }.is_over()
+        Deadline { until, cancel: &never, leaving, progress: &Progress::default() }.is_over()
     };
     assert!(!patience(&trees.leaving), "changes until then are still looked for");
     assert_eq!((steps.end(running, &scene), steps.shown()), (Vec::new(), vec![pair("one", "made")]));
-    let long_ago = Leaving::new();
+    let long_ago = ShutdownTime::new();
     long_ago.set(Instant::now().checked_sub(Duration::from_secs(60)).unwrap()).unwrap();
     assert!(patience(&long_ago));
 }
 
 #[test]
 fn a_list_is_read_as_it_was_written() {
-    let known = |state| Known { stamp: 7, is_fresh: true, state };
+    let known = |state| FileRecord { stamp: 7, is_fresh: true, state };
     let hash = Hash::of("x");
-    let files = Files::from([
+    let files = FileRecords::from([
         ("a b".to_owned(), known(file_state(hash, 0o100_750))),
         ("c".to_owned(), known(FileState::Link { hash })),
-        ("d".to_owned(), Known { is_fresh: false, ..known(FileState::Bulky { size: 9, print: hash }) }),
+        ("d".to_owned(), FileRecord { is_fresh: false, ..known(FileState::Bulky { size: 9, print: hash }) }),
     ]);
-    let list = List { files, unread: vec!["e".into()], held: 3, is_partial: false };
-    let read = List::parse(&list.text()).unwrap();
+    let list = TreeIndex { files, unread: vec!["e".into()], held: 3, is_partial: false };
+    let read = TreeIndex::parse(&list.text()).unwrap();
     assert_eq!(read.files.get("a b").and_then(|known| known.state.mode()), Some(0o750));
     assert_eq!((read.files, read.unread, read.held), (list.files, list.unread, list.held));
-    assert!(List::parse("garbage\n").is_none());
+    assert!(TreeIndex::parse("garbage\n").is_none());
 }
 
 /// Root reads everything; so this is what a look finds for anybody else.
 #[test]
 fn what_a_command_has_closed_to_everybody_is_a_change() {
-    let known = |text: &str| Known { stamp: 7, is_fresh: false, state: file_state(Hash::of(text), 0o100_644) };
+    let known = |text: &str| FileRecord { stamp: 7, is_fresh: false, state: file_state(Hash::of(text), 0o100_644) };
     let files = ["shut", "in/side", "gone"].map(|name| (name.to_owned(), known(name)));
-    let list = List { files: Files::from(files), ..List::default() };
-    let found = Found { unread: vec!["shut".into(), "in".into()], ..Found::default() };
+    let list = TreeIndex { files: FileRecords::from(files), ..TreeIndex::default() };
+    let found = ScanResult { unread: vec!["shut".into(), "in".into()], ..ScanResult::default() };
     let seen: Vec<(String, FileState)> =
         list.differing(&found).into_iter().map(|change| (change.path, change.after)).collect();
     assert_eq!(seen, [("gone".to_owned(), FileState::Gone), ("shut".to_owned(), FileState::Other)]);
@@ -346,13 +346,14 @@ fn what_has_not_changed_is_not_opened() {
     let scene = Scene::new();
     (0..10_000).for_each(|number| scene.put(&format!("{}/{number}", number % 100), "the same"));
     let (root, home) = (scene.root(), scene.home.path());
-    let objects = Objects::within(home);
+    let objects = BlobDir::within(home);
     let (cancel, until) = (CancellationToken::new(), Instant::now() + Duration::from_secs(600));
-    let patience = Patience { until, cancel: &cancel, leaving: &Leaving::new(), progress: &Progress::default() };
+    let patience = Deadline { until, cancel: &cancel, leaving: &ShutdownTime::new(), progress: &Progress::default() };
     // Long after the files were made.
-    let look =
-        |old: &Files| Sweep { root: &root, home, objects: &objects, old, now_s: i64::MAX, patience: &patience }.look();
-    let first = look(&Files::new());
+    let look = |old: &FileRecords| {
+        Scan { root: &root, home, objects: &objects, old, now_s: i64::MAX, patience: &patience }.look()
+    };
+    let first = look(&FileRecords::new());
     assert_eq!((first.files.len(), first.added, first.ended), (10_000, 8, None));
     fs::remove_dir_all(home.join("objects")).unwrap();
     let second = look(&first.files);

@@ -25,10 +25,10 @@ fn die() -> ! {
 fn child() {
     let (Some(home), Some(at)) = (std::env::var_os(PLACE), std::env::var_os(AT)) else { return };
     let at: usize = at.to_str().unwrap().parse().unwrap();
-    let mut copy = Copies::within(Path::new(&home)).find("one").unwrap();
+    let mut copy = Worktrees::within(Path::new(&home)).find("one").unwrap();
     let whole = std::env::var_os(WHOLE).is_some();
     let accept = Accept { files: None, whole, shown: None, sight: &Visibility::default() };
-    let mut die_at = |step: max_team_tools::copy::Step| {
+    let mut die_at = |step: max_team_tools::worktree::MergeProgress| {
         if step.done == at {
             die();
         }
@@ -92,7 +92,7 @@ impl Scene {
         child
     }
 
-    fn copy(&self) -> Copy {
+    fn copy(&self) -> Worktree {
         self.desk.copies().find("one").unwrap()
     }
 
@@ -140,7 +140,7 @@ fn copy_all(from: &Path, to: &Path) {
 }
 
 /// A project and a copy that differs from it in every way.
-fn work() -> (Desk, Copy) {
+fn work() -> (Desk, Worktree) {
     let desk = Desk::usual();
     desk.project.write("tree/inner/x", "x\n");
     let copy = desk.copy("one");
@@ -234,7 +234,7 @@ fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
     let (before, intent) = (desk.files(), desk.home.path().join("copies/one/merge.json"));
     let kept = desk.home.path().join("kept.json");
     let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
-    let mut keep = |step: max_team_tools::copy::Step| {
+    let mut keep = |step: max_team_tools::worktree::MergeProgress| {
         if step.done == 0 {
             fs::copy(&intent, &kept).unwrap();
         }

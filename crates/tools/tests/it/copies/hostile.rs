@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use max_team_tools::command::{Walls, run};
+use max_team_tools::command::{CommandSandbox, run};
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     let desk = Desk::usual();
     desk.project.write("unsaved", "mine\n");
     let copy = desk.copy("one");
-    let walls = Walls { reads: copy.reads(), ..Walls::around(copy.root()) };
+    let walls = CommandSandbox { reads: copy.reads(), ..CommandSandbox::around(copy.root()) };
     let argv = |line: &[&str]| line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let ran = |line: &[&str]| {
         run(&argv(line), &copy.root(), Duration::from_secs(60), Some(&walls), &CancellationToken::new()).unwrap()
@@ -163,7 +163,8 @@ fn objects_of_other_repositories_are_not_handed_on() {
     let sly = desk.project.outside("sly");
     fs::create_dir(&sly).unwrap();
     fs::write(sly.join(".git"), format!("gitdir: {}\n", private.join(".git").display())).unwrap();
-    let order = Order { id: "sly", project: &sly, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
+    let order =
+        WorktreeOptions { id: "sly", project: &sly, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
     let told = desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string();
     assert!(told.contains("be believed about where it keeps this repository"), "{told}");
     let left = fs::read_dir(desk.home.path().join("copies")).unwrap().count();

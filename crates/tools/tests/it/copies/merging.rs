@@ -48,8 +48,8 @@ fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
 
     let before = git_state(project);
     let merged = accept(&mut copy, None);
-    let ignored = Ignored { files: vec!["ignored".to_owned()], more: 0 };
-    assert_eq!(merged, Merged { files: all.map(str::to_owned).into(), ignored, ..Merged::default() });
+    let ignored = IgnoredFiles { files: vec!["ignored".to_owned()], more: 0 };
+    assert_eq!(merged, MergeResult { files: all.map(str::to_owned).into(), ignored, ..MergeResult::default() });
     let mut want = files(&root);
     want.insert("notes.txt".to_owned(), "\"mine, and more\\n\"".to_owned());
     want.insert("later.txt".to_owned(), "\"later\\n\"".to_owned());
@@ -233,7 +233,7 @@ fn a_whole_merge_that_meets_somebody_is_taken_back() {
         // Somebody changes the file that comes last, after some were done; and somebody gives it up there.
         let mut want = before.clone();
         want.insert("win.txt".to_owned(), "\"mine\\n\"".to_owned());
-        let mut meet = |step: max_team_tools::copy::Step| {
+        let mut meet = |step: max_team_tools::worktree::MergeProgress| {
             if step.done == at {
                 desk.project.write("win.txt", "mine\n");
             }
@@ -243,7 +243,7 @@ fn a_whole_merge_that_meets_somebody_is_taken_back() {
         desk.project.write("win.txt", "one\r\ntwo\r\n");
 
         let cancel = CancellationToken::new();
-        let mut give_up = |step: max_team_tools::copy::Step| {
+        let mut give_up = |step: max_team_tools::worktree::MergeProgress| {
             if step.done == at {
                 cancel.cancel();
             }
@@ -318,7 +318,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     let desk = Desk::usual();
     desk.project.write(".gitignore", "ignored\nbuild/\n*.log\n");
     desk.project.write("build/old.txt", "old\n");
-    let order = Order {
+    let order = WorktreeOptions {
         id: "one",
         project: &desk.project.inside(""),
         sight: &Visibility::default(),
@@ -329,7 +329,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     let mut copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
     let root = copy.root();
     assert!(!root.join("ignored").exists() && root.join("build/old.txt").exists(), "only what was named");
-    assert_eq!(review(&copy).ignored, Ignored::default());
+    assert_eq!(review(&copy).ignored, IgnoredFiles::default());
     for (path, text) in
         [("build/out.txt", "out\n"), ("build/more.txt", "m\n"), ("a.log", "l\n"), ("build/old.txt", "new\n")]
     {
@@ -337,7 +337,7 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     }
     fs::create_dir_all(root.join("node_modules/x")).unwrap();
     fs::write(root.join("node_modules/x/i.js"), "left by a build\n").unwrap();
-    let told = |files: &[&str]| Ignored { files: files.iter().map(|file| (*file).to_owned()).collect(), more: 0 };
+    let told = |files: &[&str]| IgnoredFiles { files: files.iter().map(|file| (*file).to_owned()).collect(), more: 0 };
     let seen = review(&copy);
     assert_eq!(fates(&seen), [("build/old.txt", "ready")], "it was there, and is known by that");
     assert_eq!(seen.ignored, told(&["a.log", "build/more.txt", "build/out.txt"]));

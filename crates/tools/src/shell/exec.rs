@@ -1,0 +1,137 @@
+//! A judged line on its way into its sandbox: run without a shell if it is plain, by a shell if a person has seen it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use max_team_core::policy::command_line::{self, CommandLine, Operator, RedirectTarget, SimpleCommand};
+use max_team_core::policy::opened;
+use max_team_core::policy::program::{self, CommandEffect};
+use max_team_sandbox as sandbox;
+use tokio_util::sync::CancellationToken;
+
+use super::DEPTH_MAX;
+use crate::command::{CommandError, CommandSandbox, Invocation, Network, OutputSource};
+use crate::text::clip;
+use crate::tool::ToolContext;
+
+/// Bytes of a line where it is only named.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A line to run, and its sandbox.
+#[derive(Debug)]
+pub(super) struct ShellExec {
+    argv: Vec<String>,
+    steps: Vec<sandbox::PipelineStep>,
+    dir: PathBuf,
+    walls: CommandSandbox,
+    timeout: Duration,
+}
+
+impl ShellExec {
+    /// Exactly the line that was judged.
+    pub(super) fn new(cx: &ToolContext, line: &CommandLine, timeout: Duration) -> Self {
+        let (argv, steps) = match line {
+            CommandLine::Opaque { text, .. } => (["sh", "-c", text].map(str::to_owned).to_vec(), Vec::new()),
+            CommandLine::Plain(parts) => match parts.as_slice() {
+                [part] if is_bare(part) => (part.argv.clone(), Vec::new()),
+                parts => (vec![clip(&line.shown(), NAME_BYTES_MAX)], parts.iter().map(step).collect()),
+            },
+        };
+        let network = network(&cx.sandbox.network, line);
+        let open = opened(line, cx.sandbox.attended);
+        let walls = CommandSandbox { network, open, ..CommandSandbox::clone(&cx.sandbox) };
+        Self { argv, steps, dir: cx.root.path().to_owned(), walls, timeout }
+    }
+
+    /// How long it may take.
+    pub(super) fn time(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Runs it to its end. `sink` takes what comes out. Blocking.
+    pub(super) fn run(
+        &self,
+        cancel: &CancellationToken,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<sandbox::CommandOutcome, CommandError> {
+        let job = Invocation::new(&self.argv, &self.dir, self.timeout, Some(&self.walls));
+        Invocation { line: self.steps.clone(), ..job }.run(cancel, &mut |_: OutputSource, bytes| {
+            sink(bytes);
+            true
+        })
+    }
+}
+
+/// Whether a command can run by itself, without a process that joins it to others.
+fn is_bare(part: &SimpleCommand) -> bool {
+    part.env.is_empty() && part.flows.is_empty() && part.argv.first().is_some_and(|program| program != "cd")
+}
+
+fn step(part: &SimpleCommand) -> sandbox::PipelineStep {
+    let join = match part.join {
+        Operator::Then => sandbox::Operator::Then,
+        Operator::And => sandbox::Operator::And,
+        Operator::Or => sandbox::Operator::Or,
+        Operator::Pipe => sandbox::Operator::Pipe,
+    };
+    let flow = |flow: &command_line::Redirect| sandbox::Redirect {
+        fd: fd(flow.fd),
+        to: match &flow.to {
+            RedirectTarget::Read(path) => sandbox::RedirectTarget::Read(path.clone()),
+            RedirectTarget::Write(path) => sandbox::RedirectTarget::Write(path.clone()),
+            RedirectTarget::Append(path) => sandbox::RedirectTarget::Append(path.clone()),
+            RedirectTarget::Same(other) => sandbox::RedirectTarget::Same(fd(*other)),
+        },
+    };
+    let flows = part.flows.iter().map(flow).collect();
+    sandbox::PipelineStep { join, env: part.env.clone(), argv: part.argv.clone(), flows }
+}
+
+fn fd(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Which hosts the line can reach: the agent's own, and those that it names itself, because each of them was judged.
+fn network(own: &Network, line: &CommandLine) -> Network {
+    let mut named = Vec::new();
+    if let CommandLine::Plain(parts) = line {
+        parts.iter().for_each(|part| hosts(&part.argv, DEPTH_MAX, &mut named));
+    }
+    match own {
+        Network::Hosts(own) => Network::Hosts(own.iter().cloned().chain(named).collect()),
+        Network::None if !named.is_empty() => Network::Hosts(named),
+        own => own.clone(),
+    }
+}
+
+fn hosts(argv: &[String], depth: usize, named: &mut Vec<String>) {
+    for effect in program::look(argv).effects {
+        match effect {
+            CommandEffect::Reach(host) if !host.is_empty() => named.push(host),
+            CommandEffect::Run(inner) if depth > 0 => hosts(&inner, depth - 1, named),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::parse_line;
+
+    #[test]
+    fn a_line_talks_to_the_hosts_that_were_judged() {
+        let hosts = |list: &[&str]| Network::Hosts(list.iter().map(|host| (*host).to_owned()).collect());
+        let own = hosts(&["docs.rs"]);
+        for (text, alone, with) in [
+            ("ls", Network::None, own.clone()),
+            ("curl https://a.example/x", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
+            ("timeout 9 curl a.example | head", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
+            ("sh -c 'curl a.example'", Network::None, own.clone()),
+            ("curl $X", Network::None, own.clone()),
+        ] {
+            let line = parse_line(text);
+            assert_eq!((network(&Network::None, &line), network(&own, &line)), (alone, with), "{text}");
+        }
+    }
+}
