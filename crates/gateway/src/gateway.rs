@@ -7,10 +7,10 @@ use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::CHATS_OPEN_MAX;
 use max_team_core::message::{Principal, Role};
 use max_team_runtime::{Command, Notice, Order, RuntimeError, TeamHandle, Which, new_id, query};
-use max_team_workspace::exit::Stop;
+use max_team_workspace::exit::CliError;
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use crate::sender::Sender;
 #[derive(Debug)]
 pub struct Gateway {
     team: TeamHandle,
-    place: Place,
+    place: AppEnv,
     selection: Selection,
     /// Open sessions of chats, least recently used first. The lock is held while one is opened, so that two messages of a new chat
     /// share a session.
@@ -40,7 +40,7 @@ pub enum GatewayError {
     Team(#[from] RuntimeError),
     /// The folder's settings, models or definitions cannot be used.
     #[error("{0:?}")]
-    Workspace(Stop),
+    Workspace(CliError),
     /// All sessions that may be open at once work or wait for a person.
     #[error(
         "{0} chats are at work or wait for an answer, which is the limit; the message was not taken: send it again later"
@@ -53,7 +53,7 @@ pub enum GatewayError {
 
 impl Gateway {
     /// Sessions of chats are opened in `place` with what `selection` names.
-    pub fn new(team: TeamHandle, place: Place, selection: Selection) -> Self {
+    pub fn new(team: TeamHandle, place: AppEnv, selection: Selection) -> Self {
         Self { team, place, selection, open: Mutex::default(), room: Notify::new(), open_max: CHATS_OPEN_MAX }
     }
 

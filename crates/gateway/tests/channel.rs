@@ -19,7 +19,7 @@ use max_team_runtime::{OutgoingMessage, RuntimeError, Step, TeamHandle, query};
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::setup::{Place, worker_info};
+use max_team_workspace::setup::{AppEnv, worker_info};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -31,12 +31,12 @@ const CHATS: [&str; 2] = ["ada", "bob"];
 /// The process is killed after this many steps (requests to the service or the model), counted anew for each process.
 const KILLED_AFTER: [u32; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-fn place(folder: &Path, model: &str) -> Place {
+fn place(folder: &Path, model: &str) -> AppEnv {
     let variables = [("ANTHROPIC_API_KEY", "sk-test".to_owned()), ("ANTHROPIC_BASE_URL", model.to_owned())];
     let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let (cwd, home) = (folder.join("project"), folder.join("home"));
     std::fs::create_dir_all(&cwd).unwrap();
-    Place { env, cwd, home, wished: None, notice: |_| {} }
+    AppEnv { env, cwd, home, wished: None, notice: |_| {} }
 }
 
 fn start(folder: &Path, model: &str) -> (TeamHandle, Gateway) {

@@ -11,16 +11,16 @@ use max_team_runtime::{Command, Order, Query, Reply, RuntimeError, TeamHandle, W
 use max_team_testkit::{ModelServer, Reply as Spoken, Script};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 use serde_json::json;
 
 /// Where the frontend runs, with a model server instead of a provider.
-fn place(folder: &Path, model: &ModelServer) -> Place {
+fn place(folder: &Path, model: &ModelServer) -> AppEnv {
     let variables = [("ANTHROPIC_API_KEY", "sk-test".to_owned()), ("ANTHROPIC_BASE_URL", model.url())];
     let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let (cwd, home) = (folder.join("project"), folder.join("home"));
     std::fs::create_dir_all(&cwd).unwrap();
-    Place { env, cwd, home, wished: None, notice: |_| {} }
+    AppEnv { env, cwd, home, wished: None, notice: |_| {} }
 }
 
 fn person(user: &str, role: Role) -> Principal {

@@ -5,11 +5,10 @@
 
 mod agents;
 mod cache;
-mod desk;
 mod files;
 mod groups;
-mod keep;
-mod mates;
+mod journal_cmds;
+mod maintenance;
 mod memory;
 mod models;
 mod permissions;
@@ -19,6 +18,7 @@ mod rewind;
 mod skills;
 mod stream;
 mod tasks;
+mod team;
 mod worktrees;
 
 use std::ffi::OsString;
@@ -33,21 +33,21 @@ use max_team_core::suggest::nearest;
 use crate::demo::NAMES;
 use max_team_workspace::selection::Selection;
 
-pub(crate) use agents::{Agents, Try};
+pub(crate) use agents::{Agents, TryAgent};
 pub(crate) use cache::Cache;
-pub(crate) use desk::{Cost, Halt, Inbox, No, Plans, Ps, Trace, Yes};
-pub(crate) use files::{Files, Whose};
-pub(crate) use keep::{Audit, Backup, Export, Forget, Restore, Sessions, Which};
-pub(crate) use mates::{Mail, Send, Team};
+pub(crate) use files::{Files, FolderOwner};
+pub(crate) use journal_cmds::{Approve, Cost, Deny, Inbox, Plans, Ps, Stop, Trace};
+pub(crate) use maintenance::{Audit, AuditScope, Backup, Export, Forget, Restore, Sessions};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use models::Models;
-pub(crate) use permissions::{Permissions, Why};
+pub(crate) use permissions::{ExplainVerdict, Permissions};
 pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use reserved::{find as find_reserved, reserved};
 pub(crate) use rewind::Rewind;
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Events, Logs, Reading};
-pub(crate) use tasks::{Of, Tasks, Update};
+pub(crate) use tasks::{TaskListScope, Tasks, Update};
+pub(crate) use team::{Mail, Send, Team};
 pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -59,7 +59,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: TalkFlags,
 }
 
 /// What was given on the command line.
@@ -176,7 +176,7 @@ pub(crate) struct Formats {
 
 /// How to talk: the flags of chat, headless and demo.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Talk {
+pub(crate) struct TalkFlags {
     /// Start the chat with this message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
@@ -281,11 +281,11 @@ pub(crate) enum Command {
     /// List questions and plans that wait for your answer
     Inbox(Inbox),
     /// Approve a question or plan, or decide what to do about a failed task
-    Approve(Yes),
+    Approve(Approve),
     /// Reject a question or plan, with a reason
-    Deny(No),
+    Deny(Deny),
     /// Stop a session or an agent, or give up a plan or a task
-    Stop(Halt),
+    Stop(Stop),
     /// List agents and what they are doing
     Ps(Ps),
     /// Stream events (`--from SEQ`, `-f` to follow)
@@ -537,7 +537,7 @@ pub(crate) enum Format {
     StreamJson,
 }
 
-impl Talk {
+impl TalkFlags {
     /// The agent, team and rules that the flags name.
     pub(crate) fn selection(&self) -> Selection {
         let (skill, solo, agent) = (self.skill.clone(), self.solo, self.agent.clone());

@@ -19,11 +19,11 @@ use max_team_runtime::{Open, Which};
 use max_team_tools::command::{self, CommandError, CommandSandbox};
 use tokio_util::sync::CancellationToken;
 
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::models::Chosen;
-use max_team_workspace::setup::Place;
-use max_team_workspace::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
+use max_team_workspace::models::ChosenModel;
+use max_team_workspace::setup::AppEnv;
+use max_team_workspace::team::{self, LeadKind, PARALLEL_DEFAULT, SessionLead, TeamOptions};
 
 pub(crate) use scenarios::NAMES;
 use scenarios::{Files, SCENARIOS};
@@ -42,12 +42,12 @@ pub(crate) struct Scenario {
     is_program: bool,
     /// The files of its project.
     files: Files,
-    english: Tape,
-    chinese: Tape,
+    english: DemoRecording,
+    chinese: DemoRecording,
 }
 
 /// The prompt and the recording in one language.
-pub(crate) struct Tape {
+pub(crate) struct DemoRecording {
     pub(crate) prompt: &'static str,
     recording: &'static str,
     /// The files of the project that are written in this language.
@@ -57,9 +57,9 @@ pub(crate) struct Tape {
 }
 
 /// The scenario of this name; the first without one.
-pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
+pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, CliError> {
     let wanted = name.unwrap_or(NAMES[0]);
-    let unknown = || Stop::said(Exit::Usage, |lang| lang.no_demo(wanted, NAMES.join(", ")));
+    let unknown = || CliError::said(Exit::Usage, |lang| lang.no_demo(wanted, NAMES.join(", ")));
     SCENARIOS.iter().find(|scenario| scenario.name == wanted).ok_or_else(unknown)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn words(lang: Lang) -> (&'static str, &'static str) {
 
 impl Scenario {
     /// What is played in a language.
-    pub(crate) fn tape(&self, lang: Lang) -> &Tape {
+    pub(crate) fn tape(&self, lang: Lang) -> &DemoRecording {
         match lang {
             Lang::En => &self.english,
             Lang::Zh => &self.chinese,
@@ -99,9 +99,9 @@ impl Scenario {
     }
 
     /// Lays the scratch project out; under version control, where there is any.
-    pub(crate) fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), Stop> {
+    pub(crate) fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), CliError> {
         let broken = |error: std::io::Error| {
-            Stop::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
+            CliError::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
         };
         for (name, text) in self.files(lang) {
             let path = root.join(name);
@@ -115,11 +115,11 @@ impl Scenario {
     }
 }
 
-impl Tape {
+impl DemoRecording {
     /// The recorded models; `unattended` plays them without pauses. After the end of the recording they say that it is
     /// over.
-    pub(crate) fn router(&self, unattended: bool, lang: Lang) -> Result<Router, Stop> {
-        let replay = Replay::read(self.recording).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+    pub(crate) fn router(&self, unattended: bool, lang: Lang) -> Result<Router, CliError> {
+        let replay = Replay::read(self.recording).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
         let replay = replay.ending_with(lang.demo_is_over());
         Ok(Router::replay(if unattended { replay.at_once() } else { replay }))
     }
@@ -154,7 +154,7 @@ fn first_commit(root: &Path) {
 
 /// The session of the demo: the built-in team, all with the recorded model. `place` is in the scratch project, which
 /// has no team of its own.
-pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
+pub(crate) fn open(place: &AppEnv, router: Router) -> Result<Open, CliError> {
     // The recorded model is free.
     let model = Model {
         provider: "recording".into(),
@@ -167,13 +167,13 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let settings = Settings::new(model.clone());
     let key_source = "none".to_owned();
     let catalog = Arc::new(Catalog::builtin().clone());
-    let chosen = Chosen { model, fallback: None, fast: None, key_source, router, catalog };
+    let chosen = ChosenModel { model, fallback: None, fast: None, key_source, router, catalog };
     // The recording was made without the user's own agents and settings.
-    let place = Place { env: place.env.of_nobody(), ..place.clone() };
+    let place = AppEnv { env: place.env.of_nobody(), ..place.clone() };
     let (led, _) = team::read(None, &place)?;
     let (approve, max_parallel) = (ApprovalMode::Plan, PARALLEL_DEFAULT);
-    let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
-    let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
+    let ways = TeamOptions { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
+    let SessionLead { definition, settings, team, .. } = LeadKind::Team(led).seat(&chosen, &settings, ways)?;
     Ok(Open::new(Which::New, definition, settings, team))
 }
 

@@ -4,22 +4,22 @@ use clap::CommandFactory;
 use max_team_core::suggest::nearest;
 use max_team_runtime::{TeamReader, Which};
 use max_team_workspace::config::Override;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::setup::session;
 
-use crate::args::{Cli, Format, Talk, find_reserved};
+use crate::args::{Cli, Format, TalkFlags, find_reserved};
 use crate::stdin;
 
 /// Flags and words that cannot be meant as they stand.
-pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
+pub(crate) fn check(talk: &TalkFlags) -> Result<(), CliError> {
     if talk.print.is_none() && talk.formats.output_format != Format::Text {
-        return Err(Stop::said(Exit::Usage, |lang| lang.format_needs_print().to_owned()));
+        return Err(CliError::said(Exit::Usage, |lang| lang.format_needs_print().to_owned()));
     }
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
         return Ok(());
     };
     if let Some(name) = find_reserved(word) {
-        return Err(Stop::said(Exit::Usage, |lang| lang.reserved(name)));
+        return Err(CliError::said(Exit::Usage, |lang| lang.reserved(name)));
     }
     // A question of one word is not written so: in a language with spaces it has a mark, in others it has no such letters.
     if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
@@ -32,14 +32,14 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     if near.is_none() && stdin::is_piped() {
         return Ok(());
     }
-    Err(Stop::said(Exit::Usage, |lang| match near {
+    Err(CliError::said(Exit::Usage, |lang| match near {
         Some(name) if name == word => lang.command_first(name),
         near => lang.no_command(word, near),
     }))
 }
 
 /// The values of flags that are settings.
-pub(crate) fn overrides(talk: &Talk) -> Vec<Override> {
+pub(crate) fn overrides(talk: &TalkFlags) -> Vec<Override> {
     let pairs = [
         ("llm.default_model", "--model", talk.team.model.clone()),
         ("llm.fallback_model", "--fallback-model", talk.fallback_model.clone()),
@@ -56,7 +56,7 @@ pub(crate) fn overrides(talk: &Talk) -> Vec<Override> {
 }
 
 /// Which session the flags ask for.
-pub(crate) fn which(talk: &Talk, team: &TeamReader) -> Result<Which, Stop> {
+pub(crate) fn which(talk: &TalkFlags, team: &TeamReader) -> Result<Which, CliError> {
     match (&talk.resume, talk.continue_last) {
         (Some(id), _) => {
             let which = if talk.before_compaction { Which::Before } else { Which::Id };

@@ -5,23 +5,23 @@
 
 mod args;
 mod commands;
+mod converse;
 mod crash;
 mod demo;
 mod flags;
 mod headless;
-mod record;
+mod recordings;
 mod signals;
 mod stdin;
 mod stream_json;
-mod talk;
 
 use std::process::ExitCode;
 
 use max_team_runtime::RuntimeError;
 use max_team_tools::document;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{DOCUMENT_READER, Place};
+use max_team_workspace::setup::{AppEnv, DOCUMENT_READER};
 
 use args::{Cli, Command};
 
@@ -104,12 +104,12 @@ fn words() -> impl Iterator<Item = String> {
 
 /// The language of the interface.
 fn spoken(wished: Option<String>) -> Lang {
-    Place::here(headless::talk).map_or(Lang::En, |place| place.speaking(wished).speaks())
+    AppEnv::here(headless::talk).map_or(Lang::En, |place| place.speaking(wished).speaks())
 }
 
 /// The failure in the language of the interface, as far as it has words in it.
 fn told(error: &anyhow::Error, lang: Lang) -> String {
-    match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
+    match (error.downcast_ref::<CliError>(), error.downcast_ref::<RuntimeError>()) {
         (Some(stop), _) => stop.words(lang).to_owned(),
         (_, Some(failure)) => lang.runtime_failure(failure),
         _ => error.to_string(),
@@ -117,7 +117,7 @@ fn told(error: &anyhow::Error, lang: Lang) -> String {
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {
-    match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
+    match (error.downcast_ref::<CliError>(), error.downcast_ref::<RuntimeError>()) {
         (Some(stop), _) => stop.exit,
         (
             _,
@@ -128,9 +128,9 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 }
 
 /// Below that some of what we stand on does not fail but panics.
-fn check_files() -> Result<(), Stop> {
+fn check_files() -> Result<(), CliError> {
     match rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
-        Some(most) if most < FILES_MIN => Err(Stop::said(Exit::Failed, |lang| lang.few_files(most, FILES_MIN))),
+        Some(most) if most < FILES_MIN => Err(CliError::said(Exit::Failed, |lang| lang.few_files(most, FILES_MIN))),
         _ => Ok(()),
     }
 }
@@ -139,7 +139,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     check_files()?;
     let Cli { command, talk: words } = cli;
     let here = || {
-        let place = Place::here(headless::talk)?.speaking(words.lang.clone());
+        let place = AppEnv::here(headless::talk)?.speaking(words.lang.clone());
         place.check_names().map(|()| place)
     };
     match command {
@@ -167,7 +167,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trace(options)) => return commands::trace::run(&here()?, &options),
         Some(Command::Replay(options)) => return commands::replay::run(&here()?, &options),
         Some(Command::Rewind(options)) => return commands::rewind::run(&here()?, &options),
-        Some(Command::Fork(options)) => return talk::fork(&here()?, &options),
+        Some(Command::Fork(options)) => return converse::fork(&here()?, &options),
         Some(Command::Compare(options)) => return commands::compare::run(&here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&here()?, &options),
         Some(Command::Worktrees(command)) => return commands::worktrees::run(&here()?, &command),
@@ -183,7 +183,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Permissions(command)) => return commands::permissions::run(&here()?, &command),
         Some(Command::Models(options)) => return commands::models::run(&here()?, &options),
         Some(Command::Doctor(options)) => return commands::doctor::run(&here()?, &options),
-        Some(Command::Demo(options)) => return talk::demo(&here()?, &options),
+        Some(Command::Demo(options)) => return converse::demo(&here()?, &options),
         Some(Command::Plan { goal, output, force, record, team }) => {
             let options = commands::plan::PlanOptions { output, force, record, flags: team };
             return commands::plan::plan(&here()?, goal, options);
@@ -192,7 +192,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             let options = commands::plan::RunOptions { dry_run, full, yes, format: output_format, record, flags: team };
             return commands::plan::run(&here()?, &file, options);
         }
-        None => return talk::run(&here()?, words.clone()),
+        None => return converse::run(&here()?, words.clone()),
     }
     Ok(Exit::Ok)
 }

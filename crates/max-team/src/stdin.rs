@@ -12,8 +12,8 @@ use rustix::fs::FileType;
 use serde_json::Value;
 
 use crate::headless::talk;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::named;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::input_file;
 
 /// How long an open pipe may stay silent when there is a prompt anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ pub(crate) fn is_piped() -> bool {
 }
 
 /// Whether piped text begins with a no: the answer to the first question of a demo.
-pub(crate) fn says_no() -> Result<bool, Stop> {
+pub(crate) fn says_no() -> Result<bool, CliError> {
     if !is_piped() {
         return Ok(false);
     }
@@ -34,12 +34,12 @@ pub(crate) fn says_no() -> Result<bool, Stop> {
 }
 
 /// The prompt with piped text added. Without either there is nothing to do, unless a session is continued.
-pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, Stop> {
+pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, CliError> {
     let piped = piped(!given.is_empty() || continues)?;
     let piped = piped.trim_end();
     match (given.is_empty(), piped.is_empty()) {
         (true, true) if continues => Ok(String::new()),
-        (true, true) => Err(Stop::said(Exit::Usage, |lang| lang.no_prompt().to_owned())),
+        (true, true) => Err(CliError::said(Exit::Usage, |lang| lang.no_prompt().to_owned())),
         (true, false) => Ok(piped.to_owned()),
         (false, true) => Ok(given.to_owned()),
         (false, false) => Ok(format!("{given}\n\n<stdin>\n{piped}\n</stdin>")),
@@ -47,7 +47,7 @@ pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, Stop> {
 }
 
 /// Everything on standard input, if it is not a terminal.
-fn piped(optional: bool) -> Result<String, Stop> {
+fn piped(optional: bool) -> Result<String, CliError> {
     let input = std::io::stdin();
     if input.is_terminal() {
         return Ok(String::new());
@@ -76,7 +76,9 @@ fn piped(optional: bool) -> Result<String, Stop> {
         match receiver.recv() {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(bytes))) => break bytes,
-            Ok(Err(error)) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
+            Ok(Err(error)) => {
+                return Err(CliError::new(Exit::Failed, format!("standard input cannot be read: {error}")));
+            }
             Err(_) => break Vec::new(),
         }
     };
@@ -85,23 +87,22 @@ fn piped(optional: bool) -> Result<String, Stop> {
             "standard input has more than {} MB; put it into a file and name the file in the prompt",
             STDIN_BYTES_MAX >> 20
         );
-        return Err(Stop::new(Exit::Usage, words));
+        return Err(CliError::new(Exit::Usage, words));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let words =
             format!("standard input is not UTF-8 (byte {at}); convert it first, for example with `iconv -t utf-8`");
-        Stop::new(Exit::Usage, words)
+        CliError::new(Exit::Usage, words)
     })
 }
 
 /// A JSON Schema given as text, or as `@FILE`.
-pub(crate) fn schema(given: &str, cwd: &Path) -> Result<Value, Stop> {
-    let bad = |words: String| Stop::new(Exit::Usage, format!("--json-schema: {words}"));
+pub(crate) fn schema(given: &str, cwd: &Path) -> Result<Value, CliError> {
+    let bad = |words: String| CliError::new(Exit::Usage, format!("--json-schema: {words}"));
     let text = match given.strip_prefix('@') {
-        Some(path) => {
-            named::text(&cwd.join(path), named::JSON_BYTES_MAX).map_err(|why| bad(format!("`{path}`: {why}")))?
-        }
+        Some(path) => input_file::text(&cwd.join(path), input_file::JSON_BYTES_MAX)
+            .map_err(|why| bad(format!("`{path}`: {why}")))?,
         None => given.to_owned(),
     };
     let schema: Value = serde_json::from_str(&text).map_err(|error| bad(format!("not JSON: {error}")))?;

@@ -59,7 +59,7 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
 
 /// Turns events into lines. It remembers the provider's ids of tool calls (the journal knows calls by key) and how
 /// often the current call has failed.
-pub(crate) struct Lines {
+pub(crate) struct StreamJson {
     session: SessionId,
     /// The tool call that these lines belong to, for a called agent.
     parent: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) struct Lines {
     ids: HashMap<String, (String, String)>,
 }
 
-impl Lines {
+impl StreamJson {
     pub(crate) fn new(session: SessionId, retries_max: u32) -> Self {
         Self { session, parent: None, retries_max, failures: 0, ids: HashMap::new() }
     }

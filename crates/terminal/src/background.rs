@@ -9,10 +9,10 @@ use max_team_runtime::Origin;
 
 /// All that run, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Background(Vec<Command>);
+pub(super) struct Background(Vec<BackgroundCommand>);
 
 #[derive(Debug)]
-struct Command {
+struct BackgroundCommand {
     agent: AgentId,
     who: String,
     id: String,
@@ -21,7 +21,7 @@ struct Command {
 
 /// A command that came to no end of its own.
 #[derive(Debug)]
-pub(super) struct Gone {
+pub(super) struct LostCommand {
     pub(super) who: String,
     pub(super) command: String,
     /// Whether it died with the program.
@@ -50,12 +50,12 @@ impl Background {
     }
 
     /// Folds an event. Returns the command that was stopped or lost, if there is one.
-    pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<Gone> {
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<LostCommand> {
         let agent = from.agent?;
         match event {
             Event::CommandBegun(begun) => {
                 let (who, id, name) = (from.name.to_string(), begun.id.clone(), begun.name.clone());
-                self.0.push(Command { agent, who, id, name });
+                self.0.push(BackgroundCommand { agent, who, id, name });
                 None
             }
             Event::CommandOver(over) => {
@@ -63,7 +63,7 @@ impl Background {
                 let known = index.map(|index| self.0.remove(index));
                 // One that died with an earlier process began before we came.
                 let name = known.map(|known| known.name).or(Some(over.name.clone())).filter(|name| !name.is_empty())?;
-                let gone = Gone { who: from.name.to_string(), command: name, is_lost: over.lost };
+                let gone = LostCommand { who: from.name.to_string(), command: name, is_lost: over.lost };
                 (over.stopped || over.lost).then_some(gone)
             }
             // An agent's commands end with it.

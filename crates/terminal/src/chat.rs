@@ -11,16 +11,16 @@ use max_team_core::id::QuestionId;
 use max_team_runtime::Notice;
 use ratatui::text::{Line, Span};
 
-use super::board::{Board, Extent};
+use super::command_queue::CommandResult;
 use super::details::Pager;
-use super::dialog::{Dialog, Scene};
+use super::dialog::{Dialog, DialogContext};
 use super::editor::Editor;
 use super::history::History;
-use super::link::Done;
 use super::markdown::{self, Piece, Stream};
-use super::menu::{Choice, MentionMenu};
-use super::question::Matter;
-use super::rows::{Group, Look, Row};
+use super::menu::{MentionChoice, MentionMenu};
+use super::plan_panel::{Extent, PlanPanel};
+use super::question::QuestionKind;
+use super::rows::{Group, Row, RowStyle};
 use super::screen::View;
 use super::search::Search;
 use super::session::Session;
@@ -28,7 +28,7 @@ use super::slash::{self};
 use super::text;
 use super::theme::Theme;
 use super::transcript::Item;
-use max_team_workspace::figures::short;
+use max_team_workspace::format::short;
 
 /// How long the user must not have typed, or a question must have been first, before keys answer it: a question that
 /// appears while the user types is not answered by keys that were meant for something else.
@@ -96,7 +96,7 @@ pub(super) struct Chat {
     editor: Editor,
     history: History,
     dialog: Dialog,
-    board: Board,
+    board: PlanPanel,
     menu: MentionMenu,
     /// The pager with the last turn's calls, while it is open.
     pager: Option<Pager>,
@@ -122,7 +122,7 @@ impl Chat {
             editor: Editor::default(),
             history: History::new(history),
             dialog: Dialog::default(),
-            board: Board::default(),
+            board: PlanPanel::default(),
             menu: MentionMenu::default(),
             pager: None,
             search: None,
@@ -151,8 +151,8 @@ impl Chat {
         &self.cwd
     }
 
-    pub(super) fn look(&self) -> Look {
-        Look { columns: self.columns, theme: self.theme, lang: self.session.lang }
+    pub(super) fn look(&self) -> RowStyle {
+        RowStyle { columns: self.columns, theme: self.theme, lang: self.session.lang }
     }
 
     pub(super) fn hint(&self) -> Option<Hint> {
@@ -164,11 +164,11 @@ impl Chat {
     }
 
     /// What the mention at the cursor can become, and which of it is chosen.
-    pub(super) fn choices(&self) -> impl Iterator<Item = (&Choice, bool)> {
+    pub(super) fn choices(&self) -> impl Iterator<Item = (&MentionChoice, bool)> {
         self.menu.choices()
     }
 
-    pub(super) fn completions(&self) -> Vec<slash::Entry> {
+    pub(super) fn completions(&self) -> Vec<slash::HelpEntry> {
         if self.search.is_some() { Vec::new() } else { slash::matches(&self.editor.whole()) }
     }
 
@@ -197,7 +197,7 @@ impl Chat {
     }
 
     /// The plans at work, in at most so many rows.
-    pub(super) fn draw_board(&mut self, rows: usize, look: Look) -> Vec<Line<'static>> {
+    pub(super) fn draw_board(&mut self, rows: usize, look: RowStyle) -> Vec<Line<'static>> {
         self.board.lines(&self.session, rows, look, self.now_ms)
     }
 
@@ -218,7 +218,7 @@ impl Chat {
         Some(pager.view(self.session.details(), is_asked, rows, look))
     }
 
-    pub(super) fn draw_panel(&mut self, rows: usize, look: Look) -> Option<Vec<Line<'static>>> {
+    pub(super) fn draw_panel(&mut self, rows: usize, look: RowStyle) -> Option<Vec<Line<'static>>> {
         let question = self.session.questions.first();
         self.dialog.face(question);
         let count = self.session.questions.count();
@@ -376,8 +376,8 @@ impl Chat {
         !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
-    pub(super) fn done(&mut self, done: Done) {
-        if let Done::Paths(paths) = done {
+    pub(super) fn done(&mut self, done: CommandResult) {
+        if let CommandResult::Paths(paths) = done {
             self.menu.fill(paths);
             return self.update_menu();
         }
@@ -474,10 +474,10 @@ impl Chat {
 }
 
 /// What the form of the first question may look at.
-fn scene(session: &Session) -> Scene<'_> {
+fn scene(session: &Session) -> DialogContext<'_> {
     let plan = match session.questions.first().map(|question| &question.matter) {
-        Some(Matter::Plan { plan, .. }) => session.plans().get(*plan).map(|known| &known.plan),
+        Some(QuestionKind::Plan { plan, .. }) => session.plans().get(*plan).map(|known| &known.plan),
         _ => None,
     };
-    Scene { plan, team: session.team() }
+    DialogContext { plan, team: session.team() }
 }

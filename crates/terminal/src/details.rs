@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::diff;
-use super::rows::{Look, ToolRow};
+use super::rows::{RowStyle, ToolRow};
 use super::screen::View;
 use super::text::{self, clean, clean_line};
 
@@ -49,7 +49,7 @@ impl Details {
         self.calls.is_empty()
     }
 
-    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+    fn lines(&self, look: RowStyle) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if self.dropped > 0 {
             lines.push(Line::from(Span::styled(look.lang.calls_dropped(self.dropped), look.theme.faint())));
@@ -69,7 +69,7 @@ impl Details {
 }
 
 /// One call: its header, its input, its diff and its whole result.
-fn unfolded(who: Option<&str>, row: &ToolRow, look: Look) -> Vec<Line<'static>> {
+fn unfolded(who: Option<&str>, row: &ToolRow, look: RowStyle) -> Vec<Line<'static>> {
     let columns = look.columns.saturating_sub(2);
     let mut lines = row.header(look);
     if let (Some(who), Some(first)) = (who, lines.first_mut()) {
@@ -141,7 +141,7 @@ impl Pager {
         self.lines.len().saturating_sub(self.rows)
     }
 
-    pub(super) fn view(&mut self, details: &Details, is_asked: bool, rows_max: usize, look: Look) -> View {
+    pub(super) fn view(&mut self, details: &Details, is_asked: bool, rows_max: usize, look: RowStyle) -> View {
         let made_for = Some((look.columns, details.edition));
         if self.made_for != made_for {
             let was_last = self.first >= self.last_first();

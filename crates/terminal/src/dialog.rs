@@ -1,6 +1,6 @@
 //! The first question on the screen.
 //!
-//! Each kind of question has its own form (`panel`: permissions; `reply`: free text; `gate`: plans). This picks the
+//! Each kind of question has its own form (`permission_dialog`, `question_dialog`, `plan_dialog`). This picks the
 //! form and resets it when another question becomes the first.
 
 use crossterm::event::KeyEvent;
@@ -12,11 +12,11 @@ use max_team_runtime::Team;
 use ratatui::text::{Line, Span};
 
 use super::editor::Editor;
-use super::gate::Gate;
-use super::panel::Panel;
-use super::question::{Matter, Question};
-use super::reply::Reply;
-use super::rows::Look;
+use super::permission_dialog::PermissionDialog;
+use super::plan_dialog::PlanDialog;
+use super::question::{Question, QuestionKind};
+use super::question_dialog::QuestionDialog;
+use super::rows::RowStyle;
 use super::text::{self, clean_line};
 
 /// What stands before a question.
@@ -26,7 +26,7 @@ const WHO_COLUMNS_MIN: usize = 12;
 
 /// What a key came to.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum DialogResult {
     Answer(PermissionAnswer),
     Decide(PlanDecision),
     /// Show the plan with all instructions; nothing is answered.
@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 
 /// What a form may look at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct DialogContext<'a> {
     pub(super) plan: Option<&'a Plan>,
     pub(super) team: Option<&'a Team>,
 }
@@ -54,9 +54,9 @@ pub(super) struct Dialog {
 enum Form {
     #[default]
     None,
-    Permit(Box<Panel>),
-    Words(Box<Reply>),
-    Plan(Box<Gate>),
+    Permit(Box<PermissionDialog>),
+    Words(Box<QuestionDialog>),
+    Plan(Box<PlanDialog>),
 }
 
 impl Dialog {
@@ -69,9 +69,9 @@ impl Dialog {
         self.about = about;
         self.form = match question.map(|question| &question.matter) {
             None => Form::None,
-            Some(Matter::Permit(_)) => Form::Permit(Box::default()),
-            Some(Matter::Words(_)) => Form::Words(Box::default()),
-            Some(Matter::Plan { .. }) => Form::Plan(Box::default()),
+            Some(QuestionKind::Permit(_)) => Form::Permit(Box::default()),
+            Some(QuestionKind::Words(_)) => Form::Words(Box::default()),
+            Some(QuestionKind::Plan { .. }) => Form::Plan(Box::default()),
         };
     }
 
@@ -129,8 +129,8 @@ impl Dialog {
     pub(super) fn takes(&self, letter: char, question: Option<&Question>) -> bool {
         match (&self.form, question.map(|question| &question.matter)) {
             (Form::Words(_), _) => true,
-            (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
-            (_, Some(Matter::Permit(permit))) => Panel::takes(letter, permit),
+            (Form::Plan(gate), Some(QuestionKind::Plan { about, .. })) => gate.takes(letter, about),
+            (_, Some(QuestionKind::Permit(permit))) => PermissionDialog::takes(letter, permit),
             _ => false,
         }
     }
@@ -147,18 +147,24 @@ impl Dialog {
     /// The keys that choose an answer.
     pub(super) fn keys(&self, question: &Question) -> String {
         match &question.matter {
-            Matter::Permit(permit) => Panel::keys(permit),
-            Matter::Words(_) => "1-9, ↑, ↓".to_owned(),
-            Matter::Plan { about, .. } => Gate::keys(about),
+            QuestionKind::Permit(permit) => PermissionDialog::keys(permit),
+            QuestionKind::Words(_) => "1-9, ↑, ↓".to_owned(),
+            QuestionKind::Plan { about, .. } => PlanDialog::keys(about),
         }
     }
 
     /// A key, while the question is what the user looks at.
-    pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
+    pub(super) fn key(
+        &mut self,
+        key: KeyEvent,
+        question: &Question,
+        scene: DialogContext<'_>,
+        look: RowStyle,
+    ) -> Option<DialogResult> {
         match (&mut self.form, &question.matter) {
-            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, permit),
-            (Form::Words(reply), Matter::Words(words)) => reply.key(key, words),
-            (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
+            (Form::Permit(panel), QuestionKind::Permit(permit)) => panel.key(key, permit),
+            (Form::Words(reply), QuestionKind::Words(words)) => reply.key(key, words),
+            (Form::Plan(gate), QuestionKind::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
             _ => None,
         }
     }
@@ -167,13 +173,13 @@ impl Dialog {
     pub(super) fn lines(
         &mut self,
         question: &Question,
-        scene: Scene<'_>,
+        scene: DialogContext<'_>,
         count: usize,
         rows: usize,
-        look: Look,
+        look: RowStyle,
     ) -> Option<Vec<Line<'static>>> {
         let lines = match (&mut self.form, &question.matter) {
-            (Form::Permit(panel), Matter::Permit(permit)) => {
+            (Form::Permit(panel), QuestionKind::Permit(permit)) => {
                 let mut wish = Vec::new();
                 if permit.merges {
                     wish.push(Span::raw(look.lang.has_changes().to_owned()));
@@ -183,11 +189,11 @@ impl Dialog {
                 }
                 panel.lines(title(question, wish, count, look), permit, rows, look)
             }
-            (Form::Words(reply), Matter::Words(words)) => {
+            (Form::Words(reply), QuestionKind::Words(words)) => {
                 let asks = vec![Span::raw(look.lang.asks().to_owned())];
                 reply.lines(title(question, asks, count, look), words, rows, look)
             }
-            (Form::Plan(gate), Matter::Plan { about, .. }) => {
+            (Form::Plan(gate), QuestionKind::Plan { about, .. }) => {
                 let sign = vec![Span::styled(SIGN, look.theme.warning())];
                 gate.lines(sign, more(count, look), about, scene, rows, look)
             }
@@ -198,7 +204,7 @@ impl Dialog {
 }
 
 /// Who asks and what for. If the row is too short for both, the agent's name is cut.
-fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: Look) -> Vec<Line<'static>> {
+fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: RowStyle) -> Vec<Line<'static>> {
     let who = clean_line(&question.by.title(look.lang));
     let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));
     let rest: Vec<Span<'static>> = wish.into_iter().chain(more(count, look)).collect();
@@ -210,6 +216,6 @@ fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: Look
 }
 
 /// That there are other questions behind this one.
-fn more(count: usize, look: Look) -> Option<Span<'static>> {
+fn more(count: usize, look: RowStyle) -> Option<Span<'static>> {
     (count > 1).then(|| Span::styled(format!("  ({})", look.lang.question_count(count)), look.theme.warning()))
 }

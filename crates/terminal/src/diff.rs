@@ -11,7 +11,7 @@ use super::theme::Theme;
 
 /// One line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Row<'a> {
+enum DiffRow<'a> {
     /// The next file, of a diff of several.
     File(&'a str),
     /// Lines are left out here.
@@ -26,8 +26,8 @@ enum Row<'a> {
 /// How many lines a diff adds and removes.
 pub(super) fn counts(diff: &str) -> (usize, usize) {
     let rows = parse(diff);
-    let count = |wanted: fn(&Row<'_>) -> bool| rows.iter().filter(|row| wanted(row)).count();
-    (count(|row| matches!(row, Row::Added(..))), count(|row| matches!(row, Row::Removed(..))))
+    let count = |wanted: fn(&DiffRow<'_>) -> bool| rows.iter().filter(|row| wanted(row)).count();
+    (count(|row| matches!(row, DiffRow::Added(..))), count(|row| matches!(row, DiffRow::Removed(..))))
 }
 
 /// The lines of a diff, wrapped behind their line numbers.
@@ -38,7 +38,7 @@ pub(super) fn lines(diff: &str, columns: usize, theme: Theme) -> Vec<Line<'stati
     rows.iter().flat_map(|row| row.lines(gutter, columns, theme)).collect()
 }
 
-impl Row<'_> {
+impl DiffRow<'_> {
     fn number(&self) -> Option<u32> {
         match self {
             Self::Same(number, _) | Self::Added(number, _) | Self::Removed(number, _) => Some(*number),
@@ -74,9 +74,9 @@ impl Row<'_> {
     }
 }
 
-fn parse(diff: &str) -> Vec<Row<'_>> {
+fn parse(diff: &str) -> Vec<DiffRow<'_>> {
     if !diff.lines().any(|line| hunk(line).is_some()) {
-        return diff.lines().map(Row::Other).collect();
+        return diff.lines().map(DiffRow::Other).collect();
     }
     let mut rows = Vec::new();
     let (mut old, mut new) = (0_u32, 0_u32);
@@ -85,12 +85,12 @@ fn parse(diff: &str) -> Vec<Row<'_>> {
         // No line of a hunk begins so: those have a sign before them.
         if let Some(names) = line.strip_prefix("diff --git ") {
             (inside, named) = (false, true);
-            rows.push(Row::File(names.rsplit_once(" b/").map_or(names, |(_, name)| name)));
+            rows.push(DiffRow::File(names.rsplit_once(" b/").map_or(names, |(_, name)| name)));
             continue;
         }
         if let Some((from, to)) = hunk(line) {
             if inside {
-                rows.push(Row::Skip);
+                rows.push(DiffRow::Skip);
             }
             (old, new, inside) = (from, to, true);
             continue;
@@ -98,23 +98,23 @@ fn parse(diff: &str) -> Vec<Row<'_>> {
         // What stands before the first hunk names the file again, or says what else became of it.
         if !inside {
             let names = ["index ", "--- ", "+++ "].iter().any(|start| line.starts_with(start));
-            rows.extend((named && !names).then_some(Row::Other(line)));
+            rows.extend((named && !names).then_some(DiffRow::Other(line)));
             continue;
         }
         match line.split_at_checked(1) {
             Some(("+", words)) => {
-                rows.push(Row::Added(new, words));
+                rows.push(DiffRow::Added(new, words));
                 new = new.saturating_add(1);
             }
             Some(("-", words)) => {
-                rows.push(Row::Removed(old, words));
+                rows.push(DiffRow::Removed(old, words));
                 old = old.saturating_add(1);
             }
             Some((" ", words)) => {
-                rows.push(Row::Same(new, words));
+                rows.push(DiffRow::Same(new, words));
                 (old, new) = (old.saturating_add(1), new.saturating_add(1));
             }
-            _ => rows.push(Row::Other(line)),
+            _ => rows.push(DiffRow::Other(line)),
         }
     }
     rows

@@ -37,7 +37,7 @@ struct Chip {
 
 /// One row on the screen: a range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct EditorRow {
     start: usize,
     end: usize,
 }
@@ -182,7 +182,7 @@ impl Editor {
     pub(super) fn layout(&self, columns: usize) -> Layout {
         let rows = self.rows(columns);
         let cursor = self.place(&rows);
-        let shown = |row: &Row| {
+        let shown = |row: &EditorRow| {
             let text = self.text.get(row.start..row.end).unwrap_or_default();
             text.graphemes(true).map(|grapheme| self.shown(grapheme)).collect()
         };
@@ -281,14 +281,14 @@ impl Editor {
     }
 
     /// Breaks after blanks where a row is full, and anywhere if it has none.
-    fn rows(&self, columns: usize) -> Vec<Row> {
+    fn rows(&self, columns: usize) -> Vec<EditorRow> {
         let columns = columns.max(2);
         let mut rows = Vec::new();
         let (mut start, mut used) = (0, 0);
         let mut chance = None;
         for (at, grapheme) in self.text.grapheme_indices(true) {
             if grapheme == "\n" {
-                rows.push(Row { start, end: at });
+                rows.push(EditorRow { start, end: at });
                 (start, used, chance) = (at + 1, 0, None);
                 continue;
             }
@@ -296,7 +296,7 @@ impl Editor {
             // Twice, if what follows the last blank leaves no room either.
             while used + wide > columns && at > start {
                 let end = chance.take().filter(|chance| *chance > start).unwrap_or(at);
-                rows.push(Row { start, end });
+                rows.push(EditorRow { start, end });
                 start = end;
                 used = self.columns_of(self.text.get(end..at).unwrap_or_default());
             }
@@ -305,17 +305,17 @@ impl Editor {
                 chance = Some(at + 1);
             }
         }
-        rows.push(Row { start, end: self.text.len() });
+        rows.push(EditorRow { start, end: self.text.len() });
         rows
     }
 
-    fn place(&self, rows: &[Row]) -> (usize, usize) {
+    fn place(&self, rows: &[EditorRow]) -> (usize, usize) {
         let row = rows.iter().rposition(|row| row.start <= self.cursor).unwrap_or(0);
         let start = rows.get(row).map_or(0, |row| row.start);
         (row, self.columns_of(self.text.get(start..self.cursor).unwrap_or_default()))
     }
 
-    fn move_into(&mut self, row: Option<Row>, column: usize) -> bool {
+    fn move_into(&mut self, row: Option<EditorRow>, column: usize) -> bool {
         let Some(row) = row else { return false };
         let goal = self.goal.unwrap_or(column);
         let text = self.text.get(row.start..row.end).unwrap_or_default();

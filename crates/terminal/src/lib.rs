@@ -3,36 +3,36 @@
 //! [`chat()`] opens the session and shows live rows under the terminal's own scrollback. It knows the team only through its
 //! `TeamHandle`, and reads neither the environment nor the settings nor the journal.
 
-mod amend;
+mod app;
 mod background;
-mod board;
-mod call;
 mod chat;
-mod crew;
+mod command_queue;
 mod details;
 mod dialog;
 mod diff;
 mod editor;
-mod face;
-mod gate;
 mod history;
-mod link;
-mod list;
 mod markdown;
-mod mates;
+mod members;
 mod mention;
 mod menu;
-mod panel;
+mod permission_dialog;
+mod plan_dialog;
+mod plan_editor;
+mod plan_panel;
+pub mod plan_text;
 mod plans;
 mod question;
-mod reply;
-mod report;
+mod question_dialog;
 mod rows;
 mod screen;
 mod search;
 mod session;
-pub mod sheet;
 mod slash;
+mod slash_output;
+mod stream_preview;
+mod task_panel;
+mod teammates;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -50,11 +50,11 @@ use max_team_runtime::query;
 use max_team_runtime::{Open, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use session::{Models, Teams};
+pub use session::{Models, TeamFiles};
 
+use app::App;
 use chat::Chat;
-use face::Face;
-use link::{Desk, Link};
+use command_queue::{CommandContext, CommandQueue};
 use session::Session;
 use theme::Theme;
 
@@ -89,14 +89,14 @@ pub struct ChatOptions {
     /// Teammates that begin before anything is said.
     pub mates: Vec<Spawn>,
     /// How `/team load` finds teams.
-    pub teams: Teams,
+    pub teams: TeamFiles,
     /// Called once the chat has started and waits: gives memory back that only the start needed.
     pub when_started: fn(),
 }
 
 /// How a chat was left.
 #[derive(Debug)]
-pub struct Left {
+pub struct ChatExit {
     pub reason: ExitReason,
     /// The session that was talked in at the end.
     pub session: SessionId,
@@ -129,7 +129,7 @@ async fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mate
 
 /// Opens the session and talks until the user leaves. The session stays open then: shutting the team down parks it.
 /// Errors of opening are the runtime's own (`RuntimeError`).
-pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<Left> {
+pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ChatExit> {
     let ChatOptions {
         handle,
         by,
@@ -167,7 +167,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     if let Some((draft, source)) = propose {
         session.propose(draft, source);
     }
-    let link = Link::new(Desk {
+    let link = CommandQueue::new(CommandContext {
         handle,
         by,
         cwd,
@@ -179,7 +179,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         session: opened.session,
     });
     let theme = Theme { color };
-    let face = Face::enter(link, notices, |size| {
+    let face = App::enter(link, notices, |size| {
         let mut chat = Chat::new(session, home.join("history"), place, theme, usize::from(size.width));
         if scratch {
             chat.forget();

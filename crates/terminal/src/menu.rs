@@ -2,20 +2,20 @@
 //!
 //! A list of paths is asked for when a mention begins and dropped when it is over, so that an idle chat keeps none.
 
-use super::mates::{Known, Mates};
 use super::mention::{OpenMention, open_at, rank, written};
+use super::teammates::{TeammateEntry, Teammates};
 
 /// Choices that are offered at once.
 const CHOICES_MAX: usize = 8;
 
 /// The completions of a mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Choice {
-    Teammate(Known),
+pub(super) enum MentionChoice {
+    Teammate(TeammateEntry),
     Path(String),
 }
 
-impl Choice {
+impl MentionChoice {
     /// The text that takes the mention's place.
     pub(super) fn written(&self) -> String {
         match self {
@@ -29,14 +29,14 @@ impl Choice {
 pub(super) struct MentionMenu {
     /// Where the mention begins that is being typed, in bytes of the draft.
     start: Option<usize>,
-    choices: Vec<Choice>,
+    choices: Vec<MentionChoice>,
     chosen: usize,
     paths: Vec<String>,
 }
 
 impl MentionMenu {
     /// The draft has changed. Returns whether the project's paths are to be listed.
-    pub(super) fn update(&mut self, draft: &str, cursor: usize, mates: &Mates) -> bool {
+    pub(super) fn update(&mut self, draft: &str, cursor: usize, mates: &Teammates) -> bool {
         let Some(open) = open_at(draft, cursor) else {
             *self = Self::default();
             return false;
@@ -50,12 +50,12 @@ impl MentionMenu {
         is_new
     }
 
-    fn fitting(&self, OpenMention { start, query }: OpenMention<'_>, mates: &Mates) -> Vec<Choice> {
+    fn fitting(&self, OpenMention { start, query }: OpenMention<'_>, mates: &Teammates) -> Vec<MentionChoice> {
         // A teammate is written to at the beginning of a message.
         let names = mates.iter().filter(|known| start == 0 && known.name.starts_with(query));
-        let mut choices: Vec<Choice> = names.cloned().map(Choice::Teammate).take(CHOICES_MAX).collect();
+        let mut choices: Vec<MentionChoice> = names.cloned().map(MentionChoice::Teammate).take(CHOICES_MAX).collect();
         let paths = rank(query, self.paths.iter().map(String::as_str), CHOICES_MAX - choices.len());
-        choices.extend(paths.into_iter().map(|path| Choice::Path(path.to_owned())));
+        choices.extend(paths.into_iter().map(|path| MentionChoice::Path(path.to_owned())));
         choices
     }
 
@@ -66,7 +66,7 @@ impl MentionMenu {
         }
     }
 
-    pub(super) fn choices(&self) -> impl Iterator<Item = (&Choice, bool)> {
+    pub(super) fn choices(&self) -> impl Iterator<Item = (&MentionChoice, bool)> {
         self.choices.iter().enumerate().map(|(index, choice)| (choice, index == self.chosen))
     }
 
@@ -93,14 +93,14 @@ impl MentionMenu {
 mod tests {
     use super::*;
 
-    fn mates(names: &[&str]) -> Mates {
-        let mut mates = Mates::default();
+    fn mates(names: &[&str]) -> Teammates {
+        let mut mates = Teammates::default();
         names.iter().for_each(|name| mates.add(name, "blue"));
         mates
     }
 
     fn offered(menu: &MentionMenu) -> Vec<String> {
-        let shown = |(choice, is_chosen): (&Choice, bool)| {
+        let shown = |(choice, is_chosen): (&MentionChoice, bool)| {
             format!("{}{}", if is_chosen { ">" } else { "" }, choice.written().trim_end())
         };
         menu.choices().map(shown).collect()

@@ -10,16 +10,16 @@ use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Plan;
 
-use max_team_workspace::figures::since;
+use max_team_workspace::format::since;
 
 /// Plans that are over and still known.
 const OVER_MAX: usize = 4;
 
 /// A plan to be drawn, as it stood. Two are the same only if they are one.
 #[derive(Debug, Clone)]
-pub(super) struct Drawn(pub(super) Arc<Plan>);
+pub(super) struct DrawnPlan(pub(super) Arc<Plan>);
 
-impl PartialEq for Drawn {
+impl PartialEq for DrawnPlan {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -27,7 +27,7 @@ impl PartialEq for Drawn {
 
 /// What became of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum NoticeEffect {
     /// It is folded in.
     Folded,
     /// It is, or will be, in what is read from the journal.
@@ -38,7 +38,7 @@ pub(super) enum Heard {
 
 /// Where what we know of a plan comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum PlanSource {
     /// From its first notice on.
     Watched,
     /// It is being read.
@@ -48,10 +48,10 @@ enum Source {
 }
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct PlanEntry {
     pub(super) id: PlanId,
     pub(super) plan: Plan,
-    source: Source,
+    source: PlanSource,
     /// When it was allowed to run.
     began_at_ms: Option<i64>,
     ended_at_ms: Option<i64>,
@@ -59,10 +59,10 @@ pub(super) struct Known {
 
 #[derive(Debug, Default)]
 pub(super) struct Plans {
-    known: Vec<Known>,
+    known: Vec<PlanEntry>,
 }
 
-impl Known {
+impl PlanEntry {
     /// Whether any of it runs or is going to.
     pub(super) fn is_running(&self) -> bool {
         self.plan.is_approved() && self.plan.ended().is_none()
@@ -85,18 +85,18 @@ impl Plans {
     pub(super) fn want(&mut self, id: PlanId) {
         // Until then what is known of it is shown.
         if let Some(known) = self.known.iter_mut().find(|known| known.id == id) {
-            known.source = Source::Wanted;
+            known.source = PlanSource::Wanted;
             return;
         }
-        let (plan, source) = (Plan::new(), Source::Wanted);
-        self.known.push(Known { id, plan, source, began_at_ms: None, ended_at_ms: None });
+        let (plan, source) = (Plan::new(), PlanSource::Wanted);
+        self.known.push(PlanEntry { id, plan, source, began_at_ms: None, ended_at_ms: None });
     }
 
     /// It was read.
     pub(super) fn read(&mut self, id: PlanId, plan: Plan, now_ms: i64) {
         if let Some(known) = self.known.iter_mut().find(|known| known.id == id) {
             known.plan = plan;
-            known.source = Source::Read { at_ms: now_ms };
+            known.source = PlanSource::Read { at_ms: now_ms };
         }
     }
 
@@ -105,23 +105,23 @@ impl Plans {
         self.known.retain(|known| known.id != id);
     }
 
-    pub(super) fn hear(&mut self, id: PlanId, at_ms: i64, event: &Event) -> Heard {
+    pub(super) fn hear(&mut self, id: PlanId, at_ms: i64, event: &Event) -> NoticeEffect {
         let Some(index) = self.known.iter().position(|known| known.id == id) else {
             if !matches!(event, Event::PlanProposed(_)) {
-                return Heard::Unread;
+                return NoticeEffect::Unread;
             }
-            let source = Source::Watched;
-            let mut known = Known { id, plan: Plan::new(), source, began_at_ms: None, ended_at_ms: None };
+            let source = PlanSource::Watched;
+            let mut known = PlanEntry { id, plan: Plan::new(), source, began_at_ms: None, ended_at_ms: None };
             known.plan.apply(event, at_ms);
             self.known.push(known);
             self.drop_oldest();
-            return Heard::Folded;
+            return NoticeEffect::Folded;
         };
-        let Some(known) = self.known.get_mut(index) else { return Heard::Known };
+        let Some(known) = self.known.get_mut(index) else { return NoticeEffect::Known };
         match known.source {
-            Source::Wanted => return Heard::Known,
-            Source::Read { at_ms: read } if at_ms <= read => return Heard::Unread,
-            Source::Read { .. } | Source::Watched => {}
+            PlanSource::Wanted => return NoticeEffect::Known,
+            PlanSource::Read { at_ms: read } if at_ms <= read => return NoticeEffect::Unread,
+            PlanSource::Read { .. } | PlanSource::Watched => {}
         }
         let ran = known.plan.is_approved();
         known.plan.apply(event, at_ms);
@@ -131,36 +131,36 @@ impl Plans {
         if matches!(event, Event::PlanEnded(_)) {
             known.ended_at_ms = Some(at_ms);
         }
-        Heard::Folded
+        NoticeEffect::Folded
     }
 
-    pub(super) fn get(&self, id: PlanId) -> Option<&Known> {
+    pub(super) fn get(&self, id: PlanId) -> Option<&PlanEntry> {
         self.known.iter().find(|known| known.id == id)
     }
 
     /// All that are known, oldest first.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Known> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &PlanEntry> {
         self.known.iter()
     }
 
     /// The plans that are not over, oldest first.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Known> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &PlanEntry> {
         self.known.iter().filter(|known| known.is_open())
     }
 
     /// Those of them that run.
-    pub(super) fn running(&self) -> impl Iterator<Item = &Known> {
+    pub(super) fn running(&self) -> impl Iterator<Item = &PlanEntry> {
         self.known.iter().filter(|known| known.is_running())
     }
 
     /// The one that people mean by "the plan": one that is open, or the last.
-    pub(super) fn latest(&self) -> Option<&Known> {
+    pub(super) fn latest(&self) -> Option<&PlanEntry> {
         self.open().last().or_else(|| self.known.iter().rfind(|known| known.plan.proposed().is_some()))
     }
 
     /// Whether anything is to come by itself.
     pub(super) fn is_moving(&self) -> bool {
-        self.known.iter().any(|known| known.source == Source::Wanted || known.plan.is_moving())
+        self.known.iter().any(|known| known.source == PlanSource::Wanted || known.plan.is_moving())
     }
 
     fn drop_oldest(&mut self) {

@@ -20,7 +20,7 @@ use max_team_workspace::i18n::Lang;
 pub(super) struct Question {
     pub(super) id: QuestionId,
     pub(super) by: Asker,
-    pub(super) matter: Matter,
+    pub(super) matter: QuestionKind,
     /// The id it was first asked under: a plan that is changed here asks on in the same form.
     pub(super) form: QuestionId,
     /// Changes that were sent from here and that the journal may not have yet.
@@ -40,11 +40,11 @@ pub(super) struct Asker {
 
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Matter {
+pub(super) enum QuestionKind {
     /// Whether something may be done.
-    Permit(Permit),
+    Permit(PermissionQuestion),
     /// What to do, in words.
-    Words(Words),
+    Words(TextQuestion),
     Plan {
         plan: PlanId,
         about: PlanQuestion,
@@ -53,7 +53,7 @@ pub(super) enum Matter {
 
 /// What would be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Permit {
+pub(super) struct PermissionQuestion {
     pub(super) tool: String,
     pub(super) target: String,
     pub(super) preview: String,
@@ -66,7 +66,7 @@ pub(super) struct Permit {
 
 /// Something that only the user can decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct TextQuestion {
     pub(super) question: String,
     pub(super) options: Vec<String>,
 }
@@ -96,12 +96,12 @@ impl Asker {
 }
 
 impl Question {
-    fn new(id: QuestionId, by: Asker, matter: Matter) -> Self {
+    fn new(id: QuestionId, by: Asker, matter: QuestionKind) -> Self {
         Self { id, by, matter, form: id, edits: Vec::new() }
     }
 }
 
-impl Matter {
+impl QuestionKind {
     /// What is asked, in a few words.
     pub(super) fn words(&self) -> String {
         match self {
@@ -114,10 +114,10 @@ impl Matter {
     fn of(tool: &str, action: &Action, rule: &str, memory: &RememberedRule) -> Self {
         if action.deed == ActionKind::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
-            return Self::Words(Words::read(words));
+            return Self::Words(TextQuestion::read(words));
         }
         let merges = action.deed == ActionKind::Merge;
-        Self::Permit(Permit {
+        Self::Permit(PermissionQuestion {
             tool: tool.to_owned(),
             target: action.target.clone(),
             preview: action.preview.clone(),
@@ -129,7 +129,7 @@ impl Matter {
     }
 }
 
-impl Words {
+impl TextQuestion {
     /// A question whose options stand below it, numbered.
     fn read(text: &str) -> Self {
         let (mut question, mut options): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ impl Questions {
         let task = from.task.as_ref().map(|(_, task)| task.clone()).or(title);
         let color = from.color.as_deref().map(str::to_owned);
         let by = Asker { agent: from.agent, name: name.to_owned(), task, color };
-        let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
+        let matter = QuestionKind::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
         self.add(Question::new(asked.question, by, matter));
     }
 
@@ -167,7 +167,7 @@ impl Questions {
     pub(super) fn resume(&mut self, asked: &Asked) {
         let (task, color) = (asked.task.clone(), asked.color.clone());
         let by = Asker { agent: asked.agent, name: asked.by.clone(), task, color };
-        let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
+        let matter = QuestionKind::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
         self.add(Question::new(asked.question, by, matter));
     }
 
@@ -188,8 +188,10 @@ impl Questions {
     /// A plan that was changed here asks the same of what it says now: its question stays where it stands.
     pub(super) fn renew(&mut self, wanted: PlanId, asked: &PlanAsked) -> bool {
         let same = |question: &&mut Question| match &question.matter {
-            Matter::Plan { plan, about } => *plan == wanted && *about == asked.about && !question.edits.is_empty(),
-            Matter::Permit(_) | Matter::Words(_) => false,
+            QuestionKind::Plan { plan, about } => {
+                *plan == wanted && *about == asked.about && !question.edits.is_empty()
+            }
+            QuestionKind::Permit(_) | QuestionKind::Words(_) => false,
         };
         let Some(question) = self.waiting().find(same) else { return false };
         question.id = asked.question;
@@ -207,7 +209,7 @@ impl Questions {
             PlanQuestion::Start { task } | PlanQuestion::Failure { task, .. } => Some(task.clone()),
             PlanQuestion::Proposal | PlanQuestion::Rest | PlanQuestion::Budget => None,
         };
-        let matter = Matter::Plan { plan, about: asked.about.clone() };
+        let matter = QuestionKind::Plan { plan, about: asked.about.clone() };
         self.add(Question::new(asked.question, Asker { task, ..Asker::default() }, matter))
     }
 
@@ -240,7 +242,7 @@ impl Questions {
 
     /// Whether an agent's question was put off.
     pub(super) fn is_put_off(&self) -> bool {
-        self.parked.iter().any(|question| !matches!(question.matter, Matter::Plan { .. }))
+        self.parked.iter().any(|question| !matches!(question.matter, QuestionKind::Plan { .. }))
     }
 
     /// Puts a question off.
@@ -263,7 +265,7 @@ impl Questions {
     pub(super) fn rules_sent(&self, id: QuestionId) -> Vec<String> {
         let own = self.sent.iter().find(|question| question.id == id);
         match own.map(|question| &question.matter) {
-            Some(Matter::Permit(permit)) => permit.memory.rules().to_vec(),
+            Some(QuestionKind::Permit(permit)) => permit.memory.rules().to_vec(),
             _ => Vec::new(),
         }
     }
@@ -297,8 +299,8 @@ impl Questions {
     /// Only these questions of a plan are still open.
     pub(super) fn keep_of_plan(&mut self, wanted: PlanId, open: impl Fn(QuestionId) -> bool) {
         self.retain(|question| match question.matter {
-            Matter::Plan { plan, .. } => plan != wanted || open(question.id),
-            Matter::Permit(_) | Matter::Words(_) => true,
+            QuestionKind::Plan { plan, .. } => plan != wanted || open(question.id),
+            QuestionKind::Permit(_) | QuestionKind::Words(_) => true,
         });
     }
 
@@ -385,9 +387,9 @@ mod tests {
 
     #[test]
     fn options_stand_below_the_question() {
-        let read = Words::read("Which one?\nIt matters.\n1. this\n2. that\n   and more\n");
+        let read = TextQuestion::read("Which one?\nIt matters.\n1. this\n2. that\n   and more\n");
         let options = vec!["this".to_owned(), "that\n   and more".to_owned()];
-        assert_eq!(read, Words { question: "Which one?\nIt matters.".into(), options });
-        assert_eq!(Words::read("Why?").options, Vec::<String>::new());
+        assert_eq!(read, TextQuestion { question: "Which one?\nIt matters.".into(), options });
+        assert_eq!(TextQuestion::read("Why?").options, Vec::<String>::new());
     }
 }

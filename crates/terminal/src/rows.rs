@@ -17,11 +17,11 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::diff;
-use super::plans::Drawn;
+use super::plans::DrawnPlan;
 use super::text::{self, Excerpt, clean, clean_line, excerpt};
 use super::theme::Theme;
-use crate::sheet;
-use max_team_workspace::figures;
+use crate::plan_text;
+use max_team_workspace::format;
 use max_team_workspace::i18n::Lang;
 
 /// Lines of a diff that stay in the transcript.
@@ -49,7 +49,7 @@ const SLOW_MS: u64 = 100;
 
 /// How rows are drawn.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct RowStyle {
     pub(super) columns: usize,
     pub(super) theme: Theme,
     pub(super) lang: Lang,
@@ -115,9 +115,9 @@ pub(super) enum Row {
     /// How a file changes when it is put back.
     Diff(String),
     /// A whole plan; with all instructions, or the first lines of each.
-    Sheet(Drawn, bool),
+    Sheet(DrawnPlan, bool),
     /// A plan that is over, after so long.
-    Over(Drawn, u64),
+    Over(DrawnPlan, u64),
 }
 
 /// One tool call, ended.
@@ -171,8 +171,8 @@ impl Row {
     }
 
     /// The lines at a width.
-    pub(super) fn lines(&self, look: Look) -> Vec<Line<'static>> {
-        let Look { theme, lang, .. } = look;
+    pub(super) fn lines(&self, look: RowStyle) -> Vec<Line<'static>> {
+        let RowStyle { theme, lang, .. } = look;
         match self {
             Self::Said(words) => said(words, look),
             Self::Files(labels) => labels.iter().map(|label| file(label, look)).collect(),
@@ -228,7 +228,7 @@ impl ToolRow {
     }
 
     /// The call and its outcome, in a line.
-    pub(super) fn header(&self, look: Look) -> Vec<Line<'static>> {
+    pub(super) fn header(&self, look: RowStyle) -> Vec<Line<'static>> {
         let theme = look.theme;
         let (sign, style) = match self.ending {
             ToolOutcome::Ran if !self.is_error => ("⏺", theme.good()),
@@ -240,12 +240,12 @@ impl ToolRow {
         // The outcome of a command that failed says its time.
         let says_time = self.is_command && self.is_error && self.ending == ToolOutcome::Ran;
         if self.ms >= SLOW_MS && !says_time {
-            spans.push(Span::styled(format!(" {}", figures::duration(self.ms)), theme.faint()));
+            spans.push(Span::styled(format!(" {}", format::duration(self.ms)), theme.faint()));
         }
         hang(&spans, look.columns)
     }
 
-    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+    fn lines(&self, look: RowStyle) -> Vec<Line<'static>> {
         let theme = look.theme;
         let mut lines = self.header(look);
         lines.extend(self.excerpt(look));
@@ -269,7 +269,7 @@ impl ToolRow {
     }
 
     /// The first and last lines of a command's output; only the last ones if it failed.
-    fn excerpt(&self, look: Look) -> Vec<Line<'static>> {
+    fn excerpt(&self, look: RowStyle) -> Vec<Line<'static>> {
         if !self.is_command || !matches!(self.ending, ToolOutcome::Ran) {
             return Vec::new();
         }
@@ -315,7 +315,7 @@ impl ToolRow {
 }
 
 /// Lines of output below a call, each in one row.
-pub(super) fn output(rows: Vec<(String, Style)>, look: Look) -> Vec<Line<'static>> {
+pub(super) fn output(rows: Vec<(String, Style)>, look: RowStyle) -> Vec<Line<'static>> {
     let room = look.columns.saturating_sub(OUTPUT_INDENT);
     let draw = |(index, (words, style)): (usize, (String, Style))| {
         let sign = if index == 0 { "  ⎿ " } else { "    " };
@@ -334,7 +334,7 @@ pub(super) fn call(sign: &str, style: Style, tool: &str, target: &str, theme: Th
 }
 
 /// Keeps the first lines, two columns in, and says how many there are more.
-pub(super) fn folded(lines: Vec<Line<'static>>, most: usize, look: Look) -> Vec<Line<'static>> {
+pub(super) fn folded(lines: Vec<Line<'static>>, most: usize, look: RowStyle) -> Vec<Line<'static>> {
     let left_out = lines.len().saturating_sub(most);
     // A note about a single line takes as much room as the line.
     let shown = if left_out > 1 { most } else { lines.len() };
@@ -357,12 +357,12 @@ fn hang(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: Look) -> Vec<Line<'static>> {
+fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: RowStyle) -> Vec<Line<'static>> {
     hang(&[Span::styled(format!("{sign} "), sign_style), Span::styled(clean(words), style)], look.columns)
 }
 
 /// What a teammate has come to: its name in its colour, then its words.
-fn mate_lines(name: &str, color: &str, words: &str, figures: &str, ok: bool, look: Look) -> Vec<Line<'static>> {
+fn mate_lines(name: &str, color: &str, words: &str, figures: &str, ok: bool, look: RowStyle) -> Vec<Line<'static>> {
     let theme = look.theme;
     let (sign, style) = if ok { ("⏺ ", theme.good()) } else { ("✗ ", theme.warning()) };
     let mut lines = vec![Line::from(vec![
@@ -379,7 +379,7 @@ fn wrapped(words: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
     text::wrap(&[Span::styled(clean(words), style)], columns)
 }
 
-fn said(words: &str, look: Look) -> Vec<Line<'static>> {
+fn said(words: &str, look: RowStyle) -> Vec<Line<'static>> {
     let style = look.theme.user();
     let lines = text::wrap(&[Span::styled(clean(words), look.theme.strong())], look.columns.saturating_sub(2));
     let mut lines = folded(lines, SAID_LINES_MAX, look);
@@ -390,7 +390,7 @@ fn said(words: &str, look: Look) -> Vec<Line<'static>> {
 }
 
 /// A mentioned file: what of it the model reads, or why it does not.
-fn file(label: &Label, look: Look) -> Line<'static> {
+fn file(label: &Label, look: RowStyle) -> Line<'static> {
     let (theme, lang) = (look.theme, look.lang);
     let words = match label {
         Label { is_included: false, note, .. } => format!("{}: {note}", lang.not_included()),
@@ -403,7 +403,7 @@ fn file(label: &Label, look: Look) -> Line<'static> {
     Line::from(Span::styled(words, if label.is_included { theme.faint() } else { theme.warning() }))
 }
 
-fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
+fn table(rows: &[(String, String)], look: RowStyle) -> Vec<Line<'static>> {
     let widest = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
     let draw = |(name, value): &(String, String)| {
         let pad = " ".repeat(widest.saturating_sub(text::width(name)) + 2);
@@ -416,9 +416,9 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
 }
 
 /// A plan as a sheet, in the available columns.
-fn sheet_lines(plan: &Drawn, is_full: bool, look: Look) -> Vec<Line<'static>> {
-    let depth = sheet::Depth::of(is_full, "/plan full");
-    let text = sheet::sheet(&plan.0, look.columns.min(sheet::WIDTH), depth, look.lang);
+fn sheet_lines(plan: &DrawnPlan, is_full: bool, look: RowStyle) -> Vec<Line<'static>> {
+    let depth = plan_text::PlanDetail::of(is_full, "/plan full");
+    let text = plan_text::sheet(&plan.0, look.columns.min(plan_text::WIDTH), depth, look.lang);
     let draw = |(index, line): (usize, &str)| {
         let style = match line.trim_start().chars().next() {
             _ if index == 0 => look.theme.strong(),
@@ -437,13 +437,13 @@ fn sheet_lines(plan: &Drawn, is_full: bool, look: Look) -> Vec<Line<'static>> {
 }
 
 /// What is left of a plan: what it came to, and the tasks, those that went wrong first.
-fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
-    let Look { theme, lang, columns } = look;
+fn summary_lines(plan: &DrawnPlan, ms: u64, look: RowStyle) -> Vec<Line<'static>> {
+    let RowStyle { theme, lang, columns } = look;
     let Some(end) = plan.0.ended() else { return Vec::new() };
     let tally = plan.0.tally();
     let good = end == PlanEnd::Done;
     let (sign, style) = if good { ("✓", theme.good()) } else { ("■", theme.warning()) };
-    let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally), figures::duration(ms));
+    let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally), format::duration(ms));
     let mut lines = marked(sign, style, &words, theme.strong(), look);
     if tally.ran + tally.cached == 0 {
         return lines;
@@ -457,9 +457,9 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error)),
         };
-        let money = figures::spent(view.spent.nano, view.spent.unknown_nano);
+        let money = format::spent(view.spent.nano, view.spent.unknown_nano);
         let money = if view.spent.nano > 0 { format!(" · {money}") } else { String::new() };
-        let words = format!("  {} {} ({}) {what}{money}", sheet::mark(view), view.task.id, view.member);
+        let words = format!("  {} {} ({}) {what}{money}", plan_text::mark(view), view.task.id, view.member);
         lines.push(Line::from(Span::styled(text::cut(&clean_line(&words), columns), theme.faint())));
     }
     if views.len() > shown {

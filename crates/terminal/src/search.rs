@@ -18,7 +18,7 @@ pub(super) struct Search {
 
 /// What a key leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SearchStep {
     Stay,
     Cancel,
     /// The entry found goes into the draft.
@@ -26,12 +26,12 @@ pub(super) enum Step {
 }
 
 impl Search {
-    pub(super) fn key(&mut self, key: KeyEvent, history: &mut History) -> Step {
+    pub(super) fn key(&mut self, key: KeyEvent, history: &mut History) -> SearchStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('r') if control => self.look(self.skip + 1, history),
-            KeyCode::Char('g') if control => return Step::Cancel,
-            KeyCode::Esc => return Step::Cancel,
+            KeyCode::Char('g') if control => return SearchStep::Cancel,
+            KeyCode::Esc => return SearchStep::Cancel,
             KeyCode::Char(letter) if !control => {
                 self.words.push(letter);
                 self.look(0, history);
@@ -40,9 +40,9 @@ impl Search {
                 self.words.pop();
                 self.look(0, history);
             }
-            _ => return Step::Take(self.found.take()),
+            _ => return SearchStep::Take(self.found.take()),
         }
-        Step::Stay
+        SearchStep::Stay
     }
 
     pub(super) fn paste(&mut self, text: &str, history: &mut History) {

@@ -4,11 +4,11 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
-mod again;
-mod mates;
 mod queue;
+mod reopen;
 mod rewind;
 mod team;
+mod teammates;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -25,23 +25,23 @@ use max_team_runtime::{
 };
 
 use super::background::Background;
-use super::crew::{Crew, Mate};
+use super::command_queue::{Arrival, CommandResult, StatusReason, UiCommand};
 use super::details::Details;
-use super::link::{Act, Arrival, Done, Reason};
-use super::list::List;
-use super::mates::Mates;
+use super::members::{ActiveMember, Members};
 use super::plans::Plans;
-use super::question::{Matter, Questions};
-use super::report;
+use super::question::{QuestionKind, Questions};
 use super::rows::Row;
 use super::slash::Slash;
+use super::slash_output;
+use super::task_panel::TaskPanel;
+use super::teammates::Teammates;
 use super::transcript::{Activity, Item, Transcript};
 use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::i18n::Lang;
 
-use again::Later;
-pub(super) use queue::Queued;
-use queue::Sent;
+pub(super) use queue::QueuedMessage;
+use queue::SentMessage;
+use reopen::DeferredInput;
 use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
@@ -80,9 +80,9 @@ pub(super) struct Session {
     setup: Setup,
     transcript: Transcript,
     plans: Plans,
-    list: List,
-    crew: Crew,
-    mates: Mates,
+    list: TaskPanel,
+    crew: Members,
+    mates: Teammates,
     /// Which agents were stopped, and which teammates are to begin.
     agents: SessionStatus,
     background: Background,
@@ -91,8 +91,8 @@ pub(super) struct Session {
     messages: Messages,
     run: Run,
     cost: SessionCost,
-    acts: Vec<Act>,
-    offered: Offered,
+    acts: Vec<UiCommand>,
+    offered: LastOffers,
 }
 
 /// What the chat was started with.
@@ -106,16 +106,16 @@ struct Setup {
     /// Skills that the user can ask for by name.
     skills: Vec<String>,
     team: Option<Team>,
-    teams: Teams,
-    files: Files,
+    teams: TeamFiles,
+    files: ProjectPaths,
 }
 
 /// The user's messages.
 #[derive(Debug, Default)]
 struct Messages {
-    queue: Vec<Queued>,
+    queue: Vec<QueuedMessage>,
     /// Messages to teammates that are not known to be read, oldest first.
-    sent: Vec<Sent>,
+    sent: Vec<SentMessage>,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     returned: Vec<String>,
@@ -126,7 +126,7 @@ struct Messages {
     /// The same of teammates, as far as it was told.
     waits_told: HashMap<String, usize>,
     /// What is done once the session is open again.
-    later: Vec<Later>,
+    later: Vec<DeferredInput>,
 }
 
 /// The state of the session besides its agents.
@@ -151,7 +151,7 @@ struct Run {
 
 /// What was shown last and the next command may refer to.
 #[derive(Debug, Default)]
-struct Offered {
+struct LastOffers {
     /// The question with which a plan's sheet was shown last.
     sheeted: Option<QuestionId>,
     listed: Vec<SessionRow>,
@@ -159,8 +159,8 @@ struct Offered {
     rewind: Option<Box<Plan>>,
 }
 
-use mates::Files;
-pub use mates::Teams;
+use teammates::ProjectPaths;
+pub use teammates::TeamFiles;
 
 impl Session {
     pub(super) fn new(lang: Lang, who: String, models: Models, opened: &Opened) -> Self {
@@ -171,8 +171,8 @@ impl Session {
             while_busy: WhileBusy::default(),
             skills: opened.skills.clone(),
             team: None,
-            teams: Teams::default(),
-            files: Files::default(),
+            teams: TeamFiles::default(),
+            files: ProjectPaths::default(),
         };
         Self {
             lang,
@@ -182,10 +182,10 @@ impl Session {
             setup,
             transcript: Transcript::new(lang, settings.clone()),
             plans: Plans::default(),
-            list: List::default(),
-            crew: Crew::new(lang, settings.clone()),
+            list: TaskPanel::default(),
+            crew: Members::new(lang, settings.clone()),
             settings,
-            mates: Mates::default(),
+            mates: Teammates::default(),
             agents: SessionStatus::default(),
             background: Background::default(),
             details: Details::default(),
@@ -194,7 +194,7 @@ impl Session {
             run: Run::default(),
             cost: SessionCost::default(),
             acts: Vec::new(),
-            offered: Offered::default(),
+            offered: LastOffers::default(),
         }
     }
 
@@ -212,19 +212,19 @@ impl Session {
         (self.run.status, self.run.last, self.messages.waiting) = (None, None, 0);
         self.agents = SessionStatus::default();
         self.cost = opened.cost.clone();
-        self.acts.push(Act::Status(Reason::Footer));
+        self.acts.push(UiCommand::Status(StatusReason::Footer));
         self.mates.begin(is_again);
         self.run.copies.clear();
         self.messages.waits_told.clear();
         if opened.resumed {
-            self.acts.push(Act::Roll(false));
+            self.acts.push(UiCommand::Roll(false));
         }
         self.lead = opened.agent;
         self.run.quiet = !opened.continuing;
         let mut items = self.replay(events);
         self.join_team(opened);
         for (name, bytes) in &opened.instructions {
-            items.push(note(report::instruction(self.lang, name, *bytes)));
+            items.push(note(slash_output::instruction(self.lang, name, *bytes)));
         }
         items.extend(opened.notes.iter().cloned().map(note));
         if is_again {
@@ -296,7 +296,7 @@ impl Session {
     }
 
     /// The user's messages that no agent has read yet.
-    pub(super) fn queue(&self) -> Vec<&Queued> {
+    pub(super) fn queue(&self) -> Vec<&QueuedMessage> {
         self.messages.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
     }
 
@@ -317,7 +317,7 @@ impl Session {
     }
 
     /// The cost of the turn that a member is in.
-    pub(super) fn turn_nano(&self, mate: &Mate) -> u64 {
+    pub(super) fn turn_nano(&self, mate: &ActiveMember) -> u64 {
         self.cost.turn(mate.agent).nano
     }
 
@@ -332,7 +332,7 @@ impl Session {
     }
 
     /// Orders to send, oldest first.
-    pub(super) fn take_acts(&mut self) -> Vec<Act> {
+    pub(super) fn take_acts(&mut self) -> Vec<UiCommand> {
         std::mem::take(&mut self.acts)
     }
 
@@ -344,27 +344,27 @@ impl Session {
     /// Stops the lead's turn and the agents that it called. Waiting messages begin the next turn.
     pub(super) fn interrupt(&mut self) {
         if self.transcript.activity() != Activity::Stopping {
-            self.acts.push(Act::Interrupt);
+            self.acts.push(UiCommand::Interrupt);
         }
     }
 
     /// Stops everything in the session.
     pub(super) fn halt(&mut self) {
         self.run.halted = true;
-        self.acts.push(Act::StopSession);
+        self.acts.push(UiCommand::StopSession);
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: PermissionAnswer) {
         self.questions.answered_here(question);
         // Something comes of it.
         self.run.quiet = false;
-        self.acts.push(Act::Answer { question, answer });
+        self.acts.push(UiCommand::Answer { question, answer });
     }
 
     pub(super) fn next_mode(&mut self) {
         let index = MODES.iter().position(|mode| *mode == self.settings.mode).map_or(0, |index| index + 1);
         self.settings.mode = MODES.get(index).copied().unwrap_or_default();
-        self.acts.push(Act::Configure(Box::new(self.settings.clone())));
+        self.acts.push(UiCommand::Configure(Box::new(self.settings.clone())));
     }
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
@@ -409,7 +409,7 @@ impl Session {
                 // An agent waits, but no question is open here: it was answered meanwhile, so that agent goes on.
                 self.run.quiet = (!waiting || self.questions.all().next().is_some()) && !self.agents.is_joining();
                 self.run.seen.clear();
-                self.acts.push(Act::Status(Reason::Footer));
+                self.acts.push(UiCommand::Status(StatusReason::Footer));
                 // Stopped agents write nothing more now, so the messages that wait can be counted.
                 self.count_waiting();
                 self.count_mates_waiting();
@@ -459,7 +459,7 @@ impl Session {
             // A session that was opened earlier keeps its own lead.
             Event::AgentStarted(started) => self.who.clone_from(&started.definition.name),
             Event::Said(said) if !self.is_known(said.envelope) => {
-                self.messages.queue.push(Queued { key: said.envelope, text: said.text.clone(), wait: false });
+                self.messages.queue.push(QueuedMessage { key: said.envelope, text: said.text.clone(), wait: false });
             }
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.lead_read(&steered.envelopes),
@@ -480,7 +480,7 @@ impl Session {
                 self.run.last = Some(ended.end.clone());
                 // `Notice::Idle` may come much later, so the footer is refreshed now.
                 if !self.run.replaying {
-                    self.acts.push(Act::Status(Reason::Footer));
+                    self.acts.push(UiCommand::Status(StatusReason::Footer));
                 }
                 self.count_waiting();
             }
@@ -496,7 +496,7 @@ impl Session {
             // Only the chat that sent the answer stores its rules, and only once it is in the journal: another answer
             // may have come first.
             let rules = self.questions.rules_sent(answered.question);
-            self.acts.extend((!rules.is_empty()).then_some(Act::Remember(rules)));
+            self.acts.extend((!rules.is_empty()).then_some(UiCommand::Remember(rules)));
         }
         self.run.quiet &= self.run.replaying;
         let question = self.questions.answered(answered.question).filter(|_| !self.run.replaying)?;
@@ -504,7 +504,7 @@ impl Session {
         let (DecidedBy::Person(by) | DecidedBy::Lead(by) | DecidedBy::Rule(by)) = &answer.by else { return None };
         let by = self.lang.told(by);
         let rules = match &question.matter {
-            Matter::Permit(permit) if answer.allow && answer.always => permit.memory.rules().join(", "),
+            QuestionKind::Permit(permit) if answer.allow && answer.always => permit.memory.rules().join(", "),
             _ => String::new(),
         };
         let asked = format!("{}: {}", question.by.name, question.matter.words());
@@ -531,77 +531,89 @@ impl Session {
     }
 
     /// What became of an order.
-    pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
+    pub(super) fn done(&mut self, done: CommandResult, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
-            Done::Said { outcome: Ok(()), .. } => Vec::new(),
-            Done::Withdrawn { key, text, outcome } => self.withdrawn(key, text, outcome),
-            Done::Answered { outcome: Ok(()), .. } => Vec::new(),
-            Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
-            Done::Remembered(Err(words)) => failed(&words),
-            Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
-            Done::Said { key, text, outcome: Err(error) } => {
+            CommandResult::Said { outcome: Ok(()), .. } => Vec::new(),
+            CommandResult::Withdrawn { key, text, outcome } => self.withdrawn(key, text, outcome),
+            CommandResult::Answered { outcome: Ok(()), .. } => Vec::new(),
+            CommandResult::Interrupted(Ok(()))
+            | CommandResult::Configured(Ok(()))
+            | CommandResult::Remembered(Ok(())) => Vec::new(),
+            CommandResult::Remembered(Err(words)) => failed(&words),
+            CommandResult::Decided { outcome: Ok(()), .. }
+            | CommandResult::Proposed(Ok(()))
+            | CommandResult::Stopped(Ok(())) => Vec::new(),
+            CommandResult::Said { key, text, outcome: Err(error) } => {
                 // It may have left the queue: with the session, which has stopped meanwhile.
                 self.messages.queue.retain(|queued| queued.key != key);
                 self.messages.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
                 failed(&error)
             }
-            Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
+            CommandResult::Answered { question, outcome: Err(error) }
+            | CommandResult::Decided { question, outcome: Err(error) } => {
                 self.unanswered(question, &error);
                 failed(&error)
             }
-            Done::Plan { plan, outcome: Ok(read) } => {
+            CommandResult::Plan { plan, outcome: Ok(read) } => {
                 self.plan_read(plan, *read, now_ms);
                 Vec::new()
             }
-            Done::Plan { plan, outcome: Err(error) } => {
+            CommandResult::Plan { plan, outcome: Err(error) } => {
                 self.plans.forget(plan);
                 failed(&error)
             }
-            Done::Tasks(outcome) => self.list_read(outcome),
-            Done::Proposed(Err(error)) => {
+            CommandResult::Tasks(outcome) => self.list_read(outcome),
+            CommandResult::Proposed(Err(error)) => {
                 self.run.quiet = true;
                 failed(&error)
             }
-            Done::Compacted(Ok(())) => self.ask(Act::Status(Reason::Footer)),
-            Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) | Done::Compacted(Err(error)) => failed(&error),
-            done @ (Done::Moments(_) | Done::Rewinding(_) | Done::Rewound(_)) => self.rewind_done(done),
-            Done::Configured(Err(error)) => {
+            CommandResult::Compacted(Ok(())) => self.ask(UiCommand::Status(StatusReason::Footer)),
+            CommandResult::Interrupted(Err(error))
+            | CommandResult::Stopped(Err(error))
+            | CommandResult::Compacted(Err(error)) => failed(&error),
+            done @ (CommandResult::Moments(_) | CommandResult::Rewinding(_) | CommandResult::Rewound(_)) => {
+                self.rewind_done(done)
+            }
+            CommandResult::Configured(Err(error)) => {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
             }
-            Done::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
-            Done::Paths(_) | Done::Left | Done::Seen | Done::Status { reason: Reason::Footer, outcome: Err(_) } => {
-                Vec::new()
-            }
-            Done::Status { outcome: Err(error), .. } => failed(&error),
-            done @ (Done::Written { .. }
-            | Done::Continued { .. }
-            | Done::Held { .. }
-            | Done::MatesHeld(_)
-            | Done::Standing(_)
-            | Done::Recruited(_)
-            | Done::Roll { .. }
-            | Done::Letters(_)) => self.mates_done(done, now_ms),
-            Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
-            Done::Shown { outcome: Err(error), .. } => failed(&error),
-            Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
-            Done::Sessions { outcome: Err(error), .. } => failed(&error),
-            Done::Opened { outcome: Err(error) } => {
+            CommandResult::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
+            CommandResult::Paths(_)
+            | CommandResult::Left
+            | CommandResult::Seen
+            | CommandResult::Status { reason: StatusReason::Footer, outcome: Err(_) } => Vec::new(),
+            CommandResult::Status { outcome: Err(error), .. } => failed(&error),
+            done @ (CommandResult::Written { .. }
+            | CommandResult::Continued { .. }
+            | CommandResult::Held { .. }
+            | CommandResult::MatesHeld(_)
+            | CommandResult::Standing(_)
+            | CommandResult::Recruited(_)
+            | CommandResult::Roll { .. }
+            | CommandResult::Letters(_)) => self.mates_done(done, now_ms),
+            CommandResult::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
+            CommandResult::Shown { outcome: Err(error), .. } => failed(&error),
+            CommandResult::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
+            CommandResult::Sessions { outcome: Err(error), .. } => failed(&error),
+            CommandResult::Opened { outcome: Err(error) } => {
                 self.still_stopped();
                 failed(&self.lang.runtime_failure(&error))
             }
-            Done::Opened { outcome: Ok(arrival) } => self.opened(arrival),
+            CommandResult::Opened { outcome: Ok(arrival) } => self.opened(arrival),
         }
     }
 
     /// What has been used so far was asked for.
-    fn counted_up(&mut self, reason: Reason, status: SessionDetails) -> Vec<Item> {
+    fn counted_up(&mut self, reason: StatusReason, status: SessionDetails) -> Vec<Item> {
         self.cost.merge(status.cost.clone());
         let items = match reason {
-            Reason::Footer => Vec::new(),
-            Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.cost, self.lead, &self.plans))],
-            Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
+            StatusReason::Footer => Vec::new(),
+            StatusReason::Cost => {
+                vec![Item::Row(slash_output::cost(self.lang, &status, &self.cost, self.lead, &self.plans))]
+            }
+            StatusReason::Context => vec![Item::Row(slash_output::context(self.lang, &status))],
         };
         self.run.status = Some(status);
         items
@@ -635,20 +647,20 @@ impl Session {
         let is_possible =
             matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_) | Slash::Stop(None));
         if self.is_stopped() && !is_possible {
-            return self.try_again(Later::Command(slash));
+            return self.try_again(DeferredInput::Command(slash));
         }
         match slash {
-            Slash::Help => report::help(self.lang, self.setup.while_busy).into_iter().map(Item::Row).collect(),
+            Slash::Help => slash_output::help(self.lang, self.setup.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),
-            Slash::Cost => self.ask(Act::Status(Reason::Cost)),
-            Slash::Context => self.ask(Act::Status(Reason::Context)),
+            Slash::Cost => self.ask(UiCommand::Status(StatusReason::Cost)),
+            Slash::Context => self.ask(UiCommand::Status(StatusReason::Context)),
             Slash::Compact(_) | Slash::Uncompact if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
-            Slash::Compact(keep) => self.ask(Act::Compact(keep)),
-            Slash::Uncompact => self.ask(Act::Uncompact),
+            Slash::Compact(keep) => self.ask(UiCommand::Compact(keep)),
+            Slash::Uncompact => self.ask(UiCommand::Uncompact),
             Slash::Rewind(back) => self.rewind(back),
             Slash::Model(None) => {
                 let names = (self.setup.models.names)();
-                vec![Item::Row(report::models(self.lang, &self.settings.model, &names))]
+                vec![Item::Row(slash_output::models(self.lang, &self.settings.model, &names))]
             }
             Slash::Model(Some(name)) => match (self.setup.models.resolve)(&name) {
                 Ok(model) => {
@@ -657,7 +669,7 @@ impl Session {
                         now.push_str(self.lang.unpriced_model());
                     }
                     self.settings.model = model;
-                    self.acts.push(Act::Configure(Box::new(self.settings.clone())));
+                    self.acts.push(UiCommand::Configure(Box::new(self.settings.clone())));
                     vec![note(now)]
                 }
                 Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
@@ -672,22 +684,22 @@ impl Session {
             Slash::TeamOther(words) => vec![note(self.lang.team_elsewhere(&words))],
             Slash::Load(name) => self.load(name.as_deref()),
             Slash::Send(argument) => self.send(argument.as_deref()),
-            Slash::Show(wanted) => self.ask(Act::Show(wanted)),
+            Slash::Show(wanted) => self.ask(UiCommand::Show(wanted)),
             Slash::Stop(task) => self.stop(task),
             Slash::Inbox => self.show_inbox(),
             Slash::Clear => self.open(Which::New),
-            Slash::Resume(wanted) => self.ask(Act::Sessions(wanted)),
+            Slash::Resume(wanted) => self.ask(UiCommand::Sessions(wanted)),
         }
     }
 
-    fn ask(&mut self, act: Act) -> Vec<Item> {
+    fn ask(&mut self, act: UiCommand) -> Vec<Item> {
         self.acts.push(act);
         Vec::new()
     }
 
     fn open(&mut self, which: Which) -> Vec<Item> {
         let settings = Box::new(self.settings.clone());
-        self.ask(Act::Open { which, settings })
+        self.ask(UiCommand::Open { which, settings })
     }
 
     /// Lists the other sessions, or opens the one that is meant: by its place in the list, or by a piece of its id.
@@ -695,7 +707,7 @@ impl Session {
         let others = || rows.iter().filter(|row| row.session != self.id).cloned();
         let Some(wanted) = wanted else {
             self.offered.listed = others().collect();
-            return vec![Item::Row(report::sessions(self.lang, &self.offered.listed, now_ms))];
+            return vec![Item::Row(slash_output::sessions(self.lang, &self.offered.listed, now_ms))];
         };
         let by_number = wanted.parse::<usize>().ok().and_then(|number| {
             let listed = if self.offered.listed.is_empty() { others().collect() } else { self.offered.listed.clone() };

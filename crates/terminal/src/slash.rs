@@ -18,7 +18,7 @@ pub(super) enum Slash {
     /// Take the last compaction back.
     Uncompact,
     /// Put files back.
-    Rewind(Back),
+    Rewind(RewindTo),
     Resume(Option<String>),
     /// The plan, with all instructions or the first lines of each, and the question about it.
     Plan {
@@ -44,7 +44,7 @@ pub(super) enum Slash {
 
 /// What `/rewind` is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Back {
+pub(super) enum RewindTo {
     /// Show the points.
     List,
     /// Show what going back to before these words would do.
@@ -57,21 +57,21 @@ pub(super) enum Back {
 
 /// A command that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unknown {
+pub(super) struct UnknownSlash {
     pub(super) name: String,
     pub(super) nearest: Option<&'static str>,
 }
 
 /// A row of `/help`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct HelpEntry {
     pub(super) name: &'static str,
     pub(super) argument: &'static str,
     en: &'static str,
     zh: &'static str,
 }
 
-impl Entry {
+impl HelpEntry {
     pub(super) fn about(&self, lang: Lang) -> &'static str {
         match lang {
             Lang::En => self.en,
@@ -80,12 +80,12 @@ impl Entry {
     }
 }
 
-const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh: &'static str) -> Entry {
-    Entry { name, argument, en, zh }
+const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh: &'static str) -> HelpEntry {
+    HelpEntry { name, argument, en, zh }
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 16] = [
+pub(super) const ENTRIES: [HelpEntry; 16] = [
     entry("help", "", "list commands and keys", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: [Entry; 16] = [
 ];
 
 /// Parses a draft; `None` if it is a message.
-pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
+pub(super) fn parse(draft: &str) -> Option<Result<Slash, UnknownSlash>> {
     let rest = draft.trim_end().strip_prefix('/')?;
     let (name, argument) = rest.split_once(' ').unwrap_or((rest, ""));
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') || argument.contains('\n') {
@@ -135,23 +135,23 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "continue" => Slash::Continue(argument),
         "inbox" => Slash::Inbox,
         "quit" | "exit" => Slash::Quit,
-        _ => return Some(Err(Unknown { name: name.to_owned(), nearest: nearest(name) })),
+        _ => return Some(Err(UnknownSlash { name: name.to_owned(), nearest: nearest(name) })),
     }))
 }
 
 /// The argument of `/rewind`; an unknown one shows the points.
-fn back(argument: Option<&str>) -> Back {
-    let number = |text: &str| text.trim_start_matches("turn:").parse().ok().map(Back::Turn);
+fn back(argument: Option<&str>) -> RewindTo {
+    let number = |text: &str| text.trim_start_matches("turn:").parse().ok().map(RewindTo::Turn);
     match argument {
-        Some("undo") => Back::Undo,
-        Some("yes" | "y") => Back::Yes,
-        Some(text) => number(text).unwrap_or(Back::List),
-        None => Back::List,
+        Some("undo") => RewindTo::Undo,
+        Some("yes" | "y") => RewindTo::Yes,
+        Some(text) => number(text).unwrap_or(RewindTo::List),
+        None => RewindTo::List,
     }
 }
 
 /// The commands that a draft may become.
-pub(super) fn matches(draft: &str) -> Vec<Entry> {
+pub(super) fn matches(draft: &str) -> Vec<HelpEntry> {
     match draft.strip_prefix('/') {
         Some(begun) if !begun.contains([' ', '\n']) => {
             ENTRIES.into_iter().filter(|entry| entry.name.starts_with(begun)).collect()
@@ -194,16 +194,16 @@ mod tests {
         assert_eq!(parse("/team mode pia plan"), Some(Ok(Slash::TeamOther("mode pia plan".into()))));
         assert_eq!(parse("/continue"), Some(Ok(Slash::Continue(None))));
         assert_eq!(parse("/continue ann"), Some(Ok(Slash::Continue(Some("ann".into())))));
-        assert_eq!(parse("/rewind"), Some(Ok(Slash::Rewind(Back::List))));
-        assert_eq!(parse("/rewind 3"), Some(Ok(Slash::Rewind(Back::Turn(3)))));
-        assert_eq!(parse("/rewind undo"), Some(Ok(Slash::Rewind(Back::Undo))));
-        assert_eq!(parse("/rewind yes"), Some(Ok(Slash::Rewind(Back::Yes))));
+        assert_eq!(parse("/rewind"), Some(Ok(Slash::Rewind(RewindTo::List))));
+        assert_eq!(parse("/rewind 3"), Some(Ok(Slash::Rewind(RewindTo::Turn(3)))));
+        assert_eq!(parse("/rewind undo"), Some(Ok(Slash::Rewind(RewindTo::Undo))));
+        assert_eq!(parse("/rewind yes"), Some(Ok(Slash::Rewind(RewindTo::Yes))));
         assert_eq!(parse("/compact undo"), Some(Ok(Slash::Uncompact)));
         assert_eq!(parse("/compact the port"), Some(Ok(Slash::Compact("the port".into()))));
         for message in ["hello", "/usr/bin is full", "/", "/ help", "/help me\nplease", "/中文"] {
             assert_eq!(parse(message), None, "{message}");
         }
-        let unknown = |name: &str, nearest| Some(Err(Unknown { name: name.into(), nearest }));
+        let unknown = |name: &str, nearest| Some(Err(UnknownSlash { name: name.into(), nearest }));
         assert_eq!(parse("/modle"), unknown("modle", Some("model")));
         assert_eq!(parse("/zzz"), unknown("zzz", None));
     }

@@ -37,7 +37,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::chat::Wish;
-use super::link::{Act, Arrival, Done};
+use super::command_queue::{Arrival, CommandResult, UiCommand};
 use super::screen::{Screen, View};
 use glass::Glass;
 use max_team_workspace::i18n::Lang;
@@ -94,9 +94,9 @@ fn a_conversation_at_80x24() {
     insta::assert_snapshot!("question_80x24", stage.glass.screen());
 
     assert_eq!(stage.key(KeyCode::Char('y')), None);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "it only chooses");
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })), "it only chooses");
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.always, &answer.by), (true, false, &DecidedBy::Person("terminal".into())));
     stage.runs("2.0", "edit_file", edit("README.md", DIFF));
     stage.wait(500);
@@ -145,7 +145,7 @@ fn what_is_in_a_copy_is_taken_dropped_or_left() {
         for key in &keys {
             assert_eq!(stage.key(*key), None);
         }
-        let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{keys:?}: {:?}", stage.acts) };
+        let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{keys:?}: {:?}", stage.acts) };
         assert_eq!((answer.settled(), answer.always), (want, false), "{keys:?}");
         stage.done("2.0", ToolOutcome::Ran, "Changed.\n\n[The user has dropped the changes.]", false, 0);
         let screen = stage.glass.screen();
@@ -242,7 +242,7 @@ fn queued_messages_are_chips_until_their_turn_begins() {
 fn the_news_of_a_message_may_come_after_its_turn_began() {
     let mut stage = Stage::new(80, 24);
     stage.say("hello");
-    let Some(Act::Say { key, .. }) = stage.acts.last() else { panic!() };
+    let Some(UiCommand::Say { key, .. }) = stage.acts.last() else { panic!() };
     let key = *key;
     stage.begin("hello");
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
@@ -255,8 +255,8 @@ fn the_news_of_a_message_may_come_after_its_turn_began() {
 fn a_message_that_was_not_sent_comes_back_into_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.say("precious words");
-    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!() };
-    stage.chat.done(Done::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)) });
+    let Some(UiCommand::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!() };
+    stage.chat.done(CommandResult::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)) });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("> precious words") && screen.contains("20 messages are queued"), "{screen}");
@@ -270,12 +270,12 @@ fn a_question_under_somebodys_typing_is_not_answered_by_it() {
     stage.write("ye");
     stage.asks(7, "2.0", edit("README.md", DIFF));
     stage.write("y");
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })));
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })));
     assert!(stage.glass.screen().contains("> yey"));
     // Nor in the middle of a sentence, however long that pauses.
     stage.wait(1_000);
     stage.write("n");
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })));
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })));
     let screen = stage.glass.screen();
     assert!(screen.contains("> yeyn") && screen.contains("send or clear what you write, then answer"), "{screen}");
     for _ in 0..4 {
@@ -284,7 +284,7 @@ fn a_question_under_somebodys_typing_is_not_answered_by_it() {
     // Once it is cleared, a letter chooses at once.
     stage.write("n");
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert!(!answer.allow);
 }
 
@@ -301,8 +301,8 @@ fn a_sentence_answers_no_question() {
         assert!(screen.contains(&format!("> {words}")), "{screen}");
         stage.wait(1_000);
         stage.key(KeyCode::Enter);
-        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "{words}: {:?}", stage.acts);
-        assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == words), "{:?}", stage.acts);
+        assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })), "{words}: {:?}", stage.acts);
+        assert!(matches!(stage.acts.last(), Some(UiCommand::Say { text, .. }) if text == words), "{:?}", stage.acts);
     }
     // A letter that was a slip is taken back, and the other one counts.
     let mut stage = Stage::new(80, 24);
@@ -312,7 +312,7 @@ fn a_sentence_answers_no_question() {
     for key in [KeyCode::Char('y'), KeyCode::Backspace, KeyCode::Char('n'), KeyCode::Enter] {
         stage.key(key);
     }
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert!(!answer.allow);
 }
 
@@ -335,7 +335,7 @@ fn a_question_that_is_put_off_is_no_answer() {
     assert!(stage.glass.screen().contains("A *small* project"), "{}", stage.glass.screen());
     stage.key(KeyCode::Char('y'));
     stage.key(KeyCode::Enter);
-    assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if answer.allow), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Answer { answer, .. }) if answer.allow), "{:?}", stage.acts);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     stage.write("use tabs 用制表符");
     assert!(stage.glass.screen().contains("> use tabs 用制表符"));
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { question, answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { question, answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!(*question, QuestionId::new(Uuid::from_u128(7)));
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs 用制表符"));
 
@@ -363,7 +363,7 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     let screen = stage.glass.screen();
     assert!(screen.contains("answered elsewhere: yes (telegram)") && screen.contains("file9"), "{screen}");
 
-    stage.chat.done(Done::Answered {
+    stage.chat.done(CommandResult::Answered {
         question: QuestionId::new(Uuid::from_u128(7)),
         outcome: Err(RuntimeError::NotOpen(session_id())),
     });
@@ -390,10 +390,12 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
         for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
             stage.key(key);
         }
-        let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let Some(UiCommand::Answer { question, answer }) = stage.acts.last().cloned() else {
+            panic!("{:?}", stage.acts)
+        };
         assert_eq!((answer.allow, answer.until), (true, GrantScope::Repository));
         stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: counted }));
-        let kept = |act| if let Act::Remember(rules) = act { Some(rules) } else { None };
+        let kept = |act| if let UiCommand::Remember(rules) = act { Some(rules) } else { None };
         let rules: Vec<Vec<String>> = stage.acts.into_iter().filter_map(kept).collect();
         assert_eq!(rules, want);
     }
@@ -403,7 +405,7 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
 fn a_compaction_is_one_line_and_can_be_taken_back() {
     let mut stage = Stage::new(100, 24);
     stage.say("/compact undo");
-    assert!(stage.acts.iter().any(|act| matches!(act, Act::Uncompact)));
+    assert!(stage.acts.iter().any(|act| matches!(act, UiCommand::Uncompact)));
     stage.say("go");
     stage.begin("go");
     let compacted = Compacted {
@@ -425,7 +427,7 @@ fn a_compaction_is_one_line_and_can_be_taken_back() {
 
 #[test]
 fn escape_and_ctrl_c_interrupt_clear_and_leave() {
-    let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, Act::Interrupt)).count();
+    let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, UiCommand::Interrupt)).count();
     let mut stage = Stage::new(80, 24);
     stage.say("go");
     stage.begin("go");
@@ -489,10 +491,12 @@ fn alt_enter_interrupts_first_and_shift_tab_changes_the_mode() {
     stage.begin("go");
     stage.write("no, stop");
     stage.press(KeyCode::Enter, KeyModifiers::ALT);
-    let [.., Act::Interrupt, Act::Say { text, .. }] = stage.acts.as_slice() else { panic!("{:?}", stage.acts) };
+    let [.., UiCommand::Interrupt, UiCommand::Say { text, .. }] = stage.acts.as_slice() else {
+        panic!("{:?}", stage.acts)
+    };
     assert_eq!(text, "no, stop");
     stage.key(KeyCode::BackTab);
-    let Some(Act::Configure(settings)) = stage.acts.last() else { panic!() };
+    let Some(UiCommand::Configure(settings)) = stage.acts.last() else { panic!() };
     assert_eq!(settings.mode, Mode::AcceptEdits);
     assert!(stage.glass.screen().contains("acceptEdits mode"));
 }
@@ -532,7 +536,7 @@ fn slash_commands_answer_and_order() {
     stage.write("mod");
     stage.key(KeyCode::Tab);
     stage.say("gpt-5");
-    let Some(Act::Configure(settings)) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Configure(settings)) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!(settings.model.name, "gpt-5");
     stage.say("/model gtp");
     assert!(stage.glass.screen().contains("there is no model `gtp`"));
@@ -544,7 +548,7 @@ fn slash_commands_answer_and_order() {
     assert!(stage.glass.screen().contains("> /colst"), "{}", stage.glass.screen());
     stage.control('u');
     stage.say("/clear");
-    assert!(matches!(stage.acts.last(), Some(Act::Open { .. })));
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Open { .. })));
     stage.say("/help");
     insta::assert_snapshot!("help_80x24", stage.glass.everything());
     assert_eq!(
@@ -607,22 +611,22 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     let screen = stage.glass.screen();
     let counts = ["This session has stopped", "disk full", "too late"].map(|words| screen.matches(words).count());
     assert_eq!(counts, [1, 1, 0], "{screen}");
-    assert!(matches!(stage.acts.as_slice(), [Act::Leave]), "{:?}", stage.acts);
-    let takes_up = |act: &Act| matches!(act, Act::Open { which: Which::Id(id), .. } if *id == session_id());
+    assert!(matches!(stage.acts.as_slice(), [UiCommand::Leave]), "{:?}", stage.acts);
+    let takes_up = |act: &UiCommand| matches!(act, UiCommand::Open { which: Which::Id(id), .. } if *id == session_id());
     let stops: [(&str, KeyCode); 3] = [("/stop", KeyCode::Enter), ("stop", KeyCode::Enter), ("", KeyCode::Esc)];
     for (words, key) in stops {
         stage.acts.clear();
         stage.write(words);
         stage.key(key);
-        assert!(matches!(stage.acts.as_slice(), [Act::StopSession, open] if takes_up(open)), "{:?}", stage.acts);
+        assert!(matches!(stage.acts.as_slice(), [UiCommand::StopSession, open] if takes_up(open)), "{:?}", stage.acts);
         let failed = Err(RuntimeError::AgentStopped("still full".into()));
-        stage.chat.done(Done::Opened { outcome: failed });
+        stage.chat.done(CommandResult::Opened { outcome: failed });
     }
     stage.acts.clear();
     stage.say("one more thing");
     assert!(matches!(stage.acts.as_slice(), [open] if takes_up(open)), "{:?}", stage.acts);
     let failed = Err(RuntimeError::AgentStopped("still full".into()));
-    stage.chat.done(Done::Opened { outcome: failed });
+    stage.chat.done(CommandResult::Opened { outcome: failed });
     stage.paint();
     assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
     stage.acts.clear();
@@ -631,24 +635,24 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
         opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
         events: vec![(1, stage::started("go"))],
     };
-    stage.chat.done(Done::Opened { outcome: Ok(arrival()) });
+    stage.chat.done(CommandResult::Opened { outcome: Ok(arrival()) });
     stage.paint();
     let (screen, said) = (stage.glass.screen(), stage.acts.last());
     assert_eq!(stage.glass.everything().matches("> go").count(), 1, "it is not shown again: {screen}");
-    assert!(matches!(said, Some(Act::Say { text, .. }) if text == "one more thing"), "{said:?}");
+    assert!(matches!(said, Some(UiCommand::Say { text, .. }) if text == "one more thing"), "{said:?}");
     assert!(!stage.chat.session().is_stopped() && stage.chat.session().is_busy());
     // That the session has stopped again may be heard before what became of the words.
-    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.notice(&stopped("disk full"));
     let outcome = Err(RuntimeError::AgentStopped("disk full".into()));
-    stage.chat.done(Done::Said { key, text, outcome });
+    stage.chat.done(CommandResult::Said { key, text, outcome });
     stage.paint();
     assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
     stage.key(KeyCode::Esc);
     stage.control('c');
     stage.acts.clear();
     stage.say("/clear");
-    assert!(matches!(stage.acts.as_slice(), [.., Act::Open { which: Which::New, .. }]), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.as_slice(), [.., UiCommand::Open { which: Which::New, .. }]), "{:?}", stage.acts);
 }
 
 /// A chat that does not keep up ends: nothing can be tried again in it.

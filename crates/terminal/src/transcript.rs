@@ -22,9 +22,9 @@ use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Delta, is_go_on};
 use serde_json::Value;
 
-use super::call::Call;
 use super::rows::{Row, ToolRow};
-use max_team_workspace::figures::since;
+use super::stream_preview::StreamPreview;
+use max_team_workspace::format::since;
 use max_team_workspace::i18n::Lang;
 
 /// Characters of a tool's input that are shown as its target until the action is known.
@@ -78,7 +78,7 @@ struct Turn {
     started_at_ms: i64,
     /// The cost of agents that worked for this turn.
     called: Spending,
-    call: Option<Call>,
+    call: Option<StreamPreview>,
     tools: Vec<Tool>,
     retry_at_ms: Option<i64>,
     /// Failures of the call in a row, and the last of them.
@@ -331,7 +331,7 @@ impl Transcript {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
-        turn.call = Some(Call::new(intent.call));
+        turn.call = Some(StreamPreview::new(intent.call));
     }
 
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {

@@ -6,18 +6,18 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::board::Extent;
 use super::chat::{Chat, Hint};
 use super::markdown;
-use super::menu::Choice;
-use super::report;
-use super::rows::{Group, Look, Row, call, output};
+use super::menu::MentionChoice;
+use super::plan_panel::Extent;
+use super::rows::{Group, Row, RowStyle, call, output};
 use super::screen::View;
 use super::slash;
+use super::slash_output;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
-use max_team_workspace::figures::short;
-use max_team_workspace::figures::{since, spent, tokens, whole_seconds};
+use max_team_workspace::format::short;
+use max_team_workspace::format::{since, spent, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;
@@ -89,7 +89,7 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
 }
 
 /// Says that the window is too small for a question, in at most so many rows.
-fn enlarge(look: Look, id: &str, rows: usize) -> Vec<Line<'static>> {
+fn enlarge(look: RowStyle, id: &str, rows: usize) -> Vec<Line<'static>> {
     let words = format!("⏸ {}", look.lang.enlarge_window(id));
     let mut lines = text::wrap(&[Span::styled(words, look.theme.warning())], look.columns);
     lines.truncate(rows);
@@ -97,7 +97,7 @@ fn enlarge(look: Look, id: &str, rows: usize) -> Vec<Line<'static>> {
 }
 
 /// The draft (or the comment, or the search), scrolled to the cursor.
-fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+fn draft(chat: &mut Chat, look: RowStyle, rows_max: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
     let writes = chat.writes_answer() || !chat.question_has_focus();
     let prompt = if writes { look.theme.user() } else { look.theme.faint() };
     if let Some(search) = chat.search() {
@@ -135,11 +135,11 @@ fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, O
 }
 
 /// What stands below the draft: completions, a hint, or the footer.
-fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+fn below(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     let entries = chat.completions();
     if !entries.is_empty() {
         let widest = entries.iter().map(|entry| entry.name.len() + entry.argument.len()).max().unwrap_or(0);
-        let draw = |entry: &slash::Entry| {
+        let draw = |entry: &slash::HelpEntry| {
             let name = format!("  /{} {}", entry.name, entry.argument);
             let pad = " ".repeat((widest + 6).saturating_sub(name.len()));
             let about = text::cut(entry.about(look.lang), look.columns.saturating_sub(widest + 6));
@@ -175,16 +175,16 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
 }
 
 /// The completions of a mention, scrolled to the chosen one; and the keys, if there is room.
-fn menu(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+fn menu(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     let theme = look.theme;
     let room = look.columns.saturating_sub(2);
     let mut chosen = 0;
-    let draw = |(choice, is_chosen): (&Choice, bool)| {
+    let draw = |(choice, is_chosen): (&MentionChoice, bool)| {
         let (words, style) = match choice {
-            Choice::Teammate(mate) => {
+            MentionChoice::Teammate(mate) => {
                 (text::cut(&format!("@{}", clean_line(&mate.name)), room), theme.mate(&mate.color))
             }
-            Choice::Path(path) => (text::cut_front(&clean_line(path), room), Style::default()),
+            MentionChoice::Path(path) => (text::cut_front(&clean_line(path), room), Style::default()),
         };
         let style = if is_chosen { theme.user() } else { style };
         Line::from(vec![Span::styled(if is_chosen { "❯ " } else { "  " }, theme.user()), Span::styled(words, style)])
@@ -205,12 +205,12 @@ fn menu(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn footer(chat: &Chat, look: Look) -> Line<'static> {
+fn footer(chat: &Chat, look: RowStyle) -> Line<'static> {
     let session = chat.session();
     let settings = session.settings();
     let mode = format!("{} {}", settings.mode.name(), look.lang.mode());
     let mut parts = vec![clean_line(&settings.model.name), mode];
-    if let Some(percent) = session.status().and_then(report::percent).filter(|percent| *percent > 0) {
+    if let Some(percent) = session.status().and_then(slash_output::percent).filter(|percent| *percent > 0) {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     let sum = session.cost().total();
@@ -226,7 +226,7 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
 }
 
 /// An empty row, and what is going on, for how long, at what cost.
-fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
+fn status(chat: &Chat, look: RowStyle, now_ms: i64) -> Vec<Line<'static>> {
     let lang = look.lang;
     let session = chat.session();
     if session.questions.first().is_some() {
@@ -285,7 +285,7 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
 }
 
 /// What the team does while the lead does nothing: shown only where the board does not show it.
-fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
+fn team_status(chat: &Chat, look: RowStyle) -> Vec<Line<'static>> {
     let (session, lang) = (chat.session(), look.lang);
     let line = |words: String, style| Line::from(Span::styled(text::cut(&words, look.columns), style));
     if session.is_team_at_work() && (chat.extent() == Extent::Hidden || session.plans().running().next().is_none()) {
@@ -306,7 +306,7 @@ fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
 
 /// Unread messages, the newest first, which can be taken back. A single one is not shown while nothing runs: it is
 /// about to appear in the conversation.
-fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
+fn queue(chat: &Chat, look: RowStyle) -> Vec<Line<'static>> {
     let session = chat.session();
     let waiting = session.queue();
     if !session.transcript().is_busy() && waiting.len() <= 1 && !session.is_held() {
@@ -334,7 +334,7 @@ fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-fn panel(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+fn panel(chat: &mut Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     chat.draw_panel(rows.saturating_sub(1), look).map_or_else(Vec::new, |lines| {
         let mut with_gap = vec![Line::default()];
         with_gap.extend(lines);
@@ -342,7 +342,7 @@ fn panel(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     })
 }
 
-fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+fn board(chat: &mut Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     // Leaves room for the lead's running text.
     let rows = if chat.session().transcript().is_busy() { rows * 2 / 3 } else { rows };
     let mut lines = chat.draw_board(rows.saturating_sub(1), look);
@@ -353,7 +353,7 @@ fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
 }
 
 /// The teammates that have nothing to do, and those who were stopped, as `/team` has them.
-fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
+fn resting(chat: &Chat, look: RowStyle) -> Option<Line<'static>> {
     let session = chat.session();
     let is_busy = |name: &str| session.crew().busy().any(|mate| mate.name == name);
     let idle = session.mates().iter().map(|mate| mate.name.as_str()).filter(|name| !is_busy(name));
@@ -372,7 +372,7 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
 }
 
 /// Background commands, also of idle agents.
-fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
+fn background(chat: &Chat, look: RowStyle) -> Option<Line<'static>> {
     let whose = chat.session().background().by_name();
     let whose: Vec<String> = whose.into_iter().map(|(who, count)| format!("{} ({count})", clean_line(who))).collect();
     let words = format!("⚙ {}", look.lang.left_in_background(whose.join(", ")));
@@ -380,14 +380,14 @@ fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
 }
 
 /// What is made for those who are about to begin.
-fn copies(chat: &Chat, look: Look) -> Option<Line<'static>> {
+fn copies(chat: &Chat, look: RowStyle) -> Option<Line<'static>> {
     let (made, of) = chat.session().copies()?;
     let words = format!("⧗ {}", look.lang.making_copies(made, of));
     Some(Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
 /// What is not finished: the block being written, the tools that run, the thought, the message just sent.
-fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+fn above(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
     let transcript = session.transcript();
     let mut lines = markdown::render(&chat.live_text(), look.columns, look.theme);

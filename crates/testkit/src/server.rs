@@ -24,7 +24,7 @@ use crate::wire::{Ask, Dialect, model_list, tag_list};
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Arc<ServerState>,
     /// Dropped to stop the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -32,7 +32,7 @@ pub struct ModelServer {
 
 /// What connections share.
 #[derive(Debug)]
-struct Desk {
+struct ServerState {
     started: Instant,
     script: Mutex<Script>,
     log: Signal<Log>,
@@ -59,7 +59,7 @@ impl ModelServer {
     pub fn start_on(port: u16, script: impl Into<Script>) -> ModelServer {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("bind the model server");
         let address = listener.local_addr().expect("the model server's address");
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(ServerState {
             started: Instant::now(),
             script: Mutex::new(script.into()),
             log: Signal::default(),
@@ -125,7 +125,7 @@ impl Drop for ModelServer {
     }
 }
 
-fn run(listener: TcpListener, desk: Arc<Desk>, stopped: oneshot::Receiver<()>) {
+fn run(listener: TcpListener, desk: Arc<ServerState>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("the server's runtime");
     runtime.block_on(async {
         listener.set_nonblocking(true).expect("a nonblocking listener");
@@ -144,9 +144,9 @@ fn run(listener: TcpListener, desk: Arc<Desk>, stopped: oneshot::Receiver<()>) {
     });
 }
 
-impl Desk {
+impl ServerState {
     /// One client until it leaves, or until a reply says so. Its leaving early is not our trouble: crash tests kill it.
-    async fn serve(self: Arc<Desk>, stream: TcpStream) {
+    async fn serve(self: Arc<ServerState>, stream: TcpStream) {
         let Ok(mut connection) = Connection::new(stream) else { return };
         loop {
             let request = match connection.next().await {

@@ -7,13 +7,13 @@ use crate::i18n::Lang;
 /// A failure with its exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Stop {
+pub struct CliError {
     pub exit: Exit,
     pub message: String,
     chinese: Option<String>,
 }
 
-impl Stop {
+impl CliError {
     /// A message that is not translated.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), chinese: None }

@@ -9,7 +9,7 @@ use max_team_core::event::TurnOutcome;
 use max_team_core::recovery::Failure;
 
 use crate::config::choice::WhileBusy;
-use crate::figures::{duration, seconds_up, spent, tokens};
+use crate::format::{duration, seconds_up, spent, tokens};
 
 /// The language that the interface speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,9 +31,9 @@ macro_rules! say {
     };
 }
 
-pub use begin::LineFault;
-pub use desk::CostBy;
-pub use models::Trouble;
+pub use first_steps::LineFault;
+pub use journal::CostBy;
+pub use models::ModelFault;
 
 /// A name as it begins a sentence.
 fn capital(name: &str) -> String {
@@ -47,13 +47,12 @@ pub fn plural(count: usize, thing: &str) -> String {
 }
 
 mod agents;
-mod begin;
 mod cache;
-mod desk;
 mod evidence;
 mod files;
-mod keep;
-mod mates;
+mod first_steps;
+mod journal;
+mod maintenance;
 mod memory;
 mod models;
 mod records;
@@ -64,6 +63,7 @@ mod skills;
 mod stream;
 mod tasks;
 mod team;
+mod teammates;
 mod worktrees;
 
 impl Lang {

@@ -4,17 +4,17 @@
 //! This turns a folder, a principal and flags into what the runtime takes. It starts no agent.
 
 pub mod agents;
+pub mod api_keys;
 pub mod config;
-pub mod copies;
 pub mod exit;
-pub mod figures;
+pub mod format;
+pub mod found_backups;
 pub mod i18n;
-pub mod keys;
+pub mod input_file;
 pub mod models;
-pub mod named;
 pub mod open;
 pub mod permissions;
-pub mod plan_drawing;
+pub mod plan_diagram;
 pub mod plan_file;
 pub mod selection;
 pub mod setup;

@@ -16,10 +16,10 @@ use max_team_core::suggest::slips;
 use max_team_llm::{Catalog, Endpoint, Options, ProviderRow, Replay, Router};
 use serde_json::Value;
 
+use crate::api_keys::{self, ApiKey};
 use crate::config::{Config, Env};
-use crate::exit::{Exit, Stop};
-use crate::keys::{self, Key};
-use crate::setup::Place;
+use crate::exit::{CliError, Exit};
+use crate::setup::AppEnv;
 
 /// How long a server on this machine may take to say what it has.
 const LOCAL_WAIT: Duration = Duration::from_millis(300);
@@ -35,7 +35,7 @@ const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
 
 /// The model that answers, and the way to it.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct ChosenModel {
     pub model: Model,
     pub fallback: Option<Model>,
     /// A cheaper one of the same provider, for what needs no better.
@@ -45,7 +45,7 @@ pub struct Chosen {
     pub catalog: Arc<Catalog>,
 }
 
-impl Chosen {
+impl ChosenModel {
     /// The models that can be chosen now: those listed for the provider that is set up.
     pub fn names(&self) -> Vec<String> {
         let here = self.catalog.models().filter(|model| model.provider == self.model.provider);
@@ -53,18 +53,21 @@ impl Chosen {
     }
 
     /// The model behind a name.
-    pub fn resolve(&self, name: &str) -> Result<Model, Stop> {
+    pub fn resolve(&self, name: &str) -> Result<Model, CliError> {
         let model = self.catalog.resolve(name, Some(&self.model.provider));
-        let mut model = model.map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+        let mut model = model.map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
         if model.provider != self.model.provider {
             let words = format!(
                 "`{name}` is at `{}`, which is not set up in this chat; start with --model {name}",
                 model.provider
             );
-            return Err(Stop::new(Exit::Usage, words));
+            return Err(CliError::new(Exit::Usage, words));
         }
         if let Some(near) = nearest(&self.catalog, &model) {
-            return Err(Stop::new(Exit::Usage, format!("`{name}` is not in the catalogue; did you mean `{near}`?")));
+            return Err(CliError::new(
+                Exit::Usage,
+                format!("`{name}` is not in the catalogue; did you mean `{near}`?"),
+            ));
         }
         model.thinking_tokens = self.model.thinking_tokens;
         Ok(model)
@@ -93,13 +96,13 @@ impl Chosen {
 }
 
 /// Reads the catalogue with the user's own rows.
-pub fn catalog(config: &Config) -> Result<Catalog, Stop> {
+pub fn catalog(config: &Config) -> Result<Catalog, CliError> {
     Catalog::builtin()
         .with(&config.catalog)
-        .map_err(|error| Stop::new(Exit::Config, format!("`catalog` in your settings: {error}")))
+        .map_err(|error| CliError::new(Exit::Config, format!("`catalog` in your settings: {error}")))
 }
 
-pub fn choose(config: &Config, place: &Place) -> Result<Chosen, Stop> {
+pub fn choose(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> {
     let env = &place.env;
     let catalog = Arc::new(catalog(config)?);
     let named = config.llm.default_model.as_deref();
@@ -111,7 +114,7 @@ pub fn choose(config: &Config, place: &Place) -> Result<Chosen, Stop> {
 }
 
 /// The models of a recorded run, as the catalogue has them now. Needs no key, because no provider is called.
-pub fn recorded(config: &Config, then: &Settings) -> Result<Chosen, Stop> {
+pub fn recorded(config: &Config, then: &Settings) -> Result<ChosenModel, CliError> {
     let catalog = Arc::new(catalog(config)?);
     let now = |model: &Model| {
         let listed = catalog.models().find(|row| (&row.provider, &row.name) == (&model.provider, &model.name));
@@ -121,17 +124,22 @@ pub fn recorded(config: &Config, then: &Settings) -> Result<Chosen, Stop> {
         Some(name) => {
             let provider = config.llm.provider.as_deref().unwrap_or(&then.model.provider);
             let found = catalog.resolve(name, Some(provider));
-            sized(found.map_err(|error| Stop::new(Exit::Config, error.to_string()))?, config)
+            sized(found.map_err(|error| CliError::new(Exit::Config, error.to_string()))?, config)
         }
         None => now(&then.model),
     };
     let (fallback, fast) = (then.fallback.as_ref().map(now), then.compaction.model.as_ref().map(now));
     let (key_source, router) = ("none".to_owned(), Router::replay(Replay::default()));
-    Ok(Chosen { model, fallback, fast, key_source, router, catalog })
+    Ok(ChosenModel { model, fallback, fast, key_source, router, catalog })
 }
 
 /// The provider that is named, or implied by the model's name, an address, or a key.
-fn provider_for(config: &Config, env: &Env, catalog: &Catalog, named: Option<&str>) -> Result<Option<String>, Stop> {
+fn provider_for(
+    config: &Config,
+    env: &Env,
+    catalog: &Catalog,
+    named: Option<&str>,
+) -> Result<Option<String>, CliError> {
     if let Some(provider) = &config.llm.provider {
         return Ok(Some(provider.clone()));
     }
@@ -168,13 +176,13 @@ pub fn base_url(config: &Config, env: &Env, provider: &str) -> Option<String> {
 
 fn build(
     config: &Config,
-    place: &Place,
+    place: &AppEnv,
     catalog: &Arc<Catalog>,
     provider: &str,
     named: Option<&str>,
-) -> Result<Chosen, Stop> {
+) -> Result<ChosenModel, CliError> {
     let env = &place.env;
-    let bad = |error: String| Stop::new(Exit::Config, error);
+    let bad = |error: String| CliError::new(Exit::Config, error);
     let row = catalog.provider(provider).map_err(|error| bad(error.to_string()))?;
     let url = base_url(config, env, provider);
     let name = match named.or(row.default_model.as_deref()) {
@@ -200,7 +208,7 @@ fn build(
         )),
         None => None,
     };
-    let key = keys::find(&config.llm, env, provider, &row.key_env)?;
+    let key = api_keys::find(&config.llm, env, provider, &row.key_env)?;
     let key_source = key.as_ref().map_or_else(|| "none".to_owned(), |key| key.source.clone());
     let first = endpoint(config, row, url.as_deref(), key)?;
     if first.missing_key().is_some() {
@@ -210,7 +218,7 @@ fn build(
     if let Some(other) = fallback.as_ref().filter(|other| other.provider != provider)
         && let Ok(row) = catalog.provider(&other.provider)
     {
-        let key = keys::find(&config.llm, env, &row.name, &row.key_env)?;
+        let key = api_keys::find(&config.llm, env, &row.name, &row.key_env)?;
         endpoints.push(endpoint(config, row, None, key)?);
     }
     let options = Options {
@@ -222,7 +230,7 @@ fn build(
     let router = Router::http(Arc::clone(catalog), endpoints, options);
     let fast = url.is_none().then(|| cheaper(catalog, row, &model)).flatten().map(|fast| sized(fast, config));
     let model = sized(model, config);
-    Ok(Chosen { model, fallback, fast, key_source, router, catalog: Arc::clone(catalog) })
+    Ok(ChosenModel { model, fallback, fast, key_source, router, catalog: Arc::clone(catalog) })
 }
 
 /// The provider's quick model, if it costs less than this one. Not for a server of the user's own: its models are
@@ -247,10 +255,10 @@ fn nearest(catalog: &Catalog, model: &Model) -> Option<String> {
     listed.into_iter().find(|name| slips(&model.name, name).is_some_and(|slips| slips <= SLIPS_MAX))
 }
 
-fn endpoint(config: &Config, row: &ProviderRow, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {
+fn endpoint(config: &Config, row: &ProviderRow, url: Option<&str>, key: Option<ApiKey>) -> Result<Endpoint, CliError> {
     let mut row = row.clone();
     row.requests_per_minute = config.llm.requests_per_minute.and_then(NonZeroU32::new).or(row.requests_per_minute);
-    Endpoint::new(&row, url, key.map(|key| key.secret)).map_err(|error| Stop::new(Exit::Config, error.to_string()))
+    Endpoint::new(&row, url, key.map(|key| key.secret)).map_err(|error| CliError::new(Exit::Config, error.to_string()))
 }
 
 /// The model with what the settings say about its answers.
@@ -263,7 +271,12 @@ fn sized(mut model: Model, config: &Config) -> Model {
 }
 
 /// Uses a server on this machine, if one answers.
-fn local(config: &Config, place: &Place, catalog: &Arc<Catalog>, named: Option<&str>) -> Result<Chosen, Stop> {
+fn local(
+    config: &Config,
+    place: &AppEnv,
+    catalog: &Arc<Catalog>,
+    named: Option<&str>,
+) -> Result<ChosenModel, CliError> {
     for (provider, port, path) in LOCAL {
         let Some(models) = ask_local(port, path) else { continue };
         let Some(name) = named.map(str::to_owned).or_else(|| models.into_iter().next()) else { continue };
@@ -293,8 +306,8 @@ fn ask_local(port: u16, path: &str) -> Option<Vec<String>> {
     Some(rows.iter().filter_map(name).collect())
 }
 
-fn no_key(row: Option<&ProviderRow>) -> Stop {
-    Stop::said(Exit::NoKey, |lang| match row {
+fn no_key(row: Option<&ProviderRow>) -> CliError {
+    CliError::said(Exit::NoKey, |lang| match row {
         Some(row) => lang.no_key_for(&row.name, row.key_env.join(", ")),
         None => lang.no_model_yet().to_owned(),
     } + "\n" + lang.how_to_begin())

@@ -9,17 +9,17 @@ use max_team_runtime::{Definitions, Open, TeamHandle, Which};
 
 use crate::agents;
 use crate::config::{Config, Override};
-use crate::exit::Stop;
-use crate::models::{self, Chosen};
+use crate::exit::CliError;
+use crate::models::{self, ChosenModel};
 use crate::selection::Selection;
-use crate::setup::{self, Place};
-use crate::team::{Seated, Ways, Who};
+use crate::setup::{self, AppEnv};
+use crate::team::{LeadKind, SessionLead, TeamOptions};
 
 /// Settings, model, rules and team of a folder, read once.
 #[derive(Debug)]
 pub struct Workspace {
     pub config: Config,
-    pub chosen: Arc<Chosen>,
+    pub chosen: Arc<ChosenModel>,
     /// The folder that the team works in.
     pub root: PathBuf,
     /// The lead, its team and what they work under.
@@ -28,20 +28,20 @@ pub struct Workspace {
 
 impl Workspace {
     /// Reads everything for the project's own folder. `overrides` are settings that flags name.
-    pub fn read(place: &Place, selection: &Selection, overrides: Vec<Override>) -> Result<Self, Stop> {
-        let who = Who::read(selection, place)?;
+    pub fn read(place: &AppEnv, selection: &Selection, overrides: Vec<Override>) -> Result<Self, CliError> {
+        let who = LeadKind::read(selection, place)?;
         Self::read_in(place, selection, overrides, who, |root| Ok(root.to_path_buf()))
     }
 
     /// Reads everything else for an agent or team that is already read. `made` turns the project's folder into the folder to work in (a
     /// fork makes a worktree); the permission rules of that folder count.
     pub fn read_in(
-        place: &Place,
+        place: &AppEnv,
         selection: &Selection,
         overrides: Vec<Override>,
-        who: Who,
-        made: impl FnOnce(&Path) -> Result<PathBuf, Stop>,
-    ) -> Result<Self, Stop> {
+        who: LeadKind,
+        made: impl FnOnce(&Path) -> Result<PathBuf, CliError>,
+    ) -> Result<Self, CliError> {
         let config = place.settings(selection.config.as_deref(), who.overrides(overrides))?;
         config.warnings.iter().for_each(|warning| place.tell(warning));
         let chosen = Arc::new(models::choose(&config, place)?);
@@ -49,15 +49,21 @@ impl Workspace {
         let settings = setup::settings_for(&chosen, &config, selection.structured)?;
         let settings = setup::permitted(place, &config, &root, selection, settings)?;
         let ways = selection.ways(&config);
-        let Seated { definition, settings, team, crew } = who.seat(&chosen, &settings, ways)?;
+        let SessionLead { definition, settings, team, crew } = who.seat(&chosen, &settings, ways)?;
         let look = crew.map(|crew| crew.look(Arc::clone(&chosen), settings.clone(), ways, place.lang(&config)));
         let definitions = look.map(|look| Arc::new(look) as Arc<dyn Definitions>);
         let open = Open { definitions, ..Open::new(Which::New, definition, settings, team) };
         Ok(Self { config, chosen, root, open })
     }
 
-    /// Starts the runtime in this process on open storage ([`Place::begin`]). `purpose` names the process to others.
-    pub fn start(&self, place: &Place, storage: Storage, purpose: &str, is_chat: bool) -> Result<TeamHandle, Stop> {
+    /// Starts the runtime in this process on open storage ([`AppEnv::begin`]). `purpose` names the process to others.
+    pub fn start(
+        &self,
+        place: &AppEnv,
+        storage: Storage,
+        purpose: &str,
+        is_chat: bool,
+    ) -> Result<TeamHandle, CliError> {
         let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
         setup::house(place, &self.config, storage, self.chosen.router.clone(), purpose, Some(remember))
     }
@@ -70,8 +76,8 @@ impl Workspace {
 
 impl Selection {
     /// How the team works: as selected, else as the settings say.
-    pub fn ways(&self, config: &Config) -> Ways {
-        Ways {
+    pub fn ways(&self, config: &Config) -> TeamOptions {
+        TeamOptions {
             approve: self.approve.unwrap_or_default(),
             max_parallel: self.max_parallel.unwrap_or(crate::team::PARALLEL_DEFAULT),
             call_depth: config.team.call_depth,
@@ -80,7 +86,7 @@ impl Selection {
     }
 
     /// The part of the selection that a session is opened with again when it is continued.
-    pub fn choice(&self, place: &Place) -> LaunchFlags {
+    pub fn choice(&self, place: &AppEnv) -> LaunchFlags {
         let agents = self.agents.as_ref().map(|given| {
             let file = if agents::is_text(given) { given.clone() } else { place.cwd.join(given) };
             file.to_string_lossy().into_owned()

@@ -1,6 +1,6 @@
 //! From arguments and settings to a house: the place, the settings, the journal, the model, the team.
 //!
-//! Each step is taken only by commands that need it, and once. What a step finds wrong is a `Stop`: an exit code and
+//! Each step is taken only by commands that need it, and once. What a step finds wrong is a `CliError`: an exit code and
 //! words that say what to do next.
 
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use max_team_runtime::{
 };
 use max_team_tools::{Registry, Services, project};
 
-use crate::config::choice::{Extract, Language, Level, Strength};
+use crate::config::choice::{Durability, ExtractWhen, Language, Level};
 use crate::config::{self, Config, Env, Override, Sources};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 use crate::i18n::Lang;
-use crate::models::Chosen;
+use crate::models::ChosenModel;
 use crate::selection::Selection;
-use crate::{agents, copies, permissions, skills};
+use crate::{agents, found_backups, permissions, skills};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -47,7 +47,7 @@ pub const DOCUMENT_READER: &str = "__read_document";
 
 /// Where the program was started: the environment, the current directory, our own folder.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct AppEnv {
     pub env: Env,
     pub cwd: PathBuf,
     pub home: PathBuf,
@@ -57,18 +57,18 @@ pub struct Place {
     pub notice: fn(&str),
 }
 
-impl Place {
+impl AppEnv {
     /// Looks at the process's own surroundings: the only place that reads the environment.
-    pub fn here(notice: fn(&str)) -> Result<Self, Stop> {
+    pub fn here(notice: fn(&str)) -> Result<Self, CliError> {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let env: Env = std::env::vars_os().filter_map(text).collect();
         max_team_tools::set_time_zone(env.get("TZ"), env.get("TZDIR"));
         let cwd = std::env::current_dir()
-            .map_err(|error| Stop::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
+            .map_err(|error| CliError::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
         let home = env.home().ok_or_else(|| {
-            Stop::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
+            CliError::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
         })?;
         Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home), wished: None, notice })
     }
@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// Refuses a current directory, or a variable that names one of our folders, that is not UTF-8.
-    pub fn check_names(&self) -> Result<(), Stop> {
+    pub fn check_names(&self) -> Result<(), CliError> {
         for name in Env::FOLDERS {
             if let Some(value) = std::env::var_os(name) {
                 check_name(Path::new(&value), Some(name))?;
@@ -94,12 +94,12 @@ impl Place {
     }
 
     /// Reads the settings.
-    pub fn settings(&self, explicit: Option<&Path>, mut overrides: Vec<Override>) -> Result<Config, Stop> {
+    pub fn settings(&self, explicit: Option<&Path>, mut overrides: Vec<Override>) -> Result<Config, CliError> {
         let wished = self.wished.clone();
         let spoken = |value| Override { key: "ui.language".to_owned(), value, name: "--lang".to_owned() };
         overrides.extend(wished.map(spoken));
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
-        let mut config = config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))?;
+        let mut config = config::load(sources).map_err(|error| CliError::new(Exit::Config, error.to_string()))?;
         if !config.project.sandbox {
             let words = "`project.sandbox` is false: commands run without walls, with all that you may do yourself";
             config.warnings.push(words.to_owned());
@@ -108,8 +108,8 @@ impl Place {
     }
 
     /// Opens the journal.
-    pub fn storage(&self, strength: Strength) -> Result<Storage, JournalError> {
-        Storage::open(&self.home, strength == Strength::Full)
+    pub fn storage(&self, strength: Durability) -> Result<Storage, JournalError> {
+        Storage::open(&self.home, strength == Durability::Full)
     }
 
     /// Opens the journal for commands that mostly read; where nothing can be written, those that write say so.
@@ -118,7 +118,7 @@ impl Place {
     }
 
     /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
-    pub fn begin(&self, config: &Config) -> Result<Storage, Stop> {
+    pub fn begin(&self, config: &Config) -> Result<Storage, CliError> {
         if let Some(words) = self.emptied(self.lang(config), Some(&config.audit.output)) {
             self.tell(&words);
         }
@@ -133,7 +133,7 @@ impl Place {
         if !path.is_file() || is_filled(&path) || is_filled(&log) {
             return None;
         }
-        let copies = copies::beside(&path);
+        let copies = found_backups::beside(&path);
         let has_any = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
         let folders = ["logs", "files"].map(|name| self.home.join(name)).into_iter().find(has_any);
         let trace = folders.or_else(|| audit.map(Path::to_owned).filter(|file| is_filled(file)));
@@ -200,7 +200,7 @@ pub fn solo() -> Definition {
 }
 
 /// What the agent works under.
-pub fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Result<Settings, Stop> {
+pub fn settings_for(chosen: &ChosenModel, config: &Config, structured: bool) -> Result<Settings, CliError> {
     let unpriced =
         [Some(&chosen.model), chosen.fallback.as_ref()].into_iter().flatten().find(|model| model.price.is_none());
     let budget_nano = match (config.limits.budget_usd, unpriced) {
@@ -209,7 +209,7 @@ pub fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Resul
                 "there is no price for `{}`, so a budget cannot be kept; add a row to `catalog` in your settings",
                 model.name
             );
-            return Err(Stop::new(Exit::Config, advice));
+            return Err(CliError::new(Exit::Config, advice));
         }
         (Some(dollars), None) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
         (None, _) => None,
@@ -231,13 +231,13 @@ pub fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Resul
 
 /// The same with what settings files and flags say about permissions; the user is told what is wrong with them.
 pub fn permitted(
-    place: &Place,
+    place: &AppEnv,
     config: &Config,
     root: &Path,
     flags: &Selection,
     settings: Settings,
-) -> Result<Settings, Stop> {
-    let given = permissions::Flags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
+) -> Result<Settings, CliError> {
+    let given = permissions::RuleFlags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
     let loaded = permissions::load(place, root, &given)?;
     let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
     loaded.warnings.iter().chain(&note).for_each(|warning| place.tell(warning));
@@ -263,23 +263,23 @@ fn names(file: &Path) -> Vec<String> {
 }
 
 /// Finds a session by its id or a piece of it.
-pub fn session(team: &TeamReader, id: &str) -> Result<SessionId, Stop> {
+pub fn session(team: &TeamReader, id: &str) -> Result<SessionId, CliError> {
     known(team, id)?.ok_or_else(|| failed(RuntimeError::NoSession(id.to_owned())))
 }
 
 /// The same where it may be none; one that was forgotten is said to have been.
-pub fn known(team: &TeamReader, id: &str) -> Result<Option<SessionId>, Stop> {
+pub fn known(team: &TeamReader, id: &str) -> Result<Option<SessionId>, CliError> {
     if let Some(found) = team.ask(query::FindSession { text: id.to_owned() }).map_err(failed)? {
         return Ok(Some(found));
     }
     match team.ask(query::ForgottenSession { text: id.to_owned() }).map_err(failed)? {
-        Some(gone) => Err(Stop::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
+        Some(gone) => Err(CliError::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
         None => Ok(None),
     }
 }
 
 /// This process, as others are told of it.
-pub fn worker_info(place: &Place, what: &str) -> WorkerInfo {
+pub fn worker_info(place: &AppEnv, what: &str) -> WorkerInfo {
     WorkerInfo {
         id: WorkerId::new(new_id()),
         pid: std::process::id(),
@@ -291,13 +291,13 @@ pub fn worker_info(place: &Place, what: &str) -> WorkerInfo {
 
 /// Builds the house over an open journal. Without `remember` nothing is extracted from conversations.
 pub fn house(
-    place: &Place,
+    place: &AppEnv,
     config: &Config,
     storage: Storage,
     router: Router,
     what: &str,
     remember: Option<Remember>,
-) -> Result<TeamHandle, Stop> {
+) -> Result<TeamHandle, CliError> {
     if !config.project.sandbox {
         place.tell(place.lang(config).sandbox_is_off());
     }
@@ -314,20 +314,20 @@ pub fn house(
 
 /// Like `house`, but with or without a sandbox instead of by the settings.
 pub fn house_within(
-    place: &Place,
+    place: &AppEnv,
     config: &Config,
     storage: Storage,
     router: Router,
     what: &str,
     sandboxed: bool,
     remember: Option<Remember>,
-) -> Result<TeamHandle, Stop> {
+) -> Result<TeamHandle, CliError> {
     let audit = config.audit.enabled.then(|| AuditOptions {
         path: config.audit.output.clone(),
         level: level(config.audit.level),
         within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
     });
-    let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
+    let unwritable = |failure| CliError::said(Exit::Config, |lang| lang.audit_failure(&failure));
     audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
     let today = max_team_tools::now().date();
     let built = House::build(Options {
@@ -349,13 +349,13 @@ pub fn house_within(
 }
 
 /// How the house looks after its memory.
-pub fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat: bool) -> Result<Remember, Stop> {
+pub fn remember(place: &AppEnv, config: &Config, chosen: &ChosenModel, is_chat: bool) -> Result<Remember, CliError> {
     let extracts = match config.memory.extract {
-        Extract::Never => false,
-        Extract::Chat => is_chat,
-        Extract::Always => true,
+        ExtractWhen::Never => false,
+        ExtractWhen::Chat => is_chat,
+        ExtractWhen::Always => true,
     };
-    let bad = |stop: Stop| Stop::new(Exit::Config, format!("memory.model: {}", stop.message));
+    let bad = |stop: CliError| CliError::new(Exit::Config, format!("memory.model: {}", stop.message));
     Ok(Remember {
         recall: config.memory.recall,
         expert: extracts.then(|| agents::memory_keeper(place)).flatten(),
@@ -366,7 +366,7 @@ pub fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat: bool) 
 }
 
 /// What tools may use beyond the project.
-fn services(place: &Place, config: &Config) -> Services {
+fn services(place: &AppEnv, config: &Config) -> Services {
     let tools = &config.tools;
     // Documents are read by this very program, in a process with next to no rights.
     let reader =
@@ -402,10 +402,11 @@ fn level(level: Level) -> AuditLevel {
 
 /// The directory that is worked on. What came with a project is judged by where it really leads: a link must not move
 /// the walls.
-pub fn project_root(place: &Place, config: &Config) -> Result<PathBuf, Stop> {
+pub fn project_root(place: &AppEnv, config: &Config) -> Result<PathBuf, CliError> {
     let root = &config.project.root;
-    let bad =
-        |words: String| Stop::new(Exit::Config, format!("project.root `{}` cannot be used: {words}", root.display()));
+    let bad = |words: String| {
+        CliError::new(Exit::Config, format!("project.root `{}` cannot be used: {words}", root.display()))
+    };
     let real = root.canonicalize().map_err(|error| bad(error.to_string()))?;
     if config.is_from_project("project.root") && !real.starts_with(&place.cwd) {
         return Err(bad(
@@ -417,31 +418,31 @@ pub fn project_root(place: &Place, config: &Config) -> Result<PathBuf, Stop> {
 }
 
 /// A journal's failure as the end of the program.
-pub fn stop(error: &JournalError) -> Stop {
-    Stop::said(Exit::Failed, |lang| told(lang, error))
+pub fn stop(error: &JournalError) -> CliError {
+    CliError::said(Exit::Failed, |lang| told(lang, error))
 }
 
 /// A journal's failure in words; of a damaged one also what lies beside it to go on with.
 pub fn told(lang: Lang, error: &JournalError) -> String {
     match error {
         JournalError::Corrupt { path, detail } => {
-            lang.file_damaged(&path.display().to_string(), detail, &copies::beside(path))
+            lang.file_damaged(&path.display().to_string(), detail, &found_backups::beside(path))
         }
-        JournalError::Absent { path } if !copies::beside(path).is_empty() => {
-            lang.journal_failure(error) + &lang.copies_beside(&copies::beside(path))
+        JournalError::Absent { path } if !found_backups::beside(path).is_empty() => {
+            lang.journal_failure(error) + &lang.copies_beside(&found_backups::beside(path))
         }
         error => lang.journal_failure(error),
     }
 }
 
 /// The same for one of the runtime.
-pub fn failed(error: RuntimeError) -> Stop {
+pub fn failed(error: RuntimeError) -> CliError {
     let exit = match &error {
         RuntimeError::Ambiguous { .. } | RuntimeError::Silent => Exit::Usage,
         RuntimeError::Answered { .. } | RuntimeError::PlanStopping(_) | RuntimeError::PlanReplaced(_) => Exit::Denied,
         _ => Exit::Failed,
     };
-    Stop::said(exit, |lang| match &error {
+    CliError::said(exit, |lang| match &error {
         RuntimeError::Journal(error) => told(lang, error),
         error => lang.runtime_failure(error),
     })
@@ -449,12 +450,12 @@ pub fn failed(error: RuntimeError) -> Stop {
 
 /// Refuses a folder whose name is not UTF-8: rules, events and the journal name folders by text, and a name with its bytes
 /// replaced is another folder.
-pub fn check_name(folder: &Path, variable: Option<&str>) -> Result<(), Stop> {
+pub fn check_name(folder: &Path, variable: Option<&str>) -> Result<(), CliError> {
     if folder.to_str().is_some() {
         return Ok(());
     }
     let name = folder.as_os_str().as_encoded_bytes().escape_ascii().to_string();
-    Err(Stop::said(Exit::Usage, |lang| lang.not_utf8(&name, variable)))
+    Err(CliError::said(Exit::Usage, |lang| lang.not_utf8(&name, variable)))
 }
 
 /// One name for one directory, so that `-c` finds its sessions through symbolic links.

@@ -7,11 +7,11 @@ use max_team_core::suggest::nearest;
 use max_team_runtime::skills::{Catalogue, Contract, Disabled, Machine, Places, Skill, State, Trust};
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 use crate::i18n::Lang;
-use crate::permissions::Trusted;
-use crate::setup::Place;
-use crate::{named, permissions};
+use crate::permissions::TrustedRules;
+use crate::setup::AppEnv;
+use crate::{input_file, permissions};
 
 /// The key of a settings file that says how skills are used.
 const OVERRIDES: &str = "skillOverrides";
@@ -19,7 +19,7 @@ const OVERRIDES: &str = "skillOverrides";
 const OFF: &str = "off";
 
 /// The usual places: the project's, ours in the user's folder, and those that other programs share.
-pub fn places(place: &Place) -> Places {
+pub fn places(place: &AppEnv) -> Places {
     let user = place.env.user();
     let shared = [".agents/skills", ".claude/skills"].map(|name| user.as_ref().map(|user| user.join(name)));
     let own = std::iter::once(place.home.join("skills"));
@@ -36,35 +36,35 @@ pub fn places(place: &Place) -> Places {
         },
         // Read each time: a yes in another terminal counts at once. A file that cannot be read says yes to nothing.
         trust: Trust::new(move |root| {
-            Trusted::read(&home).map(|trusted| trusted.of(&root.to_string_lossy()).to_vec()).unwrap_or_default()
+            TrustedRules::read(&home).map(|trusted| trusted.of(&root.to_string_lossy()).to_vec()).unwrap_or_default()
         }),
     }
 }
 
 /// The project's skills that the user has not trusted in their present state.
-pub fn untrusted(place: &Place, root: &Path) -> Vec<String> {
+pub fn untrusted(place: &AppEnv, root: &Path) -> Vec<String> {
     let project = Places { user: Vec::new(), builtin: false, index: None, ..places(place) };
     let is_strange = |skill: &&Skill| matches!(skill.state, State::Untrusted | State::Changed);
     Catalogue::read(&project, root).all().filter(is_strange).map(|skill| skill.name.clone()).collect()
 }
 
 /// The settings files that can turn skills off: the user's first, which `skills disable` writes to.
-fn settings_files(place: &Place, root: &Path) -> Vec<PathBuf> {
+fn settings_files(place: &AppEnv, root: &Path) -> Vec<PathBuf> {
     let theirs = place.env.user().map(|user| user.join(".claude/settings.json"));
     let names = [".max-team/settings.json", ".max-team/settings.local.json", ".claude/settings.json"];
     let own = std::iter::once(own_settings(place)).chain(theirs);
     own.chain(names.map(|name| root.join(name))).collect()
 }
 
-fn own_settings(place: &Place) -> PathBuf {
+fn own_settings(place: &AppEnv) -> PathBuf {
     place.home.join("settings.json")
 }
 
 /// The skills that settings turn off, each with the file that does. A file that cannot be read turns nothing off.
-pub fn off_in(place: &Place, root: &Path) -> Vec<(String, PathBuf)> {
+pub fn off_in(place: &AppEnv, root: &Path) -> Vec<(String, PathBuf)> {
     let mut off = Vec::new();
     for file in settings_files(place, root) {
-        let text = named::text(&file, named::JSON_BYTES_MAX).unwrap_or_default();
+        let text = input_file::text(&file, input_file::JSON_BYTES_MAX).unwrap_or_default();
         let settings: Value = serde_json::from_str(&text).unwrap_or_default();
         let overrides = settings.get(OVERRIDES).and_then(Value::as_object).into_iter().flatten();
         let names = overrides.filter(|(_, state)| state.as_str() == Some(OFF)).map(|(name, _)| name.clone());
@@ -74,7 +74,7 @@ pub fn off_in(place: &Place, root: &Path) -> Vec<(String, PathBuf)> {
 }
 
 /// Turns a skill off or on in the user's own settings. What else is in the file stays.
-pub fn switch(place: &Place, name: &str, is_on: bool) -> Result<(), String> {
+pub fn switch(place: &AppEnv, name: &str, is_on: bool) -> Result<(), String> {
     let path = own_settings(place);
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
     let mut settings: Value = match std::fs::read(&path) {
@@ -96,10 +96,10 @@ pub fn switch(place: &Place, name: &str, is_on: bool) -> Result<(), String> {
 }
 
 /// A skill by its name.
-pub fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Skill, Stop> {
+pub fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Skill, CliError> {
     catalogue.get(name).ok_or_else(|| {
         let near = nearest(name, catalogue.all().map(|skill| skill.name.as_str())).map(str::to_owned);
-        Stop::said(Exit::Usage, |lang| lang.no_skill(name, near.as_deref()))
+        CliError::said(Exit::Usage, |lang| lang.no_skill(name, near.as_deref()))
     })
 }
 
@@ -110,16 +110,16 @@ pub fn state(skill: &Skill, lang: Lang) -> String {
 
 /// A skill that can be carried out by itself, with what was agreed. What stands there now is what is trusted and what is
 /// done.
-pub fn agreed(catalogue: &Catalogue, name: &str) -> Result<(String, Box<Contract>), Stop> {
+pub fn agreed(catalogue: &Catalogue, name: &str) -> Result<(String, Box<Contract>), CliError> {
     let skill = find(catalogue, name)?;
     let name = &skill.name;
     if skill.state != State::Ready {
-        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, state(skill, lang))));
+        return Err(CliError::said(Exit::Denied, |lang| lang.skill_unusable(name, state(skill, lang))));
     }
     let loaded = catalogue.load(skill);
-    let (skill, _) = loaded.map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
+    let (skill, _) = loaded.map_err(|why| CliError::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
     let contract = skill.contract.clone();
-    let contract = contract.ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.no_contract(name)))?;
+    let contract = contract.ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.no_contract(name)))?;
     Ok((name.clone(), contract))
 }
 
@@ -140,7 +140,7 @@ pub fn of(definition: &Definition) -> Option<&str> {
     (definition.role == Contract::ROLE && definition.work.output.is_some()).then_some(definition.name.as_str())
 }
 
-fn machine(place: &Place) -> Machine {
+fn machine(place: &AppEnv) -> Machine {
     let path = place.env.get("PATH").unwrap_or_default();
     Machine {
         path: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect(),

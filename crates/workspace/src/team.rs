@@ -3,7 +3,7 @@
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.
 
-mod crew;
+mod reload;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
 use crate::agents;
 use crate::config::Override;
-use crate::exit::{Exit, Stop};
-use crate::models::Chosen;
+use crate::exit::{CliError, Exit};
+use crate::models::ChosenModel;
 use crate::selection::Selection;
-use crate::setup::{self, Place};
+use crate::setup::{self, AppEnv};
 use crate::skills;
 
-use crew::Source;
-pub use crew::{Crew, Look};
+use reload::TeamSource;
+pub use reload::{DefinitionSources, Reload};
 
 /// What is said about definitions before a session; `agents list` says everything.
 const TOLD_MAX: usize = 8;
@@ -31,15 +31,15 @@ pub const PARALLEL_DEFAULT: u32 = 8;
 
 /// Who the user talks to: one agent with tools, an agent that runs one skill, or a lead with a team.
 #[derive(Debug)]
-pub enum Who {
+pub enum LeadKind {
     Alone(agents::Agent),
     Skill(Definition),
-    Team(Led),
+    Team(LeadWithTeam),
 }
 
-impl Who {
+impl LeadKind {
     /// As the flags say.
-    pub fn read(wanted: &Selection, place: &Place) -> Result<Self, Stop> {
+    pub fn read(wanted: &Selection, place: &AppEnv) -> Result<Self, CliError> {
         if let Some(name) = &wanted.skill {
             let config = place.settings(wanted.config.as_deref(), Vec::new())?;
             let root = setup::project_root(place, &config)?;
@@ -74,7 +74,7 @@ impl Who {
     }
 
     /// What the session is opened with.
-    pub fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
+    pub fn seat(self, chosen: &ChosenModel, settings: &Settings, ways: TeamOptions) -> Result<SessionLead, CliError> {
         match self {
             Self::Alone(agent) => {
                 let mut own = narrowed(settings, &agent.definition);
@@ -85,11 +85,11 @@ impl Who {
                 let crew = agent.crew.mates(chosen, settings);
                 let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
                 let definition = Arc::unwrap_or_clone(definition);
-                Ok(Seated { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
+                Ok(SessionLead { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
             }
             Self::Skill(definition) => {
                 let settings = Settings { structured: true, ..settings.clone() };
-                Ok(Seated { definition, settings, team: None, crew: None })
+                Ok(SessionLead { definition, settings, team: None, crew: None })
             }
             Self::Team(mut led) => {
                 led.definition = agents::leading(led.definition, &led.members, ways.coordinator);
@@ -97,7 +97,7 @@ impl Who {
                 let mates = team.experts.iter().chain(&team.members);
                 let settings = settings.clone().leading_under(&vouching(led.constraints, mates));
                 let team = Some(team);
-                Ok(Seated { settings, definition: led.definition, team, crew: Some(led.crew) })
+                Ok(SessionLead { settings, definition: led.definition, team, crew: Some(led.crew) })
             }
         }
     }
@@ -105,18 +105,18 @@ impl Who {
 
 /// The agent that leads a session, with its settings and team.
 #[derive(Debug)]
-pub struct Seated {
+pub struct SessionLead {
     pub definition: Definition,
     pub settings: Settings,
     pub team: Option<Team>,
     /// The files that define the agents it can call, to read them again; `None` for an agent that runs a skill, which
     /// calls no others.
-    pub crew: Option<Crew>,
+    pub crew: Option<DefinitionSources>,
 }
 
 /// How the team works, as far as flags and settings say.
 #[derive(Debug, Clone, Copy)]
-pub struct Ways {
+pub struct TeamOptions {
     pub approve: ApprovalMode,
     pub max_parallel: u32,
     /// How deep calls go.
@@ -125,8 +125,14 @@ pub struct Ways {
     pub coordinator: bool,
 }
 
-impl Ways {
-    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>, chosen: &Chosen) -> Team {
+impl TeamOptions {
+    fn team(
+        self,
+        members: Vec<Mate>,
+        experts: Vec<Mate>,
+        models: BTreeMap<String, Model>,
+        chosen: &ChosenModel,
+    ) -> Team {
         let Self { approve, max_parallel, call_depth, coordinator } = self;
         let wished = chosen.wishes();
         Team { members, experts, approve, max_parallel, models, wished, call_depth, coordinator }
@@ -135,31 +141,36 @@ impl Ways {
 
 /// A lead with its team.
 #[derive(Debug)]
-pub struct Led {
+pub struct LeadWithTeam {
     pub definition: Definition,
     pub model: Option<String>,
     pub constraints: Constraints,
     members: Vec<Member>,
-    crew: Crew,
+    crew: DefinitionSources,
     /// Where each member's model is written down.
     models: BTreeMap<String, String>,
 }
 
 /// Reads who is on the team.
-pub fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
+pub fn read(file: Option<&std::path::Path>, place: &AppEnv) -> Result<(LeadWithTeam, Vec<String>), CliError> {
     let agents::Team { lead, members, mut warnings, models, roster, desk, lead_at, .. } = agents::team(file, place)?;
     let Member { definition, model, constraints, .. } = lead.clone();
     // First, so that no number of other warnings hides it.
     warnings.splice(..0, lead_at.map(|at| place.speaks().project_leads(&at, &definition.name)));
     let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
-    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    let crew = DefinitionSources::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
     let (path, place) = (file.map(std::path::Path::to_path_buf), place.clone());
-    let crew = crew.of(Source { path, place, model_is_named: false, lead, members: members.clone() });
-    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
+    let crew = crew.of(TeamSource { path, place, model_is_named: false, lead, members: members.clone() });
+    Ok((LeadWithTeam { definition, model, constraints, members, crew, models }, warnings))
 }
 
 /// Resolves the members under the session's settings, which no member can exceed.
-pub fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
+pub fn resolve(
+    led: &LeadWithTeam,
+    chosen: &ChosenModel,
+    settings: &Settings,
+    ways: TeamOptions,
+) -> Result<Team, CliError> {
     let members = colleagues(&led.members, &led.models, chosen, settings)?;
     let experts = led.crew.mates(chosen, settings);
     let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
@@ -170,9 +181,9 @@ pub fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> R
 fn colleagues(
     members: &[Member],
     places: &BTreeMap<String, String>,
-    chosen: &Chosen,
+    chosen: &ChosenModel,
     settings: &Settings,
-) -> Result<Vec<Mate>, Stop> {
+) -> Result<Vec<Mate>, CliError> {
     let mut mates = Vec::new();
     for member in members {
         let mut own = narrowed(settings, &member.definition);
@@ -180,7 +191,7 @@ fn colleagues(
         if let Some(name) = &member.model {
             let bad = |words: String| {
                 let place = places.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
-                Stop::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
+                CliError::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
             };
             own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
             if own.model.price.is_none() && settings.budget_nano.is_some() {
@@ -206,7 +217,7 @@ fn colleagues(
 
 /// The model that a definition wishes for, where this session has it; else the session's own. The definition was written
 /// for any session, so that is no failure.
-fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
+fn wish(own: &mut Settings, name: Option<&str>, chosen: &ChosenModel) {
     let model = name.and_then(|name| chosen.wished(name));
     if let Some(model) = model.filter(|model| own.budget_nano.is_none() || model.price.is_some()) {
         own.fallback = Some(std::mem::replace(&mut own.model, model));

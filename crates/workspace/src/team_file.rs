@@ -13,9 +13,9 @@ use max_team_core::policy::Mode;
 use max_team_runtime::{Spawn, Team};
 
 use crate::agents;
-use crate::config::{File, Standing};
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
+use crate::config::{ConfigFile, FileTrust};
+use crate::exit::{CliError, Exit};
+use crate::setup::AppEnv;
 
 pub use write::write;
 
@@ -35,16 +35,16 @@ pub struct TeamFile {
 /// The lead and agent types that a team file is checked against. Empty if they are unknown; errors then appear when
 /// the teammates are started.
 #[derive(Debug, Clone, Default)]
-pub struct Here {
+pub struct TeamContext {
     lead: String,
     types: Vec<String>,
     /// How freely the session works that they are for.
     mode: Mode,
 }
 
-impl Here {
+impl TeamContext {
     /// The team of a folder, if it can be read.
-    pub fn of(place: &Place) -> Self {
+    pub fn of(place: &AppEnv) -> Self {
         let Ok(team) = agents::team(None, place) else { return Self::default() };
         let types = team.experts.iter().chain(&team.members).map(|member| member.definition.name.clone());
         Self { lead: team.lead.definition.name.clone(), types: types.collect(), mode: Mode::default() }
@@ -58,7 +58,7 @@ impl Here {
     }
 
     /// And those who have come since.
-    pub fn and(mut self, place: &Place) -> Self {
+    pub fn and(mut self, place: &AppEnv) -> Self {
         if !self.types.is_empty() {
             self.types.extend(Self::of(place).types);
             self.types.sort_unstable();
@@ -70,7 +70,7 @@ impl Here {
 
 /// A file, and what is in it.
 #[derive(Debug)]
-pub struct Found {
+pub struct TeamFileEntry {
     pub shown: String,
     pub is_users: bool,
     /// What it says, and what of it is held back or strange; or why it cannot be used.
@@ -78,7 +78,7 @@ pub struct Found {
     stem: String,
 }
 
-impl Found {
+impl TeamFileEntry {
     /// What it is called: as its file is.
     pub fn name(&self) -> &str {
         &self.stem
@@ -86,25 +86,25 @@ impl Found {
 }
 
 /// The team of that name, or in that file, with what the user should be told about it.
-pub fn find(place: &Place, name: &str, here: &Here) -> Result<(TeamFile, Vec<String>), Stop> {
-    let faulty = |words: &String| Stop::said(Exit::Config, |lang| lang.team_faults(words));
+pub fn find(place: &AppEnv, name: &str, here: &TeamContext) -> Result<(TeamFile, Vec<String>), CliError> {
+    let faulty = |words: &String| CliError::said(Exit::Config, |lang| lang.team_faults(words));
     if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
         let (path, shown) = (place.cwd.join(name), name.to_owned());
-        let file = File { path, shown, standing: Standing::Trusted, named: true };
+        let file = ConfigFile { path, shown, standing: FileTrust::Trusted, named: true };
         return read::read(&file, stem(Path::new(name)), here).map_err(|words| faulty(&words));
     }
     let all = list(place, here);
-    let names: Vec<&str> = all.iter().map(Found::name).collect();
-    let unknown = || Stop::said(Exit::Usage, |lang| lang.no_team_file(name, &names.join(", ")));
+    let names: Vec<&str> = all.iter().map(TeamFileEntry::name).collect();
+    let unknown = || CliError::said(Exit::Usage, |lang| lang.no_team_file(name, &names.join(", ")));
     let found = all.iter().find(|found| found.name() == name).ok_or_else(unknown)?;
     found.team.clone().map_err(|words| faulty(&words))
 }
 
 /// Every team that is written down; of two with one name the user's own counts and comes first: what came with a project
 /// does not take the place of what they trust.
-pub fn list(place: &Place, here: &Here) -> Vec<Found> {
-    let mut all = folder(place, &place.home.join("teams"), Standing::Trusted, here);
-    all.extend(folder(place, &place.cwd.join(PROJECT), Standing::Project, here));
+pub fn list(place: &AppEnv, here: &TeamContext) -> Vec<TeamFileEntry> {
+    let mut all = folder(place, &place.home.join("teams"), FileTrust::Trusted, here);
+    all.extend(folder(place, &place.cwd.join(PROJECT), FileTrust::Project, here));
     all
 }
 
@@ -112,34 +112,34 @@ pub fn list(place: &Place, here: &Here) -> Vec<Found> {
 const PROJECT: &str = ".max-team/teams";
 
 /// Where a team of this name is written.
-pub fn place_of(place: &Place, name: &str, is_users: bool) -> Result<PathBuf, Stop> {
+pub fn place_of(place: &AppEnv, name: &str, is_users: bool) -> Result<PathBuf, CliError> {
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
-        return Err(Stop::said(Exit::Usage, |lang| lang.no_team_name(name)));
+        return Err(CliError::said(Exit::Usage, |lang| lang.no_team_name(name)));
     }
     let folder = if is_users { place.home.join("teams") } else { place.cwd.join(PROJECT) };
     Ok(folder.join(format!("{name}.yaml")))
 }
 
 /// A path as messages call it.
-pub fn shown(place: &Place, path: &Path) -> String {
+pub fn shown(place: &AppEnv, path: &Path) -> String {
     path.strip_prefix(&place.cwd).unwrap_or(path).display().to_string()
 }
 
-fn folder(place: &Place, folder: &Path, standing: Standing, here: &Here) -> Vec<Found> {
+fn folder(place: &AppEnv, folder: &Path, standing: FileTrust, here: &TeamContext) -> Vec<TeamFileEntry> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX);
     let is_team = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_team).collect();
     paths.sort();
     let found = paths.into_iter().map(|path| {
         let (shown, stem) = (shown(place, &path), stem(&path));
-        let is_elsewhere = standing == Standing::Project && is_elsewhere(place, &path);
-        let file = File { path, shown: shown.clone(), standing, named: false };
+        let is_elsewhere = standing == FileTrust::Project && is_elsewhere(place, &path);
+        let file = ConfigFile { path, shown: shown.clone(), standing, named: false };
         let team = match is_elsewhere {
             true => Err(format!("{shown}: it is a link that leads out of the project")),
             false => read::read(&file, stem.clone(), here),
         };
-        Found { shown, is_users: standing == Standing::Trusted, team, stem }
+        TeamFileEntry { shown, is_users: standing == FileTrust::Trusted, team, stem }
     });
     found.collect()
 }
@@ -149,7 +149,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Whether a link on the way leads to another file than its name says.
-fn is_elsewhere(place: &Place, path: &Path) -> bool {
+fn is_elsewhere(place: &AppEnv, path: &Path) -> bool {
     let own = path.strip_prefix(&place.cwd).ok().zip(place.cwd.canonicalize().ok());
     path.canonicalize().is_ok_and(|real| own.is_none_or(|(below, root)| root.join(below) != real))
 }
@@ -160,10 +160,10 @@ mod tests {
 
     use super::*;
 
-    fn place(folder: &Path) -> Place {
+    fn place(folder: &Path) -> AppEnv {
         let cwd = folder.join("project");
         std::fs::create_dir_all(cwd.join(PROJECT)).unwrap();
-        Place {
+        AppEnv {
             env: Vec::<(String, String)>::new().into_iter().collect(),
             cwd,
             home: folder.join("home"),
@@ -194,9 +194,9 @@ mod tests {
         let place = place(folder.path());
         let path = place_of(&place, "web", false).unwrap();
         std::fs::write(&path, write(&team())).unwrap();
-        let (read, warnings) = find(&place, "web", &Here::default()).unwrap();
+        let (read, warnings) = find(&place, "web", &TeamContext::default()).unwrap();
         assert_eq!((read, warnings), (team(), Vec::new()), "{}", write(&team()));
-        assert_eq!(list(&place, &Here::default()).len(), 1);
+        assert_eq!(list(&place, &TeamContext::default()).len(), 1);
     }
 
     #[test]
@@ -211,14 +211,14 @@ mod tests {
             let path = place_of(&place, name, is_users).unwrap();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
-            let (team, warnings) = find(&place, name, &Here::default()).unwrap();
+            let (team, warnings) = find(&place, name, &TeamContext::default()).unwrap();
             assert_eq!([team.members[0].mode, team.members[1].mode], modes);
             assert!(warnings.iter().any(|words| words.contains("did you mean `mode`?")), "{warnings:?}");
             assert_eq!(warnings.iter().any(|words| words.contains("held back")), !is_users, "{warnings:?}");
             // One of the user's own counts as far as the session goes.
             let is_told = |words: &String| words.contains("no teammate is freer than the session, which is `default`");
             assert_eq!(warnings.iter().any(is_told), is_users, "{warnings:?}");
-            let free = Here { mode: Mode::BypassPermissions, ..Here::default() };
+            let free = TeamContext { mode: Mode::BypassPermissions, ..TeamContext::default() };
             assert!(!find(&place, name, &free).unwrap().1.iter().any(is_told));
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         let place = place(folder.path());
         let text = "members:\n  - {name: a, prompt: p, color: teal}\n  - {name: b, prompt: p, color: Green}\n";
         std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-        let (team, warnings) = find(&place, "x", &Here::default()).unwrap();
+        let (team, warnings) = find(&place, "x", &TeamContext::default()).unwrap();
         assert_eq!([&team.members[0].color, &team.members[1].color], [&None, &Some("green".into())]);
         let [words] = warnings.try_into().unwrap();
         assert!(words.contains("x.yaml:2") && words.contains("there is no colour `teal`; there are blue"), "{words}");
@@ -244,7 +244,7 @@ mod tests {
         let text = "membres: []\nmembers:\n  - {name: a b, prompt: p, mode: fast}\n  - {name: max, prompt: p}\n  \
             - {name: c, type: wizard, auto_claim: perhaps, prompt: p}\n  - {name: c, prompt: q}\n  - 7\n  - {name: leo, prompt: p}\n";
         std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-        let here = Here {
+        let here = TeamContext {
             lead: "max".into(),
             types: vec!["explore".into(), "general".into(), "leo".into()],
             mode: Mode::Default,
@@ -282,10 +282,10 @@ mod tests {
             ("members: 3\n", "a list"),
         ] {
             std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-            let stop = find(&place, "x", &Here::default()).unwrap_err();
+            let stop = find(&place, "x", &TeamContext::default()).unwrap_err();
             assert!(stop.message.contains(words) && stop.message.contains("x.yaml:"), "{}", stop.message);
         }
-        assert!(find(&place, "y", &Here::default()).unwrap_err().message.contains("there are x"));
+        assert!(find(&place, "y", &TeamContext::default()).unwrap_err().message.contains("there are x"));
         for name in ["", ".x", "a b", "../x"] {
             assert!(place_of(&place, name, true).is_err(), "{name}");
         }
@@ -297,6 +297,6 @@ mod tests {
         let place = place(folder.path());
         std::fs::write(folder.path().join("secret.yaml"), write(&team())).unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.yaml"), place_of(&place, "web", false).unwrap()).unwrap();
-        assert!(find(&place, "web", &Here::default()).unwrap_err().message.contains("a link that leads out"));
+        assert!(find(&place, "web", &TeamContext::default()).unwrap_err().message.contains("a link that leads out"));
     }
 }

@@ -14,7 +14,7 @@ fn start(folder: &Path, model: &ModelServer, open_max: usize) -> Gateway {
     let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let (cwd, home) = (folder.join("project"), folder.join("home"));
     std::fs::create_dir_all(&cwd).unwrap();
-    let place = Place { env, cwd, home, wished: None, notice: |_| {} };
+    let place = AppEnv { env, cwd, home, wished: None, notice: |_| {} };
     let selection = Selection { solo: true, ..Selection::default() };
     let workspace = Workspace::read(&place, &selection, Vec::new()).unwrap();
     let storage = place.begin(&workspace.config).unwrap();

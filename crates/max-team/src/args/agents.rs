@@ -40,11 +40,11 @@ pub(crate) enum Agents {
         description: Option<String>,
     },
     /// Give one agent a task, without the team; read-only unless --permission-mode is set
-    Test(Box<Try>),
+    Test(Box<TryAgent>),
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Try {
+pub(crate) struct TryAgent {
     /// Agent to test
     pub(crate) name: String,
     /// Task to give it

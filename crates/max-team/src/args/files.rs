@@ -7,7 +7,7 @@ pub(crate) enum Files {
     /// List the folders of all sessions and of this project's agents; with a session or agent, its files
     List {
         #[command(flatten)]
-        whose: Whose,
+        whose: FolderOwner,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -17,7 +17,7 @@ pub(crate) enum Files {
         /// Its path there, as `list` names it; `@files/` or `@data/` may stand before it
         path: String,
         #[command(flatten)]
-        whose: Whose,
+        whose: FolderOwner,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -25,19 +25,19 @@ pub(crate) enum Files {
     /// Print the path of a folder, also if it does not exist yet
     Path {
         #[command(flatten)]
-        whose: Whose,
+        whose: FolderOwner,
     },
     /// Remove all files of a session or an agent, which must be named
     Clear {
         #[command(flatten)]
-        whose: Whose,
+        whose: FolderOwner,
     },
 }
 
 /// Whose folder is meant.
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
-pub(crate) struct Whose {
+pub(crate) struct FolderOwner {
     /// Files of a session (@files), by its ID (a unique prefix or suffix is enough); default: the last session here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,

@@ -9,7 +9,7 @@ use max_team_core::policy::Mode;
 pub(crate) enum Permissions {
     /// Explain whether an action would be allowed, asked or denied, by which rule, and how to change that. Exit 5 unless
     /// it would run without a question
-    Why(Why),
+    Why(ExplainVerdict),
     /// Find rules without effect, hidden rules and rules that are wider than they look. Exit 1 if there are any
     Lint {
         /// Print as JSON
@@ -37,7 +37,7 @@ pub(crate) enum Permissions {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Why {
+pub(crate) struct ExplainVerdict {
     /// The command line, or an address of the web; with --tool, the path, host or member
     #[arg(value_name = "WHAT", allow_hyphen_values = true)]
     pub(crate) what: String,

@@ -8,7 +8,7 @@ pub(crate) enum Tasks {
     /// List the shared tasks of a session, and the tasks of its running plans
     List {
         #[command(flatten)]
-        of: Of,
+        of: TaskListScope,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -18,7 +18,7 @@ pub(crate) enum Tasks {
         /// Its number, or `plan:NAME`
         id: String,
         #[command(flatten)]
-        of: Of,
+        of: TaskListScope,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -32,7 +32,7 @@ pub(crate) enum Tasks {
         #[arg(short = 'd', long, value_name = "TEXT", default_value = "")]
         description: String,
         #[command(flatten)]
-        of: Of,
+        of: TaskListScope,
     },
     /// Change a task: assign it, take it back, complete it, delete it
     #[command(after_help = "Examples:\n  max-team tasks update 3 --owner leo\n  \
@@ -64,12 +64,12 @@ pub(crate) struct Update {
     #[arg(long, value_name = "ID")]
     pub(crate) blocks: Vec<String>,
     #[command(flatten)]
-    pub(crate) of: Of,
+    pub(crate) of: TaskListScope,
 }
 
 /// Which session's list is meant.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Of {
+pub(crate) struct TaskListScope {
     /// Session ID (a unique prefix or suffix is enough); default: the last session here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,

@@ -11,21 +11,21 @@ use max_team_tools::AgentStore;
 use serde_json::Value;
 
 use super::table::table;
-use crate::args::{Agents, Formats, Talk, TeamFlags, Try};
+use crate::args::{Agents, Formats, TalkFlags, TeamFlags, TryAgent};
+use crate::converse;
 use crate::headless;
-use crate::talk;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::agents::{self, Person, Scope, Team};
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::dollars;
+use max_team_workspace::agents::{self, ListedAgent, Scope, Team};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::dollars;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 /// What a new definition looks like.
 const DRAFT_EN: &str = include_str!("agents.draft.en.md");
 const DRAFT_ZH: &str = include_str!("agents.draft.zh.md");
 
-pub(crate) fn run(place: &Place, command: Agents) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: Agents) -> anyhow::Result<Exit> {
     match command {
         Agents::List { json, agents } => list(place, agents.as_deref(), json)?,
         Agents::Show { name, json, agents } => show(place, agents.as_deref(), &name, json)?,
@@ -35,16 +35,16 @@ pub(crate) fn run(place: &Place, command: Agents) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
+fn list(place: &AppEnv, file: Option<&Path>, json: bool) -> Result<(), CliError> {
     let team = agents::team(file, place)?;
     let people = agents::people(&team);
     team.warnings.iter().for_each(|warning| headless::talk(warning));
     if json {
-        let all: Vec<Value> = people.iter().map(Person::json).collect();
+        let all: Vec<Value> = people.iter().map(ListedAgent::json).collect();
         return super::print(&format!("{:#}\n", Value::from(all)));
     }
     let lang = place.speaks();
-    let row = |person: &Person<'_>| {
+    let row = |person: &ListedAgent<'_>| {
         let own = &person.member.definition;
         let what = if own.description.is_empty() { &own.role } else { &own.description };
         let model = person.member.model.clone().unwrap_or_else(|| "-".to_owned());
@@ -53,7 +53,7 @@ fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
     let rows: Vec<Vec<String>> = people.iter().map(row).collect();
     super::print(&table(&["AGENT", "PLACE", "MODEL", "FROM", "WHAT"], &rows))?;
     let shadowing = people.iter().filter(|person| !person.shadows.is_empty());
-    let told = |person: &Person<'_>| {
+    let told = |person: &ListedAgent<'_>| {
         let own = &person.member.definition.name;
         clean_line(&lang.agent_shadows(own, &person.place, person.shadows.join(", ")))
     };
@@ -61,7 +61,7 @@ fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
     super::print(&lines)
 }
 
-fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<(), Stop> {
+fn show(place: &AppEnv, file: Option<&Path>, name: &str, json: bool) -> Result<(), CliError> {
     let team = agents::team(file, place)?;
     let people = agents::people(&team);
     let person = people.iter().find(|person| person.member.definition.name == name);
@@ -79,7 +79,7 @@ fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<()
 }
 
 /// Where it keeps what it finds again, if it works on files at all.
-fn data(place: &Place, person: &Person<'_>) -> Option<String> {
+fn data(place: &AppEnv, person: &ListedAgent<'_>) -> Option<String> {
     if !person.tools().iter().any(|tool| AgentStore::TOOLS.contains(&tool.as_str())) {
         return None;
     }
@@ -88,9 +88,9 @@ fn data(place: &Place, person: &Person<'_>) -> Option<String> {
     Some(AgentStore::data(&place.home, &root, &person.member.definition.name).path().display().to_string())
 }
 
-fn nobody(name: &str, people: &[Person<'_>]) -> Stop {
+fn nobody(name: &str, people: &[ListedAgent<'_>]) -> CliError {
     let near = nearest(name, people.iter().map(|person| person.member.definition.name.as_str()));
-    Stop::said(Exit::Usage, |lang| lang.no_agent(name, near))
+    CliError::said(Exit::Usage, |lang| lang.no_agent(name, near))
 }
 
 fn position(lang: Lang, position: Position) -> &'static str {
@@ -107,7 +107,7 @@ fn first(text: &str) -> String {
     line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.').to_owned()
 }
 
-fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
+fn page(person: &ListedAgent<'_>, data: Option<String>, lang: Lang) -> String {
     let own = &person.member.definition;
     let role = if own.role == "expert" { String::new() } else { format!(", {}", clean_line(&own.role)) };
     let mut text = format!("{} ({}{role})\n", own.name, position(lang, own.place));
@@ -167,7 +167,7 @@ fn columns(rows: &[(&str, String)]) -> String {
 }
 
 /// What it is kept within, in words.
-fn limits(person: &Person<'_>, lang: Lang) -> Vec<String> {
+fn limits(person: &ListedAgent<'_>, lang: Lang) -> Vec<String> {
     let (own, walls) = (&person.member.definition, &person.member.constraints);
     let mut limits = Vec::new();
     limits.extend(walls.read_only.then(|| lang.only_looks().to_owned()));
@@ -193,11 +193,11 @@ fn limits(person: &Person<'_>, lang: Lang) -> Vec<String> {
     limits
 }
 
-fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -> Result<(), Stop> {
+fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) -> Result<(), CliError> {
     let lang = place.speaks();
     let good = agents::slug(name);
     if good.as_deref() != Some(name) {
-        return Err(Stop::said(Exit::Usage, |lang| lang.no_agent_name(name, good.as_deref())));
+        return Err(CliError::said(Exit::Usage, |lang| lang.no_agent_name(name, good.as_deref())));
     }
     let folder = if is_users { place.home.join("agents") } else { place.cwd.join(".max-team/agents") };
     let path = folder.join(format!("{name}.md"));
@@ -209,12 +209,12 @@ fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -
     let description = description.unwrap_or_else(|| lang.draft_description().to_owned());
     // As JSON a text of any kind is one line that YAML takes.
     let text = draft.replace("{name}", name).replace("{description}", &Value::from(description).to_string());
-    let failed = |error: std::io::Error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    let failed = |error: std::io::Error| CliError::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
     match file {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Stop::said(Exit::Usage, |lang| lang.agent_exists(&shown)))
+            Err(CliError::said(Exit::Usage, |lang| lang.agent_exists(&shown)))
         }
         file => {
             file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
@@ -224,25 +224,25 @@ fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -
 }
 
 /// Refuses a name that an agent of the same or a stronger scope has: the new definition would not be used.
-fn has_room(place: &Place, name: &str, is_users: bool) -> Result<(), Stop> {
+fn has_room(place: &AppEnv, name: &str, is_users: bool) -> Result<(), CliError> {
     // What is wrong with the team is said where it is used.
     let Ok(team) = agents::team(None, place) else { return Ok(()) };
     let people = agents::people(&team);
     let ours = if is_users { Scope::User } else { Scope::Project };
-    let is_before = |person: &&Person<'_>| {
+    let is_before = |person: &&ListedAgent<'_>| {
         person.member.definition.name == name
             && (person.scope <= ours || person.member.definition.place == Position::Lead)
     };
     match people.iter().find(is_before) {
-        Some(first) => Err(Stop::said(Exit::Usage, |lang| lang.agent_elsewhere(name, &first.place))),
+        Some(first) => Err(CliError::said(Exit::Usage, |lang| lang.agent_elsewhere(name, &first.place))),
         None => Ok(()),
     }
 }
 
 /// One call of one agent, as it would be talked to with `--agent`.
-fn test(place: &Place, options: Try) -> anyhow::Result<Exit> {
-    let Try { name, prompt, output_format, team } = options;
-    let all: Result<Team, Stop> = agents::team(team.agents.as_deref(), place);
+fn test(place: &AppEnv, options: TryAgent) -> anyhow::Result<Exit> {
+    let TryAgent { name, prompt, output_format, team } = options;
+    let all: Result<Team, CliError> = agents::team(team.agents.as_deref(), place);
     // A team without a lead has members to talk to all the same; talking says what is wrong with any other.
     if let Ok(all) = &all {
         let people = agents::people(all);
@@ -253,5 +253,5 @@ fn test(place: &Place, options: Try) -> anyhow::Result<Exit> {
     let permission_mode = team.permission_mode.or(Some(Mode::Plan));
     let team = TeamFlags { permission_mode, ..team };
     let formats = Formats { output_format, ..Formats::default() };
-    talk::run(place, Talk { agent: Some(name), print: Some(prompt), formats, team, ..Talk::default() })
+    converse::run(place, TalkFlags { agent: Some(name), print: Some(prompt), formats, team, ..TalkFlags::default() })
 }

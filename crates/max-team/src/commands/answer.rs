@@ -11,23 +11,23 @@ use max_team_core::policy::{ActionKind, DecidedBy, GrantScope, MergeDecision, Pe
 use max_team_core::time::rfc3339;
 use max_team_runtime::{AnsweredRow, LogFollower, Matter, Pending, PersonReply, Post, RuntimeError, new_id, query};
 
-use super::desk::{self, Desk, stop, until};
+use super::context::{self, JournalContext, stop, until};
 use super::inbox;
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal as terminal;
-use max_team_terminal::sheet::Depth;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::short;
+use max_team_terminal::plan_text::PlanDetail;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::{agents, permissions};
 
 /// What is said in the events when an answer has been read.
 const ANSWERS: [&str; 3] = ["plan_answered", "question_answered", "plan_unasked"];
 
-pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn approve(place: &AppEnv, options: &args::Approve) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = yes(&pending, options)?;
     if let Some(name) = &options.by {
@@ -38,7 +38,7 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     match kept {
         // The rule is stored only if this answer counted: the question may have been denied before.
         Some((root, rules)) if stands => {
-            permissions::remember(&place.home, &root, rules).map_err(|words| Stop::new(Exit::Failed, words))?;
+            permissions::remember(&place.home, &root, rules).map_err(|words| CliError::new(Exit::Failed, words))?;
         }
         Some(_) => talk(desk.lang.not_remembered()),
         None => {}
@@ -48,10 +48,10 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
 
 /// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
 fn kept<'p>(
-    desk: &Desk,
+    desk: &JournalContext,
     pending: &'p Pending,
     until: Option<GrantScope>,
-) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
+) -> Result<Option<(PathBuf, &'p [String])>, CliError> {
     let rules = match (&pending.row.matter, until) {
         (Matter::Tool { memory, .. }, Some(GrantScope::Repository)) => memory.rules(),
         _ => &[],
@@ -64,8 +64,8 @@ fn kept<'p>(
     Ok(Some((PathBuf::from(row.cwd), rules)))
 }
 
-pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn deny(place: &AppEnv, options: &args::Deny) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = no(&pending, options)?;
     send(&desk, place, &pending, &reply)?;
@@ -73,33 +73,33 @@ pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
 }
 
 /// The question that is meant.
-fn pick(desk: &Desk, id: Option<&str>) -> anyhow::Result<Pending> {
+fn pick(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<Pending> {
     if let Some(id) = id {
         return Ok(desk.read(query::FindPending { text: id.to_owned() })?);
     }
     let mut all = desk.read(query::Inbox {})?;
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
-        (None, _) => Err(Stop::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
+        (None, _) => Err(CliError::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
         (Some(last), _) => {
             all.push(last);
-            super::print(&inbox::list(&all, desk, desk::now_ms(), Depth::Brief("max-team inbox --full"))?)?;
-            Err(Stop::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
+            super::print(&inbox::list(&all, desk, context::now_ms(), PlanDetail::Brief("max-team inbox --full"))?)?;
+            Err(CliError::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
         }
     }
 }
 
-fn usage<T>(words: impl Fn(Lang) -> &'static str) -> Result<T, Stop> {
-    Err(Stop::said(Exit::Usage, |lang| words(lang).to_owned()))
+fn usage<T>(words: impl Fn(Lang) -> &'static str) -> Result<T, CliError> {
+    Err(CliError::said(Exit::Usage, |lang| words(lang).to_owned()))
 }
 
-fn yes(pending: &Pending, options: &args::Yes) -> Result<PersonReply, Stop> {
+fn yes(pending: &Pending, options: &args::Approve) -> Result<PersonReply, CliError> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
         Matter::Plan(PlanQuestion::Failure { task, .. }) => {
             let id = short(&pending.row.question);
-            let choose = || Stop::said(Exit::Usage, |lang| lang.failure_choices(&id, task));
+            let choose = || CliError::said(Exit::Usage, |lang| lang.failure_choices(&id, task));
             let ruling = ruling.filter(|_| !options.first_wave && !options.always);
             Ok(PersonReply::Plan(PlanDecision::Rule(ruling.ok_or_else(choose)?)))
         }
@@ -122,19 +122,19 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<PersonReply, Stop> {
     }
 }
 
-fn ruling(options: &args::Yes, note: &str) -> Option<Ruling> {
+fn ruling(options: &args::Approve, note: &str) -> Option<Ruling> {
     let retry = || Ruling::Retry { agent: options.by.clone(), model: options.with.clone(), note: note.to_owned() };
     match options {
-        args::Yes { retry: true, .. } => Some(retry()),
-        args::Yes { skip: true, .. } => Some(Ruling::Skip),
-        args::Yes { fixed: true, .. } => Some(Ruling::Fixed),
-        args::Yes { accept: true, .. } => Some(Ruling::Accept),
-        args::Yes { give_up: true, .. } => Some(Ruling::GiveUp),
+        args::Approve { retry: true, .. } => Some(retry()),
+        args::Approve { skip: true, .. } => Some(Ruling::Skip),
+        args::Approve { fixed: true, .. } => Some(Ruling::Fixed),
+        args::Approve { accept: true, .. } => Some(Ruling::Accept),
+        args::Approve { give_up: true, .. } => Some(Ruling::GiveUp),
         _ => None,
     }
 }
 
-fn no(pending: &Pending, options: &args::No) -> Result<PersonReply, Stop> {
+fn no(pending: &Pending, options: &args::Deny) -> Result<PersonReply, CliError> {
     let why = options.message.clone();
     match &pending.row.matter {
         Matter::Plan(PlanQuestion::Proposal) if options.changes => Ok(PersonReply::Plan(PlanDecision::Changes(why))),
@@ -154,7 +154,7 @@ fn answer(allow: bool, comment: String) -> PermissionAnswer {
 }
 
 /// A task of an unknown member would wait for ever.
-fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> anyhow::Result<()> {
+fn check_member(desk: &JournalContext, place: &AppEnv, pending: &Pending, name: &str) -> anyhow::Result<()> {
     let mut known: Vec<String> = Vec::new();
     if let Some(plan) = pending.plan {
         let plan = desk.read(query::Plan { plan })?;
@@ -168,11 +168,11 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, known.join(", "))).into())
+    Err(CliError::said(Exit::Usage, |lang| lang.no_member(name, known.join(", "))).into())
 }
 
 /// Takes back a yes that was not read yet, in favour of a no. If a process runs the session, the yes counts as read.
-fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> anyhow::Result<()> {
+fn take_back(desk: &JournalContext, place: &AppEnv, pending: &Pending, reply: &PersonReply) -> anyhow::Result<()> {
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
     let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
@@ -180,10 +180,10 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply)
         let words = |lang: Lang| {
             format!("{}; {}", lang.answered_already(noted.said, &noted.by, &at), lang.noted(pending.session))
         };
-        return Err(Stop::said(Exit::Denied, words).into());
+        return Err(CliError::said(Exit::Denied, words).into());
     }
     let process = setup::worker_info(place, "an answer");
-    desk::wait(async { Ok(desk.post().take_back(&desk.by, process, pending).await.map_err(stop)?) })?;
+    context::wait(async { Ok(desk.post().take_back(&desk.by, process, pending).await.map_err(stop)?) })?;
     talk(&desk.lang.taken_back(noted.said, &noted.by, &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
     if let Some((root, rules)) = kept(desk, pending, noted.until)? {
@@ -197,9 +197,9 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply)
 }
 
 /// Sends an answer. Returns whether it is known to be the one that counts.
-fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> anyhow::Result<bool> {
+fn send(desk: &JournalContext, place: &AppEnv, pending: &Pending, reply: &PersonReply) -> anyhow::Result<bool> {
     take_back(desk, place, pending, reply)?;
-    desk::wait(async {
+    context::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
         let mut watch = desk.watch()?;
         let others = beside(&post, pending, reply)?;
@@ -231,13 +231,13 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> a
             }
             Some(row) => {
                 let (by, at) = (row.by.name(), rfc3339(row.at_ms));
-                Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&row.said, &by, &at)).into())
+                Err(CliError::said(Exit::Denied, |lang| lang.answered_already(&row.said, &by, &at)).into())
             }
         }
     })
 }
 
-fn is_ours(desk: &Desk, reply: &PersonReply, row: &AnsweredRow) -> bool {
+fn is_ours(desk: &JournalContext, reply: &PersonReply, row: &AnsweredRow) -> bool {
     let me = format!("{} at {}", desk.by.user, desk.by.door);
     row.said == reply.word() && row.by == DecidedBy::Person(me)
 }
@@ -254,7 +254,7 @@ fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Re
 
 /// Prints the new rules, the agents they apply to, and the other questions that they have answered.
 async fn tell_of_rule(
-    desk: &Desk,
+    desk: &JournalContext,
     pending: &Pending,
     answer: &PermissionAnswer,
     others: &[Pending],
@@ -282,7 +282,7 @@ async fn tell_of_rule(
 }
 
 /// Says that another question is answered, too.
-fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
+fn say_answered(desk: &JournalContext, other: &Pending) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
     let words = desk.lang.answered_too(short(&other.row.question), &other.who, &asked);
     super::print(&format!("{words}\n"))?;
@@ -291,7 +291,12 @@ fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
 
 /// Prints the new rules and the agents they apply to: the one that asked, and `others`. Returns whether there are
 /// rules.
-fn say_rule(desk: &Desk, pending: &Pending, answer: &PermissionAnswer, others: Vec<String>) -> anyhow::Result<bool> {
+fn say_rule(
+    desk: &JournalContext,
+    pending: &Pending,
+    answer: &PermissionAnswer,
+    others: Vec<String>,
+) -> anyhow::Result<bool> {
     let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(false) };
     if !answer.always || memory.rules().is_empty() {
         return Ok(false);
@@ -304,7 +309,7 @@ fn say_rule(desk: &Desk, pending: &Pending, answer: &PermissionAnswer, others: V
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(desk: &Desk, pending: &Pending, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
+fn told(desk: &JournalContext, pending: &Pending, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
     let word = desk.lang.reply(reply);
     super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;

@@ -16,17 +16,17 @@ use max_team_runtime::storage::{FaultDetail, JournalError};
 use max_team_runtime::{Filter, Met, Record, Seen, Unmet};
 use serde_json::json;
 
-use self::out::Out;
+use self::out::AuditWriter;
 use crate::args;
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) use export::export;
 
-pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: &args::Audit) -> anyhow::Result<Exit> {
     match command {
         args::Audit::Show { which, json } => show(place, which, *json),
         args::Audit::Export(options) => export(place, options),
@@ -36,11 +36,11 @@ pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> 
 }
 
 /// Evidence is looked at where it is; a new, empty journal would prove nothing.
-fn find(place: &Place) -> Result<Storage, JournalError> {
+fn find(place: &AppEnv) -> Result<Storage, JournalError> {
     Storage::open_damaged(&place.home)
 }
 
-fn filter(storage: &Storage, which: &args::Which, after: u64) -> Result<Filter, Stop> {
+fn filter(storage: &Storage, which: &args::AuditScope, after: u64) -> Result<Filter, CliError> {
     Ok(Filter {
         session: which.session.as_deref().map(|id| setup::session(&storage.reader(), id)).transpose()?,
         agent: which.agent.clone(),
@@ -52,10 +52,10 @@ fn filter(storage: &Storage, which: &args::Which, after: u64) -> Result<Filter, 
     })
 }
 
-fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> {
+fn show(place: &AppEnv, which: &args::AuditScope, json: bool) -> anyhow::Result<Exit> {
     let (storage, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
     let filter = filter(&storage, which, 0)?;
-    let mut out = Out::new(Box::new(io::stdout().lock()));
+    let mut out = AuditWriter::new(Box::new(io::stdout().lock()));
     let walked = storage.records(&filter, |seen| {
         let line = match seen {
             Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
@@ -72,7 +72,7 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
 /// What was asked for in vain, or is not as it was written, is no success.
 fn conclude(met: &Met, filter: &Filter) -> anyhow::Result<Exit> {
     if met.hides {
-        return Err(Stop::said(Exit::Failed, |lang| lang.entries_hidden().to_owned()).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.entries_hidden().to_owned()).into());
     }
     if let Some(unmet) = met.unmet(filter) {
         return Err(refusal(met, &unmet).into());
@@ -85,9 +85,9 @@ fn unread(from: u64, to: Option<u64>) -> String {
     json!({ "unread": { "from": from, "to": to } }).to_string()
 }
 
-fn refusal(met: &Met, unmet: &Unmet) -> Stop {
+fn refusal(met: &Met, unmet: &Unmet) -> CliError {
     let list = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
-    Stop::said(Exit::Usage, |lang| match unmet {
+    CliError::said(Exit::Usage, |lang| match unmet {
         Unmet::Kind(kind) => lang.no_kind(kind, &list(&met.kinds)),
         Unmet::Agent(agent) => lang.no_agent_there(agent, &list(&met.agents)),
         Unmet::Task(task) => lang.no_task_there(task, &list(&met.tasks)),
@@ -97,7 +97,7 @@ fn refusal(met: &Met, unmet: &Unmet) -> Stop {
 fn expect_whole(damaged: u64) -> anyhow::Result<Exit> {
     match damaged {
         0 => Ok(Exit::Ok),
-        damaged => Err(Stop::said(Exit::Failed, |lang| lang.entries_damaged(damaged)).into()),
+        damaged => Err(CliError::said(Exit::Failed, |lang| lang.entries_damaged(damaged)).into()),
     }
 }
 

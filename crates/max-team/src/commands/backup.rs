@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use max_team_runtime::maintenance::{Contents, Storage};
 use max_team_runtime::storage::{JournalError, Report};
 
-use super::desk;
+use super::context;
 use crate::args;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
+pub(crate) fn backup(place: &AppEnv, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let storage = Storage::open_existing(&place.home).map_err(|error| setup::stop(&error))?;
     let file = match &options.file {
@@ -26,7 +26,7 @@ pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Ex
     Ok(Exit::Ok)
 }
 
-pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<Exit> {
+pub(crate) fn restore(place: &AppEnv, options: &args::Restore) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
     if let Some(now) = replaced(place, lang).filter(|_| file.exists()) {
@@ -34,17 +34,17 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
         let with = Storage::open_backup(&file).ok().and_then(|backup| backup.contents());
         let with = with.map_or_else(|| lang.held_unread(size(&file)), |held| words(held, lang));
         super::print(&format!("{}\n", lang.would_replace(&now, &name, &with)))?;
-        if !options.yes && !desk::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())? {
+        if !options.yes && !context::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())? {
             return Ok(Exit::Denied);
         }
     }
-    let restored = desk::wait(async { Ok(Storage::restore(&place.home, &file, &kept).await) })?;
+    let restored = context::wait(async { Ok(Storage::restore(&place.home, &file, &kept).await) })?;
     let report = match restored {
         Err(JournalError::Corrupt { path, detail }) => {
             // The copy that was looked at has another name.
             let path = if path.starts_with(&place.home) && path != kept { file.clone() } else { path };
             let words = |lang: Lang| lang.no_backup(path.display().to_string(), &detail);
-            return Err(Stop::said(Exit::Failed, words).into());
+            return Err(CliError::said(Exit::Failed, words).into());
         }
         restored => restored.map_err(|error| setup::stop(&error))?,
     };
@@ -61,7 +61,7 @@ fn words(held: Contents, lang: Lang) -> String {
 }
 
 /// What a restoration would replace, in words; nothing, where nothing is lost by it.
-fn replaced(place: &Place, lang: Lang) -> Option<String> {
+fn replaced(place: &AppEnv, lang: Lang) -> Option<String> {
     let path = place.home.join("journal.db");
     let bytes = size(&path) + size(&place.home.join("journal.db-wal"));
     let unread = || Some(lang.held_unread(bytes)).filter(|_| bytes > 0);
@@ -77,7 +77,7 @@ fn size(path: &Path) -> u64 {
 }
 
 /// What is not whole is told, fault by fault, and was left alone.
-fn expect_sound(report: &Report, advice: impl Fn(Lang) -> &'static str) -> Result<(), Stop> {
+fn expect_sound(report: &Report, advice: impl Fn(Lang) -> &'static str) -> Result<(), CliError> {
     if report.is_sound() {
         return Ok(());
     }
@@ -85,14 +85,14 @@ fn expect_sound(report: &Report, advice: impl Fn(Lang) -> &'static str) -> Resul
         let faults: Vec<String> = report.faults.iter().take(FAULTS_TOLD).map(|fault| lang.fault(fault)).collect();
         format!("{}\n{}", faults.join("\n"), advice(lang))
     };
-    Err(Stop::said(Exit::Failed, words))
+    Err(CliError::said(Exit::Failed, words))
 }
 
 /// Faults that are told one by one; `audit verify` tells all.
 const FAULTS_TOLD: usize = 10;
 
 /// A name beside the journal that nothing has, with the time in it.
-fn free(place: &Place, name: &str) -> PathBuf {
+fn free(place: &AppEnv, name: &str) -> PathBuf {
     let now = max_team_tools::now().strftime("%Y%m%d-%H%M%S").to_string();
     let named = |more: String| place.home.join(format!("{name}-{now}{more}.db"));
     let others = (2_u32..).map(|number| named(format!("-{number}")));

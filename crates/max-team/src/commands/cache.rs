@@ -4,16 +4,16 @@ use max_team_core::delegation::cache::CacheEntry;
 use max_team_runtime::query;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, now_ms, stop, wait};
+use super::context::{JournalContext, now_ms, stop, wait};
 use super::table::table;
 use crate::args;
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
-use max_team_workspace::setup::Place;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
+use max_team_workspace::setup::AppEnv;
 
-pub(crate) fn run(place: &Place, command: &args::Cache) -> anyhow::Result<Exit> {
-    let shelf = Shelf { desk: Desk::open(place)?, now_ms: now_ms() };
+pub(crate) fn run(place: &AppEnv, command: &args::Cache) -> anyhow::Result<Exit> {
+    let shelf = CacheCommands { desk: JournalContext::open(place)?, now_ms: now_ms() };
     match command {
         args::Cache::List { json } => shelf.list(*json)?,
         args::Cache::Show { expert, key, json } => shelf.show(expert, key.as_deref(), *json)?,
@@ -22,14 +22,14 @@ pub(crate) fn run(place: &Place, command: &args::Cache) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-struct Shelf {
-    desk: Desk,
+struct CacheCommands {
+    desk: JournalContext,
     now_ms: i64,
 }
 
-impl Shelf {
+impl CacheCommands {
     /// The cached answers of one expert, or of all, each with its expert.
-    fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, CacheEntry)>, Stop> {
+    fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, CacheEntry)>, CliError> {
         let experts = match expert {
             Some(expert) => vec![expert.to_owned()],
             None => self.desk.read(query::CachedExperts {})?,
@@ -42,7 +42,7 @@ impl Shelf {
         Ok(kept)
     }
 
-    fn list(&self, json: bool) -> Result<(), Stop> {
+    fn list(&self, json: bool) -> Result<(), CliError> {
         let (kept, lang) = (self.kept(None)?, self.desk.lang);
         if json {
             return self.print_json(&kept);
@@ -57,11 +57,11 @@ impl Shelf {
         super::print(&table(&lang.cache_heads(), &kept.iter().map(row).collect::<Vec<_>>()))
     }
 
-    fn show(&self, expert: &str, key: Option<&str>, json: bool) -> Result<(), Stop> {
+    fn show(&self, expert: &str, key: Option<&str>, json: bool) -> Result<(), CliError> {
         let mut kept = self.kept(Some(expert))?;
         kept.retain(|(_, entry)| key.is_none_or(|key| entry.key.starts_with(key)));
         if kept.is_empty() {
-            return Err(Stop::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, key)));
+            return Err(CliError::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, key)));
         }
         if json {
             return self.print_json(&kept);
@@ -70,10 +70,10 @@ impl Shelf {
         super::print(&clean(&pages.join("\n")))
     }
 
-    fn clear(&self, expert: Option<&str>) -> Result<(), Stop> {
+    fn clear(&self, expert: Option<&str>) -> Result<(), CliError> {
         let experts = match expert {
             Some(expert) if self.kept(Some(expert))?.is_empty() => {
-                return Err(Stop::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, None)));
+                return Err(CliError::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, None)));
             }
             Some(expert) => vec![expert.to_owned()],
             None => self.desk.read(query::CachedExperts {})?,
@@ -81,7 +81,7 @@ impl Shelf {
         let mut cleared = 0;
         for expert in experts {
             let work = async { Ok(self.desk.team.caches().clear(&expert, &self.desk.by).await) };
-            let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+            let done = wait(work).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
             cleared += done.map_err(stop)?;
         }
         super::print(&format!("{}\n", self.desk.lang.cleared(cleared)))
@@ -109,7 +109,7 @@ impl Shelf {
         format!("{}\n{lines}", entry.key)
     }
 
-    fn print_json(&self, kept: &[(String, CacheEntry)]) -> Result<(), Stop> {
+    fn print_json(&self, kept: &[(String, CacheEntry)]) -> Result<(), CliError> {
         let as_json = |(expert, entry): &(String, CacheEntry)| {
             let CacheEntry { key, raw, data, text, created_at_ms, ttl_s } = entry;
             json!({ "expert": expert, "key": key, "raw": raw, "data": data, "text": text,

@@ -3,24 +3,24 @@
 use max_team_runtime::replay::{Comparison, Figures, Step};
 use serde_json::json;
 
-use super::desk::stop;
+use super::context::stop;
 use super::table::{clip, table};
 use crate::args;
-use crate::record;
-use max_team_terminal::sheet;
+use crate::recordings;
+use max_team_terminal::plan_text;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::Exit;
-use max_team_workspace::figures::{dollars, tokens};
+use max_team_workspace::format::{dollars, tokens};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// Columns of what was said where they part, so that a line fits 80.
 const STEP_CHARS: usize = 52;
 /// Characters of the last answers.
 const ANSWER_CHARS: usize = 1_200;
 
-pub(crate) fn run(place: &Place, options: &args::Compare) -> anyhow::Result<Exit> {
-    let (a, b) = (record::find(place, Some(&options.a))?, record::find(place, Some(&options.b))?);
+pub(crate) fn run(place: &AppEnv, options: &args::Compare) -> anyhow::Result<Exit> {
+    let (a, b) = (recordings::find(place, Some(&options.a))?, recordings::find(place, Some(&options.b))?);
     let comparison = a.compare(&b).map_err(stop)?;
     let text = if options.json {
         let of = |session, entries| json!({ "session": session, "entries": entries });
@@ -85,8 +85,8 @@ fn figures(a: &Figures, b: &Figures, lang: Lang) -> String {
         row(lang.tokens_in_word(), &|of| tokens(of.usage.input_total())),
         row(lang.tokens_out_word(), &|of| tokens(of.usage.output)),
         row(lang.cost_word(), &|of| dollars(of.nano)),
-        row(lang.model_time_word(), &|of| sheet::duration(of.model_ms)),
-        row(lang.time_word(), &|of| sheet::duration(of.ms)),
+        row(lang.model_time_word(), &|of| plan_text::duration(of.model_ms)),
+        row(lang.time_word(), &|of| plan_text::duration(of.ms)),
     ]);
     table(&["", "A>", "B>"], &rows)
 }

@@ -2,15 +2,16 @@
 
 use crate::args;
 use max_team_workspace::config::DEFAULT_FILE;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::setup::Place;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::setup::AppEnv;
 
-pub(crate) fn run(place: &Place, command: &args::Config) -> Result<(), Stop> {
+pub(crate) fn run(place: &AppEnv, command: &args::Config) -> Result<(), CliError> {
     match command {
         args::Config::Default => super::print(DEFAULT_FILE),
         args::Config::Explain { key, config } => {
             let settings = place.settings(config.as_deref(), Vec::new())?;
-            let text = settings.explain(key.as_deref()).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+            let text =
+                settings.explain(key.as_deref()).map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
             super::print(&format!("{}\n", text.trim_end()))
         }
     }

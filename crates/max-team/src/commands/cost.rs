@@ -7,21 +7,21 @@ use max_team_core::id::AgentId;
 use max_team_runtime::{Cost, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk};
+use super::context::{self, JournalContext};
 use super::table::table;
 use crate::args;
 use max_team_workspace::exit::Exit;
-use max_team_workspace::figures::{dollars, local, short, spent, tokens};
+use max_team_workspace::format::{dollars, local, short, spent, tokens};
 use max_team_workspace::i18n::CostBy;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, options: &args::Cost) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let session = match &options.session {
         Some(id) => Some(setup::session(&desk.team, id)?),
         None => None,
     };
-    let since_ms = options.since.map_or(i64::MIN, |ms| desk::now_ms().saturating_sub(ms));
+    let since_ms = options.since.map_or(i64::MIN, |ms| context::now_ms().saturating_sub(ms));
     let costs = desk.read(query::Costs { session, since_ms })?;
     let (rows, total) = add_up(&costs, options.by);
     let callers = if options.by == CostBy::Agent { with_calls(&costs) } else { BTreeMap::new() };

@@ -20,13 +20,13 @@ use rustix::fs::Access;
 use crate::args;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::agents;
-use max_team_workspace::config::choice::Face;
+use max_team_workspace::config::choice::Frontend;
 use max_team_workspace::config::{Config, Override};
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::models;
 use max_team_workspace::permissions;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::skills;
 
 /// Entries that are verified on the side; more of them take their time and have a command of their own.
@@ -42,7 +42,7 @@ const PROBE_BYTES: usize = 256 << 10;
 /// The beginning of 2026, before which there was no such program: a clock that says less is wrong.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
 
-pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, options: &args::Doctor) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let mut findings = Findings { text: String::new(), failed: false, lang };
     // What is in its way is said below, where it stops the journal.
@@ -82,7 +82,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     findings.note(lang.untested_word(), lang.untested(options.online));
     super::print(&findings.text)?;
     if findings.failed {
-        return Err(Stop::said(Exit::Failed, |lang| lang.something_is_wrong().to_owned()).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.something_is_wrong().to_owned()).into());
     }
     Ok(Exit::Ok)
 }
@@ -177,7 +177,7 @@ fn space(home: &Path, findings: &mut Findings) {
 }
 
 /// Files among the skills that cannot be used, or are none.
-fn unused_skills(place: &Place, root: &Path, findings: &mut Findings) {
+fn unused_skills(place: &AppEnv, root: &Path, findings: &mut Findings) {
     let (lang, catalogue) = (findings.lang, Catalogue::read(&skills::places(place), root));
     for broken in &catalogue.broken {
         findings.warn(lang.skills_word(), lang.skill_broken(broken.file.display().to_string(), &broken.why));
@@ -189,7 +189,7 @@ fn unused_skills(place: &Place, root: &Path, findings: &mut Findings) {
 
 /// Settings that this version reads and cannot act on yet: said, not swallowed.
 fn unheard(config: &Config, findings: &mut Findings) {
-    if config.server.mode == Face::Web {
+    if config.server.mode == Frontend::Web {
         findings.warn("server.mode", findings.lang.no_web_page(config.server.port));
     }
 }
@@ -250,7 +250,7 @@ fn passed_over(chosen: Option<Engine>, findings: &mut Findings) {
     }
 }
 
-fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) {
+fn model(config: &Config, place: &AppEnv, online: bool, findings: &mut Findings) {
     let lang = findings.lang;
     for (provider, names) in models::local_servers() {
         findings.good(lang.local_server(), lang.server_with(provider, names.len()));
@@ -274,11 +274,11 @@ fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) 
 }
 
 /// What `.claude/` and `.mcp.json` hold without an effect, and instructions in which something is hidden.
-fn foreign(place: &Place, config: Option<&Config>, findings: &mut Findings) {
+fn foreign(place: &AppEnv, config: Option<&Config>, findings: &mut Findings) {
     let lang = findings.lang;
     let root = config.and_then(|config| setup::project_root(place, config).ok()).unwrap_or_else(|| place.cwd.clone());
     // Faults inside the files are reported where the files are used.
-    if let Ok(loaded) = permissions::load(place, &root, &permissions::Flags::default()) {
+    if let Ok(loaded) = permissions::load(place, &root, &permissions::RuleFlags::default()) {
         for unused in &loaded.unused {
             let what = format!("{} ({})", unused.what, unused.place);
             findings.note(&clean_line(&what), clean_line(&lang.unused_names(&unused.names.join(", "))));
@@ -293,7 +293,7 @@ fn foreign(place: &Place, config: Option<&Config>, findings: &mut Findings) {
 }
 
 /// Who is on the team, and what they ask for in vain.
-fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
+fn team(place: &AppEnv, file: Option<&Path>, findings: &mut Findings) {
     let team = match agents::team(file, place) {
         Ok(team) => team,
         Err(stop) => return findings.bad(findings.lang.team_word(), stop.words(findings.lang).to_owned()),
@@ -317,12 +317,12 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     }
 }
 
-fn journal(place: &Place, config: Option<&Config>, rebuild: bool, findings: &mut Findings) {
+fn journal(place: &AppEnv, config: Option<&Config>, rebuild: bool, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
     if let Some(words) = place.emptied(lang, config.map(|config| &*config.audit.output)) {
         findings.warn(what, words);
     }
-    let storage = match place.storage(max_team_workspace::config::choice::Strength::Normal) {
+    let storage = match place.storage(max_team_workspace::config::choice::Durability::Normal) {
         Ok(storage) => storage,
         Err(error) => return findings.bad(what, setup::told(lang, &error)),
     };

@@ -8,19 +8,19 @@ use max_team_runtime::query;
 use max_team_tools::{AgentStore, DirUsage, StoredFile, ToolError};
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::context::JournalContext;
 use super::table::table;
-use crate::args::{self, Whose};
+use crate::args::{self, FolderOwner};
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::bytes;
-use max_team_workspace::figures::local;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::bytes;
+use max_team_workspace::format::local;
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn run(place: &Place, command: &args::Files) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: &args::Files) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    let shelf = Shelf { desk: Desk::open(place)?, home: place.home.clone(), root };
+    let shelf = AgentFolders { desk: JournalContext::open(place)?, home: place.home.clone(), root };
     match command {
         args::Files::List { whose, json } => shelf.list(whose, *json)?,
         args::Files::Show { path, whose, json } => shelf.show(path, whose, *json)?,
@@ -30,16 +30,16 @@ pub(crate) fn run(place: &Place, command: &args::Files) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-struct Shelf {
-    desk: Desk,
+struct AgentFolders {
+    desk: JournalContext,
     /// The user's folder, and the project's.
     home: PathBuf,
     root: PathBuf,
 }
 
-impl Shelf {
+impl AgentFolders {
     /// The folder that is meant.
-    fn chosen(&self, whose: &Whose) -> Result<AgentStore, Stop> {
+    fn chosen(&self, whose: &FolderOwner) -> Result<AgentStore, CliError> {
         if let Some(agent) = &whose.agent {
             return self.of_agent(agent);
         }
@@ -51,7 +51,7 @@ impl Shelf {
     }
 
     /// An agent's folder, by its name or by what `list` can show of it.
-    fn of_agent(&self, agent: &str) -> Result<AgentStore, Stop> {
+    fn of_agent(&self, agent: &str) -> Result<AgentStore, CliError> {
         let own = AgentStore::data(&self.home, &self.root, agent);
         if own.path().exists() {
             return Ok(own);
@@ -64,12 +64,12 @@ impl Shelf {
         }
     }
 
-    fn all(&self, folder: AgentDir) -> Result<Vec<AgentStore>, Stop> {
-        let failed = |error: std::io::Error| Stop::new(Exit::Failed, error.to_string());
+    fn all(&self, folder: AgentDir) -> Result<Vec<AgentStore>, CliError> {
+        let failed = |error: std::io::Error| CliError::new(Exit::Failed, error.to_string());
         AgentStore::all(&self.home, folder, &self.root).map_err(failed)
     }
 
-    fn list(&self, whose: &Whose, json: bool) -> Result<(), Stop> {
+    fn list(&self, whose: &FolderOwner, json: bool) -> Result<(), CliError> {
         let is_one = whose.session.is_some() || whose.agent.is_some();
         let stores = match is_one {
             true => vec![self.chosen(whose)?],
@@ -106,10 +106,10 @@ impl Shelf {
         }
     }
 
-    fn show(&self, path: &str, whose: &Whose, json: bool) -> Result<(), Stop> {
+    fn show(&self, path: &str, whose: &FolderOwner, json: bool) -> Result<(), CliError> {
         let is_data = AgentDir::split(path).is_some_and(|(folder, _)| folder == AgentDir::Data);
         if is_data && whose.agent.is_none() {
-            return Err(Stop::said(Exit::Usage, |lang| lang.whose_data().to_owned()));
+            return Err(CliError::said(Exit::Usage, |lang| lang.whose_data().to_owned()));
         }
         let store = self.chosen(whose)?;
         let content = store.read(path).map_err(failed)?;
@@ -124,17 +124,17 @@ impl Shelf {
         if is_seen { super::print(&clean(&text)) } else { super::print_bytes(&content) }
     }
 
-    fn clear(&self, whose: &Whose) -> Result<(), Stop> {
+    fn clear(&self, whose: &FolderOwner) -> Result<(), CliError> {
         if whose.session.is_none() && whose.agent.is_none() {
-            return Err(Stop::said(Exit::Usage, |lang| lang.clear_whose().to_owned()));
+            return Err(CliError::said(Exit::Usage, |lang| lang.clear_whose().to_owned()));
         }
         let count = self.chosen(whose)?.clear().map_err(failed)?;
         super::print(&format!("{}\n", self.desk.lang.files_cleared(count)))
     }
 }
 
-fn failed(error: ToolError) -> Stop {
-    Stop::new(Exit::Failed, error.to_string())
+fn failed(error: ToolError) -> CliError {
+    CliError::new(Exit::Failed, error.to_string())
 }
 
 fn size(count: u64) -> String {

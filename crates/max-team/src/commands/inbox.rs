@@ -9,16 +9,16 @@ use max_team_core::time::rfc3339;
 use max_team_runtime::{Matter, Pending, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk};
+use super::context::{self, JournalContext};
 use super::table::clip;
 use crate::args;
-use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::short;
-use max_team_workspace::figures::since;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::short;
+use max_team_workspace::format::since;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// Characters of what is asked, in the list.
 const ASKED_CHARS: usize = 160;
@@ -29,16 +29,16 @@ const GOAL_CHARS: usize = 70;
 /// Columns that stand before a task's instructions, in the list.
 const INSTRUCTION_INDENT: usize = 8;
 
-pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
-    let now_ms = desk::now_ms();
+pub(crate) fn run(place: &AppEnv, options: &args::Inbox) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
+    let now_ms = context::now_ms();
     let text = match &options.id {
         Some(id) => {
             let pending = desk.read(query::FindPending { text: id.clone() })?;
             if options.json {
                 format!("{}\n", whole(&pending, &desk)?)
             } else {
-                show(&pending, &desk, now_ms, Depth::of(options.full, "--full"))?
+                show(&pending, &desk, now_ms, PlanDetail::of(options.full, "--full"))?
             }
         }
         None => {
@@ -47,7 +47,7 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
                 let rows = all.iter().map(|pending| row(pending, &desk)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))
             } else {
-                list(&all, &desk, now_ms, Depth::of(options.full, "--full"))?
+                list(&all, &desk, now_ms, PlanDetail::of(options.full, "--full"))?
             }
         }
     };
@@ -56,7 +56,12 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
 }
 
 /// All of them, a few lines each.
-pub(super) fn list(all: &[Pending], desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow::Result<String> {
+pub(super) fn list(
+    all: &[Pending],
+    desk: &JournalContext,
+    now_ms: i64,
+    depth: PlanDetail<'_>,
+) -> anyhow::Result<String> {
     let lang = desk.lang;
     if all.is_empty() {
         return Ok(format!("{}\n", lang.inbox_empty()));
@@ -86,7 +91,7 @@ pub(super) fn list(all: &[Pending], desk: &Desk, now_ms: i64, depth: Depth<'_>) 
 }
 
 /// One of them, whole.
-fn show(pending: &Pending, desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow::Result<String> {
+fn show(pending: &Pending, desk: &JournalContext, now_ms: i64, depth: PlanDetail<'_>) -> anyhow::Result<String> {
     let lang = desk.lang;
     let mut text = head(pending, now_ms, lang);
     for row in context(pending, desk)? {
@@ -95,7 +100,7 @@ fn show(pending: &Pending, desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
-            text.push_str(&sheet::sheet(&*desk.read(query::Plan { plan })?, sheet::WIDTH, depth, lang));
+            text.push_str(&plan_text::sheet(&*desk.read(query::Plan { plan })?, plan_text::WIDTH, depth, lang));
         }
         (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
             text.push('\n');
@@ -122,7 +127,7 @@ fn show(pending: &Pending, desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow
 }
 
 fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
-    let age = sheet::duration(since(pending.row.at_ms, now_ms));
+    let age = plan_text::duration(since(pending.row.at_ms, now_ms));
     let session = pending.session.map(|session| short(&session));
     let who = match (pending.task.as_deref(), pending.who.as_str()) {
         (_, "plan") => {
@@ -137,7 +142,7 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
 }
 
 /// The project, the work that the question belongs to, and the rule that asks.
-fn context(pending: &Pending, desk: &Desk) -> anyhow::Result<Vec<String>> {
+fn context(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Vec<String>> {
     let lang = desk.lang;
     // The goal of a proposed plan stands above its tasks.
     let is_proposal = matches!(pending.row.matter, Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest));
@@ -216,7 +221,7 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
 }
 
 /// The plan behind a question about the whole of it.
-fn proposed(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<Plan>> {
+fn proposed(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Option<Plan>> {
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest), Some(plan)) => {
             Ok(Some(*desk.read(query::Plan { plan })?))
@@ -226,13 +231,13 @@ fn proposed(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<Plan>> {
 }
 
 /// The work that a question belongs to.
-fn purpose(pending: &Pending, desk: &Desk) -> Result<Option<String>, Stop> {
+fn purpose(pending: &Pending, desk: &JournalContext) -> Result<Option<String>, CliError> {
     let Pending { row, session, plan, task, .. } = pending;
     desk.read(query::Purpose { address: row.address.clone(), session: *session, plan: *plan, task: task.clone() })
 }
 
 /// The project of the session that asks.
-fn folder(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<String>> {
+fn folder(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Option<String>> {
     Ok(pending.session.map(|session| desk.read(query::Session { session })).transpose()?.map(|row| row.cwd))
 }
 
@@ -243,19 +248,19 @@ fn risks(plan: &Plan) -> &[String] {
 
 fn goal(plan: &Plan, lang: Lang) -> String {
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
-    let forecast = plan.forecast().map(|forecast| sheet::forecast(forecast, lang)).unwrap_or_default();
+    let forecast = plan.forecast().map(|forecast| plan_text::forecast(forecast, lang)).unwrap_or_default();
     format!("{} ({forecast})", clip(&clean_line(goal), ASKED_CHARS))
 }
 
 /// The first tasks, each with its instructions.
-fn tasks(plan: &Plan, depth: Depth<'_>, lang: Lang) -> Vec<String> {
+fn tasks(plan: &Plan, depth: PlanDetail<'_>, lang: Lang) -> Vec<String> {
     let tasks = plan.draft().map_or(&[][..], |draft| &draft.tasks);
-    let most = if depth == Depth::Full { usize::MAX } else { TASKS_MAX };
+    let most = if depth == PlanDetail::Full { usize::MAX } else { TASKS_MAX };
     let mut rows = vec![format!("{}:", lang.tasks(tasks.len()))];
     for task in tasks.iter().take(most) {
         let head = lang.task_after(&task.id, &task.agent, &task.needs.join(", "));
         rows.push(clean_line(&format!("  {head}: {}", clip(task.caption(), GOAL_CHARS))));
-        let instructions = sheet::instructions(task, sheet::WIDTH - INSTRUCTION_INDENT, depth, lang);
+        let instructions = plan_text::instructions(task, plan_text::WIDTH - INSTRUCTION_INDENT, depth, lang);
         rows.extend(instructions.into_iter().map(|row| format!("    {row}")));
         let owns = task.owns.as_ref().map_or_else(String::new, |owns| lang.listed(owns));
         for (name, words) in [(lang.owns(), owns), (lang.must_pass(), task.verify.join("; "))] {
@@ -301,7 +306,7 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     }
 }
 
-fn row(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
+fn row(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Value> {
     let plan = proposed(pending, desk)?;
     let task = |task: &draft::TaskDraft| {
         json!({
@@ -356,7 +361,7 @@ fn row(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-fn whole(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
+fn whole(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Value> {
     let mut value = row(pending, desk)?;
     let more = match (&pending.row.matter, pending.plan) {
         (Matter::Tool { action, .. }, _) => ("preview", json!(action.preview)),

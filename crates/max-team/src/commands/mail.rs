@@ -9,21 +9,21 @@ use max_team_core::time::rfc3339;
 use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Shown, is_go_on, new_id, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop};
+use super::context::{self, JournalContext, stop};
 use super::table::{clip, table};
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::short;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 /// Characters of a letter's words in the list.
 const TEXT_CHARS: usize = 120;
 
-pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, command: &args::Mail) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     match command {
         args::Mail::List { session, agent, state, all, json } => {
             let session = this_session(&desk, place, session.as_deref())?;
@@ -47,12 +47,12 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
         args::Mail::Show { id, session, json } => {
             let session = this_session(&desk, place, session.as_deref())?;
             let found = desk.read(query::FindMessage { session, text: id.clone() })?;
-            let mut letter = found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_letter(id)))?;
+            let mut letter = found.ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_letter(id)))?;
             if letter.fate == Fate::Delivered && letter.envelope.to == desk.by.address() {
                 letter.fate = Fate::Read(None);
                 let seen = Shown::Letter(letter.envelope.id);
                 // Where nothing can be written, it is shown all the same.
-                drop(desk::wait(async { Ok(desk.post().mark_read(&desk.by, &[seen]).await?) }));
+                drop(context::wait(async { Ok(desk.post().mark_read(&desk.by, &[seen]).await?) }));
             }
             let text = if *json { format!("{}\n", whole(&letter)) } else { shown(&letter, desk.lang) };
             super::print(&text)?;
@@ -65,15 +65,21 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub(crate) fn send(place: &Place, options: &args::Send) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn send(place: &AppEnv, options: &args::Send) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     write(&desk, place, options.session.as_deref(), std::slice::from_ref(&options.name), &options.text)
 }
 
-fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text: &str) -> anyhow::Result<Exit> {
+fn write(
+    desk: &JournalContext,
+    place: &AppEnv,
+    session: Option<&str>,
+    to: &[String],
+    text: &str,
+) -> anyhow::Result<Exit> {
     let (session, _) = session_of(desk, place, session, to)?;
     let written =
-        desk::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
+        context::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
     super::print(&format!("{}\n", desk.lang.sent_to(names(&written.readers))))?;
     match desk.owner(Some(session))? {
         Some(_) => talk(desk.lang.read_soon()),
@@ -92,7 +98,7 @@ pub(super) fn names(readers: &[Reader]) -> String {
 }
 
 /// The named session, else the one last used here. Never one of another project: the user does not mean its team.
-pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> anyhow::Result<SessionId> {
+pub(super) fn this_session(desk: &JournalContext, place: &AppEnv, given: Option<&str>) -> anyhow::Result<SessionId> {
     if let Some(id) = given {
         return Ok(setup::session(&desk.team, id)?);
     }
@@ -100,7 +106,7 @@ pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> a
 }
 
 /// The session of this project that runs, else the one last used.
-pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
+pub(super) fn last_used(desk: &JournalContext, place: &AppEnv) -> anyhow::Result<SessionId> {
     let root = root(place)?;
     let here = root.display().to_string();
     for row in desk.read(query::Sessions { limit: SESSIONS_MAX })?.into_iter().filter(|row| row.cwd == here) {
@@ -111,7 +117,7 @@ pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId>
     match desk.team.ask(query::LatestSession { root }) {
         // The error of the query speaks of continuing, which the user has not asked for.
         Err(RuntimeError::NothingToContinue(_)) => {
-            Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
+            Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
         }
         latest => Ok(latest.map_err(stop)?.session),
     }
@@ -120,8 +126,8 @@ pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId>
 /// The agent with this name: of the given session, else of the one last used here, else of the latest session that has
 /// one.
 pub(super) fn agent_of(
-    desk: &Desk,
-    place: &Place,
+    desk: &JournalContext,
+    place: &AppEnv,
     given: Option<SessionId>,
     name: &str,
 ) -> anyhow::Result<Option<AgentRow>> {
@@ -135,15 +141,15 @@ pub(super) fn agent_of(
 }
 
 /// Where sessions of this project are filed.
-fn root(place: &Place) -> Result<PathBuf, Stop> {
+fn root(place: &AppEnv) -> Result<PathBuf, CliError> {
     setup::project_root(place, &place.settings(None, Vec::new())?)
 }
 
 /// The session whose names are meant: the named one, else the one last used here if it has them, else the only one that runs and
 /// does.
 pub(super) fn session_of(
-    desk: &Desk,
-    place: &Place,
+    desk: &JournalContext,
+    place: &AppEnv,
     given: Option<&str>,
     to: &[String],
 ) -> anyhow::Result<(SessionId, Vec<Reader>)> {
@@ -174,10 +180,10 @@ pub(super) fn session_of(
     match (found.len(), refused) {
         (1, _) => Ok(found.remove(0)),
         (0, Some(refused @ (RuntimeError::NoReader { .. } | RuntimeError::Gone { .. }))) => Err(stop(refused).into()),
-        (0, _) => Err(Stop::said(Exit::Failed, |lang| lang.nobody_has(&name)).into()),
+        (0, _) => Err(CliError::said(Exit::Failed, |lang| lang.nobody_has(&name)).into()),
         _ => {
             let ids: Vec<String> = found.iter().map(|(session, _)| short(session)).collect();
-            Err(Stop::said(Exit::Usage, |lang| lang.several_have(&name, ids.join(", "))).into())
+            Err(CliError::said(Exit::Usage, |lang| lang.several_have(&name, ids.join(", "))).into())
         }
     }
 }

@@ -10,22 +10,22 @@ use max_team_core::memory::{Board, BoardScope, Fact, Key, KeyError, MemoryFile, 
 use max_team_runtime::{Hit, RuntimeError, Told, project_scope, query};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, stop, wait};
+use super::context::{JournalContext, stop, wait};
 use super::table::{clip, table};
 use crate::args;
 use crate::headless;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
-use max_team_workspace::{named, plan_file};
+use max_team_workspace::setup::{self, AppEnv};
+use max_team_workspace::{input_file, plan_file};
 
 /// Columns of a value in a list.
 const VALUE_MAX: usize = 80;
 
-pub(crate) fn run(place: &Place, command: &args::Memory) -> anyhow::Result<Exit> {
-    let shelf = Shelf::open(place)?;
+pub(crate) fn run(place: &AppEnv, command: &args::Memory) -> anyhow::Result<Exit> {
+    let shelf = MemoryContext::open(place)?;
     match command {
         args::Memory::List { key, scope, json } => shelf.list(key.as_deref(), *scope, *json),
         args::Memory::Search { words, limit, json } => shelf.search(&words.join(" "), *limit, *json),
@@ -40,16 +40,16 @@ pub(crate) fn run(place: &Place, command: &args::Memory) -> anyhow::Result<Exit>
 }
 
 /// The journal, and which project's memory is meant.
-struct Shelf {
-    desk: Desk,
+struct MemoryContext {
+    desk: JournalContext,
     project: BoardScope,
 }
 
-impl Shelf {
-    fn open(place: &Place) -> Result<Self, Stop> {
+impl MemoryContext {
+    fn open(place: &AppEnv) -> Result<Self, CliError> {
         let config = place.settings(None, Vec::new())?;
         let project = project_scope(&setup::project_root(place, &config)?);
-        Ok(Self { desk: Desk::open(place)?, project })
+        Ok(Self { desk: JournalContext::open(place)?, project })
     }
 
     fn user(&self) -> Writer {
@@ -72,7 +72,7 @@ impl Shelf {
     }
 
     /// Facts under a key, with their boards.
-    fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(BoardScope, Fact)>, Stop> {
+    fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(BoardScope, Fact)>, CliError> {
         let mut found = Vec::new();
         for scope in self.scopes(only) {
             let board = self.desk.read(query::Memory { scope: scope.clone() })?;
@@ -82,7 +82,7 @@ impl Shelf {
         Ok(found)
     }
 
-    fn list(&self, key: Option<&str>, only: Option<args::Board>, json: bool) -> Result<(), Stop> {
+    fn list(&self, key: Option<&str>, only: Option<args::Board>, json: bool) -> Result<(), CliError> {
         let key = key.map(parse).transpose()?;
         let found = self.found(key.as_ref(), only)?;
         if json {
@@ -98,7 +98,7 @@ impl Shelf {
         super::print(&table(&lang.memory_heads(), &rows))
     }
 
-    fn search(&self, words: &str, limit: usize, json: bool) -> Result<(), Stop> {
+    fn search(&self, words: &str, limit: usize, json: bool) -> Result<(), CliError> {
         let hits = self.desk.read(query::SearchMemory { scopes: self.scopes(None), words: words.to_owned(), limit })?;
         if json {
             let as_json = |hit: &Hit| {
@@ -118,11 +118,11 @@ impl Shelf {
         super::print(&table(&self.desk.lang.memory_heads(), &rows))
     }
 
-    fn show(&self, key: &str, only: Option<args::Board>, json: bool) -> Result<(), Stop> {
+    fn show(&self, key: &str, only: Option<args::Board>, json: bool) -> Result<(), CliError> {
         let (lang, key) = (self.desk.lang, parse(key)?);
         let found = self.found(Some(&key), only)?;
         if found.is_empty() {
-            return Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str())));
+            return Err(CliError::said(Exit::Failed, |lang| lang.nothing_under(key.as_str())));
         }
         if json {
             return super::print(&lines(found.iter().map(|(scope, fact)| as_json(scope, fact)).collect()));
@@ -131,7 +131,7 @@ impl Shelf {
         super::print(&clean(&pages.join("\n")))
     }
 
-    fn set(&self, key: &str, value: &str, only: Option<args::Board>) -> Result<(), Stop> {
+    fn set(&self, key: &str, value: &str, only: Option<args::Board>) -> Result<(), CliError> {
         let key = parse(key)?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let scope = self.scope(only, &key);
@@ -141,7 +141,7 @@ impl Shelf {
         self.say(self.desk.lang.remembered(), &scope, &keys)
     }
 
-    fn forget(&self, key: &str, only: Option<args::Board>) -> Result<(), Stop> {
+    fn forget(&self, key: &str, only: Option<args::Board>) -> Result<(), CliError> {
         let (lang, key) = (self.desk.lang, parse(key)?);
         let mut is_any = false;
         for scope in self.scopes(only) {
@@ -162,20 +162,20 @@ impl Shelf {
             }
             super::print(&text)?;
         }
-        if is_any { Ok(()) } else { Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str()))) }
+        if is_any { Ok(()) } else { Err(CliError::said(Exit::Failed, |lang| lang.nothing_under(key.as_str()))) }
     }
 
-    fn say(&self, verb: &str, scope: &BoardScope, keys: &[Key]) -> Result<(), Stop> {
+    fn say(&self, verb: &str, scope: &BoardScope, keys: &[Key]) -> Result<(), CliError> {
         let text: String = keys.iter().map(|key| format!("{verb} ({}): {key}\n", scope.kind())).collect();
         super::print(&text)
     }
 
-    fn why(&self, session: Option<&str>, all: bool, json: bool) -> Result<(), Stop> {
+    fn why(&self, session: Option<&str>, all: bool, json: bool) -> Result<(), CliError> {
         let session = match session {
             Some(id) => setup::session(&self.desk.team, id)?,
             None => {
                 let last = self.desk.read(query::Sessions { limit: 1 })?;
-                let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
+                let none = || CliError::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
                 last.first().map(|row| row.session).ok_or_else(none)?
             }
         };
@@ -191,12 +191,12 @@ impl Shelf {
             });
             return super::print(&lines(turns.collect()));
         }
-        let pages: Result<Vec<String>, Stop> = told.iter().map(|told| self.because(told)).collect();
+        let pages: Result<Vec<String>, CliError> = told.iter().map(|told| self.because(told)).collect();
         super::print(&clean(&pages?.join("\n")))
     }
 
     /// What a turn was told, and why.
-    fn because(&self, told: &Told) -> Result<String, Stop> {
+    fn because(&self, told: &Told) -> Result<String, CliError> {
         let lang = self.desk.lang;
         let mut text = format!("{}  {}\n", local(told.at_ms), clean_line(&clip(&told.said, VALUE_MAX)));
         if told.recall.facts.is_empty() {
@@ -216,7 +216,7 @@ impl Shelf {
         Ok(text)
     }
 
-    fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), Stop> {
+    fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), CliError> {
         let scope = self.scopes(Some(scope)).pop().unwrap_or(BoardScope::User);
         let board: Board = self.desk.read(query::Memory { scope: scope.clone() })?;
         if scope == BoardScope::User {
@@ -234,18 +234,18 @@ impl Shelf {
         let files: Vec<(PathBuf, String)> = files.into_iter().filter(|(_, text)| !text.is_empty()).collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| !force && path.exists()) {
             let path = path.display().to_string();
-            return Err(Stop::said(Exit::Failed, |lang| lang.memory_file_exists(&path)));
+            return Err(CliError::said(Exit::Failed, |lang| lang.memory_file_exists(&path)));
         }
         for (path, text) in files {
             let shown = path.display().to_string();
             let written = std::fs::create_dir_all(folder).and_then(|()| plan_file::put(&path, &text));
-            written.map_err(|error| Stop::new(Exit::Failed, format!("cannot write `{shown}`: {error}")))?;
+            written.map_err(|error| CliError::new(Exit::Failed, format!("cannot write `{shown}`: {error}")))?;
             super::print(&format!("{shown}\n"))?;
         }
         Ok(())
     }
 
-    fn import(&self, files: &[PathBuf], only: Option<args::Board>, dry_run: bool) -> Result<(), Stop> {
+    fn import(&self, files: &[PathBuf], only: Option<args::Board>, dry_run: bool) -> Result<(), CliError> {
         // All of them are read before anything is taken.
         let mut read = Vec::new();
         for path in files {
@@ -278,22 +278,22 @@ impl Shelf {
 }
 
 /// The facts of a file.
-fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, Stop> {
+fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, CliError> {
     let shown = path.display().to_string();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let file =
-        MemoryFile::named(&name).ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
-    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
-    let text = named::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
+        MemoryFile::named(&name).ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
+    let bad = |why: String| CliError::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
+    let text = input_file::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
     file.read(&text).map_err(bad)
 }
 
-fn parse(key: &str) -> Result<Key, Stop> {
-    key.parse().map_err(|error: KeyError| Stop::said(Exit::Usage, |lang| lang.no_key(&error)))
+fn parse(key: &str) -> Result<Key, CliError> {
+    key.parse().map_err(|error: KeyError| CliError::said(Exit::Usage, |lang| lang.no_key(&error)))
 }
 
-fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, Stop> {
-    wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))
+fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, CliError> {
+    wait(work).map_err(|error| CliError::new(Exit::Failed, error.to_string()))
 }
 
 fn row(scope: &BoardScope, fact: &Fact) -> Vec<String> {

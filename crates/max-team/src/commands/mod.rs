@@ -7,8 +7,8 @@ pub(crate) mod backup;
 pub(crate) mod cache;
 pub(crate) mod compare;
 pub(crate) mod config;
+mod context;
 pub(crate) mod cost;
-mod desk;
 pub(crate) mod doctor;
 pub(crate) mod files;
 pub(crate) mod inbox;
@@ -38,22 +38,22 @@ use std::io::Write;
 
 use max_team_core::secret::redact;
 
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 
-pub(crate) use max_team_workspace::figures::short;
+pub(crate) use max_team_workspace::format::short;
 pub(crate) use stream::line::last_lines;
 
 /// Prints data, without secrets; a reader that went away (`| head`) is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Stop> {
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
     print_bytes(redact(text).as_bytes())
 }
 
 /// The same of what need not be a text.
-fn print_bytes(bytes: &[u8]) -> Result<(), Stop> {
+fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Stop::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+            Err(CliError::new(Exit::Failed, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
     }

@@ -10,19 +10,19 @@ use max_team_core::suggest::candidates;
 use max_team_tools::shell;
 use serde_json::{Value, json};
 
-use crate::args::{Permissions, Why};
+use crate::args::{ExplainVerdict, Permissions};
 use crate::headless;
 use max_team_terminal::text::{self, clean_line};
 use max_team_workspace::agents;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::permissions::{Flags, Loaded, Trusted, load};
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::permissions::{LoadedPermissions, RuleFlags, TrustedRules, load};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    let loaded = load(place, &root, &Flags::default())?;
+    let loaded = load(place, &root, &RuleFlags::default())?;
     match command {
         Permissions::Why(options) => {
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
@@ -37,11 +37,11 @@ pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> 
 }
 
 fn why(
-    place: &Place,
+    place: &AppEnv,
     root: &std::path::Path,
-    (loaded, checks): (&Loaded, &[Vec<String>]),
+    (loaded, checks): (&LoadedPermissions, &[Vec<String>]),
     mode: Mode,
-    options: &Why,
+    options: &ExplainVerdict,
 ) -> anyhow::Result<Exit> {
     let constraints = match &options.agent {
         Some(name) => constraints(place, options, name)?,
@@ -85,16 +85,16 @@ fn host(text: &str) -> Option<String> {
     (!name.is_empty() && !shown.contains(char::is_whitespace)).then(|| shown.to_ascii_lowercase())
 }
 
-fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, Stop> {
+fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<Constraints, CliError> {
     let team = agents::team(options.agents.as_deref(), place)?;
     let all: Vec<_> = std::iter::once(team.lead).chain(team.members).chain(team.experts).collect();
     let names: Vec<String> = all.iter().map(|member| member.definition.name.clone()).collect();
     let found = all.into_iter().find(|member| member.definition.name == name).map(|member| member.constraints);
     let there = || candidates(name, names.iter().map(String::as_str));
-    found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
+    found.ok_or_else(|| CliError::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
 }
 
-fn deed(tool: &str, what: &str) -> Result<ActionKind, Stop> {
+fn deed(tool: &str, what: &str) -> Result<ActionKind, CliError> {
     let is_own = AgentDir::split(what).is_some();
     match tool {
         "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(ActionKind::ReadOwn),
@@ -103,7 +103,7 @@ fn deed(tool: &str, what: &str) -> Result<ActionKind, Stop> {
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
         "WebFetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
         "Agent" | "dispatch_task" => Ok(ActionKind::Team),
-        _ => Err(Stop::new(
+        _ => Err(CliError::new(
             Exit::Usage,
             format!("`{tool}` cannot be asked about; try read_file, write_file, http_get or dispatch_task"),
         )),
@@ -118,7 +118,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn told(judged: &Judgement, action: &Action, mode: Mode, options: &Why, lang: Lang) -> String {
+fn told(judged: &Judgement, action: &Action, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
     let [because, written, hint, remembered, judged_for] = lang.why_heads();
     let rule = clean_line(&lang.told(&judged.rule));
     let verdict = if lang == Lang::En { word(judged.verdict) } else { lang.verdict(judged.verdict) };
@@ -155,7 +155,7 @@ fn row(rule: &Rule, is_used: bool) -> Value {
     })
 }
 
-fn list(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
+fn list(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
     loaded.warnings.iter().for_each(|warning| headless::talk(warning));
     let used = loaded.permissions.rules.iter().map(|rule| (rule, true));
     let all: Vec<(&Rule, bool)> = used.chain(loaded.held.iter().map(|rule| (rule, false))).collect();
@@ -203,7 +203,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
     Ok(Exit::Ok)
 }
 
-fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
+fn faults(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let found = lint(&rules);
     if as_json {
@@ -223,7 +223,7 @@ fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
     Ok(if found.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> anyhow::Result<Exit> {
+fn trust(place: &AppEnv, root: &std::path::Path, loaded: &LoadedPermissions, yes: bool) -> anyhow::Result<Exit> {
     if loaded.held.is_empty() && loaded.hooks.is_empty() {
         super::print("nothing waits: every permission of this project counts already\n")?;
         return Ok(Exit::Ok);
@@ -238,13 +238,13 @@ fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> a
         }
     }
     let unasked = "there is no terminal to ask: `max-team permissions trust --yes` trusts them without a question";
-    if !yes && !super::desk::agreed("Use these without a question?", Exit::Denied, |_| unasked)? {
+    if !yes && !super::context::agreed("Use these without a question?", Exit::Denied, |_| unasked)? {
         super::print("left as they are\n")?;
         return Ok(Exit::Denied);
     }
     let hooks = loaded.hooks.iter().map(|(hook, _)| hook.word());
     let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).chain(hooks).collect();
-    let mut trusted = Trusted::read(&place.home).map_err(|words| Stop::new(Exit::Failed, words))?;
+    let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::new(Exit::Failed, words))?;
     trusted.add(&root.to_string_lossy(), &rules)?;
     super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;
     Ok(Exit::Ok)

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use max_team_core::plan::event::ApprovalMode;
 use max_team_runtime::{Basis, preview};
 
-use crate::args::{Format, Talk, TeamFlags};
+use crate::args::{Format, TalkFlags, TeamFlags};
 use crate::commands::print;
 use crate::headless::{self, Task};
-use crate::{flags, talk};
-use max_team_terminal::sheet::{self, Depth};
-use max_team_workspace::exit::{Exit, Stop};
+use crate::{converse, flags};
+use max_team_terminal::plan_text::{self, PlanDetail};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::open::Workspace;
-use max_team_workspace::setup::Place;
-use max_team_workspace::{named, plan_file};
+use max_team_workspace::setup::AppEnv;
+use max_team_workspace::{input_file, plan_file};
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -27,27 +27,27 @@ pub(crate) struct PlanOptions {
 }
 
 /// Has the lead propose a plan and writes it down.
-pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow::Result<Exit> {
+pub(crate) fn plan(place: &AppEnv, goal: String, options: PlanOptions) -> anyhow::Result<Exit> {
     let PlanOptions { output, force, record, flags } = options;
     if goal.trim().is_empty() {
-        return Err(Stop::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
     }
     // Before a model is paid for what could not be written down.
     if let Some(path) = &output
         && let Err(error) = plan_file::has_place(path)
     {
         let (shown, why) = (path.display().to_string(), error.to_string());
-        return Err(Stop::said(Exit::Usage, |lang| lang.unwritable(&shown, &why)).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.unwritable(&shown, &why)).into());
     }
     if let Some(path) = output.as_ref().filter(|path| !force && path.exists()) {
         let shown = path.display().to_string();
-        return Err(Stop::said(Exit::Usage, |lang| lang.already_there(&shown)).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.already_there(&shown)).into());
     }
     // The plan is only proposed, so it must not be approved automatically.
     let team = TeamFlags { approve: Some(ApprovalMode::Plan), ..flags };
-    let flags = Talk { team, record, ..Talk::default() };
+    let flags = TalkFlags { team, record, ..TalkFlags::default() };
     let workspace = Workspace::read(place, &flags.selection(), flags::overrides(&flags))?;
-    talk::work(place, &flags, workspace, Task::Plan { goal, output }, Format::Text)
+    converse::work(place, &flags, workspace, Task::Plan { goal, output }, Format::Text)
 }
 
 /// What `run` is told besides the file.
@@ -61,14 +61,17 @@ pub(crate) struct RunOptions {
 }
 
 /// Carries a plan file out.
-pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
-    let unreadable = |why: named::Unread| Stop::said(Exit::Config, |lang| lang.unreadable(&source, why.to_string()));
-    let text = named::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
+    let unreadable = |why: input_file::InputFileError| {
+        CliError::said(Exit::Config, |lang| lang.unreadable(&source, why.to_string()))
+    };
+    let text = input_file::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;
     read.warnings.iter().for_each(|warning| headless::talk(warning));
     // `--yes` approves the whole plan, including its risky tasks.
-    let flags = Talk { team: options.flags, yes_to_plans: options.yes, record: options.record, ..Talk::default() };
+    let flags =
+        TalkFlags { team: options.flags, yes_to_plans: options.yes, record: options.record, ..TalkFlags::default() };
     let workspace = match Workspace::read(place, &flags.selection(), flags::overrides(&flags)) {
         Ok(workspace) => workspace,
         // The file's own mistakes come first, and can be told without a team.
@@ -76,22 +79,22 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
         Err(stop) => return Err(stop.into()),
     };
     let Some(team) = &workspace.open.team else {
-        return Err(Stop::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
+        return Err(CliError::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
     };
     let shown = match preview(team, &workspace.root, read.named(), &basis(place, &workspace)) {
         Ok(shown) if read.is_whole() => shown,
         checked => return Err(read.stop(&checked.err().unwrap_or_default()).into()),
     };
     if options.dry_run {
-        let depth = Depth::of(options.full, "--full");
-        print(&sheet::sheet(&shown, sheet::WIDTH, depth, place.speaks()))?;
+        let depth = PlanDetail::of(options.full, "--full");
+        print(&plan_text::sheet(&shown, plan_text::WIDTH, depth, place.speaks()))?;
         return Ok(Exit::Ok);
     }
-    talk::work(place, &flags, workspace, Task::Run { draft: Box::new(read.draft), source }, options.format)
+    converse::work(place, &flags, workspace, Task::Run { draft: Box::new(read.draft), source }, options.format)
 }
 
 /// The basis of a forecast for a file: the journal, if there is one, and the budget of a new run.
-fn basis(place: &Place, workspace: &Workspace) -> Basis {
+fn basis(place: &AppEnv, workspace: &Workspace) -> Basis {
     let session_nano = workspace.open.settings.budget_nano;
     match place.storage_to_read() {
         Ok(storage) => storage.forecast_basis(session_nano),

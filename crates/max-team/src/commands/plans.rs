@@ -12,24 +12,24 @@ use max_team_core::time::rfc3339;
 use max_team_runtime::{PlanLine, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk};
+use super::context::{self, JournalContext};
 use super::table::{clip, table};
 use crate::args;
-use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
-use max_team_workspace::figures::short;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
+use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::plan_drawing;
+use max_team_workspace::plan_diagram;
 use max_team_workspace::plan_file;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// Characters of a goal in the list.
 const GOAL_CHARS: usize = 70;
 
-pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, command: &args::Plans) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let text = match command {
         args::Plans::List { limit, json } => {
             let mut lines = desk.read(query::AllPlans {})?;
@@ -41,9 +41,9 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
             let (plan, state) = desk.read(query::PlanWithState { plan: id })?;
             match (plan.draft(), plan.graph()) {
                 _ if *json => format!("{}\n", whole(&desk, id, &plan, state)?),
-                (Some(draft), Some(graph)) if *mermaid => plan_drawing::mermaid(draft, graph),
+                (Some(draft), Some(graph)) if *mermaid => plan_diagram::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan, state, Depth::of(*full, "--full"), desk.lang),
+                _ => show(&plan, state, PlanDetail::of(*full, "--full"), desk.lang),
             }
         }
     };
@@ -51,23 +51,23 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<PlanId> {
+fn find(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<PlanId> {
     match id {
         Some(id) => {
-            let gone = || Stop::said(Exit::Failed, |lang| lang.unknown_plan(id));
+            let gone = || CliError::said(Exit::Failed, |lang| lang.unknown_plan(id));
             Ok(desk.read(query::FindPlan { text: id.to_owned() })?.ok_or_else(gone)?)
         }
         None => {
             let newest = desk.read(query::AllPlans {})?.into_iter().next();
             Ok(newest
                 .map(|line| line.row.plan)
-                .ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_plans_yet().to_owned()))?)
+                .ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_plans_yet().to_owned()))?)
         }
     }
 }
 
 /// The state of a plan and what it waits for or how it ended, in words, with its tasks.
-struct Stands {
+struct PlanStatus {
     state: PlanState,
     /// Empty where the state says everything.
     detail: &'static str,
@@ -75,11 +75,11 @@ struct Stands {
     tasks: usize,
 }
 
-fn stands(desk: &Desk, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
+fn stands(desk: &JournalContext, line: &PlanLine, lang: Lang) -> anyhow::Result<PlanStatus> {
     if let Some(row) = &line.end {
         let state = PlanState::of_end(row.end);
         let how = Some(lang.plan_end(row.end)).filter(|how| *how != lang.plan_state(state));
-        return Ok(Stands { state, detail: how.unwrap_or_default(), done: row.tally.done, tasks: row.tally.tasks });
+        return Ok(PlanStatus { state, detail: how.unwrap_or_default(), done: row.tally.done, tasks: row.tally.tasks });
     }
     let (plan, state) = desk.read(query::PlanWithState { plan: line.row.plan })?;
     let asked = plan.asked().next().map(|(_, about)| match about {
@@ -96,15 +96,15 @@ fn stands(desk: &Desk, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
         _ => asked.unwrap_or_default(),
     };
     let tasks = plan.draft().map_or(0, |draft| draft.tasks.len());
-    Ok(Stands { state, detail, done: plan.tally().done, tasks })
+    Ok(PlanStatus { state, detail, done: plan.tally().done, tasks })
 }
 
-fn list(desk: &Desk, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
+fn list(desk: &JournalContext, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
     let lang = desk.lang;
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for line in lines {
-        let Stands { state, detail, done, tasks } = stands(desk, line, if as_json { Lang::En } else { lang })?;
+        let PlanStatus { state, detail, done, tasks } = stands(desk, line, if as_json { Lang::En } else { lang })?;
         let row = &line.row;
         if as_json {
             values.push(json!({
@@ -127,11 +127,11 @@ fn list(desk: &Desk, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String
     })
 }
 
-fn show(plan: &Plan, state: PlanState, depth: Depth<'_>, lang: Lang) -> String {
-    let mut text = sheet::sheet(plan, sheet::WIDTH, depth, lang);
-    let now_ms = desk::now_ms();
+fn show(plan: &Plan, state: PlanState, depth: PlanDetail<'_>, lang: Lang) -> String {
+    let mut text = plan_text::sheet(plan, plan_text::WIDTH, depth, lang);
+    let now_ms = context::now_ms();
     for view in plan.tasks() {
-        let waits = sheet::waits(&view, now_ms, lang);
+        let waits = plan_text::waits(&view, now_ms, lang);
         if !waits.is_empty() && plan.ended().is_none() {
             text.push_str(&format!("{}: {}\n", view.task.id, clean(&waits)));
         }
@@ -153,7 +153,7 @@ struct Times {
     finished: Option<i64>,
 }
 
-fn whole(desk: &Desk, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
+fn whole(desk: &JournalContext, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
     let events = desk.read(query::PlanEvents { plan: id })?;
     let created = events.first().map_or(0, |(at_ms, _)| *at_ms);
     let times = times(&events);

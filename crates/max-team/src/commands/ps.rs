@@ -7,22 +7,22 @@ use max_team_tools::OutputStore;
 use max_team_tools::shell::JobNote;
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk};
+use super::context::{self, JournalContext};
 use super::table::{clip, table};
 use crate::args;
-use max_team_terminal::sheet;
+use max_team_terminal::plan_text;
 use max_team_workspace::exit::Exit;
-use max_team_workspace::figures::short;
-use max_team_workspace::figures::{since, spent, tokens};
+use max_team_workspace::format::short;
+use max_team_workspace::format::{since, spent, tokens};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// Characters of an agent's current action.
 const DOING_CHARS: usize = 120;
 
-pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
-    let now_ms = desk::now_ms();
+pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
+    let now_ms = context::now_ms();
     let people = desk.read(query::Ps { all: options.all })?;
     let text = if options.json {
         let rows = people.iter().map(|person| row(person, &jobs(place, person), now_ms));
@@ -42,7 +42,7 @@ pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
 }
 
 /// The agent's background commands, if the process that runs it is alive.
-fn jobs(place: &Place, person: &Person) -> Vec<JobNote> {
+fn jobs(place: &AppEnv, person: &Person) -> Vec<JobNote> {
     let Some((agent, pid)) = person.agent.zip(person.pid) else { return Vec::new() };
     JobNote::of(&OutputStore::of(&place.home, agent), pid)
 }
@@ -50,7 +50,7 @@ fn jobs(place: &Place, person: &Person) -> Vec<JobNote> {
 /// A line beneath whose command it is.
 fn command(job: &JobNote, now_ms: i64, lang: Lang) -> Vec<String> {
     let mut cells = vec![String::new(); lang.people_heads().len()];
-    let time = if job.over.is_none() { sheet::duration(since(job.since_ms, now_ms)) } else { String::new() };
+    let time = if job.over.is_none() { plan_text::duration(since(job.since_ms, now_ms)) } else { String::new() };
     let over = job.over.iter().map(|over| format!("{}{over}", lang.semicolon()));
     let doing = clip(&job.command, DOING_CHARS) + &over.collect::<String>();
     for (at, text) in [(1, format!("└ {}", job.id)), (3, lang.job_state(job).to_owned()), (6, time), (10, doing)] {
@@ -75,7 +75,7 @@ fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
         lang.person_state(person.state).to_owned(),
         person.task.clone().unwrap_or_default(),
         if person.attempt > 0 { person.attempt.to_string() } else { String::new() },
-        elapsed(person, now_ms).map(sheet::duration).unwrap_or_default(),
+        elapsed(person, now_ms).map(plan_text::duration).unwrap_or_default(),
         person.model.clone(),
         if used > 0 { tokens(used) } else { String::new() },
         if used > 0 { cost(person) } else { String::new() },
@@ -96,7 +96,7 @@ fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
         Activity::Calling { model, attempt } => lang.calling(model, *attempt),
         Activity::Running { tool, target } => lang.running(&format!("{tool} {target}")),
         Activity::Asking { tool, target } => lang.asks_what(format!("{tool} {target}")),
-        Activity::Retrying { at_ms } => lang.again_in(sheet::duration(since(now_ms, *at_ms))),
+        Activity::Retrying { at_ms } => lang.again_in(plan_text::duration(since(now_ms, *at_ms))),
         Activity::Affording => lang.affording().to_owned(),
         Activity::Preparing => lang.getting_ready().to_owned(),
         Activity::Checked => lang.being_checked().to_owned(),

@@ -10,36 +10,36 @@ use max_team_runtime::StreamEvent;
 use max_team_runtime::replay::{Kept, Tape};
 use serde_json::json;
 
-use super::desk::{self, stop};
+use super::context::{self, stop};
 use super::stream::line::line;
 use crate::args;
-use crate::record;
+use crate::recordings;
 use max_team_terminal::text::clean_line;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::since;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::since;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// The longest pause between two events, however long it was then.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What is folded, by kind.
 const KINDS: [&str; 6] = ["turn", "ledger", "plan", "task", "mail", "row"];
 
-pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, options: &args::Replay) -> anyhow::Result<Exit> {
     if options.strict {
         return super::strict::run(place, options);
     }
     let lang = place.speaks();
     if let Some(path) = &options.record {
         let path = place.cwd.join(path);
-        record::check(&path, options.force)?;
-        let tape = record::find(place, options.run.as_deref())?;
-        let words = record::save(&tape, &path, options.force, lang)?;
+        recordings::check(&path, options.force)?;
+        let tape = recordings::find(place, options.run.as_deref())?;
+        let words = recordings::save(&tape, &path, options.force, lang)?;
         super::print(&format!("{words}\n"))?;
         return Ok(Exit::Ok);
     }
-    let tape = record::find(place, options.run.as_deref())?;
-    match desk::wait(play(&tape, options, lang)) {
+    let tape = recordings::find(place, options.run.as_deref())?;
+    match context::wait(play(&tape, options, lang)) {
         // The reader of the output has closed it: that is no failure.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(is_broken_pipe) => Ok(Exit::Ok),
         played => played,
@@ -120,13 +120,13 @@ fn conclude(tape: &Tape, folded: &Kept, events: usize, json: bool, lang: Lang) -
         }
     }
     if !damaged.is_empty() {
-        return Err(Stop::said(Exit::Failed, |lang| lang.run_damaged(damaged.len())).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.run_damaged(damaged.len())).into());
     }
     match differs {
         Some(differs) if is_off && tape.is_recording() => {
-            Err(Stop::said(Exit::Failed, |lang| lang.not_as_recorded(differs.len())).into())
+            Err(CliError::said(Exit::Failed, |lang| lang.not_as_recorded(differs.len())).into())
         }
-        Some(differs) if is_off => Err(Stop::said(Exit::Failed, |lang| lang.not_as_kept(differs.len())).into()),
+        Some(differs) if is_off => Err(CliError::said(Exit::Failed, |lang| lang.not_as_kept(differs.len())).into()),
         _ => Ok(Exit::Ok),
     }
 }

@@ -9,30 +9,30 @@ use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
 use max_team_runtime::{RuntimeError, query};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, agreed, stop, wait};
+use super::context::{JournalContext, agreed, stop, wait};
 use super::table::clip;
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 /// Characters of what the user said.
 const WORDS_CHARS: usize = 72;
 /// Fewer digits than that are more likely the name of a file.
 const ID_DIGITS_MIN: usize = 6;
 
-pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let (session, files) = meant(place, &desk, &options.words)?;
     let rewind = desk.storage.rewind(&place.home, session);
     if let Some(file) = rewind.untouched(&files).map_err(stop)?.first() {
         return Err(unknown(place, file).into());
     }
     if options.json && !(options.list || options.dry_run) {
-        return Err(Stop::said(Exit::Usage, |lang| lang.rewind_no_json().to_owned()).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.rewind_no_json().to_owned()).into());
     }
     if options.list {
         let moments = rewind.moments().map_err(stop)?;
@@ -84,7 +84,7 @@ fn covered(plan: &Plan) -> Exit {
 }
 
 /// The session that is meant, and the files; the first word is the one or the other.
-fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), Stop> {
+fn meant(place: &AppEnv, desk: &JournalContext, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), CliError> {
     let named = match words.first() {
         Some(first) if !place.cwd.join(first).exists() => desk.read(query::FindSession { text: first.clone() })?,
         _ => None,
@@ -98,9 +98,9 @@ fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec
             Ok(row) => row.session,
             Err(RuntimeError::NothingToContinue(_)) => {
                 if let Some(word) = words.first().filter(|word| is_id(word)) {
-                    return Err(Stop::said(Exit::Usage, |lang| lang.rewind_no_session(word)));
+                    return Err(CliError::said(Exit::Usage, |lang| lang.rewind_no_session(word)));
                 }
-                return Err(Stop::said(Exit::Failed, |lang| lang.no_session_to_rewind().to_owned()));
+                return Err(CliError::said(Exit::Failed, |lang| lang.no_session_to_rewind().to_owned()));
             }
             Err(error) => return Err(stop(error)),
         },
@@ -109,11 +109,11 @@ fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec
 }
 
 /// A word that names neither a session nor a file that any step has touched.
-fn unknown(place: &Place, file: &Path) -> Stop {
+fn unknown(place: &AppEnv, file: &Path) -> CliError {
     let cwd = place.cwd.canonicalize().unwrap_or_else(|_| place.cwd.clone());
     let word = clean_line(&file.strip_prefix(cwd).unwrap_or(file).display().to_string());
     let is_session = is_id(&word) && !file.exists();
-    Stop::said(
+    CliError::said(
         Exit::Usage,
         |lang| if is_session { lang.rewind_no_session(&word) } else { lang.rewind_untouched(&word) },
     )
@@ -140,7 +140,7 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 /// A point, by what is written; a time is one of here and, without a day, of today.
-fn point(text: &str) -> Result<To, Stop> {
+fn point(text: &str) -> Result<To, CliError> {
     let now = max_team_tools::now();
     let civil = || text.parse::<jiff::civil::DateTime>().ok().and_then(|at| at.to_zoned(now.time_zone().clone()).ok());
     let today = || {
@@ -155,16 +155,16 @@ fn point(text: &str) -> Result<To, Stop> {
         Ok(to) => Ok(to),
         Err(_) => match at() {
             Some(at) => Ok(To::At(at.as_millisecond())),
-            None => Err(Stop::said(Exit::Usage, |lang| lang.bad_rewind_point(text))),
+            None => Err(CliError::said(Exit::Usage, |lang| lang.bad_rewind_point(text))),
         },
     }
 }
 
-fn owned(error: RuntimeError) -> Stop {
+fn owned(error: RuntimeError) -> CliError {
     match error {
         RuntimeError::OwnedElsewhere { by, .. } => {
             let by = format!("{}, pid {}", by.what, by.pid);
-            Stop::said(Exit::Failed, |lang| lang.rewind_owned(&by))
+            CliError::said(Exit::Failed, |lang| lang.rewind_owned(&by))
         }
         other => stop(other),
     }
@@ -210,7 +210,7 @@ fn plan_json(session: SessionId, plan: &Plan) -> Value {
 }
 
 /// Shows what would be put back, and what not.
-fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
+fn show(place: &AppEnv, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
     let no_color = place.env.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let paints = std::io::stdout().is_terminal() && !no_color;
     let mut text = String::new();

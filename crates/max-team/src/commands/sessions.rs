@@ -5,23 +5,23 @@ mod forget;
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, LlmOutcome, Steered, TurnStarted};
 use max_team_runtime::{SessionRow, query};
-use max_team_workspace::figures::local;
+use max_team_workspace::format::local;
 use serde_json::json;
 
-use super::desk::Desk;
+use super::context::JournalContext;
 use crate::args;
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::Exit;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) use forget::forget_old;
 
-pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: &args::Sessions) -> anyhow::Result<Exit> {
     if let args::Sessions::Forget(options) = command {
         return forget::run(place, options);
     }
-    let desk = Desk::open(place)?;
+    let desk = JournalContext::open(place)?;
     let lang = desk.lang;
     match command {
         args::Sessions::List { limit, json } => {
@@ -31,7 +31,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exi
         args::Sessions::Show { id, json } => {
             let id = match id {
                 Some(id) => setup::session(&desk.team, id)?,
-                None => crate::record::latest(&desk.team)?,
+                None => crate::recordings::latest(&desk.team)?,
             };
             let events = desk.read(query::Events { session: id })?;
             let text = if *json {

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::table::{clip, table};
 use crate::args::{RunSkill, Skills};
-use crate::talk;
+use crate::converse;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::named;
-use max_team_workspace::permissions::Trusted;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::input_file;
+use max_team_workspace::permissions::TrustedRules;
+use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::skills::{self, find, state};
 
 /// Characters of a description in a list.
@@ -22,7 +22,7 @@ const LISTED_CHARS: usize = 100;
 /// What a new skill begins with.
 const DRAFT: &str = include_str!("../../../../prompts/new_skill.md");
 
-pub(crate) fn run(place: &Place, command: Skills) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: Skills) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     if let Skills::New { name, description, user } = &command {
         return new(place, lang, name, description.as_deref(), *user);
@@ -81,12 +81,14 @@ fn skipped(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
     catalogue.skipped.iter().map(words).collect()
 }
 
-fn switch(place: &Place, catalogue: &Catalogue, lang: Lang, name: &str, is_on: bool) -> anyhow::Result<Exit> {
+fn switch(place: &AppEnv, catalogue: &Catalogue, lang: Lang, name: &str, is_on: bool) -> anyhow::Result<Exit> {
     let name = &find(catalogue, name)?.name;
-    skills::switch(place, name, is_on).map_err(|why| Stop::new(Exit::Failed, why))?;
+    skills::switch(place, name, is_on).map_err(|why| CliError::new(Exit::Failed, why))?;
     let off_in = skills::off_in(place, catalogue.root()).into_iter().find(|(off, _)| off == name);
     if let (true, Some((_, file))) = (is_on, off_in) {
-        return Err(Stop::said(Exit::Failed, |lang| lang.skill_off_elsewhere(name, file.display().to_string())).into());
+        return Err(
+            CliError::said(Exit::Failed, |lang| lang.skill_off_elsewhere(name, file.display().to_string())).into()
+        );
     }
     super::print(&format!("{}\n", lang.skill_switched(name, is_on)))?;
     Ok(Exit::Ok)
@@ -209,11 +211,11 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
     Ok(if found.is_empty() && others.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn new(place: &Place, lang: Lang, name: &str, description: Option<&str>, user: bool) -> anyhow::Result<Exit> {
+fn new(place: &AppEnv, lang: Lang, name: &str, description: Option<&str>, user: bool) -> anyhow::Result<Exit> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_name = !name.is_empty() && name.len() <= 64 && name.bytes().all(fits);
     if !is_name || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
-        return Err(Stop::said(Exit::Usage, |lang| lang.bad_skill_name(name)).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.bad_skill_name(name)).into());
     }
     let folder = match user {
         true => place.home.join("skills"),
@@ -228,8 +230,8 @@ fn new(place: &Place, lang: Lang, name: &str, description: Option<&str>, user: b
     let failed = |error: std::io::Error| {
         let shown = file.display().to_string();
         match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Stop::said(Exit::Usage, |lang| lang.skill_exists(&shown)),
-            _ => Stop::said(Exit::Failed, |lang| lang.unwritable(&shown, error.to_string())),
+            std::io::ErrorKind::AlreadyExists => CliError::said(Exit::Usage, |lang| lang.skill_exists(&shown)),
+            _ => CliError::said(Exit::Failed, |lang| lang.unwritable(&shown, error.to_string())),
         }
     };
     std::fs::create_dir_all(folder.join(name)).map_err(failed)?;
@@ -240,7 +242,7 @@ fn new(place: &Place, lang: Lang, name: &str, description: Option<&str>, user: b
     Ok(Exit::Ok)
 }
 
-fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, yes: bool) -> anyhow::Result<Exit> {
+fn trust(place: &AppEnv, catalogue: &Catalogue, lang: Lang, name: Option<&str>, yes: bool) -> anyhow::Result<Exit> {
     let waits = |skill: &&Skill| matches!(skill.state, State::Untrusted | State::Changed);
     let chosen: Vec<&Skill> = match name {
         Some(name) => {
@@ -260,18 +262,18 @@ fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, y
     let mut exit = Exit::Ok;
     for skill in chosen {
         let name = &skill.name;
-        let pin =
-            Catalogue::pin(skill).map_err(|why| Stop::said(Exit::Failed, |lang| lang.cannot_be_pinned(name, &why)))?;
+        let pin = Catalogue::pin(skill)
+            .map_err(|why| CliError::said(Exit::Failed, |lang| lang.cannot_be_pinned(name, &why)))?;
         let place_shown = skill.folder.as_deref().unwrap_or(&skill.file);
         super::print(&clean(&format!("{name}  {}\n  {}\n", place_shown.display(), skill.description)))?;
         super::print(&clean(&contents(skill, place_shown)))?;
-        if !yes && !super::desk::agreed(lang.trust_these(), Exit::Denied, |lang| lang.trust_needs_yes())? {
+        if !yes && !super::context::agreed(lang.trust_these(), Exit::Denied, |lang| lang.trust_needs_yes())? {
             super::print(&format!("{}\n", lang.left_untrusted()))?;
             exit = Exit::Denied;
             continue;
         }
         let root = catalogue.root().to_string_lossy();
-        let mut trusted = Trusted::read(&place.home).map_err(|words| Stop::new(Exit::Failed, words))?;
+        let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::new(Exit::Failed, words))?;
         trusted.add(&root, &[Trust::word(name, &pin)])?;
         super::print(&format!("{}\n", lang.skill_trusted(name, &root)))?;
     }
@@ -309,17 +311,17 @@ fn below(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow::Result<Exit> {
+fn carry_out(place: &AppEnv, catalogue: &Catalogue, options: &RunSkill) -> anyhow::Result<Exit> {
     let (name, contract) = skills::agreed(catalogue, &options.name)?;
-    let wrong = |words: String| Stop::new(Exit::Usage, format!("--input: {words}"));
+    let wrong = |words: String| CliError::new(Exit::Usage, format!("--input: {words}"));
     let text = match options.input.strip_prefix('@') {
         Some(path) => {
-            let text = named::text(&place.cwd.join(path), named::JSON_BYTES_MAX);
+            let text = input_file::text(&place.cwd.join(path), input_file::JSON_BYTES_MAX);
             text.map_err(|why| wrong(format!("`{path}`: {why}")))?
         }
         None => options.input.clone(),
     };
     let input: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
     contract.takes(&input).map_err(|misfit| wrong(misfit.to_string()))?;
-    talk::skill(place, &name, &contract, &input, options)
+    converse::skill(place, &name, &contract, &input, options)
 }

@@ -7,16 +7,16 @@ use max_team_core::teammate::CommandBegun;
 use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{AgentRow, Found, LogEntry, LogFollower, new_id, query};
 
-use super::desk::{self, Desk, stop, until};
+use super::context::{self, JournalContext, stop, until};
 use super::mail;
 use crate::args;
 use crate::headless::talk;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::short;
-use max_team_workspace::setup::Place;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::short;
+use max_team_workspace::setup::AppEnv;
 
 /// What is to be stopped.
-enum Target {
+enum StopTarget {
     /// Plans to give up, or the one plan of a task to give up.
     Plans(Vec<PlanId>),
     /// A session, or one agent of it.
@@ -38,18 +38,18 @@ struct Work {
 /// A command in the background: whose it is, and which.
 type Command = (AgentRow, CommandBegun);
 
-pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, options: &args::Stop) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let target = target(&desk, place, options)?;
     if let Some(task) = &options.task {
         check_task(&desk, &target, task)?;
     }
-    desk::wait(async {
+    context::wait(async {
         let mut watch = desk.watch()?;
         let key = || EnvelopeId::new(new_id());
         let plans = match target {
-            Target::Plans(plans) => plans,
-            Target::Work(work) => {
+            StopTarget::Plans(plans) => plans,
+            StopTarget::Work(work) => {
                 match work.is_session {
                     true => desk.post().stop_session(&desk.by, work.session).await,
                     false => desk.post().stop_agent(&desk.by, key(), work.agent).await,
@@ -82,80 +82,80 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     })
 }
 
-fn target(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<Target> {
+fn target(desk: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow::Result<StopTarget> {
     let open = desk.read(query::OpenPlans { session: None })?;
     let Some(id) = &options.id else {
         return match open.as_slice() {
-            [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
-            [_] => Ok(Target::Plans(open)),
-            _ if options.all => Ok(Target::Plans(open)),
+            [] => Err(CliError::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
+            [_] => Ok(StopTarget::Plans(open)),
+            _ if options.all => Ok(StopTarget::Plans(open)),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
-                Err(Stop::said(Exit::Usage, |lang| lang.which_plan(ids.join(", "))).into())
+                Err(CliError::said(Exit::Usage, |lang| lang.which_plan(ids.join(", "))).into())
             }
         };
     };
     let session = match desk.read(query::Find { text: id.clone() })? {
         Some(Found::Plan(plan)) => {
             if let Some(row) = desk.read(query::PlanEnd { plan })? {
-                return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
+                return Err(CliError::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
-            return Ok(Target::Plans(vec![plan]));
+            return Ok(StopTarget::Plans(vec![plan]));
         }
         Some(Found::Session(session)) => session,
         None => {
             // An agent by name.
             let Some(row) = mail::agent_of(desk, place, None, id)? else {
-                return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
+                return Err(CliError::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
             };
             let (session, agent, what) = (row.session, row.agent, row.handle());
             let commands = left_running(desk, session, Some(agent))?;
-            let begins = || Ok::<_, Stop>(desk.read(query::AgentsAtWork { session })?.contains(&agent));
+            let begins = || Ok::<_, CliError>(desk.read(query::AgentsAtWork { session })?.contains(&agent));
             if commands.is_empty() && !desk.read(query::Agent { agent })?.is_busy() && !begins()? {
-                return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
+                return Err(CliError::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
-            return Ok(Target::Work(Work { session, agent, is_session: false, what, commands }));
+            return Ok(StopTarget::Work(Work { session, agent, is_session: false, what, commands }));
         }
     };
     let lead = desk.read(query::Session { session })?.lead;
     let commands = left_running(desk, session, None)?;
     let is_busy = !commands.is_empty() || !desk.read(query::AgentsAtWork { session })?.is_empty();
     if !is_busy && !desk.read(query::HasRunningPlan { session })? {
-        return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
-    Ok(Target::Work(Work { session, agent: lead, is_session: true, what, commands }))
+    Ok(StopTarget::Work(Work { session, agent: lead, is_session: true, what, commands }))
 }
 
 /// The background commands of the session, or of one agent. If no process runs the session, there are none: they end
 /// with it.
-fn left_running(desk: &Desk, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
+fn left_running(desk: &JournalContext, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
     if desk.owner(Some(session))?.is_none() {
         return Ok(Vec::new());
     }
     Ok(desk.read(query::BackgroundCommands { session, agent: of })?)
 }
 
-fn check_task(desk: &Desk, target: &Target, name: &str) -> anyhow::Result<()> {
-    let Target::Plans(plans) = target else {
-        return Err(Stop::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
+fn check_task(desk: &JournalContext, target: &StopTarget, name: &str) -> anyhow::Result<()> {
+    let StopTarget::Plans(plans) = target else {
+        return Err(CliError::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
     let [plan] = plans.as_slice() else {
-        return Err(Stop::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
     let plan = desk.read(query::Plan { plan: *plan })?;
     let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
-        return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, names.join(", "))).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.no_task_in_it(name, names.join(", "))).into());
     };
     if matches!(view.status, TaskStatus::Done | TaskStatus::Skipped | TaskStatus::Cancelled) {
-        return Err(Stop::said(Exit::Failed, |lang| lang.task_over(name, view.status)).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.task_over(name, view.status)).into());
     }
     Ok(())
 }
 
 async fn told(
-    desk: &Desk,
+    desk: &JournalContext,
     watch: &mut LogFollower,
     plan: PlanId,
     task: Option<&str>,
@@ -192,17 +192,26 @@ fn is_given_up(entry: &LogEntry, task: &str) -> bool {
 }
 
 /// Waits until the process that runs the session has read the stop, and the stopped turn and commands are over.
-async fn await_stop(desk: &Desk, watch: &mut LogFollower, work: &Work, owner: &WorkerInfo) -> anyhow::Result<()> {
+async fn await_stop(
+    desk: &JournalContext,
+    watch: &mut LogFollower,
+    work: &Work,
+    owner: &WorkerInfo,
+) -> anyhow::Result<()> {
     let Work { session, agent, is_session, what, commands } = work;
     let stream = format!("agent/{agent}");
     let of = Some(*agent).filter(|_| !is_session);
     let heard = until(watch, |entry| {
         let news = entry.is_none_or(|entry| is_news((entry.stream(), entry.name()), &stream, *is_session));
         let left = || {
-            Ok::<_, Stop>(is_left(commands, &desk.read(query::BackgroundCommands { session: *session, agent: of })?))
+            Ok::<_, CliError>(is_left(
+                commands,
+                &desk.read(query::BackgroundCommands { session: *session, agent: of })?,
+            ))
         };
-        let is_read = || Ok::<_, Stop>(!desk.read(query::HasUnreadStop { agent: *agent })?);
-        let is_over = || Ok::<_, Stop>(is_read()? && !desk.read(query::Agent { agent: *agent })?.is_busy() && !left()?);
+        let is_read = || Ok::<_, CliError>(!desk.read(query::HasUnreadStop { agent: *agent })?);
+        let is_over =
+            || Ok::<_, CliError>(is_read()? && !desk.read(query::Agent { agent: *agent })?.is_busy() && !left()?);
         Ok(if news && is_over()? { Some(()) } else { None })
     });
     match heard.await? {

@@ -12,47 +12,47 @@ use max_team_runtime::{Scope, StreamEvent, StreamReader, query};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::desk::{self, Desk, stop};
+use super::context::{self, JournalContext, stop};
 use super::mail;
 use crate::args;
 use crate::headless::talk;
-use crate::record;
+use crate::recordings;
 use crate::signals::Signals;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 /// Lines that wait for a reader.
 const LINES_AHEAD_MAX: usize = 256;
 
-pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn events(place: &AppEnv, options: &args::Events) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let scope = match &options.session {
         _ if options.all => Scope::All,
         Some(id) => Scope::Session(setup::session(&desk.team, id)?),
-        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| record::latest(&desk.team))?),
+        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| recordings::latest(&desk.team))?),
     };
     let json = options.reading.json || !io::stdout().is_terminal();
     read(&desk, scope, &options.reading, json)
 }
 
-pub(crate) fn logs(place: &Place, options: &args::Logs) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn logs(place: &AppEnv, options: &args::Logs) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let session = options.session.as_deref().map(|id| setup::session(&desk.team, id)).transpose()?;
     let found = mail::agent_of(&desk, place, session, &options.agent)?;
-    let nobody = || Stop::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
+    let nobody = || CliError::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
     let row = found.ok_or_else(nobody)?;
     read(&desk, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
 }
 
-fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
+fn read(desk: &JournalContext, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
     let reader = desk.team.stream(scope, reading.from).map_err(stop)?;
-    let lines = Lines { types: &reading.types, json, lang: desk.lang };
+    let lines = EventLines { types: &reading.types, json, lang: desk.lang };
     let told = if reading.follow {
         if let Some(why) = desk.storage.unwritable() {
             talk(&desk.lang.follows_nothing(setup::told(desk.lang, &why)));
         }
-        desk::wait(follow(reader, &lines))
+        context::wait(follow(reader, &lines))
     } else {
         let last = desk.read(query::Position {})?.seq;
         lines.upto(reader, last)
@@ -68,7 +68,7 @@ fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyho
     }
 }
 
-async fn follow(mut reader: StreamReader, lines: &Lines<'_>) -> anyhow::Result<Exit> {
+async fn follow(mut reader: StreamReader, lines: &EventLines<'_>) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen()?;
     let (gone, (out, mut written)) = (gone(), writer());
     loop {
@@ -128,14 +128,14 @@ fn gone() -> Arc<Notify> {
 }
 
 /// How events are told.
-struct Lines<'a> {
+struct EventLines<'a> {
     /// Those that are told; all, if it names none.
     types: &'a [String],
     json: bool,
     lang: Lang,
 }
 
-impl Lines<'_> {
+impl EventLines<'_> {
     /// Everything that is in the log up to an entry.
     fn upto(&self, mut reader: StreamReader, last: u64) -> anyhow::Result<Exit> {
         while let Some(event) = reader.try_next().map_err(stop)?.filter(|event| event.seq <= last) {

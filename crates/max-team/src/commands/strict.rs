@@ -8,21 +8,21 @@ use max_team_runtime::{Open, Which};
 use max_team_tools::diff;
 use serde_json::json;
 
-use super::desk::stop;
+use super::context::stop;
 use crate::args;
-use crate::record;
+use crate::recordings;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::models;
-use max_team_workspace::setup::{self, Place};
-use max_team_workspace::team::{Seated, Who};
+use max_team_workspace::setup::{self, AppEnv};
+use max_team_workspace::team::{LeadKind, SessionLead};
 
 /// Lines of a diff that people are shown; `--json` has all of it.
 const DIFF_LINES_MAX: usize = 60;
 
-pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit> {
-    let tape = record::find(place, options.run.as_deref())?;
+pub(crate) fn run(place: &AppEnv, options: &args::Replay) -> anyhow::Result<Exit> {
+    let tape = recordings::find(place, options.run.as_deref())?;
     let calls = hold(place, options, &tape)?;
     let diverged = calls.iter().filter(|call| !call.changes.is_empty()).count();
     let lang = place.speaks();
@@ -34,18 +34,18 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     super::print(&text)?;
     match diverged {
         0 => Ok(Exit::Ok),
-        _ => Err(Stop::said(Exit::Failed, |lang| lang.diverged(diverged, calls.len())).into()),
+        _ => Err(CliError::said(Exit::Failed, |lang| lang.diverged(diverged, calls.len())).into()),
     }
 }
 
 /// Builds the team of today with the recorded models, and compares every call.
-fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
-    let (talk, then) = record::talk(tape, options.team.clone(), options.coordinator)?;
+fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
+    let (talk, then) = recordings::talk(tape, options.team.clone(), options.coordinator)?;
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
     setup::project_root(place, &config)?;
     // A skill that is no more, or can no longer be carried out, is something that differs, and nothing that was typed wrongly.
-    let who = Who::read(&talk.selection(), place).map_err(|why| match &talk.skill {
-        Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(clean_line(name), why.words(lang))),
+    let who = LeadKind::read(&talk.selection(), place).map_err(|why| match &talk.skill {
+        Some(name) => CliError::said(Exit::Failed, |lang| lang.skill_gone(clean_line(name), why.words(lang))),
         None => why,
     })?;
     let mut config = place.settings(talk.team.config.as_deref(), who.overrides(flags::overrides(&talk)))?;
@@ -54,7 +54,8 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
     let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
-    let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.selection().ways(&config))?;
+    let SessionLead { definition, settings, team, .. } =
+        who.seat(&chosen, &settings, talk.selection().ways(&config))?;
     let open = Open::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
     let remember = setup::remember(place, &config, &chosen, true)?;

@@ -9,17 +9,17 @@ use max_team_core::task_list::{ItemMoved, ListRequest, ListTaskStatus, NewTask, 
 use max_team_runtime::{Enrolled, RuntimeError, TaskLine, query};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, stop, wait};
+use super::context::{JournalContext, stop, wait};
 use super::table::table;
-use crate::args::{self, Of};
+use crate::args::{self, TaskListScope};
 use crate::headless::talk;
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: args::Tasks) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
-    let counter = Counter { root: setup::project_root(place, &config)?, desk: Desk::open(place)? };
+    let counter = Counter { root: setup::project_root(place, &config)?, desk: JournalContext::open(place)? };
     match command {
         args::Tasks::List { of, json } => counter.list(&of, json)?,
         args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
@@ -42,17 +42,17 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
 }
 
 struct Counter {
-    desk: Desk,
+    desk: JournalContext,
     root: PathBuf,
 }
 
 impl Counter {
-    fn session(&self, of: &Of) -> Result<SessionId, Stop> {
+    fn session(&self, of: &TaskListScope) -> Result<SessionId, CliError> {
         match &of.session {
             Some(id) => setup::session(&self.desk.team, id),
             None => match self.desk.team.ask(query::LatestSession { root: self.root.clone() }) {
                 Err(RuntimeError::NothingToContinue(_)) => {
-                    Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
+                    Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
                 }
                 found => found.map(|row| row.session).map_err(stop),
             },
@@ -60,7 +60,7 @@ impl Counter {
     }
 
     /// Refuses an unknown owner: no agent would ever start the task.
-    fn check_owner(&self, place: &Place, of: &Of, owner: Option<&str>) -> Result<(), Stop> {
+    fn check_owner(&self, place: &AppEnv, of: &TaskListScope, owner: Option<&str>) -> Result<(), CliError> {
         let Some(owner) = owner.map(str::trim).filter(|owner| !owner.is_empty()) else { return Ok(()) };
         let team = max_team_workspace::agents::team(None, place)?;
         let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
@@ -74,10 +74,10 @@ impl Counter {
             return Ok(());
         }
         let near = nearest(owner, names.iter().map(String::as_str)).map(str::to_owned);
-        Err(Stop::said(Exit::Usage, |lang| lang.no_such_owner(owner, near.as_deref(), &names)))
+        Err(CliError::said(Exit::Usage, |lang| lang.no_such_owner(owner, near.as_deref(), &names)))
     }
 
-    fn list(&self, of: &Of, json: bool) -> Result<(), Stop> {
+    fn list(&self, of: &TaskListScope, json: bool) -> Result<(), CliError> {
         let (lines, lang) = (self.desk.read(query::TaskLines { session: self.session(of)? })?, self.desk.lang);
         if json {
             return super::print(&format!("{:#}\n", lines.iter().map(as_json).collect::<Value>()));
@@ -93,7 +93,7 @@ impl Counter {
         super::print(&table(&lang.list_heads(), &lines.iter().map(row).collect::<Vec<_>>()))
     }
 
-    fn show(&self, id: &str, of: &Of, json: bool) -> Result<(), Stop> {
+    fn show(&self, id: &str, of: &TaskListScope, json: bool) -> Result<(), CliError> {
         let line = self.desk.read(query::FindTask { session: self.session(of)?, id: id.to_owned() })?;
         if json {
             return super::print(&format!("{:#}\n", as_json(&line)));
@@ -113,10 +113,10 @@ impl Counter {
         super::print(&clean(&format!("#{} {}\n{facts}{description}", line.id, line.subject)))
     }
 
-    fn write(&self, of: &Of, input: &ListRequest) -> Result<(), Stop> {
+    fn write(&self, of: &TaskListScope, input: &ListRequest) -> Result<(), CliError> {
         let session = self.session(of)?;
         let work = async { Ok(self.desk.team.task_lists().write(session, &self.desk.by, input).await) };
-        let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+        let done = wait(work).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
         let (events, lang) = (done.map_err(stop)?, self.desk.lang);
         // Ending a task claims it first; that claim is not printed.
         let is_ended =

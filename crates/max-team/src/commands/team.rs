@@ -12,43 +12,43 @@ use max_team_core::time::rfc3339;
 use max_team_runtime::{Enrolled, Letter, LogEntry, Parting, Reader, Roll, Spawn, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop, until};
+use super::context::{self, JournalContext, stop, until};
 use super::mail::{fresh, names, session_of, this_session};
 use super::ps::cost;
 use super::table::{clip, table};
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal::text::clean_line;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::short;
-use max_team_workspace::figures::since;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::short;
+use max_team_workspace::format::since;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
-use max_team_workspace::team_file::{self, Here, TeamFile};
+use max_team_workspace::setup::AppEnv;
+use max_team_workspace::team_file::{self, TeamContext, TeamFile};
 
 /// Characters of a teammate's current work.
 const TASK_CHARS: usize = 60;
 
-pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: args::Team) -> anyhow::Result<Exit> {
     match command {
         args::Team::List { json } => {
             list(place, json)?;
             Ok(Exit::Ok)
         }
         args::Team::Load { name, prompt, session: None } => {
-            let mut talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            let mut talk = args::TalkFlags { mates: Some(name), prompt, ..args::TalkFlags::default() };
             if !std::io::stdin().is_terminal() {
                 // Without a terminal this is a headless run: the team works until nothing is left to do, then the
                 // result is printed.
                 talk.print = Some(talk.prompt.take().unwrap_or_default());
             }
-            crate::talk::run(place, talk)
+            crate::converse::run(place, talk)
         }
-        command => at_desk(place, &Desk::open(place)?, &command),
+        command => at_desk(place, &JournalContext::open(place)?, &command),
     }
 }
 
-fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<Exit> {
+fn at_desk(place: &AppEnv, desk: &JournalContext, command: &args::Team) -> anyhow::Result<Exit> {
     match command {
         args::Team::List { .. } => {}
         args::Team::Show { session, json } => {
@@ -81,7 +81,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
 }
 
 /// If no process runs the session, tells the user how the stored command takes effect.
-fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
+fn tell_if_parked(desk: &JournalContext, session: SessionId) -> anyhow::Result<bool> {
     let parked = desk.owner(Some(session))?.is_none();
     if parked {
         talk(&desk.lang.noted(Some(session)));
@@ -90,7 +90,13 @@ fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
 }
 
 /// Sets a teammate's mode and prints the mode it got, which is never freer than the session's.
-fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mode: Mode) -> anyhow::Result<Exit> {
+fn set_mode(
+    desk: &JournalContext,
+    place: &AppEnv,
+    session: Option<&str>,
+    name: &String,
+    mode: Mode,
+) -> anyhow::Result<Exit> {
     let to = std::slice::from_ref(name);
     let (session, readers) = session_of(desk, place, session, to)?;
     let works_in = |reader: &Reader| -> anyhow::Result<Option<Mode>> {
@@ -99,7 +105,7 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
     let before =
         readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
     let bound = desk.read(query::Team { session })?.lead.and_then(|lead| lead.mode);
-    desk::wait(async {
+    context::wait(async {
         let mut watch = desk.watch()?;
         let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
         if desk.owner(Some(session))?.is_none() {
@@ -135,9 +141,15 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
     })
 }
 
-fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], how: Parting) -> anyhow::Result<Exit> {
+fn shut_down(
+    desk: &JournalContext,
+    place: &AppEnv,
+    session: Option<&str>,
+    to: &[String],
+    how: Parting,
+) -> anyhow::Result<Exit> {
     let (session, _) = session_of(desk, place, session, to)?;
-    desk::wait(async {
+    context::wait(async {
         let mut watch = desk.watch()?;
         let written = desk.post().part(&desk.by, fresh(), session, to, how).await.map_err(stop)?;
         if tell_if_parked(desk, session)? {
@@ -175,8 +187,14 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
 }
 
 /// Asks the lead of an existing session to start these teammates.
-fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: Option<&str>) -> anyhow::Result<Exit> {
-    let (team, warnings) = team_file::find(place, name, &Here::of(place))?;
+fn load(
+    desk: &JournalContext,
+    place: &AppEnv,
+    name: &str,
+    prompt: Option<&str>,
+    session: Option<&str>,
+) -> anyhow::Result<Exit> {
+    let (team, warnings) = team_file::find(place, name, &TeamContext::of(place))?;
     warnings.iter().for_each(|warning| talk(&desk.lang.team_faults(warning)));
     let session = this_session(desk, place, session)?;
     let roll = desk.read(query::Team { session })?;
@@ -186,7 +204,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     if !there.is_empty() {
         talk(&desk.lang.there_already(called(&there)));
     }
-    desk::wait(async {
+    context::wait(async {
         let mut watch = desk.watch()?;
         let key = fresh();
         if !members.is_empty() {
@@ -210,7 +228,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
         let is_heard = heard.await?.is_some();
         match (refused, is_heard) {
             // Partial, as at the start with a team: the prompt was delivered all the same.
-            (Some(why), _) => Err(Stop::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
+            (Some(why), _) => Err(CliError::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
                 super::print(&format!("{}\n", desk.lang.joined(called(&members))))?;
                 Ok(Exit::Ok)
@@ -232,10 +250,10 @@ pub(crate) fn tell_of_lead(team: &TeamFile, lead: Option<&str>, lang: Lang) {
     }
 }
 
-fn list(place: &Place, json: bool) -> anyhow::Result<()> {
-    let (all, lang) = (team_file::list(place, &Here::of(place)), place.speaks());
+fn list(place: &AppEnv, json: bool) -> anyhow::Result<()> {
+    let (all, lang) = (team_file::list(place, &TeamContext::of(place)), place.speaks());
     let text = if json {
-        let row = |found: &team_file::Found| {
+        let row = |found: &team_file::TeamFileEntry| {
             let team = found.team.as_ref().ok().map(|(team, _)| team);
             json!({
                 "name": found.name(),
@@ -250,7 +268,7 @@ fn list(place: &Place, json: bool) -> anyhow::Result<()> {
     } else if all.is_empty() {
         format!("{}\n", lang.no_teams())
     } else {
-        let row = |found: &team_file::Found| {
+        let row = |found: &team_file::TeamFileEntry| {
             let (members, about) = match &found.team {
                 Ok((team, _)) => {
                     let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
@@ -270,19 +288,19 @@ fn list(place: &Place, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn save(place: &Place, lang: Lang, roll: &Roll, name: &str, is_users: bool, force: bool) -> anyhow::Result<()> {
+fn save(place: &AppEnv, lang: Lang, roll: &Roll, name: &str, is_users: bool, force: bool) -> anyhow::Result<()> {
     let path = team_file::place_of(place, name, is_users)?;
     let shown = team_file::shown(place, &path);
     let members: Vec<_> = roll.mates.iter().filter(|mate| mate.is_active()).map(|mate| mate.spawn.clone()).collect();
     if members.is_empty() {
-        return Err(Stop::said(Exit::Failed, |lang| lang.nothing_to_save()).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.nothing_to_save()).into());
     }
     let lead = roll.lead.as_ref().map(|lead| lead.person.name.clone());
     let team = TeamFile { name: name.to_owned(), description: String::new(), lead, members };
-    let failed = |error: std::io::Error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    let failed = |error: std::io::Error| CliError::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
     match put(&path, &team_file::write(&team), force) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Stop::said(Exit::Usage, |lang| lang.team_exists(&shown)).into());
+            return Err(CliError::said(Exit::Usage, |lang| lang.team_exists(&shown)).into());
         }
         written => written.map_err(failed)?,
     }
@@ -303,7 +321,7 @@ fn put(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
 }
 
 fn shown(roll: &Roll, lang: Lang) -> String {
-    let now_ms = desk::now_ms();
+    let now_ms = context::now_ms();
     let mut rows: Vec<Vec<String>> = roll.lead.iter().map(|lead| cells(lead, now_ms, lang)).collect();
     rows.extend(roll.mates.iter().map(|mate| cells(mate, now_ms, lang)));
     let none = if roll.mates.is_empty() { format!("{}\n", lang.nobody_joined()) } else { String::new() };
@@ -370,10 +388,11 @@ fn registry(roll: &Roll) -> Value {
 }
 
 /// Writes `teams/NAME/config.json` and an inbox for each member; returns the path of the config.
-fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, Stop> {
+fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, CliError> {
     let folder = folder.join("teams").join(roll.name());
-    let failed =
-        |error: std::io::Error| Stop::new(Exit::Failed, format!("`{}` cannot be written: {error}", folder.display()));
+    let failed = |error: std::io::Error| {
+        CliError::new(Exit::Failed, format!("`{}` cannot be written: {error}", folder.display()))
+    };
     let pretty = |value: &Value| format!("{value:#}\n");
     let config = folder.join("config.json");
     put(&config, &pretty(&registry(roll)), true).map_err(failed)?;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::table::table;
 use crate::args;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 
-pub(crate) fn run(command: &args::Tools) -> Result<(), Stop> {
+pub(crate) fn run(command: &args::Tools) -> Result<(), CliError> {
     let tools = with_team(Registry::builtin());
     match command {
         args::Tools::List { json: true } => {
@@ -24,7 +24,7 @@ pub(crate) fn run(command: &args::Tools) -> Result<(), Stop> {
             let tool = tools.get(name).ok_or_else(|| {
                 let names = tools.specs().map(|spec| spec.name.as_str());
                 let like = max_team_core::suggest::did_you_mean(name, names);
-                Stop::new(Exit::Usage, format!("there is no tool `{name}`{like}; `max-team tools list` shows them"))
+                CliError::new(Exit::Usage, format!("there is no tool `{name}`{like}; `max-team tools list` shows them"))
             })?;
             super::print(&if *json { format!("{:#}\n", as_json(tool.spec())) } else { page(tool.spec()) })
         }

@@ -3,22 +3,22 @@
 use max_team_core::chat::Usage;
 use max_team_runtime::{Found, Span, SpanKind, query};
 
-use super::desk::Desk;
+use super::context::JournalContext;
 use super::table::clip;
 use crate::args;
-use max_team_terminal::sheet;
+use max_team_terminal::plan_text;
 use max_team_terminal::text::clean_line;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
-use max_team_workspace::figures::{dollars, tokens};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
+use max_team_workspace::format::{dollars, tokens};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
 /// Characters of a span's name and of its outcome.
 const NAME_CHARS: usize = 80;
 
-pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(crate) fn run(place: &AppEnv, options: &args::Trace) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let span = find(&desk, options.id.as_deref())?;
     let text = if options.json {
         format!("{}\n", serde_json::to_string(&span)?)
@@ -41,17 +41,17 @@ pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
+fn find(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<Span> {
     let Some(id) = id else {
         let last = desk.read(query::Sessions { limit: 1 })?;
-        let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
+        let none = || CliError::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
         let session = last.first().ok_or_else(none)?.session;
         return Ok(*desk.read(query::Trace { session })?);
     };
     match desk.read(query::Find { text: id.to_owned() })? {
         Some(Found::Session(session)) => Ok(*desk.read(query::Trace { session })?),
         Some(Found::Plan(plan)) => Ok(*desk.read(query::TracePlan { plan })?),
-        None => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
+        None => Err(CliError::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
     }
 }
 
@@ -84,7 +84,7 @@ fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
 
 /// One line: when, what, how long, how it ended, what it used, on whose word.
 fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
-    let time = span.ms.map_or_else(|| "…".to_owned(), sheet::duration);
+    let time = span.ms.map_or_else(|| "…".to_owned(), plan_text::duration);
     let sign = if span.failed { '!' } else { ' ' };
     let name = clip(&clean_line(&lang.span_name(span.kind, &span.name)), NAME_CHARS);
     let outcome = clip(&clean_line(&lang.told(&span.outcome)), NAME_CHARS);

@@ -16,16 +16,16 @@ use super::table::table;
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
-use max_team_workspace::figures::short;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
+use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &AppEnv, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let (home, by) = (place.home.clone(), place.principal("cli"));
     let (copies, lang, cancel) = (Worktrees::within(&home), place.speaks(), CancellationToken::new());
-    let desk = Desk { copies, home, by, lang, cancel };
+    let desk = WorktreeContext { copies, home, by, lang, cancel };
     for error in desk.copies.sweep() {
         talk(&error.to_string());
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Ex
     }
 }
 
-struct Desk {
+struct WorktreeContext {
     copies: Worktrees,
     home: PathBuf,
     by: Principal,
@@ -46,21 +46,21 @@ struct Desk {
     cancel: CancellationToken,
 }
 
-fn failed(error: WorktreeError) -> Stop {
+fn failed(error: WorktreeError) -> CliError {
     let exit = match error {
         WorktreeError::NotFound(_) | WorktreeError::NotChanged(_) | WorktreeError::Name(_) => Exit::Usage,
         _ => Exit::Failed,
     };
-    Stop::new(exit, error.to_string())
+    CliError::new(exit, error.to_string())
 }
 
-impl Desk {
-    fn review(&self, copy: &Worktree) -> Result<Review, Stop> {
+impl WorktreeContext {
+    fn review(&self, copy: &Worktree) -> Result<Review, CliError> {
         copy.review(&Visibility::default(), &self.cancel).map_err(failed)
     }
 
     /// The worktree with this id; without an id, the only one.
-    fn find(&self, id: Option<&str>) -> Result<Worktree, Stop> {
+    fn find(&self, id: Option<&str>) -> Result<Worktree, CliError> {
         let mut all = self.copies.list();
         if let Some(id) = id {
             all.retain(|copy| {
@@ -72,17 +72,17 @@ impl Desk {
         let names: Vec<String> = all.iter().map(|copy| copy.id().to_owned()).collect();
         match (all.pop(), id) {
             (Some(copy), _) if all.is_empty() => Ok(copy),
-            (Some(_), _) => Err(Stop::new(Exit::Usage, format!("{} {}", self.lang.which_copy(), names.join(", ")))),
+            (Some(_), _) => Err(CliError::new(Exit::Usage, format!("{} {}", self.lang.which_copy(), names.join(", ")))),
             (None, Some(id)) => Err(failed(WorktreeError::NotFound(id.to_owned()))),
-            (None, None) => Err(Stop::new(Exit::Failed, self.lang.no_copies())),
+            (None, None) => Err(CliError::new(Exit::Failed, self.lang.no_copies())),
         }
     }
 
     /// A worktree that no agent works in.
-    fn find_free(&self, id: &str) -> Result<Worktree, Stop> {
+    fn find_free(&self, id: &str) -> Result<Worktree, CliError> {
         let copy = self.find(Some(id))?;
         if copy.is_occupied() {
-            return Err(Stop::new(Exit::Failed, self.lang.copy_in_use(copy.id())));
+            return Err(CliError::new(Exit::Failed, self.lang.copy_in_use(copy.id())));
         }
         Ok(copy)
     }
@@ -215,7 +215,7 @@ impl Desk {
     }
 
     /// A copy with nothing to decide about goes.
-    fn settle(&self, copy: Worktree, MergeResult { open, ignored, .. }: &MergeResult) -> Result<(), Stop> {
+    fn settle(&self, copy: Worktree, MergeResult { open, ignored, .. }: &MergeResult) -> Result<(), CliError> {
         let id = short(&copy.id());
         if ignored.count() > 0 {
             talk(&self.lang.copy_ignored(ignored, &id));

@@ -1,6 +1,6 @@
 //! The stories that `demo` plays: a project, a prompt and a recording in each language.
 
-use super::{Scenario, Tape};
+use super::{DemoRecording, Scenario};
 use max_team_workspace::i18n::Lang;
 
 /// Files by name, with their texts.
@@ -19,7 +19,7 @@ macro_rules! files {
 /// What is played in English: the prompt and the recording.
 macro_rules! english {
     ($name:literal, $prompt:literal) => {
-        Tape {
+        DemoRecording {
             prompt: $prompt,
             recording: include_str!(concat!("../../demo/", $name, ".en.yaml")),
             files: &[],
@@ -31,7 +31,7 @@ macro_rules! english {
 /// What is played in Chinese, with the files of the project that are written in Chinese.
 macro_rules! chinese {
     ($name:literal, $prompt:literal, $($file:literal)+) => {
-        Tape {
+        DemoRecording {
             prompt: $prompt,
             recording: include_str!(concat!("../../demo/", $name, ".zh.yaml")),
             files: &[$(($file, include_str!(concat!("../../demo/zh/", $name, "/", $file)))),+],
@@ -124,11 +124,11 @@ pub(super) static SCENARIOS: [Scenario; 8] = [
         ),
         is_program: true,
         files: files!("replan": "README.md" "greet.sh" "tests/greet_test.sh"),
-        english: Tape {
+        english: DemoRecording {
             objection: Some("too much for a typo: no design and no more tests, but keep the README in step"),
             ..english!("replan", "Fix the typo in the greeting.")
         },
-        chinese: Tape {
+        chinese: DemoRecording {
             objection: Some("一个拼写错误用不着这么多：不要设计，也不要更多测试，但 README 要保持一致"),
             ..chinese!("replan", "改正问候语里的拼写错误。", "README.md")
         },
@@ -142,13 +142,13 @@ pub(super) static SCENARIOS: [Scenario; 8] = [
         is_program: false,
         files: files!(example "travel": "README.md" "agents/weather.md" "agents/train.md" "agents/hotel.md"
             "data/weather.json" "data/trains.json" "data/hotels.json"),
-        english: Tape {
+        english: DemoRecording {
             prompt: "I am off to Beijing tomorrow from Shanghai, for three days. What do I need to know?",
             recording: include_str!("../../../../examples/travel/recording.en.yaml"),
             files: &[],
             objection: None,
         },
-        chinese: Tape {
+        chinese: DemoRecording {
             prompt: "明天从上海去北京出差，待三天。",
             recording: include_str!("../../../../examples/travel/recording.zh.yaml"),
             files: &[("README.md", include_str!("../../../../examples/travel/README.zh-CN.md"))],

@@ -7,18 +7,23 @@ use max_team_runtime::query;
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
-use super::tally::Tally;
+use super::run_state::RunState;
 use super::{Headless, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::signals::Signals;
 use crate::stream_json::RunResult;
-use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::clean;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::plan_file;
 
 impl Headless {
-    pub(super) async fn finish(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Exit> {
+    pub(super) async fn finish(
+        &self,
+        opened: &Opened,
+        tally: &RunState,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<Exit> {
         if let Some(exit) = self.finish_plan(opened, tally, stopped).await? {
             return Ok(exit);
         }
@@ -26,7 +31,7 @@ impl Headless {
             let has_plan = tally.plan_to_tell().is_some();
             // Why a team could not begin is told; and where others than the lead had something to do, there was something.
             if !has_plan && !tally.teammates.unjoined && tally.heard.is_empty() && tally.questions.waiting.is_empty() {
-                return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
+                return Err(CliError::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
             }
             // The lead says nothing about a stopped plan; its last step was printed already.
             let verdict = self.verdict(tally, None, stopped).await?;
@@ -43,7 +48,7 @@ impl Headless {
     pub(super) async fn tell_stopped(
         &self,
         session: SessionId,
-        tally: &Tally,
+        tally: &RunState,
         stopped: Option<Exit>,
     ) -> anyhow::Result<()> {
         match tally.turn.ended.as_ref().filter(|_| !tally.turn.repeats) {
@@ -56,7 +61,7 @@ impl Headless {
     pub(super) async fn finish_listening(
         &self,
         opened: &Opened,
-        tally: &Tally,
+        tally: &RunState,
         notices: mpsc::Receiver<Notice>,
         signals: &mut Signals,
         (stopped, exit): (Option<Exit>, Exit),
@@ -71,7 +76,7 @@ impl Headless {
             return Ok(exit);
         }
         if tally.turn.ended.is_none() {
-            return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
+            return Err(CliError::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
         let exit = match self.finish_plan(opened, tally, None).await? {
             Some(exit) => exit,
@@ -82,7 +87,7 @@ impl Headless {
     }
 
     /// What no turn of a run that has listened has told, if that is no good end.
-    async fn tell_rest(&self, session: SessionId, tally: &Tally, exit: Exit) -> anyhow::Result<Exit> {
+    async fn tell_rest(&self, session: SessionId, tally: &RunState, exit: Exit) -> anyhow::Result<Exit> {
         let rest = self.verdict(tally, None, None).await?;
         if rest.exit == Exit::Ok || (rest.plan.is_none() && exit != Exit::Ok) {
             return Ok(exit);
@@ -95,7 +100,7 @@ impl Headless {
     pub(super) async fn part(
         &self,
         session: SessionId,
-        tally: &Tally,
+        tally: &RunState,
         stopped: Option<Exit>,
         exit: Exit,
         signals: &mut Signals,
@@ -116,7 +121,7 @@ impl Headless {
     }
 
     /// That a plan waits for the model server, and how to go on with it.
-    async fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
+    async fn tell_of_parked(&self, session: SessionId, tally: &RunState) -> anyhow::Result<()> {
         for (plan, ..) in &tally.plans.known {
             if self.handle.ask(query::Plan { plan: *plan }).await?.is_parked() {
                 let words = self.lang.plan_awaits_server(plan.to_string(), session.to_string());
@@ -158,7 +163,7 @@ impl Headless {
 
     /// An agent's turn has ended. If it worked for the user, its answer is printed here, since the lead does not
     /// repeat it.
-    pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut Tally) {
+    pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut RunState) {
         let Event::TurnEnded(ended) = event else { return };
         // A plan says itself that it waits for money.
         if ended.end == TurnOutcome::Budget && !from.lead && from.task.is_none() {
@@ -182,7 +187,7 @@ impl Headless {
     pub(super) async fn tell_of_the_stopped(
         &self,
         session: SessionId,
-        tally: &Tally,
+        tally: &RunState,
         stopped: Option<Exit>,
         exit: Exit,
     ) -> anyhow::Result<()> {
@@ -212,7 +217,7 @@ impl Headless {
         &self,
         session: SessionId,
         ended: &TurnEnded,
-        tally: &Tally,
+        tally: &RunState,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
         let verdict = self.verdict(tally, Some(ended), stopped).await?;
@@ -234,7 +239,7 @@ impl Headless {
     }
 
     /// The result of a run in which the lead has said nothing.
-    fn tell_silence(&self, session: SessionId, verdict: &RunVerdict, tally: &Tally) -> anyhow::Result<()> {
+    fn tell_silence(&self, session: SessionId, verdict: &RunVerdict, tally: &RunState) -> anyhow::Result<()> {
         let question = tally.questions.waiting.first().map(|waiting| waiting.question);
         self.print_result(session, verdict, (None, question), tally)?;
         self.tell_of_questions(session, tally);
@@ -247,7 +252,7 @@ impl Headless {
         session: SessionId,
         verdict: &RunVerdict,
         (ended, question): (Option<&TurnEnded>, Option<QuestionId>),
-        tally: &Tally,
+        tally: &RunState,
     ) -> anyhow::Result<()> {
         if self.format == Format::Text {
             return Ok(());
@@ -279,7 +284,12 @@ impl Headless {
     }
 
     /// What is said of plans that wait for a person, or that were all that was wanted.
-    async fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
+    async fn finish_plan(
+        &self,
+        opened: &Opened,
+        tally: &RunState,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
             if matches!(self.task, Task::Plan { .. }) && tally.questions.waiting.is_empty() {
                 tally.turn.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
@@ -295,7 +305,7 @@ impl Headless {
                 Some(path) => {
                     let shown = path.display().to_string();
                     let unwritable = |error: std::io::Error| {
-                        Stop::new(Exit::Failed, self.lang.unwritable(&shown, error.to_string()))
+                        CliError::new(Exit::Failed, self.lang.unwritable(&shown, error.to_string()))
                     };
                     plan_file::put(path, &text).map_err(unwritable)?;
                     talk(&self.lang.plan_written(&shown));
@@ -315,7 +325,12 @@ impl Headless {
                 self.print_text(ended)?;
             }
             let command = format!("max-team plans show {plan} --full");
-            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, Depth::Brief(&command), self.lang))?;
+            crate::commands::print(&plan_text::sheet(
+                &state,
+                plan_text::WIDTH,
+                PlanDetail::Brief(&command),
+                self.lang,
+            ))?;
         }
         let said = tally.turn.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.turn.repeats);
         self.print_result(session, &verdict, (said, *asked), tally)?;

@@ -3,15 +3,15 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. A question waits
 //! in the user's inbox, and the exit code is 5 (`questions`).
 
-mod ear;
-mod feed;
+mod events;
 mod finish;
 mod out;
 mod questions;
 mod repeat;
-mod tally;
-mod verdict;
-mod vigil;
+mod run_result;
+mod run_state;
+mod silence;
+mod stdin_messages;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -36,21 +36,21 @@ use tokio::sync::mpsc;
 
 use crate::args::{Format, Input};
 use crate::commands::last_lines;
-use crate::record;
+use crate::recordings;
 use crate::signals::Signals;
 use crate::stream_json;
-use max_team_terminal::sheet;
+use max_team_terminal::plan_text;
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::Place;
+use max_team_workspace::setup::AppEnv;
 
-use ear::{Ear, Heard};
+use events::{RunEvent, RunEvents};
 pub(crate) use max_team_core::verdict::{RunVerdict, end_name};
-pub(crate) use out::Out;
-use questions::Words;
-use tally::Tally;
-use vigil::Vigil;
+pub(crate) use out::OutputLines;
+use questions::AnswerReach;
+use run_state::RunState;
+use silence::SilenceWatch;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
@@ -79,7 +79,7 @@ pub(crate) struct Headless {
     /// Print what the run waits for.
     pub(crate) verbose: bool,
     /// Buffers lines for a slow reader.
-    pub(crate) out: Out,
+    pub(crate) out: OutputLines,
     /// Teammates that begin before anything is said.
     pub(crate) mates: Vec<Spawn>,
     /// Where the run is written down afterwards.
@@ -123,7 +123,7 @@ pub(crate) enum Task {
 
 impl Headless {
     /// A run that prints text and asks no one.
-    pub(crate) fn new(place: &Place, team: &TeamHandle, cwd: PathBuf, task: Task, lang: Lang) -> Self {
+    pub(crate) fn new(place: &AppEnv, team: &TeamHandle, cwd: PathBuf, task: Task, lang: Lang) -> Self {
         Self {
             handle: team.clone(),
             by: place.principal("headless"),
@@ -135,7 +135,7 @@ impl Headless {
             consent: Consent::Nothing,
             lang,
             verbose: false,
-            out: Out::default(),
+            out: OutputLines::default(),
             mates: Vec::new(),
             record: None,
             limit: None,
@@ -185,7 +185,7 @@ impl Headless {
     }
 
     /// Counts the plans that were open before the run.
-    async fn count_plans(&self, opened: &Opened, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn count_plans(&self, opened: &Opened, tally: &mut RunState) -> anyhow::Result<()> {
         for &plan in &opened.plans {
             let state = self.handle.ask(query::Plan { plan }).await?;
             tally.plans.known.push((plan, state.asked().next().map(|(question, _)| question), None));
@@ -209,7 +209,7 @@ impl Headless {
         self.emit_stream(|| stream_json::init(opened, open, &self.cwd, &self.key_source))?;
         self.tell_of_what_is_left(opened)?;
         let key = EnvelopeId::new(new_id());
-        let mut tally = Tally::new(session, open.settings.retries_max);
+        let mut tally = RunState::new(session, open.settings.retries_max);
         tally.open(opened);
         if self.format == Format::StreamJson {
             tally.output.stream = Some(self.handle.stream(Scope::Session(session), here)?);
@@ -228,7 +228,7 @@ impl Headless {
         let words = self.open_questions(session, opened, &mut tally).await?;
         let command = self.first(opened, words);
         // Words to a lead that is busy come into the turn that it is in, which is waited for without them.
-        let waits_for = (command.is_some() && words == Words::Unheard).then_some(key);
+        let waits_for = (command.is_some() && words == AnswerReach::Unheard).then_some(key);
         if let Some(command) = command {
             self.order(key, command).await?;
         }
@@ -240,7 +240,7 @@ impl Headless {
             return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
         }
         let stopped = if waits_for.is_some()
-            || words != Words::Unheard
+            || words != AnswerReach::Unheard
             || opened.continuing
             || goes_on
             || tally.agents.is_joining()
@@ -287,11 +287,11 @@ impl Headless {
     }
 
     /// What is ordered first.
-    fn first(&self, opened: &Opened, words: Words) -> Option<Command> {
+    fn first(&self, opened: &Opened, words: AnswerReach) -> Option<Command> {
         let session = opened.session;
         match &self.task {
-            Task::Say(_) if words == Words::ByLead => None,
-            Task::Say(text) if words == Words::ByAnother => Some(Command::Say { session, text: text.clone() }),
+            Task::Say(_) if words == AnswerReach::ByLead => None,
+            Task::Say(text) if words == AnswerReach::ByAnother => Some(Command::Say { session, text: text.clone() }),
             Task::Say(text) if text.is_empty() => {
                 // Together with what waits: nothing is open that it could come between.
                 let is_stopped = opened.lead_halts || self.is_cut(opened.last.as_ref());
@@ -325,7 +325,7 @@ impl Headless {
             }
         }
         if let Some(path) = &self.record {
-            talk(&record::save(&*self.handle.ask(query::Recording { session }).await?, path, false, self.lang)?);
+            talk(&recordings::save(&*self.handle.ask(query::Recording { session }).await?, path, false, self.lang)?);
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl Headless {
     }
 
     /// Without a prompt, stopped agents and plans go on like the lead; whether some do.
-    async fn go_on(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<bool> {
+    async fn go_on(&self, session: SessionId, tally: &mut RunState) -> anyhow::Result<bool> {
         if !matches!(&self.task, Task::Say(text) if text.is_empty()) {
             return Ok(false);
         }
@@ -367,7 +367,7 @@ impl Headless {
     }
 
     /// Lets those begin who are to and are not there.
-    async fn recruit(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn recruit(&self, session: SessionId, tally: &mut RunState) -> anyhow::Result<()> {
         let mates = self.not_there_yet(session).await?;
         if mates.is_empty() {
             return Ok(());
@@ -390,7 +390,7 @@ impl Headless {
     }
 
     /// Copying a large project takes time, so the user is told once.
-    fn tell_of_making(&self, of: usize, tally: &mut Tally) {
+    fn tell_of_making(&self, of: usize, tally: &mut RunState) {
         if !std::mem::replace(&mut tally.copying, true) {
             talk(&self.lang.copies_begun(of));
         }
@@ -400,7 +400,7 @@ impl Headless {
     async fn in_time<T>(&self, began: Instant, work: impl Future<Output = T>) -> anyhow::Result<T> {
         let patience = self.limit.as_ref().map(|(_, limit)| *limit + LIMIT_GRACE);
         let limit = self.limit.as_ref().map(|(name, limit)| self.lang.skill_timed_out(name, limit.as_secs()));
-        let over = || Stop::new(Exit::Limit, limit.unwrap_or_default());
+        let over = || CliError::new(Exit::Limit, limit.unwrap_or_default());
         within(patience, began, work).await.ok_or_else(|| over().into())
     }
 
@@ -412,23 +412,23 @@ impl Headless {
         waits_for: Option<EnvelopeId>,
         notices: &mut mpsc::Receiver<Notice>,
         signals: &mut Signals,
-        tally: &mut Tally,
+        tally: &mut RunState,
     ) -> anyhow::Result<Option<Exit>> {
         let mut stopped = None;
         let mut ours: Option<TurnId> = None;
         let late = self.limit.as_ref().map(|(_, limit)| started + *limit);
-        let mut vigil = Vigil::default();
-        let mut ear = Ear::new(notices, signals);
+        let mut vigil = SilenceWatch::default();
+        let mut ear = RunEvents::new(notices, signals);
         loop {
             let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
-                Heard::Notice(notice) => notice,
+                RunEvent::Notice(notice) => notice,
                 // The next process goes on with everything, as after a kill.
-                Heard::Signal(signal) => return Ok(Some(signal)),
-                Heard::Silence => {
+                RunEvent::Signal(signal) => return Ok(Some(signal)),
+                RunEvent::Silence => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
                 }
-                Heard::Late => {
+                RunEvent::Late => {
                     stopped = Some(Exit::Limit);
                     self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await?;
                     self.stop_plans(session).await?;
@@ -464,7 +464,7 @@ impl Headless {
                     return Ok(stopped);
                 }
                 Notice::Idle { .. } => {}
-                Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
+                Notice::Stopped { error, .. } => return Err(CliError::new(Exit::Failed, error.to_string()).into()),
             }
         }
     }
@@ -475,7 +475,7 @@ impl Headless {
         session: SessionId,
         from: &Origin,
         (call, delta): (u32, &Delta),
-        tally: &mut Tally,
+        tally: &mut RunState,
     ) -> anyhow::Result<()> {
         if let (Some(agent), Delta::Usage(usage)) = (from.agent, delta) {
             tally.cost.hear_usage(agent, call, *usage);
@@ -493,7 +493,7 @@ impl Headless {
     }
 
     /// The call is over: print the held-back text and thinking of the lead.
-    fn end_pieces(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
+    fn end_pieces(&self, session: SessionId, tally: &mut RunState) -> anyhow::Result<()> {
         self.emit_piece(session, &Delta::Thinking(tally.output.thought.finish()))?;
         self.emit_piece(session, &Delta::Text(tally.output.said.finish()))
     }
@@ -539,7 +539,7 @@ impl Headless {
     }
 
     /// Reports which silent model the run waits for: to a user who watches, and in the stream.
-    fn tell_of_silence(&self, session: SessionId, vigil: &mut Vigil) -> anyhow::Result<()> {
+    fn tell_of_silence(&self, session: SessionId, vigil: &mut SilenceWatch) -> anyhow::Result<()> {
         for silence in vigil.silences(Instant::now()) {
             if self.is_watched() {
                 talk(&self.lang.waiting_for(&silence.model, &silence.who, silence.seconds));
@@ -560,7 +560,7 @@ impl Headless {
         at_ms: i64,
         from: &Origin,
         event: &Event,
-        tally: &mut Tally,
+        tally: &mut RunState,
     ) -> anyhow::Result<()> {
         tally.hear(from, event);
         if let Some(plan) = from.plan {
@@ -632,7 +632,7 @@ impl Headless {
     }
 
     /// Something happened to a plan.
-    async fn note_plan(&self, plan: PlanId, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn note_plan(&self, plan: PlanId, event: &Event, tally: &mut RunState) -> anyhow::Result<()> {
         tally.plan(plan, event);
         if let Event::PlanAsked(asked) = event
             && let Some(say) = self.say_beforehand(plan, &asked.about, tally)
@@ -659,7 +659,7 @@ impl Headless {
     }
 
     /// Reports a failed command with its last lines; a member's command only on a terminal.
-    fn tell_of_command(&self, from: &Origin, done: &ToolDone, tally: &mut Tally) {
+    fn tell_of_command(&self, from: &Origin, done: &ToolDone, tally: &mut RunState) {
         let Some(command) = tally.commands.remove(&(from.agent, done.key.clone())) else { return };
         let is_told = self.is_watched() || (from.lead && self.format == Format::Text);
         if !is_told || !done.is_error || done.ending != ToolOutcome::Ran {
@@ -672,7 +672,7 @@ impl Headless {
     }
 
     /// Reports a retried call; a member's only to a user who watches.
-    fn tell_of_retry(&self, from: &Origin, outcome: &LlmOutcome, tally: &mut Tally) {
+    fn tell_of_retry(&self, from: &Origin, outcome: &LlmOutcome, tally: &mut RunState) {
         if let LlmOutcome::Failed { detail, parked: true, .. } = outcome {
             tally.outage = Some(detail.clone());
         }
@@ -684,7 +684,7 @@ impl Headless {
     }
 
     /// A call that a rule or the mode refuses is named, with the reason: the model's answer may not mention it.
-    fn tell_of_refusal(&self, from: &Origin, refusal: &Refusal, tally: &mut Tally) {
+    fn tell_of_refusal(&self, from: &Origin, refusal: &Refusal, tally: &mut RunState) {
         let DecidedBy::Rule(rule) = &refusal.by else { return };
         tally.refused_calls.refusals_told += 1;
         if tally.refused_calls.refusals_told <= REFUSALS_TOLD_MAX {
@@ -693,7 +693,7 @@ impl Headless {
     }
 
     /// How many refused calls were not named.
-    fn tell_of_more_refusals(&self, tally: &Tally) {
+    fn tell_of_more_refusals(&self, tally: &RunState) {
         if let Some(more) = tally.refused_calls.refusals_told.checked_sub(REFUSALS_TOLD_MAX).filter(|more| *more > 0) {
             talk(&self.lang.more_refused(more));
         }
@@ -702,14 +702,14 @@ impl Headless {
     /// Prints one line per step of a plan.
     fn tell(&self, event: &Event) {
         if self.format == Format::Text
-            && let Some(line) = sheet::step(event, self.lang)
+            && let Some(line) = plan_text::step(event, self.lang)
         {
             talk(&line);
         }
     }
 
     /// What the log tells of the team since the last time.
-    fn emit_team(&self, tally: &mut Tally) -> anyhow::Result<()> {
+    fn emit_team(&self, tally: &mut RunState) -> anyhow::Result<()> {
         let Some(stream) = &mut tally.output.stream else { return Ok(()) };
         while let Some(event) = stream.try_next()? {
             stream_json::of_stream(&event).map_or(Ok(()), |line| self.print_line(&line))?;

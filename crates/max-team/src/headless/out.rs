@@ -13,7 +13,7 @@ const LINES_MAX: usize = 65_536;
 
 /// Where lines go; the thread begins with the first of them.
 #[derive(Debug, Default)]
-pub(crate) struct Out(Mutex<Option<Writer>>);
+pub(crate) struct OutputLines(Mutex<Option<Writer>>);
 
 #[derive(Debug)]
 struct Writer {
@@ -21,7 +21,7 @@ struct Writer {
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Out {
+impl OutputLines {
     /// Puts a line behind those that wait.
     pub(super) fn put(&self, line: String) -> io::Result<()> {
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);

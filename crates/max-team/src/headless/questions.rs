@@ -12,10 +12,10 @@ use max_team_core::unattended::{UnattendedQuestion, on_question, on_reopening};
 use max_team_runtime::query;
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
-use super::tally::{Tally, denial};
+use super::run_state::{RunState, denial};
 use super::{Consent, Headless, Task, called, talk};
 use crate::commands::short;
-use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::plan_text::{self, PlanDetail};
 
 /// The source of a yes that was given before the run.
 const YES: &str = "--yes";
@@ -29,8 +29,8 @@ impl Headless {
         &self,
         session: SessionId,
         opened: &Opened,
-        tally: &mut Tally,
-    ) -> anyhow::Result<Words> {
+        tally: &mut RunState,
+    ) -> anyhow::Result<AnswerReach> {
         let words = match &self.task {
             Task::Say(text) => text.as_str(),
             _ => "",
@@ -39,13 +39,13 @@ impl Headless {
         for asked in &opened.asked {
             match on_reopening(asked.action.deed, brings_words) {
                 UnattendedQuestion::Waits => {
-                    tally.questions.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent)))
+                    tally.questions.waiting.push(WaitingQuestion::new(asked, asked.agent == Some(opened.agent)))
                 }
                 UnattendedQuestion::Refused => self.refuse(session, asked, None, tally).await?,
                 UnattendedQuestion::Left => {}
             }
         }
-        if words.is_empty() { Ok(Words::Unheard) } else { self.answer_waiting(session, words, tally).await }
+        if words.is_empty() { Ok(AnswerReach::Unheard) } else { self.answer_waiting(session, words, tally).await }
     }
 
     /// Gives the user's words to every question that waits.
@@ -53,10 +53,10 @@ impl Headless {
         &self,
         session: SessionId,
         words: &str,
-        tally: &mut Tally,
-    ) -> anyhow::Result<Words> {
-        let mut heard = Words::Unheard;
-        for Waiting { question, deed, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
+        tally: &mut RunState,
+    ) -> anyhow::Result<AnswerReach> {
+        let mut heard = AnswerReach::Unheard;
+        for WaitingQuestion { question, deed, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
             let answer = PermissionAnswer::in_words(deed, words.to_owned(), DecidedBy::person(&self.by));
             let is_put_off = answer.put_off;
             tally.questions.sent.insert(question, None);
@@ -65,7 +65,7 @@ impl Headless {
                 continue;
             }
             talk(&if is_put_off { self.lang.call_put_off(&what) } else { self.lang.words_answer(&what) });
-            heard = if is_leads || heard == Words::ByLead { Words::ByLead } else { Words::ByAnother };
+            heard = if is_leads || heard == AnswerReach::ByLead { AnswerReach::ByLead } else { AnswerReach::ByAnother };
         }
         Ok(heard)
     }
@@ -82,7 +82,7 @@ impl Headless {
         at_ms: i64,
         from: &Origin,
         asked: &QuestionAsked,
-        tally: &mut Tally,
+        tally: &mut RunState,
     ) -> anyhow::Result<()> {
         let key = from.lead.then_some(asked.key.as_str());
         let asked = asked_by(from, at_ms, asked);
@@ -95,7 +95,7 @@ impl Headless {
         }
         match on_question(asked.action.deed, matches!(self.task, Task::Listen(_))) {
             UnattendedQuestion::Waits => {
-                let waiting = Waiting::new(&asked, from.lead);
+                let waiting = WaitingQuestion::new(&asked, from.lead);
                 let id = short(&asked.question);
                 talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == ActionKind::Ask));
                 tally.questions.waiting.push(waiting);
@@ -107,7 +107,7 @@ impl Headless {
     }
 
     /// The user's answer to a question about a plan, if it was given before the run.
-    pub(super) fn say_beforehand(&self, plan: PlanId, about: &PlanQuestion, tally: &Tally) -> Option<PlanDecision> {
+    pub(super) fn say_beforehand(&self, plan: PlanId, about: &PlanQuestion, tally: &RunState) -> Option<PlanDecision> {
         let is_first = tally.plans.known.first().is_some_and(|(first, ..)| *first == plan);
         match (self.consent, about) {
             // The plan goes into a file, so no person needs to approve it here.
@@ -132,13 +132,13 @@ impl Headless {
         let Consent::Everything { refuses, .. } = self.consent else { return Ok(()) };
         let state = self.handle.ask(query::Plan { plan }).await?;
         let command = format!("max-team plans show {plan} --full");
-        let sheet = sheet::sheet(&state, sheet::WIDTH, Depth::Brief(&command), self.lang);
+        let sheet = plan_text::sheet(&state, plan_text::WIDTH, PlanDetail::Brief(&command), self.lang);
         let source = if refuses { STDIN } else { YES };
         Ok(self.out.put(format!("{}\n{} ({source})\n", sheet.trim_end(), self.lang.said(say)))?)
     }
 
     /// Says which questions wait and how to go on; nothing where none does.
-    pub(super) fn tell_of_questions(&self, session: SessionId, tally: &Tally) {
+    pub(super) fn tell_of_questions(&self, session: SessionId, tally: &RunState) {
         if let Some((first, more)) = tally.questions.waiting.split_first() {
             talk(&self.lang.questions_wait(&first.what, more.len(), &session.to_string()));
         }
@@ -150,7 +150,7 @@ impl Headless {
         session: SessionId,
         asked: &Asked,
         key: Option<&str>,
-        tally: &mut Tally,
+        tally: &mut RunState,
     ) -> anyhow::Result<()> {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
         let merges = asked.action.deed == ActionKind::Merge;
@@ -190,7 +190,7 @@ impl Headless {
 
 /// Which agents the user's words have reached as the answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum AnswerReach {
     /// None: no question waited.
     Unheard,
     ByLead,
@@ -200,7 +200,7 @@ pub(super) enum Words {
 
 /// A question that waits in the user's inbox.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingQuestion {
     pub(super) question: QuestionId,
     deed: ActionKind,
     /// The call that it is about, for people.
@@ -208,7 +208,7 @@ pub(super) struct Waiting {
     is_leads: bool,
 }
 
-impl Waiting {
+impl WaitingQuestion {
     fn new(asked: &Asked, is_leads: bool) -> Self {
         let what = called(&asked.tool, &asked.action.target);
         Self { question: asked.question, deed: asked.action.deed, what, is_leads }

@@ -3,10 +3,10 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::super::details::{Pager, Scroll};
-use super::super::dialog::Verdict;
-use super::super::question::Matter;
+use super::super::dialog::DialogResult;
+use super::super::question::QuestionKind;
 use super::super::rows::Row;
-use super::super::search::{Search, Step};
+use super::super::search::{Search, SearchStep};
 use super::super::slash::{self, Slash};
 use super::super::transcript::Item;
 use super::super::view::draft_columns;
@@ -118,8 +118,8 @@ impl Chat {
         }
         let id = question.id;
         let asked_plan = match &question.matter {
-            Matter::Plan { plan, .. } => Some(*plan),
-            Matter::Permit(_) | Matter::Words(_) => None,
+            QuestionKind::Plan { plan, .. } => Some(*plan),
+            QuestionKind::Permit(_) | QuestionKind::Words(_) => None,
         };
         self.dialog.face(Some(question));
         // Enter may be behind a letter that was for the question before: it answers once something is chosen here.
@@ -137,18 +137,18 @@ impl Chat {
             plain(key).filter(|letter| !is_written && self.dialog.takes(*letter, Some(question)));
         match self.dialog.key(key, question, scene(&self.session), look) {
             None => return,
-            Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
-            Some(Verdict::Decide(say)) => self.session.decide(id, say),
-            Some(Verdict::Unchosen) => {
+            Some(DialogResult::Answer(answer)) => self.session.answer(id, answer),
+            Some(DialogResult::Decide(say)) => self.session.decide(id, say),
+            Some(DialogResult::Unchosen) => {
                 self.hint = Some(Hint::Choose);
                 return;
             }
-            Some(Verdict::Expand) => {
+            Some(DialogResult::Expand) => {
                 let sheet = asked_plan.and_then(|plan| self.session.sheet(plan, true));
                 self.show_beside(sheet.into_iter().collect());
                 return;
             }
-            Some(Verdict::Later) => {
+            Some(DialogResult::Later) => {
                 let words = self.session.put_off(id);
                 self.show(vec![Item::Row(Row::Note(words))]);
             }
@@ -348,9 +348,9 @@ impl Chat {
     fn search_key(&mut self, key: KeyEvent) {
         let Some(search) = &mut self.search else { return };
         match search.key(key, &mut self.history) {
-            Step::Stay => {}
-            Step::Cancel => self.search = None,
-            Step::Take(found) => {
+            SearchStep::Stay => {}
+            SearchStep::Cancel => self.search = None,
+            SearchStep::Take(found) => {
                 self.search = None;
                 if let Some(found) = found {
                     self.editor.clear();

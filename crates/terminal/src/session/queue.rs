@@ -6,7 +6,7 @@ use max_team_core::interrupt::is_stop;
 use max_team_core::teammate::name::{Addressee, means};
 use max_team_runtime::{self as runtime, Origin, RuntimeError, letter_of};
 
-use super::super::link::{Act, fresh};
+use super::super::command_queue::{UiCommand, fresh};
 use super::super::rows::Row;
 use super::super::transcript::Item;
 use super::{Session, note};
@@ -14,7 +14,7 @@ use max_team_workspace::config::choice::WhileBusy;
 
 /// A message that the lead has not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Queued {
+pub(in super::super) struct QueuedMessage {
     pub(super) key: EnvelopeId,
     pub(in super::super) text: String,
     /// Whether it waits until the turn that runs is over.
@@ -23,7 +23,7 @@ pub(in super::super) struct Queued {
 
 /// A letter to a teammate, or to all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     /// The order that wrote it.
     key: EnvelopeId,
     to: String,
@@ -61,15 +61,15 @@ impl Session {
             self.interrupt();
         }
         let (key, wait) = (fresh(), how == WhileBusy::Queue && self.is_busy());
-        self.messages.queue.push(Queued { key, text: text.clone(), wait });
-        self.acts.push(Act::Say { key, text, wait });
+        self.messages.queue.push(QueuedMessage { key, text: text.clone(), wait });
+        self.acts.push(UiCommand::Say { key, text, wait });
         Vec::new()
     }
 
     /// Asks how many messages wait since a stop. The mail knows: some came after it, and some were taken back.
     pub(super) fn count_waiting(&mut self) {
         if self.agents.hold(self.lead).is_some() && !self.run.replaying {
-            self.acts.push(Act::Held { read: false });
+            self.acts.push(UiCommand::Held { read: false });
         }
     }
 
@@ -105,7 +105,7 @@ impl Session {
         // One at a time, so that none comes back into the words of another.
         if self.messages.taking_back.is_none() {
             self.messages.taking_back = Some(key);
-            self.acts.push(Act::Withdraw { key, text });
+            self.acts.push(UiCommand::Withdraw { key, text });
         }
         true
     }
@@ -116,7 +116,7 @@ impl Session {
             let runtime::Queued { letter, text, wait, all } = queued.clone();
             // What is taken back from all is, sent again, for all.
             let text = if all { format!("@team {text}") } else { text };
-            Queued { key: letter, text, wait }
+            QueuedMessage { key: letter, text, wait }
         };
         (self.messages.queue, self.messages.taking_back) = (queued.iter().map(again).collect(), None);
     }
@@ -144,7 +144,7 @@ impl Session {
             }
             Addressee::Lead => return,
         };
-        self.messages.sent.push(Sent { key, to: to.to_owned(), text: text.to_owned(), unread });
+        self.messages.sent.push(SentMessage { key, to: to.to_owned(), text: text.to_owned(), unread });
     }
 
     /// It was not stored.
@@ -154,7 +154,7 @@ impl Session {
 
     /// An agent has read the message, or never will. A message that is being taken back is kept until the outcome is
     /// known.
-    fn one_read(&mut self, who: &str, is_meant: impl Fn(&Sent) -> bool) {
+    fn one_read(&mut self, who: &str, is_meant: impl Fn(&SentMessage) -> bool) {
         for sent in self.messages.sent.iter_mut().filter(|sent| is_meant(sent)) {
             // It may be known by another name than it was written to by.
             let is_only_one = sent.unread.len() == 1;
@@ -215,7 +215,7 @@ impl Session {
     /// Like `withdrawn`, for a message to a teammate. Its text returns to the draft in any case, also if it was read.
     fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
         // Removed in any case, so that the next request is about the message before it.
-        let Sent { key, to, .. } = self.messages.sent.remove(index);
+        let SentMessage { key, to, .. } = self.messages.sent.remove(index);
         self.messages.returned.push(text);
         let words = match outcome {
             Ok(()) => self.lang.letter_taken_back(&to),

@@ -3,9 +3,9 @@
 use max_team_core::rewind::FailedRestore;
 use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
 
-use super::super::link::{Act, Done};
+use super::super::command_queue::{CommandResult, UiCommand};
 use super::super::rows::Row;
-use super::super::slash::Back;
+use super::super::slash::RewindTo;
 use super::super::text::{clean_line, cut};
 use super::super::transcript::Item;
 use super::{Session, note};
@@ -16,26 +16,28 @@ const MOMENTS_MAX: usize = 10;
 const WORDS_COLUMNS: usize = 60;
 
 impl Session {
-    pub(super) fn rewind(&mut self, back: Back) -> Vec<Item> {
+    pub(super) fn rewind(&mut self, back: RewindTo) -> Vec<Item> {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
         let plan = self.offered.rewind.take();
         match (back, plan) {
-            (Back::List, _) => self.ask(Act::Moments),
-            (Back::Turn(number), _) => self.ask(Act::Rewinding(To::Turn(number))),
-            (Back::Undo, _) => self.ask(Act::Rewinding(To::Undo)),
-            (Back::Yes, Some(plan)) => self.ask(Act::Rewind(plan)),
-            (Back::Yes, None) => vec![note(self.lang.rewind_first().to_owned())],
+            (RewindTo::List, _) => self.ask(UiCommand::Moments),
+            (RewindTo::Turn(number), _) => self.ask(UiCommand::Rewinding(To::Turn(number))),
+            (RewindTo::Undo, _) => self.ask(UiCommand::Rewinding(To::Undo)),
+            (RewindTo::Yes, Some(plan)) => self.ask(UiCommand::Rewind(plan)),
+            (RewindTo::Yes, None) => vec![note(self.lang.rewind_first().to_owned())],
         }
     }
 
-    pub(super) fn rewind_done(&mut self, done: Done) -> Vec<Item> {
+    pub(super) fn rewind_done(&mut self, done: CommandResult) -> Vec<Item> {
         match done {
-            Done::Moments(Ok(moments)) => vec![self.moments(&moments)],
-            Done::Rewinding(Ok((plan, sheets))) => self.planned(plan, &sheets),
-            Done::Rewound(Ok(outcome)) => self.rewound(&outcome),
-            Done::Moments(Err(error)) | Done::Rewinding(Err(error)) | Done::Rewound(Err(error)) => {
+            CommandResult::Moments(Ok(moments)) => vec![self.moments(&moments)],
+            CommandResult::Rewinding(Ok((plan, sheets))) => self.planned(plan, &sheets),
+            CommandResult::Rewound(Ok(outcome)) => self.rewound(&outcome),
+            CommandResult::Moments(Err(error))
+            | CommandResult::Rewinding(Err(error))
+            | CommandResult::Rewound(Err(error)) => {
                 vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))]
             }
             _ => Vec::new(),

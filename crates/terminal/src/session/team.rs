@@ -14,16 +14,16 @@ use max_team_core::task_list::TaskList;
 use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
 
 use super::super::background::Background;
-use super::super::crew::{Crew, Mate};
-use super::super::link::{Act, Work};
-use super::super::list::List;
-use super::super::plans::{Drawn, Heard, Known, Plans};
-use super::super::question::Matter;
-use super::super::report;
+use super::super::command_queue::{AgentWork, UiCommand};
+use super::super::members::{ActiveMember, Members};
+use super::super::plans::{DrawnPlan, NoticeEffect, PlanEntry, Plans};
+use super::super::question::QuestionKind;
 use super::super::rows::Row;
+use super::super::slash_output;
+use super::super::task_panel::TaskPanel;
 use super::super::transcript::{Item, Transcript, text_of};
 use super::{Session, note};
-use crate::sheet;
+use crate::plan_text;
 
 /// Rows and pieces of text that are shown of an agent's work; the last ones.
 const SHOWN_ITEMS_MAX: usize = 200;
@@ -57,29 +57,29 @@ impl Session {
     }
 
     /// The shared task list.
-    pub(in super::super) fn list(&self) -> &List {
+    pub(in super::super) fn list(&self) -> &TaskPanel {
         &self.list
     }
 
     /// They have changed, or may have.
     pub(in super::super) fn list_changed(&mut self) {
-        self.acts.extend(self.list.change().then_some(Act::Tasks));
+        self.acts.extend(self.list.change().then_some(UiCommand::Tasks));
     }
 
     pub(super) fn list_read(&mut self, outcome: Result<TaskList, RuntimeError>) -> Vec<Item> {
         let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
-        self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
+        self.acts.extend(self.list.read(outcome.ok()).then_some(UiCommand::Tasks));
         // What is listed now may be newer than a stop.
-        self.acts.extend(self.mates.is_any_stopped().then_some(Act::Standing));
+        self.acts.extend(self.mates.is_any_stopped().then_some(UiCommand::Standing));
         failed.into_iter().collect()
     }
 
     /// What an agent besides the lead does, in a few words.
-    pub(in super::super) fn doing(&self, mate: &Mate, now_ms: i64) -> String {
+    pub(in super::super) fn doing(&self, mate: &ActiveMember, now_ms: i64) -> String {
         mate.doing(self.agents.is_asking(mate.agent), self.lang, now_ms)
     }
 
-    pub(in super::super) fn crew(&self) -> &Crew {
+    pub(in super::super) fn crew(&self) -> &Members {
         &self.crew
     }
 
@@ -113,7 +113,7 @@ impl Session {
     /// Takes up what the team was at before we came.
     pub(super) fn join_team(&mut self, opened: &Opened) {
         self.plans = Plans::default();
-        self.list = List::default();
+        self.list = TaskPanel::default();
         if opened.resumed {
             self.list_changed();
         }
@@ -121,7 +121,7 @@ impl Session {
         self.background.clear();
         for plan in &opened.plans {
             self.plans.want(*plan);
-            self.acts.push(Act::Plan(*plan));
+            self.acts.push(UiCommand::Plan(*plan));
         }
         for asked in &opened.asked {
             self.questions.resume(asked);
@@ -135,7 +135,7 @@ impl Session {
     pub(in super::super) fn propose(&mut self, draft: Draft, source: String) {
         self.run.turns = self.run.turns.max(1);
         self.run.quiet = false;
-        self.acts.push(Act::Propose { draft: Box::new(draft), source });
+        self.acts.push(UiCommand::Propose { draft: Box::new(draft), source });
     }
 
     pub(in super::super) fn decide(&mut self, question: QuestionId, say: PlanDecision) {
@@ -144,7 +144,7 @@ impl Session {
         } else {
             self.questions.answered_here(question);
         }
-        self.acts.push(Act::Decide { question, say });
+        self.acts.push(UiCommand::Decide { question, say });
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
@@ -174,7 +174,7 @@ impl Session {
             }
             // How many messages wait for it is asked: as for the lead, the mail knows.
             Event::Interrupted(Interrupted { held: Some(_), .. }) => {
-                self.acts.extend(from.agent.map(|agent| Act::MatesHeld(vec![(from.name.to_string(), agent)])));
+                self.acts.extend(from.agent.map(|agent| UiCommand::MatesHeld(vec![(from.name.to_string(), agent)])));
             }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(_) => self.questions.keep(&self.agents),
@@ -198,11 +198,11 @@ impl Session {
 
     pub(super) fn plan_event(&mut self, id: PlanId, at_ms: i64, event: &Event) -> Vec<Item> {
         match self.plans.hear(id, at_ms, event) {
-            Heard::Folded => {}
-            Heard::Known => return Vec::new(),
-            Heard::Unread => {
+            NoticeEffect::Folded => {}
+            NoticeEffect::Known => return Vec::new(),
+            NoticeEffect::Unread => {
                 self.plans.want(id);
-                self.acts.push(Act::Plan(id));
+                self.acts.push(UiCommand::Plan(id));
                 return Vec::new();
             }
         }
@@ -246,7 +246,7 @@ impl Session {
 
     /// What of a step is shown, and where.
     fn step(&self, event: &Event) -> Option<Item> {
-        let words = sheet::step(event, self.lang)?;
+        let words = plan_text::step(event, self.lang)?;
         let (sign, bad) = match event {
             // What is given up follows from a failure or a stop that was told.
             Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) | Event::TaskCancelled(_) => {
@@ -293,7 +293,7 @@ impl Session {
     fn asked_first(&self) -> Option<(PlanId, QuestionId)> {
         let first = self.questions.first()?;
         match &first.matter {
-            Matter::Plan { plan, about: PlanQuestion::Proposal } => Some((*plan, first.id)),
+            QuestionKind::Plan { plan, about: PlanQuestion::Proposal } => Some((*plan, first.id)),
             _ => None,
         }
     }
@@ -317,18 +317,18 @@ impl Session {
     }
 
     pub(super) fn show_team(&mut self) -> Vec<Item> {
-        self.acts.push(Act::Roll(true));
+        self.acts.push(UiCommand::Roll(true));
         let Some(team) = self.setup.team.as_ref().filter(|team| !team.members.is_empty()) else {
             return vec![note(self.lang.no_team().to_owned())];
         };
-        vec![Item::Row(report::team(self.lang, team, &self.crew))]
+        vec![Item::Row(slash_output::team(self.lang, team, &self.crew))]
     }
 
     /// All work of a called agent, or a list of called agents.
-    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Work) -> Vec<Item> {
+    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &AgentWork) -> Vec<Item> {
         let Some((row, events)) = shown else {
             let words = wanted.map(|wanted| note(self.lang.nobody_called(wanted)));
-            return words.into_iter().chain([Item::Row(report::called(self.lang, called))]).collect();
+            return words.into_iter().chain([Item::Row(slash_output::called(self.lang, called))]).collect();
         };
         let mut transcript = Transcript::new(self.lang, self.settings.clone());
         let mut items = Vec::new();
@@ -360,7 +360,7 @@ impl Session {
 
     pub(super) fn show_inbox(&mut self) -> Vec<Item> {
         let waits: Vec<_> = self.questions.all().collect();
-        let items = vec![Item::Row(report::inbox(self.lang, &waits))];
+        let items = vec![Item::Row(slash_output::inbox(self.lang, &waits))];
         self.questions.unpark();
         items
     }
@@ -369,7 +369,7 @@ impl Session {
     pub(in super::super) fn put_off(&mut self, id: QuestionId) -> String {
         let question = self.questions.all().find(|question| question.id == id);
         let words = match question.map(|question| (&question.matter, &question.by.name)) {
-            Some((Matter::Permit(permit), who)) => self.lang.put_off(who, &permit.tool),
+            Some((QuestionKind::Permit(permit), who)) => self.lang.put_off(who, &permit.tool),
             _ => self.lang.parked_hint().to_owned(),
         };
         self.questions.park(id);
@@ -388,14 +388,14 @@ impl Session {
             self.halt();
             return Vec::new();
         };
-        let is_open = |known: &&Known| {
+        let is_open = |known: &&PlanEntry| {
             known
                 .plan
                 .tasks()
                 .any(|view| view.task.id == task && !matches!(view.status, TaskStatus::Done | TaskStatus::Skipped))
         };
         match self.plans.open().filter(is_open).last().map(|known| known.id) {
-            Some(plan) => self.ask(Act::Stop { plan, task: Some(task) }),
+            Some(plan) => self.ask(UiCommand::Stop { plan, task: Some(task) }),
             None => vec![note(self.lang.no_task(&task))],
         }
     }
@@ -406,6 +406,6 @@ pub(super) fn is_of_list(event: &Event) -> bool {
     matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_))
 }
 
-fn drawn(known: &Known) -> Drawn {
-    Drawn(Arc::new(known.plan.clone()))
+fn drawn(known: &PlanEntry) -> DrawnPlan {
+    DrawnPlan(Arc::new(known.plan.clone()))
 }

@@ -13,7 +13,7 @@ use max_team_core::rewind::RewindNote;
 use max_team_runtime::{Notice, Opened, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
-use super::super::link::{Act, Done};
+use super::super::command_queue::{CommandResult, UiCommand};
 use super::mates;
 use super::stage::{self, Stage, opened};
 use max_team_workspace::config::choice::WhileBusy;
@@ -30,11 +30,11 @@ fn busy(while_busy: WhileBusy) -> Stage {
 /// What was ordered since a turn runs.
 fn orders(stage: &Stage) -> Vec<String> {
     let told = stage.acts.iter().filter_map(|act| match act {
-        Act::Say { text, .. } if text == "go" => None,
-        Act::Say { text, wait, .. } => Some(format!("say {text}{}", if *wait { " later" } else { "" })),
-        Act::Withdraw { text, .. } => Some(format!("withdraw {text}")),
-        Act::Interrupt => Some("interrupt".into()),
-        Act::StopSession => Some("halt".into()),
+        UiCommand::Say { text, .. } if text == "go" => None,
+        UiCommand::Say { text, wait, .. } => Some(format!("say {text}{}", if *wait { " later" } else { "" })),
+        UiCommand::Withdraw { text, .. } => Some(format!("withdraw {text}")),
+        UiCommand::Interrupt => Some("interrupt".into()),
+        UiCommand::StopSession => Some("halt".into()),
         _ => None,
     });
     told.collect()
@@ -42,7 +42,7 @@ fn orders(stage: &Stage) -> Vec<String> {
 
 fn key_of(stage: &Stage, words: &str) -> EnvelopeId {
     let said = stage.acts.iter().find_map(|act| match act {
-        Act::Say { key, text, .. } if text == words => Some(*key),
+        UiCommand::Say { key, text, .. } if text == words => Some(*key),
         _ => None,
     });
     said.unwrap()
@@ -133,7 +133,7 @@ fn up_takes_the_newest_message_back_for_editing() {
     assert_eq!(orders(&stage)[3..], ["withdraw three"], "one at a time");
     let (key, text) = (key_of(&stage, "three"), "three".to_owned());
     stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
-    stage.chat.done(Done::Withdrawn { key, text, outcome: Ok(()) });
+    stage.chat.done(CommandResult::Withdrawn { key, text, outcome: Ok(()) });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("\n> three\n") && screen.contains("(Up takes it back): two"), "{screen}");
@@ -156,7 +156,7 @@ fn whoever_is_too_late_is_told() {
             input: vec![Part::text("use tabs")],
             letters: Vec::new(),
         }));
-        stage.chat.done(Done::Withdrawn { key, text, outcome: Err(RuntimeError::Taken) });
+        stage.chat.done(CommandResult::Withdrawn { key, text, outcome: Err(RuntimeError::Taken) });
         stage.paint();
         let screen = stage.glass.screen();
         assert!(screen.contains(want) && screen.contains("\n> use tabs\n"), "{screen}");
@@ -213,7 +213,7 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     let mut stage = Stage::new(80, 24);
     let gone_on = |lead, names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Done::Continued { lead, outcome: Ok((names, 0)) }
+        CommandResult::Continued { lead, outcome: Ok((names, 0)) }
     };
     stage.say("/continue");
     stage.chat.done(gone_on(false, &[]));
@@ -227,11 +227,11 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     assert!(stage.glass.screen().contains("or /continue"), "{}", stage.glass.screen());
     stage.say("/continue");
     assert!(orders(&stage).iter().any(|order| order.starts_with("say Go on with what you were doing")));
-    assert!(matches!(stage.acts.last(), Some(Act::Continue { name: None, lead: true })), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Continue { name: None, lead: true })), "{:?}", stage.acts);
     stage.begin("Go on");
     // One of the others goes on whatever the lead does.
     stage.say("/continue ann");
-    assert!(matches!(stage.acts.last(), Some(Act::Continue { name: Some(name), lead: false }) if name == "ann"));
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Continue { name: Some(name), lead: false }) if name == "ann"));
     stage.chat.done(gone_on(false, &["ann"]));
     stage.paint();
     assert!(stage.glass.screen().contains("ann: going on"), "{}", stage.glass.screen());
@@ -301,11 +301,11 @@ fn what_waits_is_what_is_there() {
     stage.acts.clear();
     stage.say("/continue");
     assert!(orders(&stage).is_empty(), "{:?}", stage.acts);
-    stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 0)) });
+    stage.chat.done(CommandResult::Continued { lead: false, outcome: Ok((Vec::new(), 0)) });
     stage.paint();
     assert!(stage.glass.screen().contains("nothing to continue"), "{}", stage.glass.screen());
     stage.say("/continue");
-    stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 1)) });
+    stage.chat.done(CommandResult::Continued { lead: false, outcome: Ok((Vec::new(), 1)) });
     stage.paint();
     let said = orders(&stage);
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read the messages that came")), "{said:?}");
@@ -320,7 +320,7 @@ fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
         mates::ends(&mut stage, mate, "Done.");
     }
     rests(&mut stage);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Standing)), "nobody was stopped: {:?}", stage.acts);
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Standing)), "nobody was stopped: {:?}", stage.acts);
     mates::begins(&mut stage, &bob, "Work");
     let held = Some(Hold::default());
     let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
@@ -331,8 +331,8 @@ fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
     {
         stage.acts.clear();
         rests(&mut stage);
-        assert_eq!(stage.acts.iter().filter(|act| matches!(act, Act::Standing)).count(), 1, "{:?}", stage.acts);
-        stage.chat.done(Done::Standing(Ok(names.into_iter().map(str::to_owned).collect())));
+        assert_eq!(stage.acts.iter().filter(|act| matches!(act, UiCommand::Standing)).count(), 1, "{:?}", stage.acts);
+        stage.chat.done(CommandResult::Standing(Ok(names.into_iter().map(str::to_owned).collect())));
         stage.paint();
         assert!(stage.glass.screen().lines().any(|line| line.trim_end() == row), "{}", stage.glass.screen());
     }
@@ -347,8 +347,8 @@ fn rests(stage: &mut Stage) {
 
 /// The mail was looked at, as it was asked for: so many messages wait.
 fn counted(stage: &mut Stage, count: usize) {
-    assert!(matches!(stage.acts.last(), Some(Act::Held { read: false })), "{:?}", stage.acts);
-    stage.chat.done(Done::Held { read: false, outcome: Ok(count) });
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Held { read: false })), "{:?}", stage.acts);
+    stage.chat.done(CommandResult::Held { read: false, outcome: Ok(count) });
     stage.paint();
 }
 
@@ -369,8 +369,8 @@ fn what_comes_after_a_stop_is_counted_by_the_mail() {
     stage.say("stop");
     assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs"), "{}", stage.glass.screen());
     stage.say("/continue Max");
-    assert!(matches!(stage.acts.as_slice(), [Act::Held { read: true }]), "{:?}", stage.acts);
-    stage.chat.done(Done::Held { read: true, outcome: Ok(1) });
+    assert!(matches!(stage.acts.as_slice(), [UiCommand::Held { read: true }]), "{:?}", stage.acts);
+    stage.chat.done(CommandResult::Held { read: true, outcome: Ok(1) });
     stage.paint();
     let said = orders(&stage);
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read the messages that came")), "{said:?}");
@@ -421,7 +421,7 @@ fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
         assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
     }
     stage.say("stop");
-    assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::StopSession)), "{:?}", stage.acts);
     stage.chat.notice(&copies(2, 2, 2));
     stage.paint();
     assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
@@ -466,7 +466,7 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
     assert_eq!(screen.matches(row).count(), 1, "{screen}");
     // Whoever has begun has read them.
     mates::begins(&mut stage, &bob, "Go on");
-    stage.chat.done(Done::MatesHeld(Ok(vec![("bob".to_owned(), 3)])));
+    stage.chat.done(CommandResult::MatesHeld(Ok(vec![("bob".to_owned(), 3)])));
     stage.paint();
     assert!(!stage.glass.screen().contains("3 messages wait"), "{}", stage.glass.screen());
 }
@@ -474,12 +474,12 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
 /// The mail was looked at, as it was asked for: so many messages wait for a teammate.
 fn counted_for(stage: &mut Stage, name: &str, count: usize) {
     let asked = stage.acts.iter().rev().find_map(|act| match act {
-        Act::MatesHeld(mates) => Some(mates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()),
+        UiCommand::MatesHeld(mates) => Some(mates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()),
         _ => None,
     });
     assert_eq!(asked, Some(vec![name]), "{:?}", stage.acts);
     stage.acts.clear();
-    stage.chat.done(Done::MatesHeld(Ok(vec![(name.to_owned(), count)])));
+    stage.chat.done(CommandResult::MatesHeld(Ok(vec![(name.to_owned(), count)])));
     stage.paint();
 }
 
@@ -490,11 +490,11 @@ fn whoever_is_about_to_begin_is_left_out_of_a_later_order() {
     for _ in 0..2 {
         stage.chat.session_mut().recruit(vec![Spawn { name: "eva".into(), ..Spawn::default() }]);
     }
-    stage.chat.done(Done::Recruited(Ok(Vec::new())));
-    stage.chat.done(Done::Recruited(Ok(vec!["eva".into()])));
+    stage.chat.done(CommandResult::Recruited(Ok(Vec::new())));
+    stage.chat.done(CommandResult::Recruited(Ok(vec!["eva".into()])));
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("eva: there already or about to begin"), "{screen}");
     stage.say("stop");
-    assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "the first order goes on: {:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::StopSession)), "the first order goes on: {:?}", stage.acts);
 }

@@ -8,7 +8,7 @@ use max_team_core::policy::DecidedBy;
 use uuid::Uuid;
 
 use super::super::chat::Wish;
-use super::super::link::Act;
+use super::super::command_queue::UiCommand;
 use super::house::{House, draft};
 use max_team_workspace::i18n::Lang;
 
@@ -43,7 +43,9 @@ fn each_key_of_the_gate_says_one_thing() {
         for key in &keys {
             house.stage.key(*key);
         }
-        let Some(Act::Decide { say, .. }) = house.stage.acts.last() else { panic!("{keys:?}: {:?}", house.stage.acts) };
+        let Some(UiCommand::Decide { say, .. }) = house.stage.acts.last() else {
+            panic!("{keys:?}: {:?}", house.stage.acts)
+        };
         assert_eq!(*say, want, "{keys:?}");
         assert_eq!(house.stage.chat.session().questions.count(), 0);
     }
@@ -58,7 +60,7 @@ fn nobody_decides_about_what_they_cannot_see() {
             let shown = ["approve", "reject", "later", "? Plan"].iter().all(|words| screen.contains(words));
             house.stage.key(KeyCode::Char('y'));
             house.stage.key(KeyCode::Enter);
-            let decided = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
+            let decided = house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. }));
             assert_eq!(shown, decided, "{columns}x{rows}:\n{screen}");
         }
     }
@@ -81,7 +83,7 @@ fn typing_does_not_approve_a_plan() {
     house.stage.write("wait");
     house.propose(draft());
     house.stage.write("y");
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. })));
     assert!(house.stage.glass.screen().contains("> waity"));
 }
 
@@ -89,7 +91,7 @@ fn typing_does_not_approve_a_plan() {
 fn a_plan_put_off_is_parked_and_comes_back() {
     let mut house = House::proposed(80, 24, Lang::En);
     house.stage.key(KeyCode::Esc);
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. })));
     let screen = house.stage.glass.screen();
     assert!(screen.contains("plan waits for you: add CSV") && screen.contains("/plan"), "{screen}");
     house.stage.say("/inbox");
@@ -117,11 +119,11 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.write("bob");
     house.stage.key(KeyCode::Enter);
     insta::assert_snapshot!("edit_owner_80x40", house.stage.glass.screen());
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. })));
     house.stage.control('u');
     house.stage.write("mia");
     house.stage.key(KeyCode::Enter);
-    let Some(Act::Decide { say: PlanDecision::Edit(edits), .. }) = house.stage.acts.last() else { panic!() };
+    let Some(UiCommand::Decide { say: PlanDecision::Edit(edits), .. }) = house.stage.acts.last() else { panic!() };
     assert_eq!(*edits, [Edit::Assign { task: "writer".into(), agent: "mia".into() }]);
     house.carry_out();
     assert!(house.stage.glass.everything().contains("· writer (mia)"), "{}", house.stage.glass.everything());
@@ -156,7 +158,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
         house.stage.write(words);
         house.stage.key(KeyCode::Enter);
         match (want, house.stage.acts.last()) {
-            (Some(want), Some(Act::Decide { say: PlanDecision::Edit(edits), .. })) => assert_eq!(*edits, [want]),
+            (Some(want), Some(UiCommand::Decide { say: PlanDecision::Edit(edits), .. })) => assert_eq!(*edits, [want]),
             (None, None) => {
                 house.stage.key(KeyCode::Esc);
             }
@@ -171,14 +173,14 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.key(KeyCode::Esc);
     house.stage.key(KeyCode::Char('y'));
     house.stage.key(KeyCode::Enter);
-    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: PlanDecision::Approve, .. })));
+    assert!(matches!(house.stage.acts.last(), Some(UiCommand::Decide { say: PlanDecision::Approve, .. })));
 }
 
 /// Somebody changes the plan elsewhere, just before a key is pressed here.
 #[test]
 fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
     let edits = || vec![Edit::Assign { task: "writer".into(), agent: "mia".into() }];
-    let decided = |house: &House| house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
+    let decided = |house: &House| house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. }));
     let mut house = House::proposed(80, 40, Lang::En);
     house.edited(edits());
     let everything = house.stage.glass.everything();
@@ -189,7 +191,7 @@ fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
     house.stage.wait(1_000);
     house.stage.key(KeyCode::Char('y'));
     house.stage.key(KeyCode::Enter);
-    let Some(Act::Decide { question, say: PlanDecision::Approve }) = house.stage.acts.last() else { panic!() };
+    let Some(UiCommand::Decide { question, say: PlanDecision::Approve }) = house.stage.acts.last() else { panic!() };
     assert_eq!(house.plan.asked().next().map(|(question, _)| question), Some(*question));
 
     // What was being chosen or written was about what the plan said before.
@@ -273,7 +275,7 @@ fn tab_shows_all_instructions() {
         assert_eq!(shown.matches("│ Step 1: do it.").count(), 2, "once in short, once in full");
         house.stage.key(KeyCode::Enter);
         assert!(
-            matches!(house.stage.acts.last(), Some(Act::Decide { say: PlanDecision::Approve, .. })),
+            matches!(house.stage.acts.last(), Some(UiCommand::Decide { say: PlanDecision::Approve, .. })),
             "it stays chosen"
         );
         house.stage.say("/plan full");

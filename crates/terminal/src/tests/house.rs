@@ -19,7 +19,7 @@ use max_team_core::policy::{Action, ActionKind, DecidedBy, Recourse, RememberedR
 use max_team_runtime::{Basis, Delta, Mate, Origin, Team, preview};
 use uuid::Uuid;
 
-use super::super::link::Act;
+use super::super::command_queue::UiCommand;
 use super::stage::{self, Stage, edit as edit_action};
 use max_team_workspace::i18n::Lang;
 
@@ -125,7 +125,7 @@ impl House {
 
     /// Does what was decided last.
     pub(super) fn carry_out(&mut self) {
-        let Some(Act::Decide { question, say }) = self.stage.acts.pop() else { panic!("{:?}", self.stage.acts) };
+        let Some(UiCommand::Decide { question, say }) = self.stage.acts.pop() else { panic!("{:?}", self.stage.acts) };
         if let PlanDecision::Edit(edits) = say {
             return self.edited(edits);
         }

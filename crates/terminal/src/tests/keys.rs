@@ -6,7 +6,7 @@ use max_team_core::id::QuestionId;
 use max_team_core::policy::{DecidedBy, PermissionAnswer};
 use uuid::Uuid;
 
-use super::super::link::Act;
+use super::super::command_queue::UiCommand;
 use super::stage::{Stage, edit};
 use super::{DIFF, conversation};
 
@@ -27,7 +27,7 @@ fn answered_elsewhere(stage: &mut Stage, number: u128) {
 }
 
 fn says_nothing(stage: &Stage) -> bool {
-    !stage.acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Answer { .. }))
+    !stage.acts.iter().any(|act| matches!(act, UiCommand::Say { .. } | UiCommand::Answer { .. }))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_letter_whose_question_has_gone_is_no_message() {
         // Nor is it the first letter of the next one, whenever that is written.
         stage.write("hello");
         stage.key(KeyCode::Enter);
-        assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == "hello"), "{:?}", stage.acts);
+        assert!(matches!(stage.acts.last(), Some(UiCommand::Say { text, .. }) if text == "hello"), "{:?}", stage.acts);
     }
     let mut stage = asked();
     stage.key(KeyCode::Char('y'));
@@ -68,7 +68,7 @@ fn a_letter_for_one_question_says_nothing_to_the_next() {
     stage.wait(1_000);
     stage.key(KeyCode::Char('n'));
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { question, answer }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { question, answer }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((*question, answer.allow), (QuestionId::new(Uuid::from_u128(8)), false));
 }
 
@@ -120,7 +120,7 @@ fn enter_with_nothing_chosen_answers_nothing() {
     assert!(says_nothing(&stage), "{:?}", stage.acts);
     stage.key(KeyCode::Left);
     stage.key(KeyCode::Enter);
-    assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if !answer.allow), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Answer { answer, .. }) if !answer.allow), "{:?}", stage.acts);
 }
 
 /// A question has no cursor, and a terminal that becomes lower drops what is below it: nothing that is not ours is erased for that.
@@ -154,7 +154,7 @@ fn words_along_with_an_answer_wait_for_a_larger_window() {
     assert!(says_nothing(&stage), "{:?}", stage.acts);
     stage.resize(80, 24);
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs"));
 }
 
@@ -176,7 +176,11 @@ fn words_for_a_question_that_is_answered_elsewhere_come_back() {
     assert!(says_nothing(&stage) && stage.acts.is_empty(), "{:?}", stage.acts);
     stage.wait(1_000);
     stage.key(KeyCode::Enter);
-    assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == "my long comment"), "{:?}", stage.acts);
+    assert!(
+        matches!(stage.acts.last(), Some(UiCommand::Say { text, .. }) if text == "my long comment"),
+        "{:?}",
+        stage.acts
+    );
 
     // What has gone along with an answer does not.
     let mut stage = asked();
@@ -185,7 +189,7 @@ fn words_for_a_question_that_is_answered_elsewhere_come_back() {
     }
     stage.write("with tabs");
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
     assert!(!stage.glass.screen().contains("with tabs"), "{}", stage.glass.screen());
 }
@@ -210,7 +214,7 @@ fn words_that_are_written_before_an_answer_is_chosen_go_along_with_it() {
     stage.key(KeyCode::Enter);
     stage.key(KeyCode::Char('n'));
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs, any time"));
     let mut stage = asked();
     stage.key(KeyCode::Tab);
@@ -218,7 +222,7 @@ fn words_that_are_written_before_an_answer_is_chosen_go_along_with_it() {
     for key in [KeyCode::Enter, KeyCode::Esc, KeyCode::Char('y'), KeyCode::Enter] {
         stage.key(key);
     }
-    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.comment.as_str()), (true, ""));
 }
 

@@ -3,7 +3,7 @@
 use max_team_core::event::Event;
 use max_team_core::task_list::{Claimant, ListRequest, ListTaskStatus, NewTask, TaskList, TaskUpdate};
 
-use super::super::link::{Act, Done};
+use super::super::command_queue::{CommandResult, UiCommand};
 use super::house::{House, at_work};
 use super::stage::Stage;
 use max_team_workspace::i18n::Lang;
@@ -40,7 +40,7 @@ fn list() -> TaskList {
 }
 
 fn reads(stage: &Stage) -> usize {
-    stage.acts.iter().filter(|act| matches!(act, Act::Tasks)).count()
+    stage.acts.iter().filter(|act| matches!(act, UiCommand::Tasks)).count()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_list_at_work() {
         stage.event(added.clone());
         stage.event(added);
         assert_eq!(reads(&stage), 1, "read once, however much is heard meanwhile");
-        stage.chat.done(Done::Tasks(Ok(tasks)));
+        stage.chat.done(CommandResult::Tasks(Ok(tasks)));
         stage.wait(1_000);
         assert_eq!(reads(&stage), 2, "and once more for what came after");
         insta::assert_snapshot!(name, stage.glass.screen());
@@ -71,7 +71,7 @@ fn a_list_below_a_plan() {
     let mut house = House::approved(80, 24, Lang::En);
     at_work(&mut house);
     house.stage.control('t');
-    house.stage.chat.done(Done::Tasks(Ok(list())));
+    house.stage.chat.done(CommandResult::Tasks(Ok(list())));
     house.stage.wait(1_000);
     insta::assert_snapshot!("list_below_a_plan_80x24", house.stage.glass.screen());
 }
@@ -83,7 +83,7 @@ fn a_list_that_is_done_takes_no_room() {
     for id in ["2", "3", "4"] {
         step(&mut tasks, "max", to(id, ListTaskStatus::Completed));
     }
-    stage.chat.done(Done::Tasks(Ok(tasks)));
+    stage.chat.done(CommandResult::Tasks(Ok(tasks)));
     stage.wait(1_000);
     assert!(!stage.glass.screen().contains("▸"), "{}", stage.glass.screen());
 }

@@ -21,10 +21,10 @@ use max_team_runtime::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Arrival, Done, Reason, fresh};
+use super::super::command_queue::{Arrival, CommandResult, StatusReason, UiCommand, fresh};
 use super::super::plans::Plans;
-use super::super::report;
 use super::super::rows::Row;
+use super::super::slash_output;
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
 use max_team_workspace::i18n::Lang;
@@ -106,7 +106,7 @@ fn three_questions_wait_in_one_queue() {
     let answered: Vec<bool> = stage
         .acts
         .iter()
-        .filter_map(|act| if let Act::Answer { answer, .. } = act { Some(answer.allow) } else { None })
+        .filter_map(|act| if let UiCommand::Answer { answer, .. } = act { Some(answer.allow) } else { None })
         .collect();
     assert_eq!(answered, [true, false, true]);
 }
@@ -129,10 +129,14 @@ fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
         insta::assert_snapshot!(format!("question_{columns}x{rows}"), screen);
         stage.key(KeyCode::Char('y'));
         stage.key(KeyCode::Enter);
-        let answers = stage.acts.iter().any(|act| matches!(act, Act::Answer { .. }));
+        let answers = stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. }));
         assert_eq!(answers, fits, "{columns}x{rows}: {:?}", stage.acts);
         // Nor is it a message.
-        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. })), "{columns}x{rows}: {:?}", stage.acts);
+        assert!(
+            !stage.acts.iter().any(|act| matches!(act, UiCommand::Say { .. })),
+            "{columns}x{rows}: {:?}",
+            stage.acts
+        );
     }
 }
 
@@ -186,20 +190,21 @@ fn a_line_that_names_somebody_is_for_them() {
     assert!(stage.glass.screen().contains("❯ @alice"), "{}", stage.glass.screen());
     stage.key(KeyCode::Tab);
     stage.say("use tabs");
-    let written = |act: &Act| matches!(act, Act::Write { to, text, .. } if *to == ["alice"] && text == "use tabs");
+    let written =
+        |act: &UiCommand| matches!(act, UiCommand::Write { to, text, .. } if *to == ["alice"] && text == "use tabs");
     assert!(stage.acts.iter().any(written), "{:?}", stage.acts);
     let to = || vec!["alice".to_owned()];
-    stage.chat.done(Done::Written { key: fresh(), to: to(), text: "use tabs".into(), outcome: Ok(()) });
+    stage.chat.done(CommandResult::Written { key: fresh(), to: to(), text: "use tabs".into(), outcome: Ok(()) });
     stage.paint();
     assert!(stage.glass.screen().contains("✉ you → alice: use tabs"), "{}", stage.glass.screen());
     // What could not be sent comes back into the draft.
     let full = RuntimeError::MailFull { name: "alice".into(), max: 1_000 };
-    stage.chat.done(Done::Written { key: fresh(), to: to(), text: "again".into(), outcome: Err(full) });
+    stage.chat.done(CommandResult::Written { key: fresh(), to: to(), text: "again".into(), outcome: Err(full) });
     stage.paint();
     assert!(stage.glass.screen().contains("> @alice again"), "{}", stage.glass.screen());
     stage.control('c');
     stage.say("@src/main.rs is wrong");
-    assert!(stage.acts.iter().any(|act| matches!(act, Act::Say { text, .. } if text == "@src/main.rs is wrong")));
+    assert!(stage.acts.iter().any(|act| matches!(act, UiCommand::Say { text, .. } if text == "@src/main.rs is wrong")));
     stage.say("/send alice");
     assert!(stage.glass.screen().contains("give a name and a message"), "{}", stage.glass.screen());
     stage.say("/team load web");
@@ -383,7 +388,7 @@ fn letters_of_a_session_are_shown_again() {
         },
         letter(7, MessageKind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
     ];
-    stage.chat.done(Done::Letters(Ok(letters)));
+    stage.chat.done(CommandResult::Letters(Ok(letters)));
     stage.wait(100);
     let screen = stage.glass.screen();
     let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
@@ -406,7 +411,8 @@ fn a_line_to_nobody_comes_back() {
         screen.contains("no teammate is called `alcie`: did you mean `alice`?") && screen.contains("> @alcie use tabs"),
         "{screen}"
     );
-    let sent = |acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Write { .. }));
+    let sent =
+        |acts: &[UiCommand]| acts.iter().any(|act| matches!(act, UiCommand::Say { .. } | UiCommand::Write { .. }));
     assert!(!sent(&stage.acts), "{:?}", stage.acts);
     stage.control('u');
     stage.say("@src/main.rs is wrong");
@@ -427,7 +433,7 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     ends(&mut stage, &sal, "They run.");
     stage.wait(1_000);
     insta::assert_snapshot!("mates_background_80x24", stage.glass.screen());
-    let stops = |act: &&Act| matches!(act, Act::Interrupt | Act::StopSession);
+    let stops = |act: &&UiCommand| matches!(act, UiCommand::Interrupt | UiCommand::StopSession);
     let interrupts = |stage: &Stage| stage.acts.iter().filter(stops).count();
     stage.key(KeyCode::Esc);
     assert!(stage.glass.screen().contains("the team goes on: “stop” or /stop stops it"), "{}", stage.glass.screen());
@@ -435,7 +441,7 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     stage.say("/stop");
     stage.say("打断");
     assert_eq!(interrupts(&stage), 2);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. })), "{:?}", stage.acts);
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Say { .. })), "{:?}", stage.acts);
     let over = |id: &str, stopped| {
         Event::CommandOver(CommandOver { id: id.into(), lost: false, stopped, name: String::new() })
     };
@@ -518,10 +524,11 @@ fn a_bound_is_not_shown_as_a_sum() {
         [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≈ $0.49 · "), ((0, 487_000_000), " · ≈ $0.49 · ")]
     {
         let mut stage = stage(Lang::En);
-        stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });
+        stage.chat.done(CommandResult::Status { reason: StatusReason::Footer, outcome: Ok(Box::new(status(unknown))) });
         stage.paint();
         assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
-        let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &status(unknown).cost, lead, &Plans::default())
+        let Row::Table(rows) =
+            slash_output::cost(Lang::En, &status(unknown), &status(unknown).cost, lead, &Plans::default())
         else {
             unreachable!()
         };
@@ -542,7 +549,7 @@ fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
             stage.event_from(Arc::new(memory), started(None));
         }
         stage.say(words);
-        assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "{words} {joins}: {:?}", stage.acts);
+        assert!(matches!(stage.acts.last(), Some(UiCommand::StopSession)), "{words} {joins}: {:?}", stage.acts);
     }
 }
 
@@ -558,11 +565,11 @@ fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
         let bob = mate(11, "bob", "blue");
         begins(&mut stage, &bob, "Work");
         stage.say("@bob take me back");
-        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
         stage.key(KeyCode::Up);
-        let Some(Act::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        let Some(UiCommand::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(CommandResult::Withdrawn { key, text, outcome });
         stage.paint();
         let screen = stage.glass.screen();
         assert!(screen.contains("> @bob take me back") && screen.contains(row), "{screen}");
@@ -571,13 +578,13 @@ fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
     let bob = mate(11, "bob", "blue");
     begins(&mut stage, &bob, "Work");
     stage.say("@bob look");
-    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-    stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+    let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
     let steered =
         Steered { envelopes: vec![letter_of(key, bob.agent.unwrap())], input: Vec::new(), letters: Vec::new() };
     stage.event_from(bob, Event::Steered(steered));
     stage.key(KeyCode::Up);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Withdraw { .. })), "{:?}", stage.acts);
     assert!(stage.glass.screen().contains("> @bob look"), "{}", stage.glass.screen());
 }
 
@@ -588,7 +595,11 @@ fn a_line_that_is_nearly_for_a_teammate_is_not_said_to_max() {
         let mut stage = stage(Lang::En);
         begins(&mut stage, &mate(11, "bob", "blue"), "Work");
         stage.say(line);
-        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Write { .. })), "{:?}", stage.acts);
+        assert!(
+            !stage.acts.iter().any(|act| matches!(act, UiCommand::Say { .. } | UiCommand::Write { .. })),
+            "{:?}",
+            stage.acts
+        );
         let screen = stage.glass.screen();
         assert!(screen.contains("Write `@bob WORDS`") && screen.contains(&format!("> {line}")), "{screen}");
     }
@@ -606,18 +617,20 @@ fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
             begins(&mut stage, &mate(number, name, "blue"), "Work");
         }
         stage.say("@team hold on");
-        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
         let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
         let said = UserMessage { envelope: key, text: text.clone(), by, cwd: String::new() };
         stage.event(Event::Said(said));
-        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
         if reads {
             stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new(), letters: Vec::new() }));
         }
         stage.key(KeyCode::Up);
-        let Some(Act::Withdraw { key: wanted, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let Some(UiCommand::Withdraw { key: wanted, text }) = stage.acts.last().cloned() else {
+            panic!("{:?}", stage.acts)
+        };
         assert_eq!((wanted, text.as_str()), (key, "@team hold on"));
-        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        stage.chat.done(CommandResult::Withdrawn { key, text, outcome });
         stage.paint();
         let screen = stage.glass.screen();
         assert!(screen.contains("> @team hold on") && screen.contains(row), "{screen}");
@@ -634,13 +647,13 @@ fn what_could_not_be_taken_back_from_all_comes_back_and_says_from_whom() {
             begins(&mut stage, &mate(number, name, "blue"), "Work");
         }
         stage.say("@team hold on");
-        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
         stage.key(KeyCode::Up);
-        let Some(Act::Withdraw { text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let Some(UiCommand::Withdraw { text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
         let (failed, read) = (vec!["bob".to_owned()], vec!["alice".to_owned()]);
         let outcome = Err(RuntimeError::Untaken { failed, why: "disk full".into(), read });
-        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        stage.chat.done(CommandResult::Withdrawn { key, text, outcome });
         stage.paint();
         let screen = stage.glass.screen();
         let named = ["> @team hold on", "bob", "disk full", "alice"].iter().all(|words| screen.contains(words));
@@ -657,16 +670,16 @@ fn what_nobody_can_give_back_any_more_is_not_offered() {
     begins(&mut stage, &alice, "Work");
     begins(&mut stage, &bob, "Work");
     stage.say("@team hold on");
-    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     let reads = |letter| Event::Steered(Steered { envelopes: vec![letter], input: Vec::new(), letters: Vec::new() });
     stage.event_from(alice.clone(), reads(letter_of(key, alice.agent.unwrap())));
     stage.event(reads(key));
-    stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+    stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
     let (session, name) = (stage::session_id(), "bob".to_owned());
     let ended = AgentEnded { session, name, by: "owner at cli".into(), reason: String::new(), forced: false };
     stage.event_from(bob, Event::AgentEnded(ended));
     stage.key(KeyCode::Up);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Withdraw { .. })), "{:?}", stage.acts);
 }
 
 /// What was written to all before the program ended is, taken back, a line for all.
@@ -676,9 +689,9 @@ fn what_waits_for_all_since_before_is_taken_back_for_all() {
     let opened = Opened { resumed: true, queued: vec![queued], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.key(KeyCode::Up);
-    let Some(Act::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     assert_eq!(text, "@team hold on");
-    stage.chat.done(Done::Withdrawn { key, text, outcome: Ok(()) });
+    stage.chat.done(CommandResult::Withdrawn { key, text, outcome: Ok(()) });
     stage.paint();
     assert!(stage.glass.screen().contains("> @team hold on"), "{}", stage.glass.screen());
 }
@@ -694,12 +707,12 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
     stage.say("@bob one more thing");
     let arrival =
         Arrival { opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }), events: Vec::new() };
-    stage.chat.done(Done::Opened { outcome: Ok(arrival) });
+    stage.chat.done(CommandResult::Opened { outcome: Ok(arrival) });
     stage.paint();
-    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     assert_eq!((to.as_slice(), text.as_str()), (&["bob".to_owned()][..], "one more thing"));
     stage.chat.notice(&stopped());
-    stage.chat.done(Done::Written { key, to, text, outcome: Err(full()) });
+    stage.chat.done(CommandResult::Written { key, to, text, outcome: Err(full()) });
     stage.paint();
     assert!(stage.glass.screen().contains("> @bob one more thing"), "{}", stage.glass.screen());
 }
@@ -770,7 +783,7 @@ fn a_letter_that_came_back_is_told_once() {
         if is_heard_first {
             stage.event_from(mate(11, "bob", "blue"), mailed.clone());
         }
-        stage.chat.done(Done::Letters(Ok(vec![letter.clone()])));
+        stage.chat.done(CommandResult::Letters(Ok(vec![letter.clone()])));
         if !is_heard_first {
             stage.event_from(mate(11, "bob", "blue"), mailed);
         }

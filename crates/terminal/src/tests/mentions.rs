@@ -5,14 +5,14 @@ use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::mention;
 
-use super::super::link::{Act, Done};
+use super::super::command_queue::{CommandResult, UiCommand};
 use super::stage::{Stage, started};
 
 fn listed(stage: &mut Stage) {
-    let is_asked = stage.acts.iter().filter(|act| matches!(act, Act::Paths(_))).count();
+    let is_asked = stage.acts.iter().filter(|act| matches!(act, UiCommand::Paths(_))).count();
     assert_eq!(is_asked, 1, "the paths are listed once for a mention");
     let paths = ["README.md", "docs/", "docs/a guide to the team.md", "src/", "src/main.rs", "src/terminal/main.rs"];
-    stage.chat.done(Done::Paths(paths.map(str::to_owned).to_vec()));
+    stage.chat.done(CommandResult::Paths(paths.map(str::to_owned).to_vec()));
     stage.paint();
 }
 
@@ -27,10 +27,10 @@ fn a_mention_is_completed_from_a_menu() {
     stage.write("and @guide");
     stage.write("x");
     stage.key(KeyCode::Backspace);
-    stage.chat.done(Done::Paths(vec!["docs/a guide to the team.md".into()]));
+    stage.chat.done(CommandResult::Paths(vec!["docs/a guide to the team.md".into()]));
     stage.key(KeyCode::Tab);
     stage.key(KeyCode::Enter);
-    let Some(Act::Say { text, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(UiCommand::Say { text, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!(text, "explain @src/terminal/main.rs and @\"docs/a guide to the team.md\" ");
 }
 

@@ -6,7 +6,7 @@ use max_team_core::policy::{Action, ActionKind};
 use max_team_runtime::Delta;
 use serde_json::json;
 
-use super::super::link::Act;
+use super::super::command_queue::UiCommand;
 use super::stage::{Stage, tool_use};
 use max_team_workspace::i18n::Lang;
 
@@ -98,7 +98,7 @@ fn ctrl_o_unfolds_the_last_turn_and_folds_it_again() {
     let folded = stage.glass.screen();
     assert!(folded.contains("> half a drafthi") && !folded.contains("PgUp"), "{folded}");
     assert!(before.contains("… +55 lines (Ctrl-O)"), "{before}");
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Interrupt)));
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Interrupt)));
     stage.control('o');
     stage.key(KeyCode::Esc);
     assert!(!stage.glass.screen().contains("Ctrl-O closes"));
@@ -114,7 +114,7 @@ fn the_next_turn_and_a_question_are_seen_while_it_is_unfolded() {
     stage.wait(1_000);
     stage.write("y");
     stage.key(KeyCode::Enter);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "keys are the pager's");
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })), "keys are the pager's");
     stage.resize(40, 12);
     stage.control('o');
     assert!(stage.glass.screen().contains("a.txt"), "{}", stage.glass.screen());

@@ -14,7 +14,7 @@ use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeE
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Arrival, Done};
+use super::super::command_queue::{Arrival, CommandResult, UiCommand};
 use super::mates::{begins, ends, mate};
 use super::stage::{self, Stage, session_id, started};
 
@@ -70,21 +70,21 @@ fn what_the_program_says_waits_unseen() {
     stage.end(TurnOutcome::Interrupted);
     stage.say("/continue");
     let said = stage.acts.iter().find_map(|act| match act {
-        Act::Say { key, text, .. } if text == CONTINUE.trim_end() => Some((*key, text.clone())),
+        UiCommand::Say { key, text, .. } if text == CONTINUE.trim_end() => Some((*key, text.clone())),
         _ => None,
     });
     let (key, text) = said.unwrap();
     assert!(!stage.glass.everything().contains("Go on with what"), "{}", stage.glass.everything());
     stage.acts.clear();
     stage.key(KeyCode::Up);
-    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Withdraw { .. })), "{:?}", stage.acts);
     stage.control('u');
     let Event::TurnStarted(begun) = started(&text) else { unreachable!() };
     stage.event(Event::TurnStarted(TurnStarted { envelope: key, ..begun }));
     assert_shown(&stage.glass.screen(), &["> go", "going on"]);
 
     let outcome = Err(RuntimeError::TooMuch);
-    stage.chat.done(Done::Said { key, text, outcome });
+    stage.chat.done(CommandResult::Said { key, text, outcome });
     stage.paint();
     assert!(stage.glass.screen().contains("> /continue"), "{}", stage.glass.screen());
 }
@@ -103,11 +103,11 @@ fn letters_are_not_shown_twice_in_one_chat() {
             stage.say("more");
         }
         let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
-        stage.chat.done(Done::Opened { outcome: Ok(arrival) });
+        stage.chat.done(CommandResult::Opened { outcome: Ok(arrival) });
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
         let envelope = Envelope::new(id, "user/me", "agent/b", MessageKind::UserInput, body, 0);
         let (from, to) = ("user".to_owned(), "bob".to_owned());
-        stage.chat.done(Done::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
+        stage.chat.done(CommandResult::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
         stage.paint();
         let shown = stage.glass.everything();
         assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
@@ -119,7 +119,9 @@ fn letters_are_not_shown_twice_in_one_chat() {
 fn letters_that_were_not_shown_are_not_read() {
     let seen = |stage: &mut Stage| {
         let acts = std::mem::take(&mut stage.acts).into_iter();
-        acts.filter_map(|act| if let Act::Seen(shown) = act { Some(shown) } else { None }).flatten().collect::<Vec<_>>()
+        acts.filter_map(|act| if let UiCommand::Seen(shown) = act { Some(shown) } else { None })
+            .flatten()
+            .collect::<Vec<_>>()
     };
     let letter = |number: u128, kind: MessageKind, to: &str, fate: Fate| Letter {
         envelope: Envelope::new(
@@ -141,14 +143,14 @@ fn letters_that_were_not_shown_are_not_read() {
     letters.push(letter(14, MessageKind::Text, "user", Fate::Read(None)));
     letters.push(letter(15, MessageKind::IdleNotification, "user", Fate::Delivered));
     let mut stage = Stage::new(80, 24);
-    stage.chat.done(Done::Letters(Ok(letters)));
+    stage.chat.done(CommandResult::Letters(Ok(letters)));
     stage.paint();
     // Two of the ten rows are not the user's to read.
     let want: Vec<Shown> =
         (5..=12).rev().map(|number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
     assert_eq!(seen(&mut stage), want);
-    stage.chat.done(Done::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
-    stage.chat.done(Done::Letters(Ok(Vec::new())));
+    stage.chat.done(CommandResult::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
+    stage.chat.done(CommandResult::Letters(Ok(Vec::new())));
     stage.paint();
     assert_eq!(seen(&mut stage), []);
     let alice = mate(11, "alice", "blue");

@@ -24,7 +24,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::super::chat::{Chat, Wish};
-use super::super::link::Act;
+use super::super::command_queue::UiCommand;
 use super::super::screen::Screen;
 use super::super::session::{Models, Session};
 use super::super::theme::Theme;
@@ -39,7 +39,7 @@ pub(super) const START_MS: i64 = 1_750_000_000_000;
 pub(super) struct Stage {
     pub(super) chat: Chat,
     pub(super) glass: Glass,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<UiCommand>,
     screen: Screen,
     now_ms: i64,
     calls: u32,
@@ -254,7 +254,7 @@ impl Stage {
     /// A turn begins with the message sent last (or with one from elsewhere), and the model is called.
     pub(super) fn begin(&mut self, text: &str) {
         let sent = self.acts.iter().rev().find_map(|act| match act {
-            Act::Say { key, text: said, .. } if said == text => Some(*key),
+            UiCommand::Say { key, text: said, .. } if said == text => Some(*key),
             _ => None,
         });
         let Event::TurnStarted(mut begun) = started(text) else { unreachable!() };

@@ -16,7 +16,7 @@ use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, SessionDetails};
 use uuid::Uuid;
 
 use super::super::chat::Hint;
-use super::super::link::{Act, Done, Reason};
+use super::super::command_queue::{CommandResult, StatusReason, UiCommand};
 use super::house::{self, House, ask_user, asks, at_work, started, task, team};
 use super::stage::{self, Stage, edit as edit_action};
 use max_team_workspace::i18n::Lang;
@@ -89,18 +89,24 @@ fn escape_leaves_the_team_alone_and_stop_stops_it() {
     house.stage.key(KeyCode::Esc);
     assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
     assert!(house.stage.glass.screen().contains("/stop"));
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::StopSession | Act::Stop { .. })));
+    assert!(
+        !house
+            .stage
+            .acts
+            .iter()
+            .any(|act| matches!(act, UiCommand::Interrupt | UiCommand::StopSession | UiCommand::Stop { .. }))
+    );
     house.stage.say("/stop nope");
     assert!(house.stage.glass.screen().contains("no open task `nope`"));
     house.stage.say("/stop design");
-    assert!(matches!(house.stage.acts.last(), Some(Act::Stop { task: Some(task), .. }) if task == "design"));
+    assert!(matches!(house.stage.acts.last(), Some(UiCommand::Stop { task: Some(task), .. }) if task == "design"));
     for words in ["停", "stop", "/stop"] {
         house.stage.acts.clear();
         house.stage.say(words);
-        assert!(matches!(house.stage.acts.last(), Some(Act::StopSession)), "{words}: {:?}", house.stage.acts);
+        assert!(matches!(house.stage.acts.last(), Some(UiCommand::StopSession)), "{words}: {:?}", house.stage.acts);
     }
     house.stage.say("/clear");
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), "the plan is not left alone");
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, UiCommand::Open { .. })), "the plan is not left alone");
     house.stage.say("/team");
     let screen = house.stage.glass.everything();
     assert!(screen.contains("architect") && screen.contains("state: design"), "{screen}");
@@ -150,7 +156,9 @@ fn a_failure_asks_what_to_do() {
                 house.stage.write(&key.to_string());
             }
         }
-        let Some(Act::Decide { say, .. }) = house.stage.acts.last() else { panic!("{keys}: {:?}", house.stage.acts) };
+        let Some(UiCommand::Decide { say, .. }) = house.stage.acts.last() else {
+            panic!("{keys}: {:?}", house.stage.acts)
+        };
         assert_eq!(*say, PlanDecision::Rule(want));
     }
 }
@@ -198,7 +206,7 @@ fn a_member_asks() {
         assert_eq!(house.stage.chat.session().questions.count(), 1);
         house.stage.key(KeyCode::Char('y'));
         house.stage.key(KeyCode::Enter);
-        let Some(Act::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
+        let Some(UiCommand::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
         let done = ToolDone {
             key: "1.0".into(),
@@ -226,7 +234,7 @@ fn a_question_in_words_is_answered_in_words() {
         for key in keys {
             stage.key(*key);
         }
-        let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { panic!("{keys:?}: {:?}", stage.acts) };
+        let Some(UiCommand::Answer { answer, .. }) = stage.acts.pop() else { panic!("{keys:?}: {:?}", stage.acts) };
         (answer.allow, answer.comment)
     };
     assert_eq!(answer(&[KeyCode::Char('2'), KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
@@ -256,7 +264,7 @@ fn a_small_window_shows_the_option_that_is_chosen() {
         stage.wait(1_000);
         let screen = stage.glass.screen();
         stage.key(KeyCode::Enter);
-        let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { continue };
+        let Some(UiCommand::Answer { answer, .. }) = stage.acts.pop() else { continue };
         assert!(answer.comment == "delta" && screen.contains("4  delta"), "{rows}: {answer:?}\n{screen}");
         assert!(screen.contains("more lines") || screen.contains("alpha"), "{rows}\n{screen}");
     }
@@ -275,7 +283,7 @@ fn a_small_window_tells_of_the_risks_of_a_plan() {
         house.stage.key(KeyCode::Char('y'));
         house.stage.key(KeyCode::Enter);
         let is_approved =
-            house.stage.acts.iter().any(|act| matches!(act, Act::Decide { say: PlanDecision::Approve, .. }));
+            house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { say: PlanDecision::Approve, .. }));
         let is_told = screen.contains("more lines") || screen.contains("! it deletes");
         assert!(!is_approved || is_told, "{rows}\n{screen}");
         approved += usize::from(is_approved);
@@ -334,7 +342,7 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
     assert!(!stage.glass.everything().contains("parse.rs"), "its words are not the lead's");
 
     stage.say("/show explore");
-    assert!(matches!(stage.acts.last(), Some(Act::Show(Some(who))) if who == "explore"), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(UiCommand::Show(Some(who))) if who == "explore"), "{:?}", stage.acts);
     let row = AgentRow {
         agent,
         session: stage::session_id(),
@@ -344,12 +352,12 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
         at_ms: 0,
     };
     let shown = Some((row.clone(), did.iter().map(|event| (0, event.clone())).collect()));
-    stage.chat.done(Done::Shown { wanted: Some("explore".into()), outcome: Ok((vec![row.clone()], shown)) });
+    stage.chat.done(CommandResult::Shown { wanted: Some("explore".into()), outcome: Ok((vec![row.clone()], shown)) });
     stage.paint();
     let screen = stage.glass.everything();
     assert!(screen.contains("── explore-000abc") && screen.contains("# Your task"), "{screen}");
     assert!(screen.contains("It is in parse.rs."), "{screen}");
-    stage.chat.done(Done::Shown { wanted: Some("expolre".into()), outcome: Ok((vec![row], None)) });
+    stage.chat.done(CommandResult::Shown { wanted: Some("expolre".into()), outcome: Ok((vec![row], None)) });
     stage.paint();
     let screen = stage.glass.everything();
     assert!(
@@ -378,9 +386,9 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
     };
     let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
-    assert!(stage.acts.iter().any(|act| matches!(act, Act::Plan(plan) if *plan == id)));
+    assert!(stage.acts.iter().any(|act| matches!(act, UiCommand::Plan(plan) if *plan == id)));
     let plan = Box::new(first.plan.clone());
-    stage.chat.done(Done::Plan { plan: id, outcome: Ok(plan) });
+    stage.chat.done(CommandResult::Plan { plan: id, outcome: Ok(plan) });
     stage.wait(1_000);
     let screen = stage.glass.screen();
     assert!(screen.contains("? ada (task design) wants to use edit_file") && screen.contains("0/5 done"), "{screen}");
@@ -395,9 +403,9 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
     let (at_ms, event) = (stage::START_MS, Arc::new(Event::TaskStarted(old)));
     second.stage.chat.notice(&max_team_runtime::Notice::Event { session, from: origin, at_ms, event });
     second.stage.paint();
-    assert!(matches!(second.stage.acts.as_slice(), [Act::Plan(_)]));
+    assert!(matches!(second.stage.acts.as_slice(), [UiCommand::Plan(_)]));
     let plan = Box::new(second.plan.clone());
-    second.stage.chat.done(Done::Plan { plan: id, outcome: Ok(plan) });
+    second.stage.chat.done(CommandResult::Plan { plan: id, outcome: Ok(plan) });
     second.stage.wait(1_000);
     second.does("design", Proof::Unverified);
     second.stage.wait(1_000);
@@ -409,7 +417,7 @@ fn a_parked_proposal_is_asked_again_after_a_resume() {
     let mut first = House::proposed(80, 24, Lang::En);
     let opened = Opened { resumed: true, continuing: true, plans: vec![first.id], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
-    stage.chat.done(Done::Plan { plan: first.id, outcome: Ok(Box::new(first.plan.clone())) });
+    stage.chat.done(CommandResult::Plan { plan: first.id, outcome: Ok(Box::new(first.plan.clone())) });
     stage.wait(1_000);
     let everything = stage.glass.everything();
     assert!(everything.contains("critical path") && everything.contains(" y  approve"), "{everything}");
@@ -444,7 +452,12 @@ fn somebody_beside_the_session_keeps_nobody_waiting() {
         stage.event_from(Arc::new(memory), started(Some(given)));
         assert!(stage.glass.screen().contains("memory: "), "{}", stage.glass.screen());
         stage.say("/clear");
-        assert_eq!(stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), aside, "{}", stage.glass.screen());
+        assert_eq!(
+            stage.acts.iter().any(|act| matches!(act, UiCommand::Open { .. })),
+            aside,
+            "{}",
+            stage.glass.screen()
+        );
     }
 }
 
@@ -456,7 +469,7 @@ fn the_status_line_counts_a_running_turn_once() {
     let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(leo) });
     let told = |stage: &mut Stage, cost| {
         let outcome = Ok(Box::new(SessionDetails { cost, ..stage::status() }));
-        stage.chat.done(Done::Status { reason: Reason::Footer, outcome });
+        stage.chat.done(CommandResult::Status { reason: StatusReason::Footer, outcome });
         stage.chat.session().cost().total()
     };
     stage.event_from(origin.clone(), started(None));

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::job::Job;
 use self::policy::{Decision, Worth, decide};
-use self::score::{Made, row};
+use self::score::{ModelReply, row};
 use self::stage::Stage;
 use self::view::View;
 use self::weak::weaken;
@@ -75,7 +75,7 @@ struct Model {
     job: Arc<Job>,
     character: Character,
     gates: BTreeMap<&'static str, Gate>,
-    made: Arc<Mutex<Vec<Made>>>,
+    made: Arc<Mutex<Vec<ModelReply>>>,
 }
 
 impl Model {
@@ -89,7 +89,7 @@ impl Model {
             Character::Strong => (strong, None),
             Character::Weak => weaken(&view, self.number, strong, claims.as_deref()),
         };
-        let mut made = Made { request: request.n, role: view.role.clone(), mistake, ..Made::default() };
+        let mut made = ModelReply { request: request.n, role: view.role.clone(), mistake, ..ModelReply::default() };
         let mut reply = Reply::new();
         let mut held = None;
         for item in view.new_items() {

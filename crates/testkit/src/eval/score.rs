@@ -17,7 +17,7 @@ pub(super) const TOKEN_BYTES: usize = 4;
 
 /// A reply of the model.
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct ModelReply {
     pub(super) request: usize,
     pub(super) role: String,
     /// Ids of its tool calls, each with whether it repeats an equal call of the conversation.
@@ -105,7 +105,7 @@ impl Row {
     }
 }
 
-pub(super) fn row(job: &Job, character: Character, stage: &Stage, requests: &[Recorded], made: &[Made]) -> Row {
+pub(super) fn row(job: &Job, character: Character, stage: &Stage, requests: &[Recorded], made: &[ModelReply]) -> Row {
     let asked: Vec<&Recorded> = requests.iter().filter(|request| request.dialect().is_some()).collect();
     let failed = failed_calls(&asked);
     let bytes: usize = asked.iter().map(|request| request.bytes).sum();
@@ -135,7 +135,7 @@ fn outcome(job: &Job, stage: &Stage) -> (Outcome, String) {
     (if is_told { Outcome::Failed } else { Outcome::Silent }, why)
 }
 
-fn is_wasted(made: &Made, failed: &BTreeSet<String>) -> bool {
+fn is_wasted(made: &ModelReply, failed: &BTreeSet<String>) -> bool {
     let is_lost = |(id, is_repeated): &(String, bool)| *is_repeated || failed.contains(id);
     made.is_idle || (!made.calls.is_empty() && made.calls.iter().all(is_lost))
 }
@@ -145,7 +145,7 @@ fn failed_calls(requests: &[&Recorded]) -> BTreeSet<String> {
     items.filter_map(|item| if let Item::Returned { id, failed: true, .. } = item { Some(id) } else { None }).collect()
 }
 
-fn lost(requests: &[&Recorded], made: &[Made], stage: &Stage) -> Vec<&'static str> {
+fn lost(requests: &[&Recorded], made: &[ModelReply], stage: &Stage) -> Vec<&'static str> {
     let reached = |marker: &str, since: usize| {
         let later = requests.iter().filter(|request| request.n > since);
         let mut told = later.map(|request| View::new(&request.body)).filter(|view| view.role == "lead");

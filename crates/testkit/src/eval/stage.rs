@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::score::Made;
+use super::score::ModelReply;
 use crate::gate::Gate;
 
 /// The system's own programs: wrappers in a home folder (of version managers) cannot run in the sandbox.
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// How a run of the program ended.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct ProgramOutput {
     pub(super) code: i32,
     pub(super) answer: String,
     pub(super) errors: String,
@@ -37,7 +37,7 @@ pub(super) struct Stage {
     folder: PathBuf,
     url: String,
     pub(super) gates: BTreeMap<&'static str, Gate>,
-    pub(super) runs: Vec<Ran>,
+    pub(super) runs: Vec<ProgramOutput>,
 }
 
 impl Stage {
@@ -128,7 +128,7 @@ impl Stage {
         let result = lines.rfind(|line| line.get("type").is_some_and(|kind| kind == "result"));
         let answer = result.as_ref().and_then(|result| result.get("result")?.as_str()).unwrap_or_default();
         let code = status.code().unwrap_or(-1);
-        self.runs.push(Ran { code, answer: answer.to_owned(), errors: errors.join("\n") });
+        self.runs.push(ProgramOutput { code, answer: answer.to_owned(), errors: errors.join("\n") });
     }
 
     /// Blocks until a reply waits at a gate, or the run is over; whether it waits.
@@ -150,7 +150,7 @@ impl Stage {
     }
 
     /// Leaves what the models saw and did, and how each run ended, beside the project.
-    pub(super) fn keep_trace(&self, made: &[Made]) {
+    pub(super) fn keep_trace(&self, made: &[ModelReply]) {
         let mut text = String::new();
         for made in made {
             let mistake = made.mistake.map(|mistake| format!(", {mistake:?}")).unwrap_or_default();

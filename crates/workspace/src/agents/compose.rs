@@ -1,6 +1,6 @@
 //! The built-in prompt of the lead, as far as it fits the tools that the lead has.
 
-use super::{PROMPTS, hands};
+use super::{PROMPTS, tool_roles};
 
 /// The prompt of a lead with these tools. In the built-in prompt, list items and sections (by their heading) that name
 /// a missing tool are left out. A user's own prompt is not changed.
@@ -14,7 +14,8 @@ pub(super) fn is_builtin(prompt: &str) -> bool {
 }
 
 fn fitted(prompt: &str, tools: &[String]) -> String {
-    let lacks = |text: &str| hands::for_leads().any(|tool| names(text, tool) && !tools.iter().any(|own| own == tool));
+    let lacks =
+        |text: &str| tool_roles::for_leads().any(|tool| names(text, tool) && !tools.iter().any(|own| own == tool));
     let (mut kept, mut keeps_section) = (Vec::new(), true);
     for block in blocks(prompt) {
         if block.starts_with("# ") {
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_lead_with_every_tool_has_every_line() {
-        let all: Vec<String> = hands::for_leads().map(str::to_owned).collect();
+        let all: Vec<String> = tool_roles::for_leads().map(str::to_owned).collect();
         assert_eq!(lead_prompt(builtin(), &all), builtin().trim_end());
     }
 
@@ -69,7 +70,7 @@ mod tests {
     fn a_host_reads_only_about_its_own_tools() {
         let own = words(&["task", "memory_read", "memory_write"]);
         let prompt = lead_prompt(builtin(), &own);
-        for tool in hands::for_leads().filter(|tool| !own.iter().any(|has| has == tool)) {
+        for tool in tool_roles::for_leads().filter(|tool| !own.iter().any(|has| has == tool)) {
             assert!(!names(&prompt, tool), "{tool}: {prompt}");
         }
         assert!(prompt.contains("call `task`") && prompt.contains("# Memory") && !prompt.contains("# Plans"));

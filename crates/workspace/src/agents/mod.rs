@@ -1,25 +1,25 @@
 //! Who is on the team: the members of an agents file or of the built-in one, and the agents that are defined by
 //! Markdown files in folders.
 //!
-//! `source` finds the agents file, `read` parses its members, `roll` finds the lead, `hands` knows which tools the
-//! lead and members may have. The file is checked as a whole, and all errors are reported at once with their lines.
-//! `shelf` and `roster` find definitions in folders, `card` reads one leniently, and `join` merges both. Nothing here
-//! starts an agent or a server.
+//! `source` finds the agents file, `read` parses its members, `resolve` finds the lead, `tool_roles` knows which tools
+//! the lead and members may have. The file is checked as a whole, and all errors are reported at once with their lines.
+//! `definition_dir` and `discovery` find definitions in folders, `agent_file` reads one leniently, and `merge` merges
+//! both. Nothing here starts an agent or a server.
 
-mod card;
+mod agent_file;
 mod compose;
-mod hands;
-mod join;
-mod people;
+mod definition_dir;
+mod discovery;
+#[cfg(test)]
+mod foreign;
+mod listing;
+mod merge;
 mod read;
-mod roll;
-mod roster;
-mod shelf;
+mod resolve;
 mod source;
 #[cfg(test)]
-mod styles;
-#[cfg(test)]
 mod tests;
+mod tool_roles;
 mod values;
 
 use std::collections::BTreeMap;
@@ -31,18 +31,18 @@ use max_team_core::delegation::offer::{hidden_from, hidden_from_lead, is_offered
 use max_team_core::delegation::tool_filter::{COORDINATING, assigns_work};
 use max_team_core::suggest::candidates;
 
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 use crate::selection::Selection;
-use crate::setup::{self, Place};
-use crate::team::Crew;
+use crate::setup::{self, AppEnv};
+use crate::team::DefinitionSources;
 
-pub use card::slug;
-pub use hands::given;
-pub use join::{Desk, Joined};
-pub use people::{Person, people};
-pub use roster::{Roster, memory_keeper};
-pub use shelf::Scope;
+pub use agent_file::slug;
+pub use definition_dir::Scope;
+pub use discovery::{FoundDefinitions, memory_keeper};
+pub use listing::{ListedAgent, people};
+pub use merge::{MergedTeam, TeamMerge};
 pub use source::is_text;
+pub use tool_roles::given;
 
 /// The annotated default file: the built-in team, and the manual of every key.
 const DEFAULT_FILE: &str = include_str!("../../../../config/agents.yaml");
@@ -76,62 +76,66 @@ pub struct Team {
     /// Where it was read from, for people.
     pub source: String,
     /// Members with the tools they list that do not exist yet.
-    pub later: Later,
+    pub later: PendingTools,
     /// Where each member's model is written down.
     pub models: BTreeMap<String, String>,
     /// The definitions beside the team's own file; it can be asked again.
-    pub roster: Roster,
+    pub roster: FoundDefinitions,
     /// What joins experts to this team, whenever they are read.
-    pub desk: Desk,
+    pub desk: TeamMerge,
     /// The project's file that the lead comes from, which is announced at every start.
     pub lead_at: Option<String>,
 }
 
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; together with the
 /// agents that are defined in folders.
-pub fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
-    let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
+pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
+    let wrong = |error: crate::config::ConfigError| CliError::new(Exit::Config, error.to_string());
     let (found, given) = source::find(path, place).map_err(wrong)?;
-    let roster = Roster::read(place, given.as_ref());
+    let roster = FoundDefinitions::read(place, given.as_ref());
     let is_named = path.is_some() && given.is_none();
     let (joined, later, desk) = joined(&found, is_named, place, &roster).map_err(wrong)?;
-    let Joined { lead, members, experts, warnings, models, lead_at } = joined;
+    let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
     Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk, lead_at })
 }
 
 /// The same as it is written now, with what is known of the folders.
-pub fn again(path: Option<&Path>, place: &Place, roster: &Roster) -> Result<(Joined, Desk), Stop> {
-    let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
+pub fn again(
+    path: Option<&Path>,
+    place: &AppEnv,
+    roster: &FoundDefinitions,
+) -> Result<(MergedTeam, TeamMerge), CliError> {
+    let wrong = |error: crate::config::ConfigError| CliError::new(Exit::Config, error.to_string());
     let (found, given) = source::find(path, place).map_err(wrong)?;
     let is_named = path.is_some() && given.is_none();
     joined(&found, is_named, place, roster).map(|(joined, _, desk)| (joined, desk)).map_err(wrong)
 }
 
 /// Members with the tools they list that do not exist yet.
-type Later = Vec<(String, Vec<String>)>;
+type PendingTools = Vec<(String, Vec<String>)>;
 
 /// The team of a file, merged with the agents that are defined in folders.
 fn joined(
-    found: &source::Found,
+    found: &source::AgentsFile,
     is_named: bool,
-    place: &Place,
-    roster: &Roster,
-) -> Result<(Joined, Later, Desk), crate::config::ConfigError> {
+    place: &AppEnv,
+    roster: &FoundDefinitions,
+) -> Result<(MergedTeam, PendingTools, TeamMerge), crate::config::ConfigError> {
     let roll = read::roll(found, &place.env)?;
     let unseen = unseen(&roll, is_named, place)?;
-    let roll::Led { lead, members, mut warnings, later, models } = roll.led()?;
-    let desk = Desk::new(found, unseen, models.keys().cloned().collect());
+    let resolve::LedTeam { lead, members, mut warnings, later, models } = roll.led()?;
+    let desk = TeamMerge::new(found, unseen, models.keys().cloned().collect());
     let mut joined = desk.join(lead, members, roster);
     warnings.append(&mut joined.warnings);
     let models = models.into_iter().chain(joined.models).collect();
     let lead_at = joined.lead_at.or_else(|| (desk.scope == Scope::Project).then(|| found.file.shown.clone()));
-    Ok((Joined { warnings, models, lead_at, ..joined }, later, desk))
+    Ok((MergedTeam { warnings, models, lead_at, ..joined }, later, desk))
 }
 
 /// A lead with its tools resolved and its prompt composed for them; in coordinator mode also with the rules of that. Members
 /// are told to a lead that can hand work to them.
 pub fn leading(mut lead: Definition, members: &[Member], coordinates: bool) -> Definition {
-    lead.tools = hands::lead_tools(&lead);
+    lead.tools = tool_roles::lead_tools(&lead);
     if coordinates {
         lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
     }
@@ -202,13 +206,17 @@ pub struct Agent {
     /// The model it would like, where the session has it.
     pub wish: Option<String>,
     /// The agents that it may call.
-    pub crew: Crew,
+    pub crew: DefinitionSources,
     pub constraints: Constraints,
 }
 
 /// The patterns that are blocked for all members; they also apply to agents outside the team. A project's file can add
 /// patterns to the built-in ones but remove none; a file that the user names replaces them.
-fn unseen(roll: &roll::Roll, is_named: bool, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
+fn unseen(
+    roll: &resolve::AgentRoll,
+    is_named: bool,
+    place: &AppEnv,
+) -> Result<Vec<String>, crate::config::ConfigError> {
     let mut patterns = roll.unseen_by_all();
     if !is_named && !roll.is_builtin {
         let ours = source::builtin().and_then(|found| read::roll(&found, &place.env))?;
@@ -220,19 +228,19 @@ fn unseen(roll: &roll::Roll, is_named: bool, place: &Place) -> Result<Vec<String
 }
 
 /// The agent that the flags ask for: a member or an expert by its name, or the one with hands of its own.
-pub fn choose(selection: &Selection, place: &Place) -> Result<Agent, Stop> {
-    let bad = |words: String| Stop::new(Exit::Config, words);
+pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> {
+    let bad = |words: String| CliError::new(Exit::Config, words);
     let wrong = |error: crate::config::ConfigError| bad(error.to_string());
     let (found, given) = source::find(selection.agents.as_deref(), place).map_err(wrong)?;
     let roll = read::roll(&found, &place.env).map_err(wrong)?;
     let is_named = selection.agents.is_some() && given.is_none();
     let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
-    let roster = Roster::read(place, given.as_ref());
-    let desk = Desk::new(&found, unseen, Vec::new());
+    let roster = FoundDefinitions::read(place, given.as_ref());
+    let desk = TeamMerge::new(&found, unseen, Vec::new());
     let Some(wanted) = selection.agent.as_ref().filter(|_| !selection.solo) else {
         let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
         let definition = setup::solo();
-        let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+        let crew = DefinitionSources::new(roster, desk, vec![definition.name.clone()]);
         return Ok(Agent { definition, model: None, wish: None, crew, constraints });
     };
     let names = roll.names();
@@ -248,16 +256,16 @@ pub fn choose(selection: &Selection, place: &Place) -> Result<Agent, Stop> {
     warnings.iter().for_each(|warning| place.tell(warning));
     let Member { mut definition, model, constraints, .. } = member;
     // An agent that works alone has no team, so it does not get the tools that need one.
-    definition.tools = join::alone_tools(&definition);
+    definition.tools = merge::alone_tools(&definition);
     if definition.inherits_tools {
         definition.hidden_tools = hidden_from(&definition.tools, &definition.prompt);
     }
     let (model, wish) = if is_expert { (None, model) } else { (model, None) };
-    let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+    let crew = DefinitionSources::new(roster, desk, vec![definition.name.clone()]);
     Ok(Agent { definition, model, wish, crew, constraints })
 }
 
-fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &Roster) -> String {
+fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &FoundDefinitions) -> String {
     names.extend(roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()));
     format!("{shown}: there is no agent `{wanted}`{}", candidates(wanted, names.iter().map(String::as_str)))
 }

@@ -10,11 +10,13 @@ use max_team_core::policy::glob::Glob;
 use max_team_core::suggest::did_you_mean;
 
 use super::PROMPTS;
-use super::roll::{Roll, Row};
-use super::source::Found;
-use crate::config::expand::{self, Flaw};
+use super::resolve::{AgentRoll, MemberEntry};
+use super::source::AgentsFile;
+use crate::config::expand::{self, ExpandError};
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Switch, Time, found, quote, trust};
+use crate::config::{
+    ConfigError, ConfigFile, Count, Env, FileTrust, Problem, Shape, Switch, Time, found, quote, trust,
+};
 
 /// Members of one team.
 const MEMBERS_MAX: usize = 64;
@@ -42,10 +44,10 @@ pub(super) const LIMITS: [&str; 8] = [
 const SERVER: [&str; 4] = ["name", "command", "args", "env"];
 
 /// Reads all agents of a file.
-pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
-    let mut reader = Reader::new(&source.file, env);
+pub(super) fn roll(source: &AgentsFile, env: &Env) -> Result<AgentRoll, ConfigError> {
+    let mut reader = AgentsReader::new(&source.file, env);
     let rows = reader.rows(&source.node);
-    let Reader { mut problems, mut warnings, .. } = reader;
+    let AgentsReader { mut problems, mut warnings, .. } = reader;
     if !problems.is_empty() {
         problems.truncate(TOLD_MAX);
         return Err(ConfigError { problems });
@@ -56,12 +58,12 @@ pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
         warnings.push(format!("{}: {more} more warnings are not shown", source.file.shown));
     }
     let (file, end) = (source.file.clone(), source.node.spot);
-    Ok(Roll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
+    Ok(AgentRoll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
 }
 
 /// Reads what is written about one file's agents, and keeps what is wrong with it.
-pub(super) struct Reader<'a> {
-    pub(super) file: &'a File,
+pub(super) struct AgentsReader<'a> {
+    pub(super) file: &'a ConfigFile,
     env: &'a Env,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<String>,
@@ -69,16 +71,16 @@ pub(super) struct Reader<'a> {
 
 type Fields<'n> = BTreeMap<&'n str, &'n Node>;
 /// The place of an unknown key, and the warning about it.
-type Strange = (Spot, String);
+type UnknownKey = (Spot, String);
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(file: &'a File, env: &'a Env) -> Self {
+impl<'a> AgentsReader<'a> {
+    pub(super) fn new(file: &'a ConfigFile, env: &'a Env) -> Self {
         Self { file, env, problems: Vec::new(), warnings: Vec::new() }
     }
 }
 
-impl Reader<'_> {
-    fn rows(&mut self, top: &Node) -> Vec<Row> {
+impl AgentsReader<'_> {
+    fn rows(&mut self, top: &Node) -> Vec<MemberEntry> {
         let Some(fields) = self.fields("the file", top, &TOP) else { return Vec::new() };
         let items = match fields.get("agents").map(|node| (&node.value, node)) {
             Some((Value::List(items), _)) => items.as_slice(),
@@ -107,7 +109,7 @@ impl Reader<'_> {
         rows
     }
 
-    fn row(&mut self, node: &Node) -> Option<Row> {
+    fn row(&mut self, node: &Node) -> Option<MemberEntry> {
         let fields = self.fields("agent", node, &KEYS)?;
         let name = fields.get("name").and_then(|node| Some((self.word("name", node)?, node.spot)));
         let (name, spot) = match name {
@@ -137,7 +139,7 @@ impl Reader<'_> {
         let constraints = constraints.unwrap_or_default();
         let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new(), ..Definition::default() };
         let model = model.filter(|model| model != "inherit");
-        Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
+        Some(MemberEntry { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
     }
 
     fn check_name(&mut self, name: &str, spot: Spot) {
@@ -336,7 +338,12 @@ impl Reader<'_> {
     }
 
     /// The entries of a map that we know, and words about the others. What is null counts as not written.
-    fn sorted<'n>(&mut self, what: &str, node: &'n Node, keys: &[&'static str]) -> Option<(Fields<'n>, Vec<Strange>)> {
+    fn sorted<'n>(
+        &mut self,
+        what: &str,
+        node: &'n Node,
+        keys: &[&'static str],
+    ) -> Option<(Fields<'n>, Vec<UnknownKey>)> {
         let Value::Map(entries) = &node.value else {
             if !node.is_null() || what == "the file" {
                 self.expected(node, what, &format!("a map with `{}`", keys.join("`, `")));
@@ -402,10 +409,10 @@ impl Reader<'_> {
         let mut node = node.clone();
         match expand::fill(&mut node, self.env) {
             Ok(_) => return Some(node),
-            Err((spot, Flaw::Unset(name))) => {
+            Err((spot, ExpandError::Unset(name))) => {
                 self.problems.push(Problem::Unset { place: self.file.place(spot), key, name });
             }
-            Err((spot, Flaw::Form(text))) => {
+            Err((spot, ExpandError::Form(text))) => {
                 let text = quote(&text);
                 self.problems.push(Problem::Reference { place: self.file.place(spot), key, text });
             }
@@ -415,7 +422,7 @@ impl Reader<'_> {
 
     /// Whether the file came with a project.
     pub(super) fn is_strange(&self) -> bool {
-        self.file.standing != Standing::Trusted
+        self.file.standing != FileTrust::Trusted
     }
 
     pub(super) fn rule(&mut self, spot: Spot, message: String) {

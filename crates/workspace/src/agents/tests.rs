@@ -14,7 +14,7 @@ const FIRST_DESIGN: &str = include_str!("fixtures/first_design.yaml");
 
 struct Table {
     _folder: TempDir,
-    place: Place,
+    place: AppEnv,
 }
 
 fn desk(files: &[(&str, &str)]) -> Table {
@@ -26,11 +26,11 @@ fn desk(files: &[(&str, &str)]) -> Table {
         fs::write(path, text).unwrap();
     }
     let env: Env = [("HOME", "/nowhere"), ("WHO", "a poet"), ("MAX_TEAM_PROJECT_LANG", "Go")].into_iter().collect();
-    Table { place: Place { env, home: cwd.join("home"), cwd, wished: None, notice: |_| {} }, _folder: folder }
+    Table { place: AppEnv { env, home: cwd.join("home"), cwd, wished: None, notice: |_| {} }, _folder: folder }
 }
 
 /// Reads a file that was named by the user.
-fn named(text: &str) -> Result<Team, Stop> {
+fn named(text: &str) -> Result<Team, CliError> {
     let desk = desk(&[("a.yaml", text)]);
     team(Some(Path::new("a.yaml")), &desk.place)
 }
@@ -55,7 +55,7 @@ fn the_built_in_team_loads_and_is_quiet() {
     assert!(experts.eq(names.map(|name| (name, true))));
     assert_eq!(team.warnings, Vec::<String>::new());
     assert!(
-        hands::for_leads().eq(hands::lead_tools(&team.lead.definition)),
+        tool_roles::for_leads().eq(tool_roles::lead_tools(&team.lead.definition)),
         "the built-in lead has every tool of a lead"
     );
     for member in team.members.iter().chain([&team.lead]) {
@@ -236,9 +236,9 @@ fn an_empty_list_of_an_agents_file_allows_nothing() {
     };
     let none = Some(Vec::new());
     let all = named(&text("", "")).unwrap();
-    assert!(!hands::lead_tools(&all.lead.definition).is_empty(), "a lead without a list has every tool of a lead");
+    assert!(!tool_roles::lead_tools(&all.lead.definition).is_empty(), "a lead without a list has every tool of a lead");
     let made = named(&text(", tools: []", ", tools: [], mcp_servers: []")).unwrap();
-    assert_eq!(hands::lead_tools(&made.lead.definition), Vec::<String>::new());
+    assert_eq!(tool_roles::lead_tools(&made.lead.definition), Vec::<String>::new());
     assert!(made.members[0].definition.tools.is_empty() && !made.members[0].definition.inherits_tools);
     assert!(made.members[0].mcp_servers.is_empty());
     let limits = ", constraints: {allowed_dirs: [], write_patterns: [], allowed_commands: [], allowed_hosts: []}";
@@ -404,7 +404,10 @@ fn strange_keys_and_tools_to_come_are_told() {
     );
     assert_eq!(team.members[0].definition.tools, ["read_file"]);
     assert_eq!(team.members[0].constraints.timeout_ms, Some(250));
-    assert!(hands::for_leads().eq(hands::lead_tools(&team.lead.definition)), "a lead without tools has all of them");
+    assert!(
+        tool_roles::for_leads().eq(tool_roles::lead_tools(&team.lead.definition)),
+        "a lead without tools has all of them"
+    );
 }
 
 #[test]

@@ -22,13 +22,13 @@ impl Choice for policy::Mode {
 
 /// What starts when no command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Face {
+pub enum Frontend {
     Cli,
     /// The web page.
     Web,
 }
 
-impl Choice for Face {
+impl Choice for Frontend {
     const NAMES: &'static [(&'static str, Self)] = &[("cli", Self::Cli), ("web", Self::Web)];
 }
 
@@ -50,20 +50,20 @@ impl Choice for Level {
 
 /// How often the journal waits for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strength {
+pub enum Durability {
     /// Before anything leaves us.
     Normal,
     /// At every step.
     Full,
 }
 
-impl Choice for Strength {
+impl Choice for Durability {
     const NAMES: &'static [(&'static str, Self)] = &[("normal", Self::Normal), ("full", Self::Full)];
 }
 
 /// When what is worth remembering is taken from conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extract {
+pub enum ExtractWhen {
     Never,
     /// In a chat.
     Chat,
@@ -71,7 +71,7 @@ pub enum Extract {
     Always,
 }
 
-impl Choice for Extract {
+impl Choice for ExtractWhen {
     const NAMES: &'static [(&'static str, Self)] =
         &[("false", Self::Never), ("true", Self::Chat), ("always", Self::Always)];
 }

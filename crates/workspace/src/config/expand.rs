@@ -8,7 +8,7 @@ use super::yaml::{Node, Spot, Value};
 
 /// Why a value could not be filled in.
 #[derive(Debug, PartialEq)]
-pub enum Flaw {
+pub enum ExpandError {
     /// The variable is not set and has no default.
     Unset(String),
     /// Not one of the forms we know.
@@ -16,24 +16,24 @@ pub enum Flaw {
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece<'a> {
+enum TextPiece<'a> {
     Text(&'a str),
     Variable { name: &'a str, default: Option<&'a str> },
 }
 
 /// Fills in every word of a tree and returns the names that were asked for.
-pub fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, Flaw)> {
+pub fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, ExpandError)> {
     let mut names = Vec::new();
     walk(node, &mut |text| {
         let mut filled = String::new();
         for piece in pieces(text)? {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
-                Piece::Variable { name, default } => {
+                TextPiece::Text(text) => filled.push_str(text),
+                TextPiece::Variable { name, default } => {
                     names.push(name.to_owned());
                     // As in a shell, `:-` also stands in for a variable that is set to nothing.
                     let value = env.get(name).filter(|value| default.is_none() || !value.is_empty());
-                    filled.push_str(value.or(default).ok_or_else(|| Flaw::Unset(name.to_owned()))?);
+                    filled.push_str(value.or(default).ok_or_else(|| ExpandError::Unset(name.to_owned()))?);
                 }
             }
         }
@@ -48,7 +48,7 @@ pub fn names(node: &Node) -> Vec<String> {
     // A malformed reference reads nothing; it is reported when it is filled in.
     let _ = walk(&mut node.clone(), &mut |text| {
         for piece in pieces(text)? {
-            if let Piece::Variable { name, .. } = piece {
+            if let TextPiece::Variable { name, .. } = piece {
                 names.push(name.to_owned());
             }
         }
@@ -57,9 +57,9 @@ pub fn names(node: &Node) -> Vec<String> {
     names
 }
 
-type Rewrite<'a> = dyn FnMut(&str) -> Result<String, Flaw> + 'a;
+type Rewrite<'a> = dyn FnMut(&str) -> Result<String, ExpandError> + 'a;
 
-fn walk(node: &mut Node, rewrite: &mut Rewrite<'_>) -> Result<(), (Spot, Flaw)> {
+fn walk(node: &mut Node, rewrite: &mut Rewrite<'_>) -> Result<(), (Spot, ExpandError)> {
     match &mut node.value {
         Value::Scalar(scalar) if scalar.json.is_string() && scalar.text.contains("${") => {
             scalar.text = rewrite(&scalar.text).map_err(|flaw| (node.spot, flaw))?;
@@ -72,16 +72,16 @@ fn walk(node: &mut Node, rewrite: &mut Rewrite<'_>) -> Result<(), (Spot, Flaw)> 
     Ok(())
 }
 
-fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Flaw> {
+fn pieces(text: &str) -> Result<Vec<TextPiece<'_>>, ExpandError> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
-            pieces.extend([Piece::Text(before), Piece::Text("${")]);
+            pieces.extend([TextPiece::Text(before), TextPiece::Text("${")]);
             rest = after;
             continue;
         }
-        let form = || Flaw::Form(format!("${{{}", after.split_inclusive('}').next().unwrap_or(after)));
+        let form = || ExpandError::Form(format!("${{{}", after.split_inclusive('}').next().unwrap_or(after)));
         let (inside, after) = after.split_once('}').ok_or_else(form)?;
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -90,10 +90,10 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Flaw> {
         if !is_name(name) {
             return Err(form());
         }
-        pieces.extend([Piece::Text(before), Piece::Variable { name, default }]);
+        pieces.extend([TextPiece::Text(before), TextPiece::Variable { name, default }]);
         rest = after;
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(TextPiece::Text(rest));
     Ok(pieces)
 }
 
@@ -107,7 +107,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filled(text: &str) -> Result<String, Flaw> {
+    fn filled(text: &str) -> Result<String, ExpandError> {
         let env: Env = [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}")].into_iter().collect();
         let mut node = Node::word(text);
         fill(&mut node, &env).map_err(|(_, flaw)| flaw)?;
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn flaws() {
-        assert_eq!(filled("${B}"), Err(Flaw::Unset("B".to_owned())));
+        assert_eq!(filled("${B}"), Err(ExpandError::Unset("B".to_owned())));
         for (text, form) in
             [("x ${A", "${A"), ("${}", "${}"), ("${1A}", "${1A}"), ("${A:?no} y", "${A:?no}"), ("${A-x}", "${A-x}")]
         {
-            assert_eq!(filled(text), Err(Flaw::Form(form.to_owned())), "{text}");
+            assert_eq!(filled(text), Err(ExpandError::Form(form.to_owned())), "{text}");
         }
     }
 

@@ -7,24 +7,24 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::error::{ConfigError, Problem, quote};
-use super::files::{File, Standing};
+use super::files::{ConfigFile, FileTrust};
 use super::suggest;
-use super::table::{self, Key};
+use super::table::{self, ConfigKey};
 
 /// Who set a value.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum ValueSource {
     /// A line of a file, and the variables that were read for it.
-    File { file: Arc<File>, line: u64, names: Vec<String> },
+    File { file: Arc<ConfigFile>, line: u64, names: Vec<String> },
     /// The command line.
     Flag(String),
 }
 
-impl Source {
+impl ValueSource {
     /// Whether the user vouches for it.
     pub(super) fn is_trusted(&self) -> bool {
         match self {
-            Self::File { file, .. } => file.standing == Standing::Trusted,
+            Self::File { file, .. } => file.standing == FileTrust::Trusted,
             Self::Flag(_) => true,
         }
     }
@@ -40,15 +40,15 @@ impl Source {
 
 /// One value that was set.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct ValueRow {
     pub(super) path: &'static str,
     pub(super) shown: String,
-    pub(super) source: Source,
+    pub(super) source: ValueSource,
 }
 
 /// One value that was not let through.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct RejectedValue {
     pub(super) path: &'static str,
     pub(super) place: String,
     pub(super) shown: String,
@@ -57,20 +57,20 @@ pub(super) struct Held {
 
 /// All that happened while loading.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trail {
+pub(super) struct ValueTrail {
     /// Files with settings, the weakest first.
     pub(super) read: Vec<String>,
     /// Values in the order of their strength, the weakest first.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ValueRow>,
     /// Values of projects' files that do not count.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<RejectedValue>,
     /// Files that are not ours, and why we think so.
     pub(super) skipped: Vec<(String, &'static str)>,
 }
 
-impl Trail {
+impl ValueTrail {
     /// The source that set a key; none when it has its default.
-    pub(super) fn source(&self, path: &str) -> Option<&Source> {
+    pub(super) fn source(&self, path: &str) -> Option<&ValueSource> {
         self.rows.iter().rev().find(|row| row.path == path).map(|row| &row.source)
     }
 
@@ -90,17 +90,17 @@ impl Trail {
     }
 
     /// Value and source of a key as it is in effect.
-    fn effective(&self, key: &Key) -> (String, String) {
+    fn effective(&self, key: &ConfigKey) -> (String, String) {
         match self.rows.iter().rev().find(|row| row.path == key.path) {
             Some(row) => (quote(&row.shown), row.source.show()),
             None => (quote(&(key.default)()), "default".to_owned()),
         }
     }
 
-    fn page(&self, key: &Key) -> String {
+    fn page(&self, key: &ConfigKey) -> String {
         let (value, source) = self.effective(key);
         let mut page = format!("{} = {value}\n  {}\n  from {source}\n", key.path, key.doc.trim());
-        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.path == key.path).collect();
+        let mut rows: Vec<&ValueRow> = self.rows.iter().filter(|row| row.path == key.path).collect();
         if rows.pop().is_some() {
             for row in rows.iter().rev() {
                 let _ = writeln!(page, "  instead of {} from {}", quote(&row.shown), row.source.show());
@@ -113,7 +113,7 @@ impl Trail {
         page
     }
 
-    fn table(&self, wanted: impl Fn(&Key) -> bool) -> String {
+    fn table(&self, wanted: impl Fn(&ConfigKey) -> bool) -> String {
         let rows: Vec<(&str, String, String)> = table::keys()
             .filter(|key| wanted(key))
             .map(|key| {

@@ -14,7 +14,7 @@ use super::env::Env;
 use super::error::Problem;
 use super::table;
 use super::yaml::{self, Node, Value};
-use crate::named;
+use crate::input_file;
 
 /// Bytes of one file; ours has about six thousand.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
@@ -23,7 +23,7 @@ const TELLING: [&str; 3] = ["llm", "audit", "project"];
 
 /// Who vouches for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum FileTrust {
     /// It lies in the user's own folder, or was named on the command line.
     Trusted,
     /// It came with the project, perhaps from a stranger; its name says that it is ours.
@@ -34,47 +34,51 @@ pub enum Standing {
 
 /// A place to look.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct ConfigFile {
     /// Where it is.
     pub path: PathBuf,
     /// How messages call it: short, and good to click on.
     pub shown: String,
     /// How far it is trusted.
-    pub standing: Standing,
+    pub standing: FileTrust,
     /// Whether it was asked for, so that it must exist.
     pub named: bool,
 }
 
 /// The user's own files, the stronger one last.
-pub(super) fn of_user(env: &Env, cwd: &Path) -> Vec<File> {
+pub(super) fn of_user(env: &Env, cwd: &Path) -> Vec<ConfigFile> {
     let desktop = env.xdg_config().map(|folder| folder.join("max-team"));
     let folders = desktop.into_iter().chain(env.home());
     folders
         .map(|folder| {
             let path = cwd.join(folder).join("config.yaml");
-            File { shown: path.display().to_string(), path, standing: Standing::Trusted, named: false }
+            ConfigFile { shown: path.display().to_string(), path, standing: FileTrust::Trusted, named: false }
         })
         .collect()
 }
 
 /// The project's files, the strongest one last; one that was named takes the place of them all.
-pub(super) fn of_project(cwd: &Path, explicit: Option<&Path>) -> Vec<File> {
+pub(super) fn of_project(cwd: &Path, explicit: Option<&Path>) -> Vec<ConfigFile> {
     if let Some(path) = explicit {
         let shown = path.display().to_string();
-        return vec![File { path: cwd.join(path), shown, standing: Standing::Trusted, named: true }];
+        return vec![ConfigFile { path: cwd.join(path), shown, standing: FileTrust::Trusted, named: true }];
     }
     let places = [
-        ("config/config.yaml", Standing::Shared),
-        ("config.yaml", Standing::Shared),
-        (".max-team/config.yaml", Standing::Project),
+        ("config/config.yaml", FileTrust::Shared),
+        ("config.yaml", FileTrust::Shared),
+        (".max-team/config.yaml", FileTrust::Project),
     ];
-    let file =
-        |(name, standing): (&str, _)| File { path: cwd.join(name), shown: name.to_owned(), standing, named: false };
+    let file = |(name, standing): (&str, _)| ConfigFile {
+        path: cwd.join(name),
+        shown: name.to_owned(),
+        standing,
+        named: false,
+    };
     places.into_iter().map(file).collect()
 }
 
 /// What reading a file came to.
-pub(super) enum Content {
+pub(super) enum FileContent {
     /// There is no such file.
     Missing,
     /// Another program's file; the reason is for `config explain`.
@@ -83,22 +87,22 @@ pub(super) enum Content {
     Ours(Node),
 }
 
-impl File {
+impl ConfigFile {
     /// Reads the file, and decides whether it is ours when its name does not say so.
-    pub(super) fn content(&self) -> Result<Content, Problem> {
-        let shared = self.standing == Standing::Shared;
+    pub(super) fn content(&self) -> Result<FileContent, Problem> {
+        let shared = self.standing == FileTrust::Shared;
         let bytes = match self.bytes() {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(Content::Missing),
-            Err(_) if shared => return Ok(Content::Foreign("it cannot be read")),
+            Ok(None) => return Ok(FileContent::Missing),
+            Err(_) if shared => return Ok(FileContent::Foreign("it cannot be read")),
             Err(problem) => return Err(problem),
         };
         match self.parse(&bytes) {
-            Ok(node) if shared && !is_ours(&node) => Ok(Content::Foreign("it belongs to another program")),
-            Ok(node) => Ok(Content::Ours(node)),
+            Ok(node) if shared && !is_ours(&node) => Ok(FileContent::Foreign("it belongs to another program")),
+            Ok(node) => Ok(FileContent::Ours(node)),
             // A template or a list of documents of another program is no fault of the user's. But where a section
             // of ours begins, a slip of the pen must not make the whole file vanish.
-            Err(_) if shared && !mentions_us(&bytes) => Ok(Content::Foreign("it belongs to another program")),
+            Err(_) if shared && !mentions_us(&bytes) => Ok(FileContent::Foreign("it belongs to another program")),
             Err(problem) => Err(problem),
         }
     }
@@ -121,7 +125,7 @@ impl File {
             Err(cause) => return Err(unreadable(cause)),
         }
         let mut bytes = Vec::new();
-        let file = named::open(&self.path).map_err(unreadable)?;
+        let file = input_file::open(&self.path).map_err(unreadable)?;
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         Ok(Some(bytes))
     }

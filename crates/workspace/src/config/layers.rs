@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use super::env::Env;
 use super::error::{ConfigError, Problem, did_you_mean, quote};
-use super::expand::{self, Flaw};
-use super::explain::{Held, Row, Source, Trail};
-use super::files::{Content, File, Standing};
+use super::expand::{self, ExpandError};
+use super::explain::{RejectedValue, ValueRow, ValueSource, ValueTrail};
+use super::files::{ConfigFile, FileContent, FileTrust};
 use super::shape::Shape;
-use super::table::{self, Key};
+use super::table::{self, ConfigKey};
 use super::yaml::{self, Node, Scalar, Value};
 use super::{Override, suggest, trust};
 
@@ -36,8 +36,8 @@ impl Values {
 pub(super) struct Layers<'a> {
     env: &'a Env,
     values: Values,
-    trail: Trail,
-    flags: Vec<(Row, Node)>,
+    trail: ValueTrail,
+    flags: Vec<(ValueRow, Node)>,
     seen: Vec<PathBuf>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
@@ -49,7 +49,7 @@ impl<'a> Layers<'a> {
         Self {
             env,
             values: Values::default(),
-            trail: Trail::default(),
+            trail: ValueTrail::default(),
             flags: Vec::new(),
             seen: Vec::new(),
             problems: Vec::new(),
@@ -69,22 +69,24 @@ impl<'a> Layers<'a> {
         let tree = || yaml::parse(&flag.value).ok().filter(|node| (key.check)(node).is_ok());
         let node = if (key.check)(&word).is_ok() { word } else { tree().unwrap_or(word) };
         match (key.check)(&node) {
-            Ok(shown) => self.flags.push((Row { path: key.path, shown, source: Source::Flag(flag.name) }, node)),
+            Ok(shown) => {
+                self.flags.push((ValueRow { path: key.path, shown, source: ValueSource::Flag(flag.name) }, node))
+            }
             Err(wanted) => self.problems.push(mistake(flag.name, key, wanted, &node)),
         }
     }
 
     /// Takes one file; a stronger one comes later.
-    pub(super) fn file(&mut self, file: File) {
+    pub(super) fn file(&mut self, file: ConfigFile) {
         let real = file.path.canonicalize().ok();
         // Started in the user's own folder, the project's file is the user's: it has been read, and it is trusted.
         if !file.named && real.as_ref().is_some_and(|real| self.seen.contains(real)) {
             return;
         }
         let node = match file.content() {
-            Ok(Content::Ours(node)) => node,
-            Ok(Content::Missing) => return,
-            Ok(Content::Foreign(why)) => return self.trail.skipped.push((file.shown, why)),
+            Ok(FileContent::Ours(node)) => node,
+            Ok(FileContent::Missing) => return,
+            Ok(FileContent::Foreign(why)) => return self.trail.skipped.push((file.shown, why)),
             Err(problem) => return self.problems.push(problem),
         };
         self.seen.extend(real);
@@ -93,7 +95,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Everything that was found, or everything that is wrong.
-    pub(super) fn finish(mut self) -> Result<(Values, Trail, Vec<String>), ConfigError> {
+    pub(super) fn finish(mut self) -> Result<(Values, ValueTrail, Vec<String>), ConfigError> {
         if !self.problems.is_empty() {
             return Err(ConfigError { problems: self.problems });
         }
@@ -107,7 +109,7 @@ impl<'a> Layers<'a> {
     }
 
     /// The whole file (no section yet) or one section of it.
-    fn map(&mut self, file: &Arc<File>, section: &str, node: Node) {
+    fn map(&mut self, file: &Arc<ConfigFile>, section: &str, node: Node) {
         // A section whose lines are all commented out is null.
         if node.is_null() {
             return;
@@ -128,23 +130,25 @@ impl<'a> Layers<'a> {
         }
     }
 
-    fn entry(&mut self, file: &Arc<File>, key: &'static Key, mut node: Node) {
-        let stranger = file.standing != Standing::Trusted;
+    fn entry(&mut self, file: &Arc<ConfigFile>, key: &'static ConfigKey, mut node: Node) {
+        let stranger = file.standing != FileTrust::Trusted;
         if stranger && let Some(why) = trust::by_key(key.path).or_else(|| trust::by_names(&expand::names(&node))) {
             return self.hold(file, key, &node, why);
         }
         let names = match expand::fill(&mut node, self.env) {
             Ok(names) => names,
-            Err((_, Flaw::Unset(name))) if key.secret => {
+            Err((_, ExpandError::Unset(name))) if key.secret => {
                 node.value = Node::word("null").value;
                 vec![name]
             }
             Err((spot, flaw)) => {
                 let (place, path) = (file.place(spot), key.path.to_owned());
                 return self.problems.push(match flaw {
-                    Flaw::Unset(name) => Problem::Unset { place, key: path, name },
-                    Flaw::Form(_) if key.secret => Problem::Reference { place, key: path, text: "${…".to_owned() },
-                    Flaw::Form(text) => Problem::Reference { place, key: path, text: quote(&text) },
+                    ExpandError::Unset(name) => Problem::Unset { place, key: path, name },
+                    ExpandError::Form(_) if key.secret => {
+                        Problem::Reference { place, key: path, text: "${…".to_owned() }
+                    }
+                    ExpandError::Form(text) => Problem::Reference { place, key: path, text: quote(&text) },
                 });
             }
         };
@@ -159,11 +163,11 @@ impl<'a> Layers<'a> {
         {
             return self.hold(file, key, &node, why);
         }
-        let source = Source::File { file: Arc::clone(file), line: node.spot.line, names };
-        self.set(Row { path: key.path, shown, source }, node);
+        let source = ValueSource::File { file: Arc::clone(file), line: node.spot.line, names };
+        self.set(ValueRow { path: key.path, shown, source }, node);
     }
 
-    fn set(&mut self, row: Row, node: Node) {
+    fn set(&mut self, row: ValueRow, node: Node) {
         self.values.0.insert(row.path, node);
         self.trail.rows.push(row);
     }
@@ -175,7 +179,7 @@ impl<'a> Layers<'a> {
         rows.find(|row| row.path == path && row.source.is_trusted()).map(|row| row.shown.clone())
     }
 
-    fn hold(&mut self, file: &File, key: &Key, node: &Node, why: &'static str) {
+    fn hold(&mut self, file: &ConfigFile, key: &ConfigKey, node: &Node, why: &'static str) {
         let place = format!("{}:{}", file.shown, node.spot.line);
         if !trust::is_harmless(key.path, node, |path| self.chosen(path)) {
             let own = self.env.home().map_or_else(
@@ -188,10 +192,10 @@ impl<'a> Layers<'a> {
             ));
         }
         let shown = if key.secret { "***".to_owned() } else { found(node) };
-        self.trail.held.push(Held { path: key.path, place, shown, why });
+        self.trail.held.push(RejectedValue { path: key.path, place, shown, why });
     }
 
-    fn unknown(&mut self, file: &File, section: &str, name: &yaml::Name) {
+    fn unknown(&mut self, file: &ConfigFile, section: &str, name: &yaml::Name) {
         let path = if section.is_empty() { name.text.clone() } else { format!("{section}.{}", name.text) };
         let place = file.place(name.spot);
         let advice = match (table::key(&path), suggest::nearest(&path)) {
@@ -212,7 +216,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-fn mistake(place: String, key: &Key, wanted: String, node: &Node) -> Problem {
+fn mistake(place: String, key: &ConfigKey, wanted: String, node: &Node) -> Problem {
     let found = if key.secret { "something else".to_owned() } else { found(node) };
     Problem::Value { place, key: key.path.to_owned(), wanted, found }
 }

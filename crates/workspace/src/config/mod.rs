@@ -31,13 +31,13 @@ pub use max_team_runtime::yaml;
 
 pub use env::Env;
 pub use error::{ConfigError, Problem, quote};
-pub use files::{File, Standing};
+pub use files::{ConfigFile, FileTrust};
 pub use layers::found;
 pub use shape::{Count, Shape, Switch, Usd};
 pub use table::{Audit, Journal, Keys, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
 pub use time::{Time, duration};
 
-use explain::{Source, Trail};
+use explain::{ValueSource, ValueTrail};
 use layers::Layers;
 
 /// The annotated default file: the manual of every key. It is not parsed at start-up; a test keeps it equal to the
@@ -97,12 +97,12 @@ pub struct Config {
     pub catalog: serde_json::Value,
     /// What the user should be told: unknown keys and values that were held back.
     pub warnings: Vec<String>,
-    trail: Trail,
+    trail: ValueTrail,
 }
 
 /// Who chose a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chooser {
+pub enum ChosenBy {
     /// The default.
     Nobody,
     /// The user, or a source that the user vouches for.
@@ -150,17 +150,17 @@ impl Config {
     }
 
     /// Who chose a value.
-    pub fn chooser(&self, key: &str) -> Chooser {
+    pub fn chooser(&self, key: &str) -> ChosenBy {
         match self.trail.source(key) {
-            None => Chooser::Nobody,
-            Some(source) if source.is_trusted() => Chooser::User,
-            Some(_) => Chooser::Project,
+            None => ChosenBy::Nobody,
+            Some(source) if source.is_trusted() => ChosenBy::User,
+            Some(_) => ChosenBy::Project,
         }
     }
 
     /// Whether the value came with the project, so that the user has not vouched for it.
     pub fn is_from_project(&self, key: &str) -> bool {
-        self.chooser(key) == Chooser::Project
+        self.chooser(key) == ChosenBy::Project
     }
 
     /// Makes paths absolute: the project below the folder we are in, the audit file below the project (or, by
@@ -176,7 +176,7 @@ impl Config {
         self.audit.output = audit_base.join(at_home(&self.audit.output, env));
         if let Some(key_file) = &mut self.llm.api_key_file {
             let beside = match self.trail.source("llm.api_key_file") {
-                Some(Source::File { file, .. }) => file.path.parent().unwrap_or(cwd),
+                Some(ValueSource::File { file, .. }) => file.path.parent().unwrap_or(cwd),
                 _ => cwd,
             };
             *key_file = beside.join(at_home(key_file, env));

@@ -5,7 +5,7 @@
 
 use max_team_core::suggest::slips;
 
-use super::table::{self, Key};
+use super::table::{self, ConfigKey};
 
 /// The nearest key or section, if any is near.
 pub(super) fn nearest(asked: &str) -> Option<&'static str> {
@@ -17,7 +17,7 @@ pub(super) fn nearest(asked: &str) -> Option<&'static str> {
 }
 
 /// Slips count most, then a name that is only a part of ours, then a wrong section.
-fn cost(section: &str, name: &str, key: &Key) -> Option<usize> {
+fn cost(section: &str, name: &str, key: &ConfigKey) -> Option<usize> {
     let whole = slips(name, key.name()).map(|slips| slips * 4);
     let part = key.name().split('_').filter_map(|word| slips(name, word)).min().map(|slips| slips * 4 + 2);
     let elsewhere = slips(section, key.section()).map_or(3, |slips| slips.min(2));

@@ -11,14 +11,14 @@ use max_team_core::{limits, policy};
 use secrecy::SecretString;
 use serde_json::Value as Json;
 
-use super::choice::{Color, Extract, Face, Language, Level, Strength, WhileBusy};
+use super::choice::{Color, Durability, ExtractWhen, Frontend, Language, Level, WhileBusy};
 use super::layers::Values;
 use super::shape::{Command, Count, Hosts, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
 use super::time::Time;
 use super::yaml::Node;
 
 /// What the program knows about one key before it has read anything.
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     /// `section.name`.
     pub(super) path: &'static str,
     pub(super) doc: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Key {
     pub(super) default: fn() -> String,
 }
 
-impl Key {
+impl ConfigKey {
     /// The key itself, without its section.
     pub(super) fn name(&self) -> &'static str {
         self.path.rsplit_once('.').map_or(self.path, |(_, name)| name)
@@ -43,17 +43,17 @@ impl Key {
 }
 
 /// All keys in the order of the table.
-pub(super) fn keys() -> impl Iterator<Item = &'static Key> {
+pub(super) fn keys() -> impl Iterator<Item = &'static ConfigKey> {
     KEYS.iter().chain(std::iter::once(&CATALOG))
 }
 
 /// The key with this path.
-pub(super) fn key(path: &str) -> Option<&'static Key> {
+pub(super) fn key(path: &str) -> Option<&'static ConfigKey> {
     keys().find(|key| key.path == path)
 }
 
 /// The key with this name in this section; the section is empty for a key at the top.
-pub(super) fn find(section: &str, name: &str) -> Option<&'static Key> {
+pub(super) fn find(section: &str, name: &str) -> Option<&'static ConfigKey> {
     keys().find(|key| key.section() == section && key.name() == name)
 }
 
@@ -62,7 +62,7 @@ fn check<S: Shape>(node: &Node) -> Result<String, String> {
 }
 
 /// The one key that is no section: rows for the catalogue of providers and models, checked where they are used.
-static CATALOG: Key = Key {
+static CATALOG: ConfigKey = ConfigKey {
     path: "catalog",
     doc: "Providers and models of your own, added to the built-in catalogue.",
     secret: false,
@@ -103,8 +103,8 @@ macro_rules! table {
         /// The names before the dot.
         pub(super) static SECTIONS: &[&str] = &[$( stringify!($section) ),+];
 
-        static KEYS: &[Key] = &[$($(
-            Key {
+        static KEYS: &[ConfigKey] = &[$($(
+            ConfigKey {
                 path: concat!(stringify!($section), ".", stringify!($field)),
                 doc: concat!($($doc),+),
                 secret: <$shape as Shape>::SECRET,
@@ -121,7 +121,7 @@ table! {
         /// Port of the web page; 0 lets the system choose.
         port: u16 as Port = 8080;
         /// What opens without a command: the terminal or the web page.
-        mode: Face as OneOf<Face> = Face::Cli;
+        mode: Frontend as OneOf<Frontend> = Frontend::Cli;
     }
 
     /// The model and the way to it.
@@ -175,7 +175,7 @@ table! {
     /// What survives a crash.
     journal: Journal {
         /// `normal` syncs the disk before anything leaves the program; `full` syncs at every step.
-        sync: Strength as OneOf<Strength> = Strength::Normal;
+        sync: Durability as OneOf<Durability> = Durability::Normal;
         /// Days without activity after which a session is erased; null keeps everything.
         keep_days: Option<u32> as Maybe<Count<1, 36_500>> = None;
     }
@@ -209,7 +209,7 @@ table! {
         /// Whether memory is used in prompts; `max-team memory why` shows which facts were.
         recall: bool as Switch = true;
         /// Whether what you say about yourself is remembered: in chats (`true`), never (`false`), or also with -p (`always`).
-        extract: Extract as OneOf<Extract> = Extract::Chat;
+        extract: ExtractWhen as OneOf<ExtractWhen> = ExtractWhen::Chat;
         /// Exchanges after which a chat is searched for something to remember, in any case.
         every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX;
         /// The model that searches; null takes the session's. A small one is enough.

@@ -5,7 +5,7 @@ use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind,
 use max_team_runtime::{Allowed, Refused, Set, Word};
 
 use super::Lang;
-use crate::figures::local;
+use crate::format::local;
 
 impl Lang {
     /// One fault of the journal.

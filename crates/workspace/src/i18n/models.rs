@@ -4,7 +4,7 @@ use super::Lang;
 
 /// The part that needs a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ModelFault {
     /// The key is wrong, or may not use the model.
     Key,
     /// The server is not there, or does not answer.
@@ -42,14 +42,14 @@ impl Lang {
     }
 
     /// The request of `doctor --online` failed.
-    pub fn online_failed(self, trouble: Trouble, model: &str, key: &str, detail: &str) -> String {
+    pub fn online_failed(self, trouble: ModelFault, model: &str, key: &str, detail: &str) -> String {
         match trouble {
-            Trouble::Key => self.the_key_was_refused(key, detail),
-            Trouble::Server => self.the_server_does_not(detail),
-            Trouble::Model => self.the_model_was_refused(model, detail),
-            Trouble::Address => self.no_model_answers_at(detail),
-            Trouble::Busy => self.the_provider_cannot_answer(detail),
-            Trouble::Request => self.the_request_was_refused(detail),
+            ModelFault::Key => self.the_key_was_refused(key, detail),
+            ModelFault::Server => self.the_server_does_not(detail),
+            ModelFault::Model => self.the_model_was_refused(model, detail),
+            ModelFault::Address => self.no_model_answers_at(detail),
+            ModelFault::Busy => self.the_provider_cannot_answer(detail),
+            ModelFault::Request => self.the_request_was_refused(detail),
         }
     }
 

@@ -6,7 +6,7 @@ use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::policy::Recourse;
 
 use super::Lang;
-use crate::figures::dollars;
+use crate::format::dollars;
 
 impl Lang {
     /// Names calls that needed an approval in a run without a user.

@@ -11,7 +11,7 @@ use max_team_core::plan::{PlanState, TaskStatus};
 use max_team_core::rewind::MovedFile;
 
 use super::{Lang, plural};
-use crate::figures::spent;
+use crate::format::spent;
 
 /// Files of a stopped task that a line names.
 const FILES_SHOWN_MAX: usize = 12;

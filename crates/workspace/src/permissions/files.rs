@@ -73,7 +73,7 @@ const INNER: &[&str] = &[
 
 /// What is in a file.
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub(super) struct SettingsFile {
     pub(super) rules: Vec<(List, String, u32)>,
     pub(super) mode: Option<Mode>,
     pub(super) no_bypass: bool,
@@ -94,7 +94,7 @@ pub(super) struct File {
 }
 
 /// Reads a file; `None`: there is none.
-pub(super) fn read(path: &Path, shown: &str) -> Result<Option<File>, String> {
+pub(super) fn read(path: &Path, shown: &str) -> Result<Option<SettingsFile>, String> {
     let unread = |why: String| format!("{shown} is not used: {why}");
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
@@ -116,11 +116,11 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<Option<File>, String> {
     parse(&text, shown).map(Some).map_err(unread)
 }
 
-fn parse(text: &str, shown: &str) -> Result<File, String> {
+fn parse(text: &str, shown: &str) -> Result<SettingsFile, String> {
     let _: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
     // JSON is YAML, which knows the lines, but for tabs; no string of JSON holds a bare one.
     let node = yaml::parse(&text.replace('\t', " ")).map_err(|fault| quote(&fault.message))?;
-    let mut file = File::default();
+    let mut file = SettingsFile::default();
     let Value::Map(top) = &node.value else { return Err("it is no object".to_owned()) };
     for (name, node) in top {
         match (name.text.as_str(), &node.value) {
@@ -144,7 +144,7 @@ fn parse(text: &str, shown: &str) -> Result<File, String> {
     Ok(file)
 }
 
-fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
+fn inner(file: &mut SettingsFile, key: &str, node: &Node, shown: &str) {
     let list = match key {
         "allow" => List::Allow,
         "ask" => List::Ask,
@@ -176,7 +176,7 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
         key => return file.unknown(shown, node, &format!("permissions.{key}"), INNER),
     };
     // A permission that is lost makes nothing freer.
-    let tell = if list == List::Allow { File::warn } else { File::lose };
+    let tell = if list == List::Allow { SettingsFile::warn } else { SettingsFile::lose };
     let Value::List(items) = &node.value else {
         return tell(file, shown, node, format!("`permissions.{key}` is no list of rules"));
     };
@@ -192,7 +192,7 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
 }
 
 /// Folders besides the project's.
-fn folders(file: &mut File, node: &Node, shown: &str) {
+fn folders(file: &mut SettingsFile, node: &Node, shown: &str) {
     let Value::List(items) = &node.value else {
         return file.warn(shown, node, "`permissions.additionalDirectories` is no list of folders".to_owned());
     };
@@ -208,7 +208,7 @@ fn folders(file: &mut File, node: &Node, shown: &str) {
 }
 
 /// What is on or off. What cannot be read may have been meant to be on.
-fn switch(file: &mut File, key: &str, node: &Node, shown: &str, own: fn(&mut File) -> &mut bool) {
+fn switch(file: &mut SettingsFile, key: &str, node: &Node, shown: &str, own: fn(&mut SettingsFile) -> &mut bool) {
     match node.text() {
         Some("true") => *own(file) = true,
         Some("false") => {}
@@ -216,7 +216,7 @@ fn switch(file: &mut File, key: &str, node: &Node, shown: &str, own: fn(&mut Fil
     }
 }
 
-impl File {
+impl SettingsFile {
     fn warn(&mut self, shown: &str, node: &Node, words: String) {
         self.warnings.push(format!("{shown}:{}: {words}", line(node)));
     }

@@ -11,7 +11,7 @@ use max_team_core::limits::FOREIGN_ENTRIES_MAX;
 
 use crate::config::yaml::{Node, Value};
 use crate::i18n::Lang;
-use crate::named;
+use crate::input_file;
 
 /// Something that is there and has no effect here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,7 +219,7 @@ pub(super) fn folder(folder: &Path, shown: &str, is_users: bool) -> Vec<Unused> 
 pub(super) fn servers(path: &Path, shown: &str) -> Option<Unused> {
     let is_file = std::fs::metadata(path).ok()?.is_file();
     // A device or a pipe has no names to read, and a file that is too large is still named.
-    let text = is_file.then(|| named::text(path, named::JSON_BYTES_MAX).ok()).flatten().unwrap_or_default();
+    let text = is_file.then(|| input_file::text(path, input_file::JSON_BYTES_MAX).ok()).flatten().unwrap_or_default();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let servers = json.get("mcpServers").unwrap_or(&json).as_object();
     let names = servers.map(|servers| servers.keys().take(FOREIGN_ENTRIES_MAX).cloned().collect()).unwrap_or_default();
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(names(), None);
         std::fs::write(&path, r#"{"mcpServers":{"github":{}}}"#).unwrap();
         assert_eq!(names(), Some(vec!["github".to_owned()]));
-        std::fs::write(&path, " ".repeat(usize::try_from(named::JSON_BYTES_MAX).unwrap() + 1)).unwrap();
+        std::fs::write(&path, " ".repeat(usize::try_from(input_file::JSON_BYTES_MAX).unwrap() + 1)).unwrap();
         assert_eq!(names(), Some(Vec::new()));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();

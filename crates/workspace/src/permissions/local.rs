@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Trusted;
+use super::TrustedRules;
 
 /// Where a project keeps them.
 const FILE: &str = ".max-team/settings.local.json";
@@ -15,7 +15,7 @@ pub fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String
     let path = root.join(FILE);
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
     // Before anything is written: what is not to be trusted is of no use in the file.
-    let mut trusted = Trusted::read(home)?;
+    let mut trusted = TrustedRules::read(home)?;
     let mut settings = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),

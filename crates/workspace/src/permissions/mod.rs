@@ -5,7 +5,7 @@
 //! (`permissions trust`, or a yes that was to be remembered for the repository). This module reads and merges; it
 //! judges nothing.
 
-mod also;
+mod additional_dirs;
 mod files;
 mod foreign;
 mod local;
@@ -16,22 +16,22 @@ use std::path::Path;
 use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope, escape};
 use max_team_core::policy::{Mode, Permissions, Rule};
 
-use crate::config::{Chooser, quote};
-use crate::exit::{Exit, Stop};
+use crate::config::{ChosenBy, quote};
+use crate::exit::{CliError, Exit};
 use crate::i18n::Lang;
-use crate::setup::Place;
+use crate::setup::AppEnv;
 
-use files::File;
+use files::SettingsFile;
 pub use foreign::{Hook, Unused};
 pub use local::{remember, remembered, write};
-pub use trust::Trusted;
+pub use trust::TrustedRules;
 
 /// Where the machine's own settings are.
 const MANAGED: &str = "/etc/max-team/settings.json";
 
 /// What settings files and flags say.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedPermissions {
     /// The rules that count.
     pub permissions: Permissions,
     /// Permissions that the project brought along and that the user has not trusted yet.
@@ -52,13 +52,13 @@ pub struct Loaded {
 
 /// Rules that were given for this run.
 #[derive(Debug, Clone, Default)]
-pub struct Flags<'a> {
+pub struct RuleFlags<'a> {
     pub allowed: &'a [String],
     pub denied: &'a [String],
 }
 
 /// One settings file that may be there.
-struct Source {
+struct SettingsSource {
     scope: RuleScope,
     path: std::path::PathBuf,
     /// The folder that `/x` in its rules means.
@@ -67,10 +67,12 @@ struct Source {
 
 /// Reads everything for a project's folder. Settings of the user's own, or of the machine's, that cannot be read stop
 /// the program: what they forbid would be free without them.
-pub fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Loaded, Stop> {
-    let (trusted, problem) = match Trusted::read(&place.home) {
+pub fn load(place: &AppEnv, root: &Path, flags: &RuleFlags<'_>) -> Result<LoadedPermissions, CliError> {
+    let (trusted, problem) = match TrustedRules::read(&place.home) {
         Ok(trusted) => (trusted, None),
-        Err(problem) => (Trusted::default(), Some(format!("{problem}; no permission of a project counts until then"))),
+        Err(problem) => {
+            (TrustedRules::default(), Some(format!("{problem}; no permission of a project counts until then")))
+        }
     };
     let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
     loaded.warnings.extend(problem);
@@ -80,7 +82,7 @@ pub fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Loaded, Sto
 }
 
 /// Other files without an effect: commands, plugins, servers.
-fn lying_about(place: &Place, root: &Path) -> Vec<Unused> {
+fn lying_about(place: &AppEnv, root: &Path) -> Vec<Unused> {
     let own = place.env.user().map(|user| user.join(".claude"));
     let theirs = root.join(".claude");
     let mut found = foreign::folder(&theirs, ".claude", own.as_ref() == Some(&theirs));
@@ -99,8 +101,8 @@ pub const FILES: [&str; 4] = [
     ".claude/settings.local.json",
 ];
 
-fn sources(place: &Place, root: &Path) -> Vec<Source> {
-    let file = |scope, path: std::path::PathBuf, base: &Path| Source { scope, path, base: base.to_owned() };
+fn sources(place: &AppEnv, root: &Path) -> Vec<SettingsSource> {
+    let file = |scope, path: std::path::PathBuf, base: &Path| SettingsSource { scope, path, base: base.to_owned() };
     let mut all = vec![
         file(RuleScope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
         file(RuleScope::User, place.home.join("settings.json"), &place.home),
@@ -122,15 +124,21 @@ fn sources(place: &Place, root: &Path) -> Vec<Source> {
     all
 }
 
-fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trusted: &Trusted) -> Result<Loaded, Stop> {
+fn read(
+    sources: &[SettingsSource],
+    place: &AppEnv,
+    root: &Path,
+    flags: &RuleFlags<'_>,
+    trusted: &TrustedRules,
+) -> Result<LoadedPermissions, CliError> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (root_text, home) = (text(root), place.env.user().map(|user| text(&user)).unwrap_or_default());
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedPermissions::default();
     for source in sources {
         let shown = shown(&source.path, root, &home);
         let is_foreign = matches!(source.scope, RuleScope::Project | RuleScope::Local);
         let file = match files::read(&source.path, &shown) {
-            Ok(Some(File { lost: Some(problem), .. })) | Err(problem) if !is_foreign => {
+            Ok(Some(SettingsFile { lost: Some(problem), .. })) | Err(problem) if !is_foreign => {
                 return Err(unsafe_without(&problem));
             }
             Ok(Some(file)) => file,
@@ -155,7 +163,7 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
         loaded.leave(&file, &shown, trusted.of(&root_text), &anchors);
         for (text, line) in &file.also {
             let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
-            match also::folder(text, &anchors, place) {
+            match additional_dirs::folder(text, &anchors, place) {
                 Ok(folder) => {
                     let rule = Rule::new(List::Allow, &format!("Read(/{}/**)", escape(&folder)), origin, &anchors);
                     if is_foreign && !trusted.has(&root_text, &rule.text) {
@@ -205,8 +213,8 @@ fn stricter(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
     }
 }
 
-fn unsafe_without(problem: &str) -> Stop {
-    Stop::said(Exit::Config, |lang| match lang {
+fn unsafe_without(problem: &str) -> CliError {
+    CliError::said(Exit::Config, |lang| match lang {
         Lang::En => format!("{problem}\nwhat it denies would be free without it: mend the file, or move it away"),
         Lang::Zh => format!("{problem}\n没有它，其中禁止的操作就会被放行：请修正该文件，或将其移走"),
     })
@@ -243,10 +251,10 @@ pub fn split(text: &str) -> Vec<String> {
     rules
 }
 
-impl Loaded {
+impl LoadedPermissions {
     /// Records settings without an effect here, and adds `ask` rules for hooks that are not run, except those that the
     /// user trusted to skip.
-    fn leave(&mut self, file: &File, shown: &str, words: &[String], anchors: &Anchors<'_>) {
+    fn leave(&mut self, file: &SettingsFile, shown: &str, words: &[String], anchors: &Anchors<'_>) {
         for hook in file.hooks.iter().filter(|hook| !words.contains(&hook.word())) {
             let origin = Origin { scope: RuleScope::Hook, file: shown.to_owned(), line: hook.line };
             let rules = hook.rules().into_iter().map(|text| Rule::new(List::Ask, &text, origin.clone(), anchors));
@@ -262,11 +270,11 @@ impl Loaded {
 
     /// The mode to work in: what the user chose, else what the user's settings ask for. What came with the project
     /// counts only where it is stricter than both.
-    pub fn mode(&self, chosen: Mode, by: Chooser) -> (Mode, Option<String>) {
+    pub fn mode(&self, chosen: Mode, by: ChosenBy) -> (Mode, Option<String>) {
         let (own, foreign) = match by {
-            Chooser::User => (chosen, None),
-            Chooser::Project => (self.mode.unwrap_or_default(), stricter(Some(chosen), self.foreign)),
-            Chooser::Nobody => (self.mode.unwrap_or(chosen), self.foreign),
+            ChosenBy::User => (chosen, None),
+            ChosenBy::Project => (self.mode.unwrap_or_default(), stricter(Some(chosen), self.foreign)),
+            ChosenBy::Nobody => (self.mode.unwrap_or(chosen), self.foreign),
         };
         let mode = foreign.filter(|foreign| foreign.is_stricter(own)).unwrap_or(own);
         if self.no_bypass && mode == Mode::BypassPermissions {

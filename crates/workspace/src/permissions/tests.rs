@@ -6,7 +6,7 @@ use super::*;
 
 struct Desk {
     folder: tempfile::TempDir,
-    place: Place,
+    place: AppEnv,
 }
 
 impl Desk {
@@ -19,7 +19,7 @@ impl Desk {
         std::fs::create_dir_all(at.join("mt")).unwrap();
         let env =
             [("HOME", at.to_str().unwrap()), ("MAX_TEAM_HOME", at.join("mt").to_str().unwrap())].into_iter().collect();
-        let place = Place { env, cwd: at.join("p"), home: at.join("mt"), wished: None, notice: |_| {} };
+        let place = AppEnv { env, cwd: at.join("p"), home: at.join("mt"), wished: None, notice: |_| {} };
         Self { folder, place }
     }
 
@@ -27,12 +27,12 @@ impl Desk {
         std::fs::write(self.folder.path().join(path), text).unwrap();
     }
 
-    fn load(&self) -> Loaded {
+    fn load(&self) -> LoadedPermissions {
         self.try_load().unwrap()
     }
 
-    fn try_load(&self) -> Result<Loaded, Stop> {
-        load(&self.place, &self.place.cwd, &Flags::default())
+    fn try_load(&self) -> Result<LoadedPermissions, CliError> {
+        load(&self.place, &self.place.cwd, &RuleFlags::default())
     }
 
     fn shown(&self) -> Vec<String> {
@@ -97,7 +97,7 @@ fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
     assert_eq!(judged.verdict, Verdict::Deny);
     // A yes holds for this command of the hook.
     let word = loaded.hooks.first().map(|(hook, _)| hook.word()).unwrap();
-    Trusted::read(&desk.place.home).unwrap().add(&desk.place.cwd.to_string_lossy(), &[word]).unwrap();
+    TrustedRules::read(&desk.place.home).unwrap().add(&desk.place.cwd.to_string_lossy(), &[word]).unwrap();
     assert!(desk.shown().is_empty() && desk.load().hooks.is_empty());
     desk.put("p/.claude/settings.json", &hook("other.sh"));
     assert_eq!(desk.load().hooks.len(), 1);
@@ -154,7 +154,7 @@ fn a_projects_permissions_wait_for_the_user() {
     let text = std::fs::read_to_string(desk.place.cwd.join(".max-team/settings.local.json")).unwrap();
     assert!(text.contains("\"other\": 1") && text.contains("Bash(rm *)"));
     let root = desk.place.cwd.to_string_lossy().into_owned();
-    Trusted::read(&desk.place.home).unwrap().add(&root, &["Bash(rm *)".into()]).unwrap();
+    TrustedRules::read(&desk.place.home).unwrap().add(&root, &["Bash(rm *)".into()]).unwrap();
     assert_eq!(desk.shown().len(), 2);
 }
 
@@ -185,16 +185,16 @@ fn flags_are_split_outside_brackets() {
     assert_eq!(split("Bash(git log:*), Edit Read(a b)"), ["Bash(git log:*)", "Edit", "Read(a b)"]);
     let desk = Desk::new();
     let (allowed, denied) = (["Edit".to_owned()], ["Bash(rm *)".to_owned()]);
-    let loaded = load(&desk.place, &desk.place.cwd, &Flags { allowed: &allowed, denied: &denied }).unwrap();
+    let loaded = load(&desk.place, &desk.place.cwd, &RuleFlags { allowed: &allowed, denied: &denied }).unwrap();
     let shown: Vec<String> = loaded.permissions.rules.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
 }
 
 #[test]
 fn bypassing_can_be_forbidden() {
-    let loaded = Loaded { no_bypass: true, ..Loaded::default() };
-    assert_eq!(loaded.mode(Mode::BypassPermissions, Chooser::User).0, Mode::Default);
-    assert_eq!(loaded.mode(Mode::AcceptEdits, Chooser::User), (Mode::AcceptEdits, None));
+    let loaded = LoadedPermissions { no_bypass: true, ..LoadedPermissions::default() };
+    assert_eq!(loaded.mode(Mode::BypassPermissions, ChosenBy::User).0, Mode::Default);
+    assert_eq!(loaded.mode(Mode::AcceptEdits, ChosenBy::User), (Mode::AcceptEdits, None));
 }
 
 #[test]
@@ -202,19 +202,19 @@ fn a_project_only_makes_the_mode_stricter() {
     use Mode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
     // What the user's settings say, what the project's say, who chose what in the configuration, the mode.
     let table = [
-        (None, None, Chooser::Nobody, Default, Default),
-        (Some(Plan), Some(DontAsk), Chooser::Nobody, Default, Plan),
-        (Some(Plan), None, Chooser::Project, Default, Plan),
-        (Some(AcceptEdits), None, Chooser::Project, Default, Default),
-        (Some(AcceptEdits), Some(Default), Chooser::Nobody, Default, Default),
-        (Some(DontAsk), Some(BypassPermissions), Chooser::Nobody, Default, DontAsk),
-        (None, Some(AcceptEdits), Chooser::Nobody, Default, Default),
-        (None, Some(AcceptEdits), Chooser::Project, Default, Default),
-        (None, Some(Plan), Chooser::Project, DontAsk, Plan),
-        (Some(Plan), Some(Plan), Chooser::User, AcceptEdits, AcceptEdits),
+        (None, None, ChosenBy::Nobody, Default, Default),
+        (Some(Plan), Some(DontAsk), ChosenBy::Nobody, Default, Plan),
+        (Some(Plan), None, ChosenBy::Project, Default, Plan),
+        (Some(AcceptEdits), None, ChosenBy::Project, Default, Default),
+        (Some(AcceptEdits), Some(Default), ChosenBy::Nobody, Default, Default),
+        (Some(DontAsk), Some(BypassPermissions), ChosenBy::Nobody, Default, DontAsk),
+        (None, Some(AcceptEdits), ChosenBy::Nobody, Default, Default),
+        (None, Some(AcceptEdits), ChosenBy::Project, Default, Default),
+        (None, Some(Plan), ChosenBy::Project, DontAsk, Plan),
+        (Some(Plan), Some(Plan), ChosenBy::User, AcceptEdits, AcceptEdits),
     ];
     for (mode, foreign, by, chosen, want) in table {
-        let loaded = Loaded { mode, foreign, ..Loaded::default() };
+        let loaded = LoadedPermissions { mode, foreign, ..LoadedPermissions::default() };
         assert_eq!(loaded.mode(chosen, by).0, want, "{mode:?} {foreign:?} {by:?} {chosen:?}");
     }
     let desk = Desk::new();
@@ -297,7 +297,7 @@ fn further_folders_are_the_users_to_give_and_restrictions_anybodys() {
     assert_eq!((no_reads_outside, no_writes_outside, never_asks), (true, false, true));
 
     let root = desk.place.cwd.to_string_lossy().into_owned();
-    Trusted::read(&desk.place.home).unwrap().add(&root, &[waits]).unwrap();
+    TrustedRules::read(&desk.place.home).unwrap().add(&root, &[waits]).unwrap();
     assert_eq!(desk.load().permissions.also, [text("shared"), text("theirs")]);
     desk.put("mt/settings.json", r#"{"permissions": {"denyInsteadOfPrompting": "perhaps"}}"#);
     assert_eq!(desk.try_load().unwrap_err().exit, Exit::Config, "it may have been meant to forbid");

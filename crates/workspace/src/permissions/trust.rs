@@ -11,12 +11,12 @@ use super::local::write;
 
 /// Rules, and skills, by the project's folder.
 #[derive(Debug, Default)]
-pub struct Trusted {
+pub struct TrustedRules {
     path: PathBuf,
     rules: BTreeMap<String, Vec<String>>,
 }
 
-impl Trusted {
+impl TrustedRules {
     /// What was written down. A file that cannot be read is not taken for an empty one: the next yes would replace it,
     /// and with it every earlier one.
     pub fn read(home: &Path) -> Result<Self, String> {

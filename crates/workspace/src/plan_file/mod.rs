@@ -1,12 +1,12 @@
 //! Plans as files: YAML that a person writes, reads, compares and runs again.
 //!
 //! [`read`] takes our names and those of other tools, and JSON, which is YAML; [`write()`] writes ours, so that a
-//! written plan reads back the same. Only `place` touches the disk. `core::plan::Graph` decides whether the plan is
-//! sound; [`Read`] maps its errors to lines of the file.
+//! written plan reads back the same. Only `target` touches the disk. `core::plan::Graph` decides whether the plan is
+//! sound; [`ParsedPlan`] maps its errors to lines of the file.
 
-mod place;
 mod reader;
 pub mod scalar;
+mod target;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -15,15 +15,15 @@ use max_team_core::plan::{Draft, DraftFlaw};
 
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, Problem, quote};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 
-pub use place::{has_place, put};
 pub use reader::read;
+pub use target::{has_place, put};
 pub use writer::write;
 
 /// What a file came to.
 #[derive(Debug)]
-pub struct Read {
+pub struct ParsedPlan {
     /// The plan, unchecked.
     pub draft: Draft,
     /// What the user should be told.
@@ -38,7 +38,7 @@ pub struct Read {
     broken: Vec<usize>,
 }
 
-impl Read {
+impl ParsedPlan {
     /// Whether all of it could be read, and every task has a name to be called by.
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.draft.tasks.iter().all(|task| !task.id.is_empty())
@@ -54,7 +54,7 @@ impl Read {
     }
 
     /// Everything that is wrong with the file, in its order: what could not be read, and the flaws of the plan.
-    pub fn stop(mut self, flaws: &[DraftFlaw]) -> Stop {
+    pub fn stop(mut self, flaws: &[DraftFlaw]) -> CliError {
         let (named, read) = (self.named(), self.problems.is_empty());
         let nameless = self.draft.tasks.iter().enumerate().filter(|(_, task)| task.id.is_empty());
         for (at, _) in nameless.filter(|(at, _)| !self.broken.contains(at)) {
@@ -74,7 +74,7 @@ impl Read {
         }
         self.problems.sort_by_key(|(line, _)| *line);
         let problems = self.problems.into_iter().map(|(_, problem)| problem).collect();
-        Stop::new(Exit::Config, ConfigError { problems }.to_string())
+        CliError::new(Exit::Config, ConfigError { problems }.to_string())
     }
 }
 

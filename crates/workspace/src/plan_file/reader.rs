@@ -9,10 +9,10 @@ use max_team_core::plan::{Budget, Draft, Gate, TaskDraft};
 use max_team_core::suggest::did_you_mean;
 use max_team_core::text::{code_points, hidden_lines};
 
-use super::{Read, place};
+use super::{ParsedPlan, place};
 use crate::config::yaml::{self, Name, Node, Spot, Value};
 use crate::config::{ConfigError, Problem, Shape, Switch, Usd, duration, found, quote};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 
 /// Bytes of one plan file.
 const BYTES_MAX: usize = 16 << 20;
@@ -30,16 +30,16 @@ const COUNT_WANTED: &str = "a whole number";
 const ISOLATION_WANTED: &str = "`worktree` or `none`";
 
 /// Reads a plan; `name` is how messages call the file.
-pub fn read(text: &str, name: &str) -> Result<Read, Stop> {
+pub fn read(text: &str, name: &str) -> Result<ParsedPlan, CliError> {
     if text.len() > BYTES_MAX {
         let words = format!("{name}: {} bytes are too many for a plan; is this the right file?", text.len());
-        return Err(Stop::new(Exit::Config, words));
+        return Err(CliError::new(Exit::Config, words));
     }
     let root = yaml::parse_up_to(text, NODES_MAX).map_err(|fault| {
         let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message) };
-        Stop::new(Exit::Config, ConfigError::from(problem).to_string())
+        CliError::new(Exit::Config, ConfigError::from(problem).to_string())
     })?;
-    let mut reader = Reader {
+    let mut reader = PlanReader {
         name,
         problems: Vec::new(),
         warnings: Vec::new(),
@@ -56,12 +56,12 @@ pub fn read(text: &str, name: &str) -> Result<Read, Stop> {
         let letters = code_points(&letters);
         reader.warnings.push(format!("{name}:{line}: invisible characters ({letters}) are left out for the model"));
     }
-    let Reader { problems, warnings, spots, broken, .. } = reader;
-    Ok(Read { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
+    let PlanReader { problems, warnings, spots, broken, .. } = reader;
+    Ok(ParsedPlan { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum PlanKey {
     Goal,
     Budget,
     MaxParallel,
@@ -69,16 +69,16 @@ enum Key {
     Gates,
 }
 
-const KEYS: &[(&str, Key)] = &[
-    ("goal", Key::Goal),
-    ("budget", Key::Budget),
-    ("max_parallel", Key::MaxParallel),
-    ("tasks", Key::Tasks),
-    ("gates", Key::Gates),
+const KEYS: &[(&str, PlanKey)] = &[
+    ("goal", PlanKey::Goal),
+    ("budget", PlanKey::Budget),
+    ("max_parallel", PlanKey::MaxParallel),
+    ("tasks", PlanKey::Tasks),
+    ("gates", PlanKey::Gates),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum TaskField {
     Id,
     Title,
     Do,
@@ -98,30 +98,30 @@ enum Field {
 }
 
 /// Our names first, then what others call the same things.
-const FIELDS: &[(&str, Field)] = &[
-    ("id", Field::Id),
-    ("title", Field::Title),
-    ("do", Field::Do),
-    ("agent", Field::Agent),
-    ("needs", Field::Needs),
-    ("when", Field::When),
-    ("owns", Field::Owns),
-    ("outputs", Field::Outputs),
-    ("verify", Field::Verify),
-    ("retry", Field::Retry),
-    ("timeout", Field::Timeout),
-    ("budget", Field::Budget),
-    ("model", Field::Model),
-    ("skip", Field::Skip),
-    ("isolation", Field::Isolation),
-    ("timeout_ms", Field::TimeoutMs),
-    ("description", Field::Do),
-    ("prompt", Field::Do),
-    ("agent_name", Field::Agent),
-    ("owner", Field::Agent),
-    ("depends_on", Field::Needs),
-    ("blocked_by", Field::Needs),
-    ("max_retries", Field::Retry),
+const FIELDS: &[(&str, TaskField)] = &[
+    ("id", TaskField::Id),
+    ("title", TaskField::Title),
+    ("do", TaskField::Do),
+    ("agent", TaskField::Agent),
+    ("needs", TaskField::Needs),
+    ("when", TaskField::When),
+    ("owns", TaskField::Owns),
+    ("outputs", TaskField::Outputs),
+    ("verify", TaskField::Verify),
+    ("retry", TaskField::Retry),
+    ("timeout", TaskField::Timeout),
+    ("budget", TaskField::Budget),
+    ("model", TaskField::Model),
+    ("skip", TaskField::Skip),
+    ("isolation", TaskField::Isolation),
+    ("timeout_ms", TaskField::TimeoutMs),
+    ("description", TaskField::Do),
+    ("prompt", TaskField::Do),
+    ("agent_name", TaskField::Agent),
+    ("owner", TaskField::Agent),
+    ("depends_on", TaskField::Needs),
+    ("blocked_by", TaskField::Needs),
+    ("max_retries", TaskField::Retry),
 ];
 
 /// What a run has written into its own copy of the plan; a new run begins without it.
@@ -129,7 +129,7 @@ const STATE: &[&str] =
     &["status", "result", "artifacts", "retry_count", "created_at", "updated_at", "started_at", "finished_at"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum BudgetField {
     Usd,
     Nano,
     Tokens,
@@ -137,23 +137,23 @@ enum Bound {
     WallMs,
 }
 
-const BOUNDS: &[(&str, Bound)] = &[
-    ("usd", Bound::Usd),
-    ("tokens", Bound::Tokens),
-    ("wall", Bound::Wall),
-    ("nano", Bound::Nano),
-    ("wall_ms", Bound::WallMs),
+const BOUNDS: &[(&str, BudgetField)] = &[
+    ("usd", BudgetField::Usd),
+    ("tokens", BudgetField::Tokens),
+    ("wall", BudgetField::Wall),
+    ("nano", BudgetField::Nano),
+    ("wall_ms", BudgetField::WallMs),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stand {
+enum GateField {
     Before,
     Ask,
 }
 
-const STANDS: &[(&str, Stand)] = &[("before", Stand::Before), ("ask", Stand::Ask)];
+const STANDS: &[(&str, GateField)] = &[("before", GateField::Before), ("ask", GateField::Ask)];
 
-struct Reader<'a> {
+struct PlanReader<'a> {
     name: &'a str,
     problems: Vec<(u64, Problem)>,
     warnings: Vec<String>,
@@ -164,7 +164,7 @@ struct Reader<'a> {
     told: usize,
 }
 
-impl Reader<'_> {
+impl PlanReader<'_> {
     fn plan(&mut self, root: &Node) -> Draft {
         let mut draft = Draft::default();
         if let Value::List(tasks) = &root.value {
@@ -173,16 +173,16 @@ impl Reader<'_> {
         }
         for (key, name, node) in self.map(root, "the plan", "a map with `tasks`, or a list of tasks", KEYS) {
             match key {
-                Key::Goal => self.set(&mut draft.goal, name, node, "some words", word),
-                Key::Budget => draft.budget = self.budget(name, node),
-                Key::MaxParallel => {
+                PlanKey::Goal => self.set(&mut draft.goal, name, node, "some words", word),
+                PlanKey::Budget => draft.budget = self.budget(name, node),
+                PlanKey::MaxParallel => {
                     self.set(&mut draft.max_parallel, name, node, COUNT_WANTED, |node| count(node).map(Some))
                 }
-                Key::Tasks => match &node.value {
+                PlanKey::Tasks => match &node.value {
                     Value::List(tasks) => draft.tasks = self.tasks(tasks),
                     _ => self.mistake(name, node, "a list of tasks"),
                 },
-                Key::Gates => match &node.value {
+                PlanKey::Gates => match &node.value {
                     Value::List(gates) => draft.gates = gates.iter().map(|gate| self.gate(gate)).collect(),
                     _ => self.mistake(name, node, "a list such as `[{before: ID, ask: owner}]`"),
                 },
@@ -208,30 +208,32 @@ impl Reader<'_> {
         let mut task = TaskDraft::default();
         for (field, name, node) in self.map(node, "a task", "a map such as `{id: …, agent: …, do: …}`", FIELDS) {
             match field {
-                Field::Id => self.set(&mut task.id, name, node, "a word", word),
-                Field::Title => self.set(&mut task.title, name, node, "some words", word),
-                Field::Do => self.set(&mut task.description, name, node, "some words", word),
-                Field::Agent => self.set(&mut task.agent, name, node, "a member's name", word),
-                Field::Needs => self.set(&mut task.needs, name, node, "a list of ids", words),
-                Field::When => {
+                TaskField::Id => self.set(&mut task.id, name, node, "a word", word),
+                TaskField::Title => self.set(&mut task.title, name, node, "some words", word),
+                TaskField::Do => self.set(&mut task.description, name, node, "some words", word),
+                TaskField::Agent => self.set(&mut task.agent, name, node, "a member's name", word),
+                TaskField::Needs => self.set(&mut task.needs, name, node, "a list of ids", words),
+                TaskField::When => {
                     self.set(&mut task.when, name, node, "`ID.ok` or `ID.failed`", |node| word(node).map(Some));
                 }
-                Field::Owns => self.set(&mut task.owns, name, node, "a list of paths", |node| words(node).map(Some)),
-                Field::Outputs => self.set(&mut task.outputs, name, node, "a list of paths", words),
-                Field::Verify => self.set(&mut task.verify, name, node, "a list of commands", words),
-                Field::Retry => self.set(&mut task.retry, name, node, COUNT_WANTED, count),
-                Field::Timeout => {
+                TaskField::Owns => {
+                    self.set(&mut task.owns, name, node, "a list of paths", |node| words(node).map(Some))
+                }
+                TaskField::Outputs => self.set(&mut task.outputs, name, node, "a list of paths", words),
+                TaskField::Verify => self.set(&mut task.verify, name, node, "a list of commands", words),
+                TaskField::Retry => self.set(&mut task.retry, name, node, COUNT_WANTED, count),
+                TaskField::Timeout => {
                     self.set(&mut task.timeout_ms, name, node, TIME_WANTED, |node| time(node).map(Some));
                 }
-                Field::TimeoutMs => {
+                TaskField::TimeoutMs => {
                     self.set(&mut task.timeout_ms, name, node, COUNT_WANTED, |node| count(node).map(Some));
                 }
-                Field::Budget => task.budget = self.budget(name, node),
-                Field::Model => {
+                TaskField::Budget => task.budget = self.budget(name, node),
+                TaskField::Model => {
                     self.set(&mut task.model, name, node, "a model's name", |node| word(node).map(Some));
                 }
-                Field::Skip => self.set(&mut task.skip, name, node, &Switch::wanted(), Switch::read),
-                Field::Isolation => self.set(&mut task.isolation, name, node, ISOLATION_WANTED, isolation),
+                TaskField::Skip => self.set(&mut task.skip, name, node, &Switch::wanted(), Switch::read),
+                TaskField::Isolation => self.set(&mut task.isolation, name, node, ISOLATION_WANTED, isolation),
             }
         }
         task
@@ -246,17 +248,17 @@ impl Reader<'_> {
         }
         for (bound, name, node) in self.map(node, &name.text, BUDGET_WANTED, BOUNDS) {
             let (slot, wanted): (_, String) = match bound {
-                Bound::Usd => (&mut budget.nano, Usd::wanted()),
-                Bound::Nano => (&mut budget.nano, COUNT_WANTED.to_owned()),
-                Bound::Tokens => (&mut budget.tokens, COUNT_WANTED.to_owned()),
-                Bound::Wall => (&mut budget.wall_ms, TIME_WANTED.to_owned()),
-                Bound::WallMs => (&mut budget.wall_ms, COUNT_WANTED.to_owned()),
+                BudgetField::Usd => (&mut budget.nano, Usd::wanted()),
+                BudgetField::Nano => (&mut budget.nano, COUNT_WANTED.to_owned()),
+                BudgetField::Tokens => (&mut budget.tokens, COUNT_WANTED.to_owned()),
+                BudgetField::Wall => (&mut budget.wall_ms, TIME_WANTED.to_owned()),
+                BudgetField::WallMs => (&mut budget.wall_ms, COUNT_WANTED.to_owned()),
             };
             self.set(slot, name, node, &wanted, |node| {
                 let value = match bound {
-                    Bound::Usd => usd(node),
-                    Bound::Wall => time(node),
-                    Bound::Nano | Bound::Tokens | Bound::WallMs => count(node),
+                    BudgetField::Usd => usd(node),
+                    BudgetField::Wall => time(node),
+                    BudgetField::Nano | BudgetField::Tokens | BudgetField::WallMs => count(node),
                 };
                 value.map(Some)
             });
@@ -272,8 +274,8 @@ impl Reader<'_> {
         }
         for (stand, name, node) in self.map(node, "a gate", "a map such as `{before: ID, ask: owner}`", STANDS) {
             let slot = match stand {
-                Stand::Before => &mut gate.before,
-                Stand::Ask => &mut gate.ask,
+                GateField::Before => &mut gate.before,
+                GateField::Ask => &mut gate.ask,
             };
             self.set(slot, name, node, "a word", word);
         }

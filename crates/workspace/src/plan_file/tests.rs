@@ -5,10 +5,10 @@ use max_team_core::plan::{Budget, Draft, Gate, Graph, TaskDraft};
 use proptest::prelude::*;
 
 use super::*;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CliError, Exit};
 
 fn draft(text: &str) -> Draft {
-    let Read { draft, warnings, .. } = read(text, "x.plan.yaml").unwrap();
+    let ParsedPlan { draft, warnings, .. } = read(text, "x.plan.yaml").unwrap();
     assert_eq!(warnings, [""; 0], "{text}");
     draft
 }
@@ -206,7 +206,7 @@ fn what_nobody_knows_is_a_warning() {
 }
 
 /// What is said about a file that does not pass for a plan of leo's.
-fn stop(text: &str) -> Stop {
+fn stop(text: &str) -> CliError {
     let read = match read(text, "x.yaml") {
         Ok(read) => read,
         Err(stop) => return stop,

@@ -9,7 +9,7 @@ use super::scalar::{self, LINE_MAX};
 
 /// The whole file.
 pub fn write(draft: &Draft) -> String {
-    let mut page = Page::default();
+    let mut page = PlanWriter::default();
     page.text("goal", &draft.goal);
     page.budget(&draft.budget);
     if let Some(count) = draft.max_parallel {
@@ -38,14 +38,14 @@ pub fn write(draft: &Draft) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct PlanWriter {
     lines: Vec<String>,
     indent: usize,
     /// The next row begins an item of a list.
     item: bool,
 }
 
-impl Page {
+impl PlanWriter {
     fn task(&mut self, task: &TaskDraft) {
         self.item = true;
         self.row("id", &scalar::line(&task.id, false));

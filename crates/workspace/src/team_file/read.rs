@@ -8,27 +8,27 @@ use max_team_core::teammate::color;
 use max_team_core::teammate::name::{looks_like, misfit};
 use max_team_runtime::Spawn;
 
-use super::{Here, TeamFile};
+use super::{TeamContext, TeamFile};
 use crate::config::yaml::{Node, Value};
-use crate::config::{File, Standing, quote, trust};
+use crate::config::{ConfigFile, FileTrust, quote, trust};
 
 const KEYS: [&str; 4] = ["name", "description", "lead", "members"];
 const MEMBER_KEYS: [&str; 10] =
     ["name", "role", "prompt", "type", "model", "mode", "color", "isolation", "auto_claim", "plan_first"];
 
 /// What is wrong with a file is gathered, so that one look names all of it; what was read besides does not count then.
-struct Reader<'a> {
-    file: &'a File,
-    here: &'a Here,
+struct TeamFileReader<'a> {
+    file: &'a ConfigFile,
+    here: &'a TeamContext,
     warnings: Vec<String>,
     faults: Vec<String>,
 }
 
 /// Reads a file; without a name of its own it is called as the file is.
-pub(super) fn read(file: &File, stem: String, here: &Here) -> Result<(TeamFile, Vec<String>), String> {
+pub(super) fn read(file: &ConfigFile, stem: String, here: &TeamContext) -> Result<(TeamFile, Vec<String>), String> {
     let bytes = file.bytes().map_err(|problem| problem.to_string())?.unwrap_or_default();
     let node = file.parse(&bytes).map_err(|problem| problem.to_string())?;
-    let mut reader = Reader { file, here, warnings: Vec::new(), faults: Vec::new() };
+    let mut reader = TeamFileReader { file, here, warnings: Vec::new(), faults: Vec::new() };
     let mut team = TeamFile { name: stem, ..TeamFile::default() };
     for (key, value) in reader.entries(&node, "a team", &KEYS) {
         match key {
@@ -49,7 +49,7 @@ pub(super) fn read(file: &File, stem: String, here: &Here) -> Result<(TeamFile, 
     Err(reader.faults.join("\n"))
 }
 
-impl Reader<'_> {
+impl TeamFileReader<'_> {
     fn at(&self, node: &Node, words: impl std::fmt::Display) -> String {
         format!("{}: {words}", self.file.place(node.spot))
     }
@@ -162,7 +162,7 @@ impl Reader<'_> {
             return None;
         };
         let is_loose = mode != Mode::Default && !mode.is_stricter(Mode::Default);
-        if self.file.standing != Standing::Trusted && is_loose {
+        if self.file.standing != FileTrust::Trusted && is_loose {
             self.warnings.push(self.at(node, format!("`mode: {}` is held back: {}", mode.name(), trust::FREE)));
             return None;
         }

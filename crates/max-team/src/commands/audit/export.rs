@@ -9,29 +9,30 @@ use max_team_runtime::storage::{Entry, FaultDetail};
 use max_team_runtime::{Filter, Met, RuntimeError, Seen, Step};
 use serde_json::json;
 
-use super::out::{Out, Target};
+use super::out::{AuditWriter, ExportFile};
 use super::{conclude, filter, find, page, unread};
 use crate::args;
-use crate::commands::desk;
+use crate::commands::context;
 use max_team_workspace::exit::Exit;
-use max_team_workspace::figures::local;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::format::local;
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Exit> {
+pub(crate) fn export(place: &AppEnv, options: &args::Export) -> anyhow::Result<Exit> {
     let (storage, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
     let mut filter = filter(&storage, &options.which, options.after)?;
     if let Some(id) = &options.id {
         filter.session = Some(setup::session(&storage.reader(), id)?);
     }
-    let target = options.html.as_deref().or(options.jsonl.as_deref()).map(|file| Target::begin(place.cwd.join(file)));
+    let target =
+        options.html.as_deref().or(options.jsonl.as_deref()).map(|file| ExportFile::begin(place.cwd.join(file)));
     let target = target.transpose()?;
     let to: Box<dyn Write> = match &target {
         Some(target) => Box::new(target.writer().map_err(|error| target.failed(&error))?),
         None => Box::new(io::stdout().lock()),
     };
-    let mut out = Out::new(to);
+    let mut out = AuditWriter::new(to);
     let walked = if options.html.is_some() {
-        let now = local(desk::now_ms());
+        let now = local(context::now_ms());
         out.put(&page::head(lang, &now));
         let walked = storage.records(&filter, |seen| match seen {
             Seen::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
@@ -65,7 +66,7 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
     conclude(&walked.map_err(setup::failed)?, &filter)
 }
 
-fn lines(storage: &Storage, filter: &Filter, out: &mut Out<'_>) -> Result<Met, RuntimeError> {
+fn lines(storage: &Storage, filter: &Filter, out: &mut AuditWriter<'_>) -> Result<Met, RuntimeError> {
     let plain = Filter { session: filter.session, after_seq: filter.after_seq, ..Filter::default() };
     if *filter != plain {
         return storage.records(filter, |seen| match seen {
@@ -88,7 +89,7 @@ fn lines(storage: &Storage, filter: &Filter, out: &mut Out<'_>) -> Result<Met, R
     Ok(met)
 }
 
-fn put(out: &mut Out<'_>, entry: &Entry, damaged: &[FaultDetail]) -> ControlFlow<()> {
+fn put(out: &mut AuditWriter<'_>, entry: &Entry, damaged: &[FaultDetail]) -> ControlFlow<()> {
     match entry.to_line(damaged) {
         Ok(line) => out.line(&line),
         Err(error) => out.fail(io::Error::other(error)),

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use max_team_core::secret::{redact, redact_json};
 use tempfile::NamedTempFile;
 
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
 
 /// Lines on their way.
-pub(super) struct Out<'w> {
+pub(super) struct AuditWriter<'w> {
     to: BufWriter<Box<dyn Write + 'w>>,
     lines: u64,
     ended: io::Result<()>,
 }
 
-impl<'w> Out<'w> {
+impl<'w> AuditWriter<'w> {
     pub(super) fn new(to: Box<dyn Write + 'w>) -> Self {
         Self { to: BufWriter::new(to), lines: 0, ended: Ok(()) }
     }
@@ -60,14 +60,14 @@ impl<'w> Out<'w> {
 }
 
 /// A new file for its owner alone, under a name of its own until it is whole.
-pub(super) struct Target {
+pub(super) struct ExportFile {
     made: NamedTempFile,
     path: PathBuf,
 }
 
-impl Target {
+impl ExportFile {
     /// Begins a file; nothing is overwritten.
-    pub(super) fn begin(path: PathBuf) -> Result<Self, Stop> {
+    pub(super) fn begin(path: PathBuf) -> Result<Self, CliError> {
         if path.exists() {
             return Err(failed(&path, &io::ErrorKind::AlreadyExists.into()));
         }
@@ -80,12 +80,12 @@ impl Target {
         self.made.reopen()
     }
 
-    pub(super) fn failed(&self, error: &io::Error) -> Stop {
+    pub(super) fn failed(&self, error: &io::Error) -> CliError {
         failed(&self.path, error)
     }
 
     /// Gives the file its name.
-    pub(super) fn keep(self) -> Result<String, Stop> {
+    pub(super) fn keep(self) -> Result<String, CliError> {
         let Self { made, path } = self;
         let synced = made.as_file().sync_all();
         synced
@@ -95,9 +95,9 @@ impl Target {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Stop {
+fn failed(path: &Path, error: &io::Error) -> CliError {
     let path = path.display().to_string();
-    Stop::said(Exit::Failed, |lang| match error.kind() {
+    CliError::said(Exit::Failed, |lang| match error.kind() {
         io::ErrorKind::AlreadyExists => lang.file_is_there(&path),
         _ => lang.cannot_write(&path, error.to_string()),
     })

@@ -6,7 +6,7 @@ use max_team_core::text::{escape, judged};
 use max_team_runtime::Record;
 use max_team_runtime::storage::FaultDetail;
 
-use max_team_workspace::figures::local;
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
 
 const STYLE: &str = include_str!("page.css");

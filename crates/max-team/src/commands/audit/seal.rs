@@ -9,14 +9,14 @@ use std::path::Path;
 
 use max_team_runtime::storage::{ExternalSeal, Report};
 
-use super::out::Target;
+use super::out::ExportFile;
 use super::verify;
 use crate::commands::print;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::setup::Place;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::setup::AppEnv;
 
 /// Prints or writes a seal over a valid journal; for a damaged one, reports the damage.
-pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> {
+pub(super) fn write(place: &AppEnv, file: Option<&Path>) -> anyhow::Result<Exit> {
     let (report, rows) = verify::check(place, None)?;
     if !report.is_sound() {
         return verify::told(place, &report, &rows, false);
@@ -27,7 +27,7 @@ pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> 
         print(&seal)?;
         return Ok(Exit::Ok);
     };
-    let target = Target::begin(place.cwd.join(file))?;
+    let target = ExportFile::begin(place.cwd.join(file))?;
     let written = target.writer().and_then(|mut to| to.write_all(seal.as_bytes()));
     written.map_err(|error| target.failed(&error))?;
     let file = target.keep()?;
@@ -36,11 +36,11 @@ pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> 
 }
 
 /// Reads a seal that `write` made.
-pub(super) fn read(place: &Place, file: &Path) -> Result<ExternalSeal, Stop> {
+pub(super) fn read(place: &AppEnv, file: &Path) -> Result<ExternalSeal, CliError> {
     let path = place.cwd.join(file);
     let bad = |detail: String| {
         let path = path.display().to_string();
-        Stop::said(Exit::Usage, |lang| lang.no_seal(&path, &detail))
+        CliError::said(Exit::Usage, |lang| lang.no_seal(&path, &detail))
     };
     let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| bad(error.to_string()))

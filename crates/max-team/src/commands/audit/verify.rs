@@ -10,19 +10,19 @@ use serde_json::json;
 use super::{find, seal};
 use crate::commands::print;
 use max_team_terminal::text::clean;
-use max_team_workspace::copies;
-use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::found_backups;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
-pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn verify(place: &AppEnv, seal: Option<&Path>, json: bool) -> anyhow::Result<Exit> {
     let seal = seal.map(|file| seal::read(place, file)).transpose()?;
     let (report, rows) = check(place, seal)?;
     told(place, &report, &rows, json)
 }
 
 /// Faults of the log and its file and, if the log is valid, of the rows derived from it.
-pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, DriftReport), Stop> {
+pub(super) fn check(place: &AppEnv, seal: Option<ExternalSeal>) -> Result<(Report, DriftReport), CliError> {
     let checked = find(place).and_then(|storage| {
         let report = storage.verify(seal)?;
         // Rows of a log that does not hold prove nothing.
@@ -39,7 +39,7 @@ pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report
     }
 }
 
-pub(super) fn told(place: &Place, report: &Report, rows: &DriftReport, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn told(place: &AppEnv, report: &Report, rows: &DriftReport, json: bool) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let faults = report.faults.len() as u64 + report.more_faults;
     let ok = faults == 0 && rows.is_empty();
@@ -70,7 +70,7 @@ pub(super) fn told(place: &Place, report: &Report, rows: &DriftReport, json: boo
         return Ok(Exit::Ok);
     }
     let path = place.home.join("journal.db");
-    let copies = copies::beside(&path);
+    let copies = found_backups::beside(&path);
     let damaged = report.faults.iter().find(|fault| fault.kind == FaultKind::Damaged);
     // Where the first damage ends, if there is more to read.
     let behind = report.faults.iter().find_map(|fault| match fault.detail {
@@ -85,5 +85,5 @@ pub(super) fn told(place: &Place, report: &Report, rows: &DriftReport, json: boo
         }
         (faults, None) => lang.log_edited(faults) + &lang.copies_beside(&copies),
     };
-    Err(Stop::said(Exit::Failed, advice).into())
+    Err(CliError::said(Exit::Failed, advice).into())
 }

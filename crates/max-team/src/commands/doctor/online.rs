@@ -1,6 +1,6 @@
 //! `doctor --online`: one small request to the model that was chosen, and what its failure means.
 
-use max_team_workspace::i18n::Trouble;
+use max_team_workspace::i18n::ModelFault;
 use std::time::{Duration, Instant};
 
 use max_team_core::agent::Model;
@@ -11,8 +11,8 @@ use max_team_llm::{CallError, Delta, RequestOptions, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use super::Findings;
-use max_team_workspace::figures::dollars;
-use max_team_workspace::models::Chosen;
+use max_team_workspace::format::dollars;
+use max_team_workspace::models::ChosenModel;
 
 /// Tokens that the answer may have: some models refuse fewer.
 const ANSWER_TOKENS_MAX: u32 = 16;
@@ -23,7 +23,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 const QUESTION: &str = "Reply with the word ok.";
 
 /// Sends one request and reports the result.
-pub(super) fn ask(chosen: &Chosen, findings: &mut Findings) {
+pub(super) fn ask(chosen: &ChosenModel, findings: &mut Findings) {
     let lang = findings.lang;
     // An answer of a few tokens leaves no room to think in.
     let model = Model { thinking_tokens: 0, ..chosen.model.clone() };
@@ -42,7 +42,7 @@ pub(super) fn ask(chosen: &Chosen, findings: &mut Findings) {
     }
 }
 
-fn call(chosen: &Chosen, model: &Model) -> Result<Answer, (Failure, String)> {
+fn call(chosen: &ChosenModel, model: &Model) -> Result<Answer, (Failure, String)> {
     let transcript =
         Transcript::encode(chosen.router.wire(model), "", &[], &[Message::user(vec![Part::text(QUESTION)])]);
     let (number, window, upto) = (1, Window::default(), transcript.len());
@@ -61,23 +61,23 @@ fn call(chosen: &Chosen, model: &Model) -> Result<Answer, (Failure, String)> {
 }
 
 /// The conclusion of a failed request about key, server, model and address.
-fn judge(failure: &Failure, detail: &str) -> Trouble {
+fn judge(failure: &Failure, detail: &str) -> ModelFault {
     match failure {
-        Failure::Auth => Trouble::Key,
-        Failure::Network | Failure::Timeout => Trouble::Server,
-        Failure::RateLimited { .. } | Failure::Overloaded { .. } | Failure::Server { .. } => Trouble::Busy,
-        Failure::Malformed | Failure::Truncated | Failure::TooLarge => Trouble::Address,
+        Failure::Auth => ModelFault::Key,
+        Failure::Network | Failure::Timeout => ModelFault::Server,
+        Failure::RateLimited { .. } | Failure::Overloaded { .. } | Failure::Server { .. } => ModelFault::Busy,
+        Failure::Malformed | Failure::Truncated | Failure::TooLarge => ModelFault::Address,
         Failure::InvalidRequest => {
             // Behind the last semicolon stands our own advice.
             let said = detail.rsplit_once("; ").map_or(detail, |(said, _)| said).to_lowercase();
             let is_elsewhere = ["http 3", "http 404", "http 405"].iter().any(|status| said.contains(status));
             match (said.contains("model"), is_elsewhere) {
-                (true, _) => Trouble::Model,
-                (false, true) => Trouble::Address,
-                (false, false) => Trouble::Request,
+                (true, _) => ModelFault::Model,
+                (false, true) => ModelFault::Address,
+                (false, false) => ModelFault::Request,
             }
         }
-        Failure::Setup | Failure::ContextOverflow | Failure::Unrecorded => Trouble::Request,
+        Failure::Setup | Failure::ContextOverflow | Failure::Unrecorded => ModelFault::Request,
     }
 }
 
@@ -89,15 +89,15 @@ mod tests {
     fn each_failure_names_what_has_to_be_mended() {
         let refused = Failure::InvalidRequest;
         let table = [
-            (Failure::Auth, "HTTP 401: invalid x-api-key; check the key", Trouble::Key),
-            (Failure::Network, "connection refused", Trouble::Server),
-            (Failure::Timeout, "", Trouble::Server),
-            (Failure::Overloaded { retry_after_ms: None }, "HTTP 529: overloaded; try later", Trouble::Busy),
-            (Failure::Malformed, "the answer cannot be read: <html>", Trouble::Address),
-            (refused.clone(), "HTTP 404: model: opus-9 (not_found_error); check the model's name", Trouble::Model),
-            (refused.clone(), "HTTP 400: Model Not Exist (invalid_request_error); change it", Trouble::Model),
-            (refused.clone(), "HTTP 404: Not Found; check the model's name and `base_url`", Trouble::Address),
-            (refused, "HTTP 400: max_tokens is too small; the request must change", Trouble::Request),
+            (Failure::Auth, "HTTP 401: invalid x-api-key; check the key", ModelFault::Key),
+            (Failure::Network, "connection refused", ModelFault::Server),
+            (Failure::Timeout, "", ModelFault::Server),
+            (Failure::Overloaded { retry_after_ms: None }, "HTTP 529: overloaded; try later", ModelFault::Busy),
+            (Failure::Malformed, "the answer cannot be read: <html>", ModelFault::Address),
+            (refused.clone(), "HTTP 404: model: opus-9 (not_found_error); check the model's name", ModelFault::Model),
+            (refused.clone(), "HTTP 400: Model Not Exist (invalid_request_error); change it", ModelFault::Model),
+            (refused.clone(), "HTTP 404: Not Found; check the model's name and `base_url`", ModelFault::Address),
+            (refused, "HTTP 400: max_tokens is too small; the request must change", ModelFault::Request),
         ];
         for (failure, detail, trouble) in table {
             assert_eq!(judge(&failure, detail), trouble, "{detail}");

@@ -6,29 +6,29 @@ use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{SessionRow, query};
 
 use crate::args;
-use crate::commands::desk::{self, Desk, now_ms, stop};
+use crate::commands::context::{self, JournalContext, now_ms, stop};
 use crate::commands::print;
 use crate::signals::Signals;
 use max_team_terminal::text::clean;
 use max_team_workspace::config::Config;
-use max_team_workspace::exit::{Exit, Stop};
-use max_team_workspace::figures::local;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::setup::{self, Place};
+use max_team_workspace::setup::{self, AppEnv};
 
 /// What a session was forgotten by, as tombstones say.
 const BY_HAND: &str = "`sessions forget`";
 const BY_ITSELF: &str = "`journal.keep_days`";
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit> {
-    let desk = Desk::open(place)?;
+pub(super) fn run(place: &AppEnv, options: &args::Forget) -> anyhow::Result<Exit> {
+    let desk = JournalContext::open(place)?;
     let lang = desk.lang;
     let age_ms = match (&options.id, options.older_than) {
         (None, None) => {
             let config = place.settings(None, Vec::new())?;
             let days = config.journal.keep_days;
-            let unsaid = || Stop::said(Exit::Usage, |lang| lang.forget_which().to_owned());
+            let unsaid = || CliError::said(Exit::Usage, |lang| lang.forget_which().to_owned());
             Some(i64::from(days.ok_or_else(unsaid)?) * DAY_MS)
         }
         (_, age_ms) => age_ms,
@@ -43,7 +43,7 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
     let (meant, running) = idle(&desk, meant)?;
     if let (Some(_), Some((row, by))) = (&options.id, running.first()) {
         let (session, what, pid) = (row.session.to_string(), by.what.clone(), by.pid);
-        return Err(Stop::said(Exit::Failed, |lang| lang.session_runs(&session, &what, pid)).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.session_runs(&session, &what, pid)).into());
     }
     if meant.is_empty() {
         print(&format!("{}\n", lang.nothing_to_forget()))?;
@@ -60,17 +60,19 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
         print(&format!("{}\n", lang.would_forget(meant.len())))?;
         return Ok(Exit::Ok);
     }
-    if !options.yes && !desk::agreed(&lang.forget_for_good(meant.len()), Exit::Usage, |lang| lang.forget_needs_yes())? {
+    if !options.yes
+        && !context::agreed(&lang.forget_for_good(meant.len()), Exit::Usage, |lang| lang.forget_needs_yes())?
+    {
         return Ok(Exit::Denied);
     }
-    let (words, stopped) = desk::wait(forget(place, &desk.storage, &ids, lang, BY_HAND))?;
+    let (words, stopped) = context::wait(forget(place, &desk.storage, &ids, lang, BY_HAND))?;
     print(&format!("{words}\n"))?;
     Ok(stopped.unwrap_or(Exit::Ok))
 }
 
 type Running = Vec<(SessionRow, WorkerInfo)>;
 
-fn idle(desk: &Desk, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), Stop> {
+fn idle(desk: &JournalContext, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), CliError> {
     let (mut idle, mut running) = (Vec::new(), Vec::new());
     for row in rows {
         match desk.owner(Some(row.session))? {
@@ -83,7 +85,7 @@ fn idle(desk: &Desk, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running)
 
 /// Forgets one session after the other, each wholly or not at all; between two of them it can be stopped.
 async fn forget(
-    place: &Place,
+    place: &AppEnv,
     storage: &Storage,
     ids: &[SessionId],
     lang: Lang,
@@ -112,14 +114,14 @@ async fn forget(
 /// Erases sessions that are older than `journal.keep_days`, if that is set, after the program's own work is done. A
 /// failure is only reported, since the next start tries again. Skipped after a signal, so that the program ends at
 /// once.
-pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
+pub(crate) fn forget_old(place: &AppEnv, config: &Config, exit: Exit) {
     let Some(days) = config.journal.keep_days else { return };
     if matches!(exit, Exit::Interrupted | Exit::Terminated) {
         return;
     }
     let lang = place.lang(config);
     let work = || -> anyhow::Result<Option<String>> {
-        let desk = Desk::open(place)?;
+        let desk = JournalContext::open(place)?;
         let before = now_ms().saturating_sub(i64::from(days) * DAY_MS);
         let old = desk.read(query::UnusedSessions { since_ms: before })?;
         let (old, _) = idle(&desk, old)?;
@@ -127,7 +129,7 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        Ok(Some(desk::wait(forget(place, &desk.storage, &ids, lang, BY_ITSELF))?.0))
+        Ok(Some(context::wait(forget(place, &desk.storage, &ids, lang, BY_ITSELF))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),

@@ -7,8 +7,8 @@ use max_team_runtime::{StreamEvent, What};
 
 use crate::commands::table::clip;
 use max_team_terminal::text::{Excerpt, clean, clean_line, excerpt, width};
-use max_team_workspace::figures::short;
-use max_team_workspace::figures::tokens;
+use max_team_workspace::format::short;
+use max_team_workspace::format::tokens;
 use max_team_workspace::i18n::Lang;
 
 /// Characters of what is said in a line.

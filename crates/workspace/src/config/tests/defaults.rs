@@ -5,7 +5,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
-use super::super::choice::{Face, Language, Level, Strength};
+use super::super::choice::{Durability, Frontend, Language, Level};
 use super::*;
 
 #[test]
@@ -92,7 +92,7 @@ fn without_a_user_the_defaults_stand() {
     let folder = TempDir::new().unwrap();
     let sources = Sources { env: &Env::default(), cwd: folder.path(), explicit: None, overrides: Vec::new() };
     let config = load(sources).unwrap();
-    assert_eq!((config.server.port, config.server.mode), (8080, Face::Cli));
-    assert_eq!((config.journal.sync, config.audit.level), (Strength::Normal, Level::Info));
+    assert_eq!((config.server.port, config.server.mode), (8080, Frontend::Cli));
+    assert_eq!((config.journal.sync, config.audit.level), (Durability::Normal, Level::Info));
     assert_eq!((config.ui.language, config.limits.rounds), (Language::Auto, 20));
 }

@@ -1,0 +1,133 @@
+//! All agents of a team with the files that define them, for `agents list` and `agents show`.
+
+use max_team_core::agent::{Member, TeamRole as Position};
+use max_team_core::delegation::tool_filter::{self as calling, AllowedTools, Caller, FilterLayer};
+use serde_json::{Value, json};
+
+use super::Team;
+use super::definition_dir::Scope;
+use super::discovery::RankedDefinition;
+use super::merge::alone_tools;
+use super::tool_roles;
+
+/// One of the team, and where it is written.
+#[derive(Debug)]
+pub struct ListedAgent<'a> {
+    pub member: &'a Member,
+    /// Who put it there.
+    pub scope: Scope,
+    /// `file:line`.
+    pub place: String,
+    /// Definitions of the same name that do not count, each as `file:line (scope)`.
+    pub shadows: Vec<String>,
+    /// Tools that it lists and does not have.
+    pub left_out: Vec<String>,
+    /// What is odd about it.
+    pub notes: Vec<String>,
+}
+
+/// The lead, the members and the experts.
+pub fn people(team: &Team) -> Vec<ListedAgent<'_>> {
+    let ranked = team.roster.ranked();
+    let all = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
+    all.map(|member| person(team, member, &ranked)).collect()
+}
+
+fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>]) -> ListedAgent<'a> {
+    let name = member.definition.name.as_str();
+    let found = ranked.iter().find(|ranked| ranked.entry.name() == name);
+    let written = |ranked: &RankedDefinition<'_>| -> Vec<String> {
+        ranked.shadows.iter().map(|entry| format!("{} ({})", entry.place(), entry.scope.name())).collect()
+    };
+    let listed = team.models.get(name).map_or(team.source.as_str(), String::as_str);
+    match found {
+        // The team uses this definition, so its place and warnings are shown.
+        Some(ranked) if ranked.entry.place() == listed => {
+            let mut shadows = written(ranked);
+            shadows.extend(team.desk.is_replaced(name).then(|| team.source.clone()));
+            let card = ranked.entry.card;
+            ListedAgent {
+                member,
+                scope: ranked.entry.scope,
+                place: listed.to_owned(),
+                shadows,
+                left_out: card.left_out.clone(),
+                notes: card.warnings.clone(),
+            }
+        }
+        found => {
+            let mut shadows = found.map(&written).unwrap_or_default();
+            if let Some(ranked) = found {
+                shadows.insert(0, format!("{} ({})", ranked.entry.place(), ranked.entry.scope.name()));
+            }
+            let later = team.later.iter().find(|(who, _)| who == name).map(|(_, tools)| tools.clone());
+            ListedAgent {
+                member,
+                scope: team.desk.scope,
+                // The built-in file is not on disk, so a line number would not help.
+                place: if team.desk.is_builtin() { team.source.clone() } else { in_line(listed) },
+                shadows,
+                left_out: later.unwrap_or_default(),
+                notes: Vec::new(),
+            }
+        }
+    }
+}
+
+/// `file:line` of what is written as `file:line:col`.
+fn in_line(place: &str) -> String {
+    place.rsplit_once(':').map_or(place, |(line, _)| line).to_owned()
+}
+
+impl ListedAgent<'_> {
+    /// The tools it has when it works, as far as they do not depend on who calls it, with those that come with them.
+    pub fn tools(&self) -> Vec<String> {
+        let own = &self.member.definition;
+        let tools = match own.place {
+            // A lead's act on the team, and are no hands.
+            Position::Lead => tool_roles::lead_tools(own),
+            Position::Member => alone_tools(own).into_iter().chain(tool_roles::given(own)).collect(),
+            Position::Expert => self.hands().tools,
+        };
+        match tool_roles::known().subset(tools.iter().map(String::as_str)) {
+            Ok(whole) => whole.specs().map(|spec| spec.name.clone()).collect(),
+            Err(_) => tools,
+        }
+    }
+
+    /// What it does not have when it is called, by the layer that took it.
+    pub fn taken(&self) -> Vec<(FilterLayer, Vec<String>)> {
+        let has = self.tools();
+        let left = |tools: Vec<String>| tools.into_iter().filter(|tool| !has.contains(tool)).collect();
+        let taken = self.hands().taken.into_iter().map(|(layer, tools)| (layer, left(tools)));
+        taken.filter(|(_, tools): &(FilterLayer, Vec<String>)| !tools.is_empty()).collect()
+    }
+
+    /// What is left to it when it is called, and which layer took the rest.
+    fn hands(&self) -> AllowedTools {
+        let there = tool_roles::known().specs().map(|spec| spec.name.as_str());
+        calling::hands(there, &self.member.definition, Caller::default())
+    }
+
+    /// All of it but its words.
+    pub fn json(&self) -> Value {
+        let own = &self.member.definition;
+        let mut told = json!({
+            "name": own.name, "role": own.role, "description": own.description, "place": own.place,
+            "scope": self.scope.name(), "file": self.place, "shadows": self.shadows,
+            "model": self.member.model, "tools": self.tools(), "inherits_tools": own.inherits_tools,
+            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": self.notes,
+            "constraints": self.member.constraints,
+        });
+        if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {
+            let taken = self.taken().into_iter().map(|(layer, tools)| json!({ "layer": layer, "tools": tools }));
+            told.insert("taken".to_owned(), taken.collect::<Vec<_>>().into());
+        }
+        // What it says besides; most say nothing.
+        if let (Some(told), Ok(Value::Object(more))) = (told.as_object_mut(), serde_json::to_value(own)) {
+            let known: Vec<String> = told.keys().cloned().chain(["prompt".to_owned()]).collect();
+            told.extend(more.into_iter().filter(|(key, _)| !known.contains(key)));
+        }
+        told
+    }
+}

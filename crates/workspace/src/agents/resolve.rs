@@ -1,0 +1,164 @@
+//! All agents of a file: which of them leads, and the tools of each.
+//!
+//! The tools that an agent may have depend on whether it leads, so they are judged after the whole file was read.
+//! Reads no files itself.
+
+use std::collections::BTreeMap;
+
+use max_team_core::agent::{Definition, Member};
+use max_team_tools::aliases;
+
+use super::read::{TOLD_MAX, plain};
+use super::tool_roles::{self, ToolRole};
+use crate::config::yaml::Spot;
+use crate::config::{ConfigError, ConfigFile, Problem};
+
+/// All agents of the file, in its order, before the lead is known.
+pub(super) struct AgentRoll {
+    pub(super) file: ConfigFile,
+    pub(super) rows: Vec<MemberEntry>,
+    pub(super) warnings: Vec<String>,
+    /// Tools that members list and that do not exist yet.
+    pub(super) later: Vec<(String, Vec<String>)>,
+    pub(super) end: Spot,
+    pub(super) is_builtin: bool,
+}
+
+/// A member, and the places that are spoken of later.
+pub(super) struct MemberEntry {
+    pub(super) member: Member,
+    pub(super) spot: Spot,
+    pub(super) model_at: Spot,
+    /// The tools that it lists; `None`: it has no list.
+    pub(super) tools: Option<Vec<(String, Spot)>>,
+}
+
+/// A team with its lead found.
+pub(super) struct LedTeam {
+    pub(super) lead: Member,
+    pub(super) members: Vec<Member>,
+    pub(super) warnings: Vec<String>,
+    pub(super) later: Vec<(String, Vec<String>)>,
+    /// Where each member's model is written down.
+    pub(super) models: BTreeMap<String, String>,
+}
+
+impl AgentRoll {
+    /// The names, for a message.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.member.definition.name.clone()).collect()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.member.definition.name == name)
+    }
+
+    /// The patterns that are blocked for every agent but the lead, which reads no files.
+    pub(super) fn unseen_by_all(&self) -> Vec<String> {
+        let leads = self.leads();
+        let mut hands = self.rows.iter().enumerate().filter(|(at, _)| !leads.contains(at));
+        let mut of = || hands.next().map(|(_, row)| row.member.constraints.blocked_patterns.clone());
+        let Some(mut shared) = of() else { return Vec::new() };
+        while let Some(blocked) = of() {
+            shared.retain(|pattern| blocked.contains(pattern));
+        }
+        shared
+    }
+
+    /// One of them, with what its user should be told.
+    pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<String>), ConfigError>> {
+        let at = self.rows.iter().position(|row| row.member.definition.name == name)?;
+        let is_lead = self.leads().contains(&at);
+        let mut problems = Vec::new();
+        let row = self.rows.swap_remove(at);
+        let member = self.equip(row, is_lead, &mut problems);
+        Some(if problems.is_empty() { Ok((member, self.warnings)) } else { Err(ConfigError { problems }) })
+    }
+
+    /// The team, if exactly one leads it.
+    pub(super) fn led(mut self) -> Result<LedTeam, ConfigError> {
+        let mut problems = Vec::new();
+        let leads = self.leads();
+        match leads.as_slice() {
+            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned() }),
+            [first, others @ ..] => {
+                let name = |at: &usize| self.rows.get(*at).map_or("", |row| &row.member.definition.name);
+                for row in others.iter().filter_map(|at| self.rows.get(*at)) {
+                    let (place, second) = (self.file.place(row.spot), &row.member.definition.name);
+                    let message = format!(
+                        "`{second}` is a second lead beside `{}`; a team has one: give it another role",
+                        name(first)
+                    );
+                    problems.push(Problem::Rule { place, message });
+                }
+            }
+        }
+        let named = |row: &MemberEntry| (row.member.definition.name.clone(), self.file.place(row.model_at));
+        let models = self.rows.iter().map(named).collect();
+        let (mut lead, mut members) = (None, Vec::new());
+        for (at, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            let is_lead = leads.first() == Some(&at);
+            let member = self.equip(row, is_lead, &mut problems);
+            if is_lead { lead = Some(member) } else { members.push(member) }
+        }
+        problems.truncate(TOLD_MAX);
+        match lead {
+            Some(lead) if problems.is_empty() => {
+                Ok(LedTeam { lead, members, warnings: self.warnings, later: self.later, models })
+            }
+            _ => Err(ConfigError { problems }),
+        }
+    }
+
+    /// Gives a member the tools it lists, now that it is known whether it leads.
+    fn equip(&mut self, row: MemberEntry, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
+        let MemberEntry { mut member, tools, spot, .. } = row;
+        let name = &member.definition.name;
+        let (mut has, mut later) = (Vec::new(), Vec::new());
+        // A lead without a list has every tool of a lead; a member without one has none.
+        member.definition.inherits_tools = is_lead && tools.is_none();
+        for (tool, spot) in tools.unwrap_or_default() {
+            match tool_roles::hand(tool_roles::known(), aliases::canonical(&tool), is_lead) {
+                ToolRole::Has(name) if has.contains(&name) => {}
+                ToolRole::Has(name) => has.push(name),
+                ToolRole::Anyway => {}
+                ToolRole::Later => later.push((tool, spot)),
+                wrong @ (ToolRole::Unknown | ToolRole::Wrong(_)) => {
+                    let why = match wrong {
+                        ToolRole::Wrong(why) => why,
+                        _ => tool_roles::unknown(&tool, is_lead),
+                    };
+                    problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
+                }
+            }
+        }
+        if let Some((_, spot)) = later.first() {
+            let place = self.file.place(*spot);
+            let tools = plain(later);
+            if !self.is_builtin {
+                let quoted: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+                self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", quoted.join(", ")));
+            }
+            self.later.push((name.clone(), tools));
+        }
+        if is_lead && !member.mcp_servers.is_empty() {
+            let place = self.file.place(spot);
+            self.warnings.push(format!("{place}: `{name}` leads and has no hands: its `mcp_servers` are left out"));
+            member.mcp_servers.clear();
+        }
+        member.definition.tools = has;
+        member
+    }
+
+    /// The agents with a lead's role; if there is none, the one called `max`.
+    fn leads(&self) -> Vec<usize> {
+        let of = |is: &dyn Fn(&Definition) -> bool| -> Vec<usize> {
+            let rows = self.rows.iter().enumerate();
+            rows.filter(|(_, row)| is(&row.member.definition)).map(|(at, _)| at).collect()
+        };
+        let by_role = of(&|definition| ["team_lead", "lead"].contains(&definition.role.as_str()));
+        if by_role.is_empty() { of(&|definition| definition.name == "max") } else { by_role }
+    }
+}
+
+const NO_LEAD: &str = "the team has no lead: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";

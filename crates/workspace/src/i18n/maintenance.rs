@@ -1,0 +1,128 @@
+//! The phrases about what is kept: recovery, backups, forgetting.
+
+use max_team_core::id::SessionId;
+use max_team_runtime::{Gone, Recovered};
+
+use super::{Lang, plural};
+use crate::format::local;
+
+impl Lang {
+    /// One line on what a session had open; nothing, if it had nothing.
+    pub fn recovered(self, found: &Recovered, session: SessionId) -> Option<String> {
+        if found.is_empty() {
+            return None;
+        }
+        let counts = [
+            (found.agents, "agent", "位成员"),
+            (found.tasks, "task", "项任务"),
+            (found.mail, "message", "条消息"),
+            (found.teams, "team", "个团队"),
+            (found.approvals, "question for you", "个待您答复的问题"),
+            (found.unknown, "call", "次调用"),
+        ];
+        let said = |(count, en, zh): &(usize, &str, &str)| match self {
+            Self::En if en.starts_with("question") && *count != 1 => format!("{count} questions for you"),
+            Self::En => plural(*count, en),
+            Self::Zh => format!("{count} {zh}"),
+        };
+        let (open, lost) = counts.split_at(counts.len() - 1);
+        let mut parts: Vec<String> = open.iter().filter(|(count, ..)| *count > 0).map(said).collect();
+        for lost in lost.iter().filter(|(count, ..)| *count > 0) {
+            let what = said(lost);
+            parts.push(self.with_unknown_outcome(&what));
+        }
+        let parts = parts.join(if self == Self::En { ", " } else { "、" });
+        let mut line = self.going_on_where_it(&parts);
+        if found.approvals > 0 {
+            line.push_str(self.max_team_inbox_shows());
+        }
+        if found.unknown > 0 {
+            line.push_str(&self.max_team_trace_shows(session));
+        }
+        Some(line)
+    }
+
+    pub fn backed_up(self, file: &str, entries: u64, bytes: u64) -> String {
+        let size = size(bytes);
+        self.entries_are_in_and(entries, &size, file)
+    }
+
+    /// The user asks for a session that was erased.
+    pub fn was_forgotten(self, gone: &Gone) -> String {
+        let Gone { session, seq, by, .. } = gone;
+        let (at, by) = (local(gone.at_ms), self.told(by));
+        self.was_forgotten_text(session, &at, &by, seq)
+    }
+
+    /// What is in a journal, in a few words.
+    pub fn held(self, sessions: usize, entries: u64, last: Option<&str>) -> String {
+        let mut words = self.held_text(sessions, entries);
+        if let Some(last) = last {
+            words.push_str(&self.last_used(last));
+        }
+        words
+    }
+
+    pub fn restored(self, file: &str, entries: u64, kept: Option<&str>) -> String {
+        let mut words = self.entries_is_the_journal(file, entries);
+        if let Some(kept) = kept {
+            words.push_str(&self.the_one_of_before(kept));
+        }
+        words
+    }
+
+    pub fn forks_stay(self, forks: &[SessionId]) -> String {
+        let names: Vec<String> = forks.iter().map(SessionId::to_string).collect();
+        let (en, zh) = (names.join(", "), names.join("、"));
+        say!(
+            self,
+            "forks that go on from there stay, with what was said until then: {en}",
+            "由此分出的会话仍会保留，包括分支之前的内容：{zh}"
+        )
+    }
+
+    pub fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {
+        let (what, space) = (plural(sessions, "session"), size(freed));
+        let mut words = say!(
+            self,
+            "{what} forgotten: {entries} entries have no content any more, and the chain still holds",
+            "已清除 {sessions} 个会话：{entries} 条记录的内容已删除，链条依然完好"
+        );
+        words.push_str(&if beside { self.their_space_is_used().to_owned() } else { self.given_back(&space) });
+        words
+    }
+}
+
+/// Bytes as people read them.
+fn size(bytes: u64) -> String {
+    const KIB: f64 = 1_024.0;
+    let bytes = bytes as f64;
+    if bytes < KIB * KIB { format!("{:.0} KB", bytes / KIB) } else { format!("{:.1} MB", bytes / KIB / KIB) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_one_line_with_how_to_look_at_it() {
+        let session: SessionId = "ses_01990000000070008000000000000001".parse().unwrap();
+        let said = |lang: Lang, found| lang.recovered(&found, session);
+        assert_eq!(said(Lang::En, Recovered::default()), None);
+        let work = Recovered { agents: 2, tasks: 1, mail: 1, teams: 1, ..Recovered::default() };
+        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 message, 1 team");
+        let asked = Recovered { approvals: 2, unknown: 1, ..Recovered::default() };
+        assert_eq!(
+            said(Lang::En, asked).unwrap(),
+            "going on where it was left: 2 questions for you, 1 call with unknown outcome; `max-team inbox` shows what is \
+             asked; `max-team trace ses_01990000000070008000000000000001` shows what may or may not have happened: please look"
+        );
+        let zh = said(Lang::Zh, Recovered { agents: 1, unknown: 2, ..Recovered::default() }).unwrap();
+        assert!(zh.starts_with("从中断处继续：1 位成员、2 次调用结果未知") && zh.contains("max-team trace"), "{zh}");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!([size(0), size(300_000), size(5 << 20)], ["0 KB", "293 KB", "5.0 MB"]);
+    }
+}
