@@ -181,8 +181,8 @@ fn not_taken(id: &str, ignored: &IgnoredFiles) -> String {
     }
     let more = if ignored.more == 0 { String::new() } else { format!(" ({} in all)", ignored.count()) };
     format!(
-        "; ignored by git, not taken and still in the copy: {}{more}; `max-team worktrees accept {id} FILE` takes one by \
-         its name, `max-team worktrees reject {id}` drops the copy",
+        "; ignored by git, not taken and still in the worktree: {}{more}; `max-team worktrees accept {id} FILE` takes one by \
+         its name, `max-team worktrees reject {id}` drops the worktree",
         file_names(ignored.files.iter())
     )
 }
@@ -222,7 +222,7 @@ impl Changed {
     /// The text about a worktree that could not be read.
     fn unseen(id: &str, why: &str) -> Self {
         let news = format!(
-            "[Nobody could look at what is in the copy `{id}`: {why}. The user looks again with `max-team worktrees show \
+            "[Nobody could look at what is in the worktree `{id}`: {why}. The user looks again with `max-team worktrees show \
              {id}`.]"
         );
         Self { id: id.to_owned(), is_open: false, diff: String::new(), asides: String::new(), news }
@@ -313,7 +313,7 @@ pub(crate) fn settle(
     });
     let failed = |error: WorktreeError| match error {
         WorktreeError::NotFound(_) => GONE.to_owned(),
-        error => format!("Nothing was done about the changes in the copy `{id}`: {error}"),
+        error => format!("Nothing was done about the changes in the worktree `{id}`: {error}"),
     };
     format!("[{}]", done.unwrap_or_else(failed))
 }

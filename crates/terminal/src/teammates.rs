@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_for_whoever_is_there() {
+    fn a_line_is_addressed_to_a_known_teammate() {
         let mates = mates(&["alice", "bob"]);
         let to = |line: &str| mates.addressed(line, "max");
         assert_eq!(to("@alice use  tabs\nplease "), Some(("alice".into(), "use  tabs\nplease".into())));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_told_from_what_is_no_name() {
+    fn an_unknown_name_is_told_from_plain_text() {
         let mates = mates(&["alice", "bob"]);
         for (line, name) in [("@carol hi", Some("carol")), (" @阿丽 你好", Some("阿丽"))] {
             assert_eq!(mates.nobody(line, "max", false), name, "{line}");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_sign_behind_it_or_alone_is_nearly_somebody() {
+    fn a_name_with_punctuation_or_alone_is_suggested() {
         let mates = mates(&["alice", "bob"]);
         for line in ["@bob: hi", "@bob,hi", "@bob", " @bob ", "@bob：你好"] {
             assert_eq!(mates.nearly(line, "max"), Some("bob"), "{line}");

@@ -125,7 +125,7 @@ fn a_conversation_at_120x40() {
 }
 
 #[test]
-fn what_is_in_a_copy_is_taken_dropped_or_left() {
+fn worktree_changes_are_accepted_dropped_or_left() {
     let table = [
         (vec![KeyCode::Char('y'), KeyCode::Enter], MergeDecision::Taken),
         (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], MergeDecision::Taken),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn shelves_that_nobody_uses_go() {
+    fn unused_output_stores_are_removed() {
         let home = tempfile::TempDir::new().unwrap();
         for (name, days) in [("gone", KEPT_DAYS_MAX + 1), ("used", 1)] {
             fs::create_dir(home.path().join(name)).unwrap();

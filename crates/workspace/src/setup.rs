@@ -101,7 +101,7 @@ impl AppEnv {
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
         let mut config = config::load(sources).map_err(|error| CliError::new(Exit::Config, error.to_string()))?;
         if !config.project.sandbox {
-            let words = "`project.sandbox` is false: commands run without walls, with all that you may do yourself";
+            let words = "`project.sandbox` is false: commands run without a sandbox, with all that you may do yourself";
             config.warnings.push(words.to_owned());
         }
         Ok(config)
@@ -401,7 +401,7 @@ fn level(level: Level) -> AuditLevel {
 }
 
 /// The directory that is worked on. What came with a project is judged by where it really leads: a link must not move
-/// the walls.
+/// the sandbox.
 pub fn project_root(place: &AppEnv, config: &Config) -> Result<PathBuf, CliError> {
     let root = &config.project.root;
     let bad = |words: String| {

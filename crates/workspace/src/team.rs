@@ -1,4 +1,4 @@
-//! The team of a session: members from the agents file, each with its own model, tools and walls.
+//! The team of a session: members from the agents file, each with its own model, tools and sandbox.
 //!
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.

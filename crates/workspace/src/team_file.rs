@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_sets_nobody_free() {
+    fn a_project_loosens_no_permission_mode() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
         let text = "members:\n  - {name: a, prompt: p, mode: bypassPermissions, moed: plan}\n  - {name: b, prompt: p, mode: plan}\n";

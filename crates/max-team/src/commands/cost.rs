@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_for_somebody_is_added_up_for_them() {
+    fn costs_of_sub_agents_count_for_their_caller() {
         let agent = |id| AgentId::new(uuid::Uuid::from_u128(id));
         let of = |name: &str, id, caller: Option<u128>, nano| Cost {
             agent: agent(id),

@@ -67,7 +67,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Doctor) -> anyhow::Result<Exit
     };
     if let Some(config) = &config {
         unheard(config, &mut findings);
-        walls(config.project.sandbox, &mut findings);
+        sandbox(config.project.sandbox, &mut findings);
         model(config, place, options.online, &mut findings);
     }
     for lock in max_team_tools::git::blocking_locks(&place.cwd) {
@@ -194,45 +194,45 @@ fn unheard(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// What this machine can put around a command, one line per wall.
-fn walls(is_on: bool, findings: &mut Findings) {
+/// What this machine can put around a command, one line per mechanism.
+fn sandbox(is_on: bool, findings: &mut Findings) {
     let lang = findings.lang;
     if !is_on {
-        return findings.warn(lang.walls(), lang.walls_off().to_owned());
+        return findings.warn(lang.sandbox(), lang.sandbox_off().to_owned());
     }
     let power = probe();
     let chosen = engine();
     match &chosen {
-        Ok(Engine::Namespaces) => findings.good(lang.walls(), lang.own_namespaces().to_owned()),
+        Ok(Engine::Namespaces) => findings.good(lang.sandbox(), lang.own_namespaces().to_owned()),
         Ok(Engine::Bubblewrap) => {
             let path = power.bubblewrap.as_ref().map_or(String::new(), |path| path.display().to_string());
-            findings.good(lang.walls(), lang.by_bubblewrap(&path));
+            findings.good(lang.sandbox(), lang.by_bubblewrap(&path));
         }
-        Ok(Engine::Landlock) => findings.warn(lang.walls(), lang.landlock_only().to_owned()),
-        Ok(_) => findings.good(lang.walls(), "seatbelt".to_owned()),
-        Err(_) => findings.warn(lang.walls(), lang.no_walls().to_owned()),
+        Ok(Engine::Landlock) => findings.warn(lang.sandbox(), lang.landlock_only().to_owned()),
+        Ok(_) => findings.good(lang.sandbox(), "seatbelt".to_owned()),
+        Err(_) => findings.warn(lang.sandbox(), lang.no_sandbox().to_owned()),
     }
     let Ok(chosen) = chosen else { return passed_over(None, findings) };
     let is_whole = chosen != Engine::Landlock;
-    let good = |findings: &mut Findings, words: &str| findings.good(lang.wall(), words.to_owned());
-    good(findings, lang.wall_files());
+    let good = |findings: &mut Findings, words: &str| findings.good(lang.sandbox(), words.to_owned());
+    good(findings, lang.sandbox_files());
     if is_whole {
-        good(findings, lang.wall_within());
+        good(findings, lang.sandbox_within());
     } else {
-        findings.warn(lang.wall(), lang.wall_not_within().to_owned());
+        findings.warn(lang.sandbox(), lang.sandbox_not_within().to_owned());
     }
-    good(findings, lang.wall_network());
+    good(findings, lang.sandbox_network());
     if chosen.has_namespaces() {
-        good(findings, lang.wall_hosts());
+        good(findings, lang.sandbox_hosts());
     } else {
-        findings.note(lang.wall(), lang.wall_no_hosts().to_owned());
+        findings.note(lang.sandbox(), lang.sandbox_no_hosts().to_owned());
     }
-    good(findings, lang.wall_processes());
+    good(findings, lang.sandbox_processes());
     if chosen == Engine::Seatbelt {
-        findings.note(lang.wall(), lang.wall_few_limits().to_owned());
+        findings.note(lang.sandbox(), lang.sandbox_few_limits().to_owned());
     } else {
-        good(findings, lang.wall_limits());
-        good(findings, &lang.wall_caps(&power.group));
+        good(findings, lang.sandbox_limits());
+        good(findings, &lang.sandbox_caps(&power.group));
         passed_over(Some(chosen), findings);
     }
 }
@@ -246,7 +246,7 @@ fn passed_over(chosen: Option<Engine>, findings: &mut Findings) {
         (Engine::Landlock, power.landlock.as_ref().err()),
     ];
     for (other, missing) in all.into_iter().filter(|(other, _)| chosen != Some(*other)) {
-        findings.note(lang.wall(), lang.passed_over(other, missing.map(String::as_str)));
+        findings.note(lang.sandbox(), lang.passed_over(other, missing.map(String::as_str)));
     }
 }
 

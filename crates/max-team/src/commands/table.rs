@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_is_in_them() {
+    fn columns_line_up_with_any_content() {
         let rows = [
             vec!["中文".to_owned(), "7".to_owned(), "a\nb\u{1b}[2J".to_owned()],
             vec!["x".repeat(40), "1234".into(), String::new()],

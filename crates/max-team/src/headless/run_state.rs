@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_that_nobody_asks_any_more_is_not_open() {
+    fn a_withdrawn_question_is_not_open() {
         let mut tally = RunState::new(SessionId::new(Uuid::from_u128(1)), 0);
         let plan = PlanId::new(Uuid::from_u128(2));
         let [open, other] = [3, 4].map(|number| QuestionId::new(Uuid::from_u128(number)));

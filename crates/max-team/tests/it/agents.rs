@@ -38,7 +38,7 @@ fn full() -> Program {
 }
 
 #[test]
-fn everybody_is_listed_with_where_they_are_written() {
+fn all_agents_are_listed_with_their_files() {
     let ran = full().run(&["agents", "list"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     insta::assert_snapshot!(format!("{}\n{}", ran.out, ran.err));
@@ -222,7 +222,7 @@ fn one_is_put_to_the_test_and_only_looks() {
 }
 
 #[test]
-fn a_file_names_the_lead_who_still_has_no_hands() {
+fn a_lead_named_by_a_file_still_has_no_file_tools() {
     let server = ModelServer::start(Script::new().then(Reply::text("hello")));
     let body = said(&server, |program| program.run(&["-p", "hi"]));
     assert!(body["system"].to_string().contains("You host."), "{body}");

@@ -95,7 +95,7 @@ fn two_explorers_look_side_by_side() {
 
 /// A write that the gate sees is refused; one that it cannot see, and is told to let through, finds nothing to write on.
 #[test]
-fn explorers_cannot_write_whatever_is_allowed() {
+fn explorers_cannot_write_under_any_permission() {
     let gate = Gate::new();
     gate.open();
     let server = two_explorers(&gate, ["touch src/new.txt", "./change.sh"]);

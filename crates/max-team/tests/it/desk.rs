@@ -449,7 +449,7 @@ fn what_runs_in_the_background_is_shown_under_whose_it_is() {
 }
 
 #[test]
-fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
+fn a_session_that_does_not_run_is_stopped_and_names_the_next_command() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);
     drop(child);
@@ -635,7 +635,7 @@ fn a_yes_for_the_repository_is_remembered_in_its_own() {
 
 /// What a yes for longer allows is said before it is given, and when it is, whoever runs the session; a no takes it back.
 #[test]
-fn a_yes_for_longer_to_a_session_that_nobody_runs_names_its_rule() {
+fn a_lasting_yes_to_a_session_that_does_not_run_names_its_rule() {
     let write = Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}));
     let server = ModelServer::start([write, Reply::text("Then not.")]);
     let (program, id) = left_asking(&server);

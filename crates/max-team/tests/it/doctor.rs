@@ -46,11 +46,11 @@ fn the_doctor_knows_the_team() {
 }
 
 #[test]
-fn the_doctor_knows_the_walls() {
+fn the_doctor_reports_the_sandbox() {
     let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
     let ran = program.run(&["doctor"]);
     let lines: Vec<&str> =
-        ran.out.lines().filter(|line| line.get(6..).is_some_and(|line| line.starts_with("wall"))).collect();
+        ran.out.lines().filter(|line| line.get(6..).is_some_and(|line| line.starts_with("sandbox"))).collect();
     assert!(lines.len() >= 6 && lines[1].contains("home and the rest are hidden"), "{ran:?}");
     // Which mechanism is used, and why each other one is not.
     let mechanisms = ["own namespaces", "bubblewrap", "Landlock"];
@@ -61,8 +61,8 @@ fn the_doctor_knows_the_walls() {
     );
     let program = program.file("own.yaml", "project: {sandbox: false}\n");
     let ran = ok(program.run(&["doctor", "--config", "own.yaml"]));
-    assert!(ran.out.contains("warn  walls: turned off by `project.sandbox: false`"), "{ran:?}");
-    assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without walls"), "{ran:?}");
+    assert!(ran.out.contains("warn  sandbox: turned off by `project.sandbox: false`"), "{ran:?}");
+    assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without a sandbox"), "{ran:?}");
 }
 
 #[test]

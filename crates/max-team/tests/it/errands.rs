@@ -114,7 +114,7 @@ fn its_time_is_held() {
 }
 
 #[test]
-fn it_takes_tools_that_whoever_asks_has() {
+fn a_fork_gets_only_tools_of_its_caller() {
     let server = errands(vec![FITS()], |_| counts(json!(2)));
     let agents = "agents:\n  - {name: web, role: reader, system_prompt: read, tools: [list_dir, skill]}\n  \
                   - {name: dev, role: coder, system_prompt: code, tools: [read_file, edit_file, skill]}\n";
@@ -166,7 +166,7 @@ fn a_contract_for_a_lead_is_kept_from_what_members_are() {
 }
 
 #[test]
-fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
+fn a_rule_about_a_skill_applies_to_the_agent_that_carries_it_out() {
     for (flag, is_denied) in [("skill(name:count)", true), ("skill(name:other)", false)] {
         let server = errands(vec![FITS()], |_| counts(json!(2)));
         let program = Program::with(&server);
@@ -180,7 +180,7 @@ fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
 
 /// Whoever is as deep as calls go is not offered what it could only have carried out by others, and is told so if it asks.
 #[test]
-fn nobody_is_offered_what_calls_do_not_reach() {
+fn agents_out_of_reach_are_not_offered() {
     let server = ModelServer::start(Script::new().when(|request: &Recorded| {
         let is_called = request.body["messages"][0].to_string().contains("look around");
         let call = json!({ "description": "d", "prompt": "look around", "type": "general" });
@@ -201,7 +201,7 @@ fn nobody_is_offered_what_calls_do_not_reach() {
 }
 
 #[test]
-fn people_see_who_carries_a_skill_out() {
+fn the_agent_that_carries_a_skill_out_is_shown() {
     let server = errands(vec![FITS()], |_| counts(json!(2)));
     let program = Program::with(&server);
     contract(&program, "[read_file]", "1m");
@@ -285,7 +285,7 @@ fn a_fork_has_the_model_and_the_tools_that_the_skill_says() {
 }
 
 #[test]
-fn whoever_leads_a_team_forks_too_and_rules_hold() {
+fn a_lead_forks_skills_under_the_same_rules() {
     let server = forks(json!({ "name": "tour" }), Vec::new());
     let program = Program::team(&server);
     tour(&program, "context: fork\n");

@@ -52,7 +52,7 @@ fn is_last(line: &Value) -> bool {
 }
 
 #[test]
-fn whoever_is_killed_while_following_goes_on_where_they_were() {
+fn a_killed_follower_continues_at_its_position() {
     let gate = Gate::new();
     let server = looking(&gate);
     let program = Program::with(&server).file("a.txt", "alpha").file("b.txt", "beta");
@@ -91,7 +91,7 @@ fn whoever_is_killed_while_following_goes_on_where_they_were() {
 }
 
 #[test]
-fn following_ends_with_whoever_reads_and_with_ctrl_c() {
+fn following_ends_with_its_reader_and_with_ctrl_c() {
     let server = ModelServer::start([Reply::text("hi")]);
     let program = Program::with(&server);
     assert_eq!(program.run(&["events"]).code, 1, "there is no session yet");
@@ -112,7 +112,7 @@ fn following_ends_with_whoever_reads_and_with_ctrl_c() {
 
 /// Nobody reads while the run goes on: it comes to its end, and then every line is there.
 #[test]
-fn a_run_does_not_wait_for_whoever_reads_its_lines() {
+fn a_run_does_not_wait_for_a_slow_reader() {
     let looks = (0..8).map(|number| {
         Reply::new().tool(format!("t{number}"), "read_file", json!({"path": "a.txt", "offset": number + 1}))
     });

@@ -395,7 +395,7 @@ fn a_home_that_can_only_be_read_is_read() {
 
 /// Who may not write there is told, whether there is a journal or not.
 #[test]
-fn a_home_of_somebody_else_is_found_by_the_doctor() {
+fn a_home_of_another_user_is_found_by_the_doctor() {
     let server = ModelServer::start([Reply::text("ok")]);
     let program = Program::with(&server);
     std::fs::create_dir(program.home()).unwrap();

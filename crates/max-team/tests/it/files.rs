@@ -53,7 +53,7 @@ fn server() -> ModelServer {
 }
 
 #[test]
-fn an_expert_finds_again_what_it_kept_and_nobody_else_does() {
+fn files_of_an_expert_are_found_by_that_expert_alone() {
     let server = server();
     let program = Program::team(&server)
         .file(".max-team/agents/tides.md", expert("tides", ""))

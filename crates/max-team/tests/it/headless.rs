@@ -299,7 +299,7 @@ fn one_agent_of_a_file_answers() {
 
 /// One agent with hands of its own sees as little of what is private as any member.
 #[test]
-fn alone_nobody_sees_what_is_private_either() {
+fn a_single_agent_does_not_see_private_files() {
     let look = || {
         Reply::new().tool("t1", "read_file", json!({"path": ".env"})).tool("t2", "list_dir", json!({})).tool(
             "t3",
@@ -361,7 +361,7 @@ fn a_member_of_the_built_in_team_keeps_its_constraints() {
 }
 
 #[test]
-fn a_line_that_nobody_understands_is_named() {
+fn an_unreadable_input_line_is_named() {
     let server = ModelServer::start([Reply::text("four")]);
     let program = Program::with(&server);
     let lines = ["-p", "--input-format", "stream-json"];

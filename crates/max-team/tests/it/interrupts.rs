@@ -192,7 +192,7 @@ const SCOUT: &str = "agents:
 
 /// Lead, member, somebody whom the member called, its commands: all of them stop, and soon.
 #[test]
-fn a_stop_reaches_everybody_below_within_a_second() {
+fn a_stop_reaches_all_sub_agents_within_a_second() {
     let (beside, before) = (mark("2"), mark("3"));
     let kept = json!({"command": format!("sleep {beside}"), "background": true});
     let command = json!({"command": format!("sleep {before}"), "timeout": 600});

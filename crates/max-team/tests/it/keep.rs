@@ -493,7 +493,7 @@ fn evidence_takes_no_rule_for_a_mode_a_plan_or_an_answer() {
 
 /// Nothing that happened is without an answer to who allowed it: a built-in rule by its name, a mode by who has set it and where.
 #[test]
-fn evidence_names_built_in_rules_and_whoever_set_the_mode() {
+fn evidence_names_built_in_rules_and_the_source_of_the_mode() {
     let read = Reply::new().tool("t1", "read_file", json!({"path": "a.txt"}));
     let write = |path: &str| Reply::new().tool("t2", "write_file", json!({"path": path, "content": "x\n"}));
     let server = ModelServer::start([read, write("b.txt"), Reply::text("done"), write("c.txt"), Reply::text("again")]);

@@ -62,7 +62,7 @@ fn told(letters: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn letters_are_listed_with_what_became_of_them() {
+fn messages_are_listed_with_their_state() {
     let server = pair();
     let program = Program::team(&server);
     ok(program.run(&["-p", "go"]));
@@ -117,7 +117,7 @@ fn counting(gate: &Gate) -> ModelServer {
 
 /// Only somebody beside Max was at work: what comes of it is told to him, and what he says then is the answer.
 #[test]
-fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
+fn unfinished_work_is_answered_after_resuming() {
     let gate = Gate::new();
     let server = counting(&gate);
     let program = Program::team(&server);
@@ -178,7 +178,7 @@ fn a_paused_teammate_goes_on_with_the_run() {
 }
 
 #[test]
-fn somebody_is_written_to_while_nobody_runs_the_session() {
+fn a_message_can_be_sent_to_a_session_that_does_not_run() {
     let server = pair();
     let program = Program::team(&server);
     ok(program.run(&["-p", "go"]));
@@ -319,7 +319,7 @@ fn one_at_work_is_told_at_its_next_step() {
 
 /// What somebody wrote to one who ends before it reads comes back to them, and is told once.
 #[test]
-fn what_was_written_to_one_who_ended_comes_back() {
+fn mail_to_an_ended_teammate_comes_back() {
     let (gate, done) = (Gate::new(), Gate::new());
     let (held, until) = (gate.clone(), done.clone());
     let server = ModelServer::start(Script::new().when(move |request| {
@@ -352,7 +352,7 @@ fn what_was_written_to_one_who_ended_comes_back() {
 
 /// Whoever asks somebody to end hears that it says no; until it has answered, the registry says that it was asked.
 #[test]
-fn a_refused_shutdown_is_told_to_whoever_asked() {
+fn a_refused_shutdown_is_reported_to_the_requester() {
     let (gate, done) = (Gate::new(), Gate::new());
     let (held, until) = (gate.clone(), done.clone());
     let server = ModelServer::start(Script::new().when(move |request| {
@@ -455,7 +455,7 @@ fn a_written_team_begins_with_the_first_message() {
 /// Where nobody sits they begin, work until nothing is left to do, and what the lead says of it is the result. Nobody has said
 /// anything in that session: it is found all the same, also if the program dies before anything has come of it.
 #[test]
-fn a_team_is_loaded_where_nobody_sits() {
+fn a_team_is_loaded_without_a_frontend() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = ModelServer::start(Script::new().when(move |request| {
@@ -538,7 +538,7 @@ fn a_yes_for_longer_says_how_far_it_goes() {
 
 /// Whoever was stopped since asks nothing any more: it is not among what is gone on with.
 #[test]
-fn a_question_of_whoever_was_stopped_is_not_gone_on_with() {
+fn a_question_of_a_stopped_teammate_is_not_continued() {
     let server = writers();
     let program = Program::team(&server);
     let mut terminal = Terminal::open(&program, &[]);
@@ -556,7 +556,7 @@ fn a_question_of_whoever_was_stopped_is_not_gone_on_with() {
 
 /// The same of a session that nobody runs: what will be allowed is said when it is, not when it is found.
 #[test]
-fn a_yes_for_longer_says_how_far_it_will_go_where_nobody_runs_the_session() {
+fn a_lasting_yes_names_its_scope_for_a_session_that_does_not_run() {
     let server = writers();
     let program = Program::team(&server);
     let mut terminal = Terminal::open(&program, &[]);
@@ -621,7 +621,7 @@ fn of_three_questions_none_is_lost() {
 
 /// Somebody whom the lead had called, and who is no teammate, goes on with what the user says; the answer is the user's.
 #[test]
-fn one_who_was_called_before_is_spoken_to() {
+fn an_earlier_called_agent_can_be_written_to() {
     let server = ModelServer::start(Script::new().when(|request| {
         Some(if request.user_texts().first().is_some_and(|text| text == "Look around.") {
             Reply::text(if request.last_user().contains("tell me more") { "There is a cellar." } else { "A house." })

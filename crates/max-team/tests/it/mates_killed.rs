@@ -42,7 +42,7 @@ fn mail_survives_kills() {
 
 /// One who says no goes on, and is not ended when its turn is over.
 #[test]
-fn one_who_says_no_to_a_shutdown_goes_on() {
+fn a_teammate_that_refuses_a_shutdown_goes_on() {
     let server = ModelServer::start(Script::new().when(|request| {
         let (done, texts) = (request.tool_results(), request.user_texts());
         if who(request).is_none() {

@@ -188,7 +188,7 @@ fn a_parked_plan_is_approved_later() {
 
 /// Nobody is to be asked, and the plan does what nobody has allowed: it waits, and says so.
 #[test]
-fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
+fn a_risky_plan_waits_even_if_questions_are_off() {
     let tasks = json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.",
         "outputs": ["note.txt"], "owns": ["note.txt", ".github/workflows/ci.yml"] }]);
     let server = ModelServer::start(

@@ -64,7 +64,7 @@ fn an_owner_runs_its_own_checks_and_programs_of_the_project() {
 
 /// A check that fails while a sibling changes files runs again after the sibling; no task is tried again.
 #[test]
-fn a_check_that_fails_beside_others_is_run_again_before_anybody_is_blamed() {
+fn a_check_that_fails_beside_others_is_run_again_before_the_task_fails() {
     let gate = Gate::new();
     let tasks = json!([
         { "id": "a", "title": "a", "agent": "leo", "description": "Use it.", "owns": ["a.txt"], "verify": ["test -f b.txt"] },

@@ -126,7 +126,7 @@ fn a_recording_has_no_secret_of_a_file_and_its_tools_stay_readable() {
 }
 
 #[test]
-fn a_recording_of_somebody_else_moves_no_cursor_and_ends() {
+fn a_foreign_recording_moves_no_cursor_and_ends() {
     let server = ModelServer::start([look(), Reply::text("It says x.")]);
     let program = Program::with(&server).file("a.txt", "x\n");
     program.run(&["-p", "What is in a.txt?", "--record", "run.jsonl"]);

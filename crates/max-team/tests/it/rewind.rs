@@ -357,7 +357,7 @@ fn on_a_full_disk_the_rest_is_put_back_later() {
 }
 
 #[test]
-fn nothing_is_put_back_under_somebody_who_works() {
+fn nothing_is_put_back_while_an_agent_works() {
     let gate = Gate::new();
     let server = ModelServer::start([write(Reply::new(), "a", "agent"), Reply::text("done").gate_before(&gate)]);
     let program = Program::with(&server).file("a", "user");

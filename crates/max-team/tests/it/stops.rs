@@ -49,7 +49,7 @@ fn at_it(program: &Program, both: [&Gate; 2]) {
 
 /// One of two is stopped and Max answers with what the other has found: that is the answer, and who is missing is said.
 #[test]
-fn a_run_that_max_answers_without_somebody_names_them() {
+fn a_run_answered_without_a_teammate_names_it() {
     for format in ["json", "text"] {
         let (alice, bert) = (Gate::new(), Gate::new());
         let server = two(&alice, &bert);
@@ -146,7 +146,7 @@ fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
 
 /// Nothing came after the stop: what was asked for is not there, and everything says so.
 #[test]
-fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
+fn a_run_stopped_before_its_answer_is_an_error_in_every_format() {
     let (alice, bert) = (Gate::new(), Gate::new());
     let server = two(&alice, &bert);
     let program = Program::team(&server);
@@ -252,7 +252,7 @@ const PLAN: &str = "goal: Say hello\ntasks:\n  - {id: look, agent: ada, do: Look
 
 /// A plan that was stopped is over: nobody is told to go on with it, and whoever tries is told, and not with a code that says done.
 #[test]
-fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
+fn a_stopped_plan_suggests_no_continuation() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = ModelServer::start(Script::new().when(move |_| Some(Reply::text("Nothing.").gate_before(&held))));
@@ -343,7 +343,7 @@ fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
 
 /// A team that was wanted while nobody ran the session, or that a kill has kept from beginning: its session says so.
 #[test]
-fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
+fn a_team_that_waits_to_begin_is_shown_for_a_session_that_does_not_run() {
     let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
     let program =
         Program::team(&server).file(".max-team/teams/web.yaml", "name: web\nmembers: [{name: eve, prompt: Wait.}]\n");

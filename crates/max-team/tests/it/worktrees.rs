@@ -60,7 +60,7 @@ fn said(ran: &Ran, code: i32, words: &str) {
 }
 
 #[test]
-fn what_passes_its_checks_is_merged_and_the_copy_goes() {
+fn work_that_passes_its_checks_is_merged_and_the_worktree_removed() {
     let server = team("grep -q copy a.txt");
     let program = project(&server);
     let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
@@ -74,13 +74,13 @@ fn what_passes_its_checks_is_merged_and_the_copy_goes() {
     assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
     assert_eq!((program.read("a.txt"), program.read("b.txt")), ("one\n".to_owned(), "one\n".to_owned()));
     assert!(!program.project().join("新.txt").exists() && program.read("dirty.txt") == "mine\n");
-    said(&program.run(&["worktrees", "list"]), 0, "there are no copies");
-    said(&program.run(&["worktrees", "show"]), 1, "there are no copies");
-    said(&program.run(&["worktrees", "accept", "zzz"]), 2, "there is no copy `zzz`");
+    said(&program.run(&["worktrees", "list"]), 0, "there are no worktrees");
+    said(&program.run(&["worktrees", "show"]), 1, "there are no worktrees");
+    said(&program.run(&["worktrees", "accept", "zzz"]), 2, "there is no worktree `zzz`");
 }
 
 #[test]
-fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
+fn work_that_fails_its_checks_is_kept_for_the_user() {
     let server = team("false");
     let program = project(&server);
     let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
@@ -92,7 +92,7 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     let (id, root) = (all[0]["id"].as_str().unwrap(), all[0]["root"].as_str().unwrap());
     assert_eq!((all.len(), &all[0]["open"], &all[0]["by"]), (1, &json!(3), &json!("leo at `impl`")), "{all:?}");
     assert_eq!(std::fs::read_to_string(format!("{root}/dirty.txt")).unwrap(), "mine\n");
-    said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
+    said(&program.run(&["worktrees", "clean"]), 0, "0 worktrees removed, 1 kept");
 
     let short = &id[id.len() - 8..];
     let program = program.file("b.txt", "mine\n");
@@ -104,7 +104,7 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     }
     let told = program.run(&["worktrees", "show", "--json"]).json();
     assert_eq!(told["changes"][1]["fate"], "conflict", "{told}");
-    said(&program.run(&["worktrees", "accept", short, "none.txt"]), 2, "`none.txt` has not changed in this copy");
+    said(&program.run(&["worktrees", "accept", short, "none.txt"]), 2, "`none.txt` has not changed in this worktree");
     said(&program.run(&["worktrees", "accept", short, "a.txt"]), 0, "1 file taken into the project");
     assert_eq!((program.read("a.txt"), program.read("b.txt")), ("copy\n".to_owned(), "mine\n".to_owned()));
     assert!(!program.project().join("新.txt").exists());
@@ -116,7 +116,7 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     said(&program.run(&["worktrees", "accept", short, "新.txt"]), 8, "the project has another file there");
     let shown = program.run(&["worktrees", "show", short]);
     assert!(shown.out.contains("新.txt  (rejected)"), "{}", shown.out);
-    said(&program.run(&["worktrees", "reject", short]), 0, "the copy is removed, and its changes with it");
+    said(&program.run(&["worktrees", "reject", short]), 0, "the worktree is removed, and its changes with it");
     assert_eq!(listed(&program), [] as [Value; 0]);
     assert_eq!(program.read("a.txt"), "copy\n", "what was taken stays");
     // What the user took is of the session whose agent did it.
@@ -161,7 +161,7 @@ fn told(server: &ModelServer, words: &str) {
 }
 
 #[test]
-fn what_was_done_in_a_copy_is_shown_in_the_chat_and_taken_dropped_or_left() {
+fn worktree_changes_are_shown_in_the_chat_and_accepted_dropped_or_left() {
     for (key, file, kept, words) in [
         ("y", "copy\n", 0, "1 file is in the project now"),
         ("n", "one\n", 0, "The user has dropped the changes"),
@@ -170,7 +170,7 @@ fn what_was_done_in_a_copy_is_shown_in_the_chat_and_taken_dropped_or_left() {
         let (server, program) = delegating();
         let mut terminal = asked(&program, &[]);
         let screen = terminal.screen();
-        assert!(screen.contains("? max has changes for you, in a copy of the project"), "{screen}");
+        assert!(screen.contains("? max has changes for you, in a worktree"), "{screen}");
         assert!(screen.contains("- one") && screen.contains("+ copy"), "{screen}");
         terminal.answer(key);
         terminal.wait("The scribe is done.");
@@ -182,7 +182,7 @@ fn what_was_done_in_a_copy_is_shown_in_the_chat_and_taken_dropped_or_left() {
 }
 
 #[test]
-fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
+fn worktree_changes_are_decided_from_the_inbox_after_a_kill() {
     for (verb, more, file, words) in [
         ("approve", &[][..], "copy\n", "1 file is in the project now"),
         ("deny", &["-m", "too long"], "one\n", "The user has dropped the changes"),
@@ -192,7 +192,7 @@ fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
         let inbox = program.run(&["inbox", "--json"]).json();
         let id = inbox[0]["short"].as_str().unwrap();
         assert_eq!((&inbox[0]["kind"], &inbox[0]["lines_added"]), (&json!("merge"), &json!(1)), "{inbox}");
-        said(&program.run(&["inbox"]), 0, "has changes for you, in a copy of the project (+1 -1)");
+        said(&program.run(&["inbox"]), 0, "has changes for you, in a worktree (+1 -1)");
         said(&program.run(&["inbox", id]), 0, "+copy");
         assert_eq!(program.run(&[&[verb, id], more].concat()).code, 0);
         let ran = program.run(&[&["-c", "-p", ""], &MODE[..]].concat());
@@ -207,7 +207,7 @@ fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_the_copy_stays_and_the_command_is_told() {
+fn a_headless_run_keeps_the_worktree_and_names_the_command() {
     let (server, program) = delegating();
     let ran = program.run(&[&["-p", "change it, please"], &MODE[..]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (0, "The scribe is done.\n"), "{ran:?}");
@@ -237,7 +237,7 @@ fn with_mate() -> (ModelServer, Program) {
 }
 
 #[test]
-fn what_a_teammate_did_in_a_copy_is_asked_about_when_it_has_been_shut_down() {
+fn worktree_changes_of_a_teammate_are_asked_about_after_its_shutdown() {
     let (server, program) = with_mate();
     let mut terminal = Terminal::open(&program, &MODE);
     terminal.wait("or give a task");
@@ -246,7 +246,7 @@ fn what_a_teammate_did_in_a_copy_is_asked_about_when_it_has_been_shut_down() {
     said(&program.run(&["team", "shutdown", "ann"]), 0, "ann");
     terminal.wait("leave them for later");
     let screen = terminal.screen();
-    assert!(screen.contains("? ann has changes for you, in a copy of the project"), "{screen}");
+    assert!(screen.contains("? ann has changes for you, in a worktree"), "{screen}");
     assert_eq!(program.read("a.txt"), "one\n", "nothing is taken before the yes");
     terminal.answer("y");
     wait_for(&program, "turn_ended", "1 file is in the project now");
@@ -261,7 +261,7 @@ fn what_a_teammate_did_in_a_copy_is_asked_about_when_it_has_been_shut_down() {
 }
 
 #[test]
-fn what_a_teammate_did_in_a_copy_is_told_where_nobody_can_be_asked() {
+fn worktree_changes_of_a_teammate_are_reported_in_a_headless_run() {
     let (_server, program) = with_mate();
     let ran = program.run(&[&["-p", "change it, please"], &MODE[..]].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -291,7 +291,7 @@ fn meddled(program: &Program, how: &str, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
+fn half_a_merge_is_finished_only_by_accept() {
     let (_server, program, id) = waiting();
     assert_ne!(meddled(&program, "signal=SIGKILL:when=2", &["worktrees", "accept", &id]).code, 0);
     let half = || ["a.txt", "b.txt", "新.txt"].map(|name| std::fs::read_to_string(program.project().join(name)).ok());
@@ -305,7 +305,7 @@ fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
         0,
         "was begun and did not come to its end; in the project already: `a.txt`",
     );
-    said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
+    said(&program.run(&["worktrees", "clean"]), 0, "0 worktrees removed, 1 kept");
     assert_eq!(half(), first, "nor does who shows or cleans");
     // It is a step of the session from the moment on at which it may have done something.
     said(&program.run(&["rewind", "--list"]), 0, "~a.txt  ~b.txt  +新.txt");
@@ -315,7 +315,7 @@ fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
     git(&program, &["checkout", "--", "a.txt", "b.txt"]);
     let undone = half();
     listed(&program);
-    said(&program.run(&["worktrees", "reject", &id]), 0, "the copy is removed");
+    said(&program.run(&["worktrees", "reject", &id]), 0, "the worktree is removed");
     assert_eq!(half(), undone);
     assert_eq!(listed(&program), [] as [Value; 0]);
 }
@@ -374,7 +374,7 @@ fn other_ignored_files_are_told_of_and_kept() {
     let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
     assert_eq!((ran.code, program.read("build/out.txt").as_str()), (0, "copy\n"), "{ran:?}");
     assert!(!program.project().join("x.log").exists());
-    let told = "ignored by git, not taken and still in the copy: `build/more.txt`, `x.log`";
+    let told = "ignored by git, not taken and still in the worktree: `build/more.txt`, `x.log`";
     assert!(server.requests().iter().any(|request| request.contains(told)), "the lead hears of it");
     said(&ran, 0, "(2 files that git ignores, not taken): `max-team worktrees show");
 
@@ -383,7 +383,7 @@ fn other_ignored_files_are_told_of_and_kept() {
     assert_eq!((&all[0]["open"], &all[0]["ignored"]), (&json!(0), &json!(2)), "{all:?}");
     said(&program.run(&["worktrees", "list"]), 0, "0 (+2 ignored)");
     said(&program.run(&["worktrees", "show", id]), 0, "ignored by git, not taken:\n  build/more.txt\n  x.log\n");
-    said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
+    said(&program.run(&["worktrees", "clean"]), 0, "0 worktrees removed, 1 kept");
     said(&program.run(&["worktrees", "accept", id]), 0, "2 files are ignored by git and were not taken");
     said(&program.run(&["worktrees", "accept", id, "x.log"]), 0, "1 file taken into the project");
     assert_eq!(program.read("x.log"), "copy\n");
@@ -412,7 +412,7 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
         said(
             &ran,
             0,
-            &format!("work of apart is in a copy and not in the project (1 file): `max-team worktrees show {id}`"),
+            &format!("work of apart is in a worktree and not in the project (1 file): `max-team worktrees show {id}`"),
         );
         said(&program.run(&["worktrees", "accept", id]), 0, "1 file taken into the project");
         assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), ("copy\n", 0));
@@ -429,7 +429,7 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
 }
 
 #[test]
-fn whoever_was_given_a_copy_works_in_it_though_the_team_is_there_later() {
+fn a_worktree_of_a_teammate_outlives_the_start_of_its_team() {
     let server = ModelServer::start(
         Script::new()
             .when(voice(
@@ -458,12 +458,12 @@ fn whoever_was_given_a_copy_works_in_it_though_the_team_is_there_later() {
 
 /// While a project is copied nothing else comes: why is said once.
 #[test]
-fn whoever_waits_for_the_copies_of_a_team_is_told() {
+fn making_the_worktrees_of_a_team_is_reported() {
     let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("Here."))));
     let member = |name: &str| format!("  - {{name: {name}, prompt: Begin., isolation: worktree}}\n");
     let team = format!("members:\n{}{}", member("ann"), member("bob"));
     let program = project(&server).file(".max-team/teams/two.yaml", &team);
     let ran = program.run(&["--team", "two", "-p", "go"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(ran.err.matches("making copies of the project for 2 of the team").count(), 1, "{ran:?}");
+    assert_eq!(ran.err.matches("making worktrees for 2 of the team").count(), 1, "{ran:?}");
 }

@@ -143,7 +143,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
             let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
             vec![What::Agent { state: AgentStage::Stopped, reason: None, message }]
         }
-        Event::ReviewBegun(_) => status("what it did in its copy is looked at".to_owned()),
+        Event::ReviewBegun(_) => status("its changes in its worktree are reviewed".to_owned()),
         Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
         Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
         Event::CommandOver(of) if of.stopped => status(format!("{} was stopped", of.id)),

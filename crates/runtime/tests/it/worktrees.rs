@@ -395,8 +395,11 @@ async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
         std::fs::write(&record, "half of i").unwrap();
         order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
         let told = results(&rest(&mut notices).await);
-        let words =
-            if is_asked { "Nothing was done about the changes" } else { "Nobody could look at what is in the copy" };
+        let words = if is_asked {
+            "Nothing was done about the changes"
+        } else {
+            "Nobody could look at what is in the worktree"
+        };
         assert!(told.iter().any(|told| told.contains("Changed.") && told.contains(words)), "{told:?}");
         let waiting = team.ask(query::Worktrees { session }).await.unwrap();
         let [one] = waiting.as_slice() else { panic!("{waiting:?}") };
@@ -684,7 +687,7 @@ async fn what_a_check_changes_is_not_merged() {
         _ => None,
     });
     let failed = failed.unwrap_or_else(|| panic!("{:?}", heard.names()));
-    assert!(failed.contains("`a.txt`: it has changed in the copy since it was looked at"), "{failed}");
+    assert!(failed.contains("`a.txt`: it has changed in the worktree since it was shown"), "{failed}");
     assert_eq!(read(root.join("a.txt")), "one\n");
     assert!(!root.join("src/hello.txt").exists());
     team.shutdown().await.unwrap();

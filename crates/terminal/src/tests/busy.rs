@@ -143,7 +143,7 @@ fn up_takes_the_newest_message_back_for_editing() {
 }
 
 #[test]
-fn whoever_is_too_late_is_told() {
+fn a_late_message_is_reported() {
     for (lang, want) in [(Lang::En, "Max has read it"), (Lang::Zh, "Max 已经读到")] {
         let mut stage = Stage::with(80, 24, false, lang);
         stage.say("go");
@@ -191,7 +191,7 @@ fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
 }
 
 #[test]
-fn a_resumed_session_shows_what_nobody_has_read() {
+fn a_resumed_session_shows_unread_messages() {
     let queued = |n, text: &str, wait| Queued {
         letter: EnvelopeId::new(Uuid::from_u128(n)),
         text: text.into(),
@@ -239,7 +239,7 @@ fn a_turn_that_was_interrupted_can_be_continued() {
 
 /// A message that waits when somebody says stop goes on waiting: nothing moves, a row says so, and `/continue` lets it be read.
 #[test]
-fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
+fn held_messages_are_reported_and_do_not_count_as_busy() {
     let mut stage = busy(WhileBusy::Steer);
     stage.say("use tabs");
     let key = key_of(&stage, "use tabs");
@@ -282,7 +282,7 @@ fn a_second_stop_is_no_message() {
 /// What waits for a lead that rested when it was stopped: its own messages as long as they are not taken back, and what came later of
 /// work that had begun before.
 #[test]
-fn what_waits_is_what_is_there() {
+fn the_waiting_count_follows_the_mailbox() {
     let mut stage = busy(WhileBusy::Steer);
     stage.end(TurnOutcome::Answered);
     let key = EnvelopeId::new(Uuid::from_u128(70));
@@ -312,7 +312,7 @@ fn what_waits_is_what_is_there() {
 }
 
 #[test]
-fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
+fn a_stopped_teammate_is_not_shown_as_idle() {
     let mut stage = mates::stage(Lang::En);
     let [bob, ann] = [(11, "bob", "blue"), (12, "ann", "green")].map(|(at, name, color)| mates::mate(at, name, color));
     for mate in [&bob, &ann] {
@@ -417,14 +417,14 @@ fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
     {
         stage.chat.notice(&copies(order, made, of));
         stage.paint();
-        let words = format!("⧗ making copies of the project for the team: {row} · /stop stops it");
+        let words = format!("⧗ making worktrees for the team: {row} · /stop stops it");
         assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
     }
     stage.say("stop");
     assert!(matches!(stage.acts.last(), Some(UiCommand::StopSession)), "{:?}", stage.acts);
     stage.chat.notice(&copies(2, 2, 2));
     stage.paint();
-    assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
+    assert!(!stage.glass.screen().contains("making worktrees"), "{}", stage.glass.screen());
 }
 
 /// What may not have been paid is marked under the turn, too.
@@ -485,7 +485,7 @@ fn counted_for(stage: &mut Stage, name: &str, count: usize) {
 
 /// Whom somebody has asked for before is left out of a later order, which says so, and is still waited for.
 #[test]
-fn whoever_is_about_to_begin_is_left_out_of_a_later_order() {
+fn a_starting_teammate_is_left_out_of_a_later_order() {
     let mut stage = Stage::new(80, 24);
     for _ in 0..2 {
         stage.chat.session_mut().recruit(vec![Spawn { name: "eva".into(), ..Spawn::default() }]);

@@ -52,7 +52,7 @@ fn each_key_of_the_gate_says_one_thing() {
 }
 
 #[test]
-fn nobody_decides_about_what_they_cannot_see() {
+fn a_plan_cannot_be_approved_unseen() {
     for rows in 5..24 {
         for columns in [39, 40, 60, 80] {
             let mut house = House::proposed(columns, rows, Lang::En);
@@ -67,7 +67,7 @@ fn nobody_decides_about_what_they_cannot_see() {
 }
 
 #[test]
-fn whoever_does_not_decide_may_leave() {
+fn a_plan_question_can_be_left_open() {
     let mut house = House::proposed(80, 40, Lang::En);
     house.stage.wait(2_000);
     assert_eq!(house.stage.control('d'), Some(Wish::Leave));
@@ -178,7 +178,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
 
 /// Somebody changes the plan elsewhere, just before a key is pressed here.
 #[test]
-fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
+fn a_plan_changed_elsewhere_is_asked_about_anew() {
     let edits = || vec![Edit::Assign { task: "writer".into(), agent: "mia".into() }];
     let decided = |house: &House| house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { .. }));
     let mut house = House::proposed(80, 40, Lang::En);

@@ -181,7 +181,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
 }
 
 #[test]
-fn a_line_that_names_somebody_is_for_them() {
+fn a_line_that_names_a_teammate_is_sent_to_it() {
     let mut stage = stage(Lang::En);
     let alice = mate(11, "alice", "blue");
     begins(&mut stage, &alice, "Make a schema");
@@ -223,7 +223,7 @@ fn a_line_that_names_somebody_is_for_them() {
 
 /// One that is told to end is not to be gone on with, and whoever wrote to it gets the words back.
 #[test]
-fn a_letter_to_one_who_ended_comes_back() {
+fn a_message_to_an_ended_teammate_comes_back() {
     for (lang, words, stopped) in [
         (
             Lang::En,
@@ -400,7 +400,7 @@ fn letters_of_a_session_are_shown_again() {
 
 /// A name that nobody has is said to be nobody's, and what was written is there to be mended.
 #[test]
-fn a_line_to_nobody_comes_back() {
+fn a_line_to_an_unknown_name_comes_back() {
     let mut stage = stage(Lang::En);
     begins(&mut stage, &mate(11, "alice", "blue"), "Make a schema");
     stage.acts.clear();
@@ -456,7 +456,7 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
 
 /// Whoever asked before we came waits for us, and is at work for whoever says stop; what follows is its own.
 #[test]
-fn whoever_waits_when_a_session_is_opened_is_shown_so() {
+fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
     let ask = |number: u128, name: &str, color: Option<&str>, task: Option<&str>| Asked {
         question: QuestionId::new(Uuid::from_u128(number)),
         tool: "write_file".into(),
@@ -491,7 +491,7 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
 
 /// Whoever is started is named, and so is whom somebody writes to at another terminal.
 #[test]
-fn rows_say_who() {
+fn rows_name_their_agent() {
     let mut stage = stage(Lang::En);
     stage.begin("go");
     let spawn = json!({ "type": "general", "name": "pia", "role": "writer", "prompt": "Write." });
@@ -538,7 +538,7 @@ fn a_bound_is_not_shown_as_a_sum() {
 
 /// Whoever works aside, and a team that has not begun, is stopped like everybody.
 #[test]
-fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
+fn a_stop_reaches_background_and_starting_teammates() {
     for (words, joins) in [("stop", false), ("/stop", false), ("stop", true), ("/stop", true)] {
         let mut stage = stage(Lang::En);
         if joins {
@@ -556,7 +556,7 @@ fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
 /// As with what is said to Max: what a teammate has not read comes back into the draft, and is gone; what it has read is only there
 /// like everything that was written before.
 #[test]
-fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
+fn an_unread_message_to_a_teammate_is_taken_back() {
     for (outcome, row) in [
         (Ok(()), "✉ taken back: bob has not read it"),
         (Err(RuntimeError::Taken), "✉ bob has it already: what you send now is another message"),
@@ -607,7 +607,7 @@ fn a_line_that_is_nearly_for_a_teammate_is_not_said_to_max() {
 
 /// What was written to all is one thing to take back: from everybody who has not read it, and whoever has is named.
 #[test]
-fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
+fn a_broadcast_is_taken_back_from_all_that_have_not_read_it() {
     for (reads, outcome, row) in [
         (false, Ok(()), "✉ taken back: team has not read it"),
         (true, Err(RuntimeError::TakenBy(vec!["max".into()])), "✉ taken back, but not from max: read already"),
@@ -640,7 +640,7 @@ fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
 
 /// One that could not be asked is named beside those who have read it, and the line is not lost.
 #[test]
-fn what_could_not_be_taken_back_from_all_comes_back_and_says_from_whom() {
+fn a_partly_read_broadcast_names_its_readers() {
     for lang in [Lang::En, Lang::Zh] {
         let mut stage = stage(lang);
         for (number, name) in [(11, "alice"), (12, "bob")] {
@@ -664,7 +664,7 @@ fn what_could_not_be_taken_back_from_all_comes_back_and_says_from_whom() {
 /// What was written to all is offered as long as somebody has not read it: whoever reads it before we hear that it is stored, or
 /// comes to an end, does not have it any more.
 #[test]
-fn what_nobody_can_give_back_any_more_is_not_offered() {
+fn a_read_message_is_not_offered_for_taking_back() {
     let mut stage = stage(Lang::En);
     let (alice, bob) = (mate(11, "alice", "blue"), mate(12, "bob", "green"));
     begins(&mut stage, &alice, "Work");

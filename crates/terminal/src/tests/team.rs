@@ -316,7 +316,7 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
 }
 
 #[test]
-fn whoever_is_called_has_a_line_and_can_be_looked_at() {
+fn a_called_agent_has_a_row_and_details() {
     let mut stage = Stage::led(100, 24, false, Lang::En, Some(team()), &stage::opened());
     stage.say("go");
     stage.begin("go");
@@ -444,7 +444,7 @@ fn a_resize_shows_a_plan_at_work_once() {
 
 /// Whoever looks back at what was said has a line like everybody, and keeps nobody from going on.
 #[test]
-fn somebody_beside_the_session_keeps_nobody_waiting() {
+fn a_background_agent_does_not_keep_the_session_busy() {
     for aside in [false, true] {
         let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
         let memory = Origin { name: "memory".into(), aside, ..Origin::agent(AgentId::new(Uuid::from_u128(5))) };

@@ -34,7 +34,7 @@ fn no_answer_is_early() {
 }
 
 #[test]
-fn one_that_waits_holds_up_nobody() {
+fn a_waiting_reply_delays_no_other() {
     let script = Script::new()
         .on(|request| request.last_user() == "slow", Reply::text("never"))
         .on(|request| request.last_user() == "quick", Reply::text("at once").delay(Duration::ZERO))

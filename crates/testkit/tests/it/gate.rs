@@ -77,7 +77,7 @@ fn held_responses_do_not_hold_other_clients() {
 }
 
 #[test]
-fn client_killed_at_a_gate_harms_nobody() {
+fn a_client_killed_at_a_gate_harms_no_other_request() {
     let gate = Gate::new();
     let server = ModelServer::start([Reply::text("lost").gate_after(2, &gate), Reply::text("again")]);
     let mut killed = Client::connect(&server);

@@ -94,7 +94,7 @@ fn rules_and_labels_tell_a_team_apart() {
 }
 
 #[test]
-fn user_texts_leave_out_what_nobody_said() {
+fn user_texts_leave_out_texts_of_the_program() {
     let blocks = json!([{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]);
     let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "file"}]}]);
     let cases = [

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_without_walls_is_not_taken_from_the_folder() {
+    fn an_unsandboxed_program_is_not_taken_from_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let trap = dir.path().join(".venv/bin");
         fs::create_dir_all(&trap).unwrap();

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_works_in_a_copy_only_reads_what_lies_beside_it() {
+    fn a_worktree_agent_only_reads_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let (tree, shared) = (root.join("tree"), root.join("shared"));

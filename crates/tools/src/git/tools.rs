@@ -38,7 +38,7 @@ pub struct GitDiff {
 pub struct GitLog {
     /// Only commits that touched this file or folder.
     path: Option<String>,
-    /// Default: 20.
+    /// How many commits; default: 20.
     #[schemars(range(min = 1, max = 200))]
     count: Option<u32>,
 }

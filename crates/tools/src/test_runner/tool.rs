@@ -43,7 +43,7 @@ pub struct RunTest {
     filter: Option<String>,
     /// Like `cargo` or `npm`, where several fit.
     kind: Option<String>,
-    /// Default: 300.
+    /// Time limit in seconds; default: 300.
     #[schemars(range(min = 1, max = 3600))]
     timeout_s: Option<u32>,
 }

@@ -38,7 +38,7 @@ const NOW: &str = "now";
 /// Overrules every attribute that would change the bytes of a file.
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
 /// The message of a worktree's first commit if it differs from the project's last.
-const MESSAGE: &str = "The project as it lay there when this copy was made";
+const MESSAGE: &str = "The project as it lay there when this worktree was made";
 /// What is left out of the worktree of a repository that borrows objects.
 const BORROWED: &str = "`.git`: its history is partly kept in another repository (`objects/info/alternates`)";
 /// The branch of a worktree whose project is on none.
@@ -108,7 +108,7 @@ impl<'a> Baseline<'a> {
         put(&home.join(KEEP).join("info/exclude"), &format!("{}{}", source.ignored, source.unwanted))?;
         let first = home.join(FIRST);
         keep.told(&tree, FIRST, &["read-tree", "--empty"], "begin a list")?;
-        keep.told(&tree, FIRST, &["add", "--all", "--force", "."], "read the copy")?;
+        keep.told(&tree, FIRST, &["add", "--all", "--force", "."], "read the worktree")?;
         let base = keep.commit(&tree, &source)?;
         source.write(&tree.join(".git"), &[last.join(OBJECTS)])?;
         put(&tree.join(".git/refs/heads").join(&source.branch), &format!("{base}\n"))?;
@@ -131,7 +131,7 @@ impl<'a> Baseline<'a> {
 
     /// The commit that holds the tree as it is now: the project's own if nothing differs from it.
     fn commit(&self, tree: &Path, source: &SourceRepo) -> Result<String, WorktreeError> {
-        let held = self.told(tree, FIRST, &["write-tree"], "write the copy down")?.line();
+        let held = self.told(tree, FIRST, &["write-tree"], "record the worktree")?.line();
         let mut args = vec!["commit-tree", &held, "-m", MESSAGE];
         if let Some(head) = &source.head {
             let known = self.ask(tree, FIRST, &["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
@@ -140,7 +140,7 @@ impl<'a> Baseline<'a> {
             }
             args.extend(["-p", head]);
         }
-        Ok(self.told(tree, FIRST, &args, "commit the copy")?.line())
+        Ok(self.told(tree, FIRST, &args, "commit the worktree")?.line())
     }
 
     /// Asks about a working tree, with one of our lists.

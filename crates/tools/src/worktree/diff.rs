@@ -144,10 +144,10 @@ impl Worktree {
         keep.begin_now()?;
         // What is merged must survive a power cut as it was shown.
         let add = ["-c", "core.fsync=all", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "."];
-        keep.told(&tree, &keep.now, &add, "read the copy")?;
+        keep.told(&tree, &keep.now, &add, "read the worktree")?;
         let ignored = self.sift(keep, named)?;
         let list = |name: &str| {
-            keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the copy").map(|told| read(&told))
+            keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the worktree").map(|told| read(&told))
         };
         Ok((list(FIRST)?, list(&keep.now)?, ignored))
     }

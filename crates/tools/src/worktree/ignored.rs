@@ -52,7 +52,7 @@ impl Worktree {
         for batch in sieve.asked.chunks(BATCH) {
             let names = batch.iter().map(String::as_str);
             let args: Vec<&str> = ["-c", "core.fsync=all", "add", "--force", "--"].into_iter().chain(names).collect();
-            keep.told(&tree, &keep.now, &args, "read the copy")?;
+            keep.told(&tree, &keep.now, &args, "read the worktree")?;
         }
         Ok(sieve.others)
     }

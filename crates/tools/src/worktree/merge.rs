@@ -26,7 +26,7 @@ pub(super) const FILE: &str = "merge.json";
 
 /// Why a file is not merged.
 const MEANWHILE: &str = "it has changed in the project meanwhile";
-const SINCE: &str = "it has changed in the copy since it was looked at";
+const SINCE: &str = "it has changed in the worktree since it was shown";
 
 /// What is to be merged.
 #[derive(Debug, Clone, Copy)]

@@ -59,10 +59,10 @@ const LEAVING: &str = ".leaving-";
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
     /// A worktree is made of a repository.
-    #[error("`{0}` is in no git repository, and a copy is made of one; run `git init` there, or leave `isolation` out")]
+    #[error("`{0}` is in no git repository, and a worktree needs one; run `git init` there, or leave `isolation` out")]
     NoRepository(String),
     /// No such worktree.
-    #[error("there is no copy `{0}`; `max-team worktrees list` shows those there are")]
+    #[error("there is no worktree `{0}`; `max-team worktrees list` shows those there are")]
     NotFound(String),
     /// Without a sandbox nothing keeps the agent in its worktree.
     #[error(
@@ -70,19 +70,19 @@ pub enum WorktreeError {
     )]
     NoWalls,
     /// Another process uses it.
-    #[error("the copy `{0}` is in use by another process; try again when that is done")]
+    #[error("the worktree `{0}` is in use by another process; try again when that is done")]
     Busy(String),
     /// The name is not valid.
-    #[error("`{0}` cannot be the name of a copy: letters, digits, `-` and `_` can")]
+    #[error("`{0}` cannot be the name of a worktree: letters, digits, `-` and `_` can")]
     Name(String),
     /// It would be too large.
-    #[error("the project is too large for a copy: {0}; ignore what need not be in it (`.gitignore`)")]
+    #[error("the project is too large for a worktree: {0}; ignore what need not be in it (`.gitignore`)")]
     TooLarge(String),
     /// Too many files differ in it.
-    #[error("more than {CHANGES_MAX} files differ in the copy `{0}`; look at it in `{1}`")]
+    #[error("more than {CHANGES_MAX} files differ in the worktree `{0}`; look at it in `{1}`")]
     TooMany(String, String),
     /// A file that was named has not changed in it.
-    #[error("`{0}` has not changed in this copy; `max-team worktrees show` lists what has")]
+    #[error("`{0}` has not changed in this worktree; `max-team worktrees show` lists what has")]
     NotChanged(String),
     /// The intent could not be written down.
     #[error("nothing was taken, because it could not be written down first: {0}")]
@@ -91,7 +91,7 @@ pub enum WorktreeError {
     #[error("{0}")]
     Halted(Box<MergeHalted>),
     /// What it was made from is not there any more.
-    #[error("what the copy `{0}` was made from cannot be read: {1}")]
+    #[error("what the worktree `{0}` was made from cannot be read: {1}")]
     Broken(String, String),
     /// The file system refuses.
     #[error("cannot write `{0}`: {1}")]

@@ -130,7 +130,7 @@ fn a_tree_that_does_not_listen_is_killed() {
 }
 
 #[test]
-fn a_command_ends_when_nobody_wants_it() {
+fn a_cancelled_command_ends() {
     let dir = TempDir::new().unwrap();
     let cancel = CancellationToken::new();
     let over = std::thread::scope(|scope| {
@@ -218,7 +218,7 @@ fn what_a_rule_keeps_from_being_changed_is_not_made_either() {
 }
 
 #[test]
-fn who_is_on_the_team_is_not_for_a_command_to_say() {
+fn a_command_cannot_change_agent_definitions() {
     let dir = TempDir::new().unwrap();
     let here = dir.path().canonicalize().unwrap();
     fs::create_dir_all(here.join("agents")).unwrap();
@@ -241,7 +241,7 @@ fn who_is_on_the_team_is_not_for_a_command_to_say() {
 }
 
 #[test]
-fn what_a_rule_asks_about_is_open_only_to_a_command_that_somebody_looked_at() {
+fn a_file_under_an_ask_rule_is_open_only_to_an_approved_command() {
     let dir = TempDir::new().unwrap();
     let here = dir.path().canonicalize().unwrap();
     fs::write(here.join("key"), "needle").unwrap();

@@ -132,7 +132,7 @@ fn git_state(project: &Project) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_copy_has_what_the_user_sees_and_the_project_stays_as_it_is() {
+fn a_worktree_has_the_files_of_the_project_and_leaves_it_unchanged() {
     let desk = Desk::usual();
     let project = &desk.project;
     project.write("src/a.rs", "one\n2\nthree\n");
@@ -172,7 +172,7 @@ fn a_copy_has_what_the_user_sees_and_the_project_stays_as_it_is() {
 }
 
 #[test]
-fn what_is_out_of_sight_is_not_in_the_copy() {
+fn hidden_files_are_not_in_the_worktree() {
     let desk = Desk::usual();
     desk.project.write("prod.env", "TOKEN=x\n");
     let blocked = max_team_core::agent::Constraints {
@@ -192,7 +192,7 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
 }
 
 #[test]
-fn there_is_no_copy_of_what_is_no_repository_and_none_by_a_bad_name() {
+fn a_worktree_needs_a_repository_and_a_valid_name() {
     let desk = Desk::new(Project::new());
     let make = |id| {
         let order = WorktreeOptions {

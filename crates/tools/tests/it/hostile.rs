@@ -488,7 +488,7 @@ fn judged(rules: &Rules<'_>, line: &str) -> Judgement {
 }
 
 #[test]
-fn attacks_are_held_whatever_is_allowed() {
+fn attacks_are_refused_under_every_permission() {
     let (permissions, free) = (permissions(GENEROUS), Constraints::default());
     let mut passed = Vec::new();
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Auto] {
@@ -511,7 +511,7 @@ fn a_rule_for_a_program_says_nothing_about_the_ones_it_starts() {
 }
 
 #[test]
-fn nobody_asked_means_refused() {
+fn a_question_without_a_user_is_refused() {
     let (permissions, free) = (permissions(GENEROUS), Constraints::default());
     for mode in [Mode::DontAsk, Mode::Plan] {
         let rules = Rules { permissions: &permissions, approved: true, ..Rules::new(mode, &free) };

@@ -255,8 +255,8 @@ impl World {
         let shelf = Some(Arc::new(OutputStore::new(base.join("shelf"))));
         let cx = ToolContext {
             sight,
-            walls: Arc::new(walls),
-            shelf,
+            sandbox: Arc::new(walls),
+            outputs: shelf,
             ..ToolContext::new(Arc::new(Root::open(&project).unwrap()))
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap();

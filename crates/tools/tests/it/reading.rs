@@ -84,7 +84,7 @@ fn two_gigabytes_answer_at_once() {
 }
 
 #[test]
-fn a_read_that_nobody_wants_stops() {
+fn a_cancelled_read_stops() {
     let project = Project::new();
     File::create(project.inside("huge")).unwrap().write_all("x\n".repeat(100_000).as_bytes()).unwrap();
     let input = json!({ "path": "huge", "offset": 90_000 });

@@ -135,7 +135,7 @@ fn a_line_without_end_is_left_out_not_swallowed() {
 }
 
 #[test]
-fn a_search_that_nobody_wants_stops() {
+fn a_cancelled_search_stops() {
     let project = sample();
     for path in [".", "src/lib.rs"] {
         let input = json!({ "pattern": "one", "path": path });

@@ -48,7 +48,7 @@ fn blocked_names_are_neither_listed_nor_searched() {
 }
 
 #[test]
-fn whoever_is_kept_to_a_folder_sees_the_way_there() {
+fn an_agent_confined_to_a_folder_sees_its_parent_folders() {
     for project in Project::both() {
         fill(&project);
         let project = project.within(&constraints(&["docs/api"], &[]));

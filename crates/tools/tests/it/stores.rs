@@ -80,7 +80,7 @@ fn what_is_kept_is_made_by_the_first_write_and_is_private() {
 }
 
 #[test]
-fn nobody_reaches_what_others_keep() {
+fn an_agent_cannot_reach_folders_of_other_agents() {
     let (project, home) = desk(ONE, "leo");
     let theirs = stores(&home, TWO, "ada");
     for store in theirs.iter() {

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_keeps_nobody_waiting() {
+    fn a_pipe_does_not_block_discovery() {
         let desk = Desk::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
         let pipe = desk.path("repo/.claude/agents/pipe.md");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

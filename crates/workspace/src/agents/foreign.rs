@@ -64,7 +64,7 @@ fn the_designs_own_files_load_as_they_stand() {
 }
 
 #[test]
-fn what_a_stranger_may_not_do_is_held_back() {
+fn rights_a_project_may_not_grant_are_dropped() {
     let read = |name: &str| {
         let path = folder("styles").join(name);
         told(name, &std::fs::read(path).unwrap(), FileTrust::Project)

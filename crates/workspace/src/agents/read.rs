@@ -26,7 +26,7 @@ pub(super) const LIST_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 32;
 /// Problems, and warnings, that one reading tells.
 pub(super) const TOLD_MAX: usize = 20;
-/// Reserved names.
+/// Names that no agent can have: `user` addresses the user.
 pub(super) const TAKEN: [&str; 1] = ["user"];
 
 const TOP: [&str; 1] = ["agents"];
@@ -174,7 +174,7 @@ impl AgentsReader<'_> {
         let mut made = Constraints::default();
         let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
         for (spot, words) in strange {
-            self.rule(spot, format!("`{called}`: {words} (a misspelt wall is no wall)"));
+            self.rule(spot, format!("`{called}`: {words} (a misspelt constraint does not apply)"));
         }
         for (name, spot) in blank(node) {
             self.rule(spot, format!("`{called}.{name}` has no value; write `[]` to allow nothing, or delete the line"));

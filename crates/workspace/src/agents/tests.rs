@@ -418,13 +418,13 @@ fn a_misspelt_wall_is_no_wall() {
     let lines: Vec<&str> = message.lines().collect();
     assert_eq!(
         lines[0],
-        "a.yaml:7:5: `leo.constraints`: unknown key `block_patterns`, did you mean `blocked_patterns`? (a misspelt wall is no wall)"
+        "a.yaml:7:5: `leo.constraints`: unknown key `block_patterns`, did you mean `blocked_patterns`? (a misspelt constraint does not apply)"
     );
     assert!(lines[1].starts_with("a.yaml:8:5: `leo.constraints`: unknown key `walls`"), "{message}");
 }
 
 #[test]
-fn whoever_is_called_max_leads_where_nobody_else_does() {
+fn an_agent_named_max_leads_by_default() {
     let text = "agents:\n- {name: leo, role: coder, system_prompt: x}\n- {name: max, role: boss, system_prompt: x}\n";
     assert_eq!(named(text).unwrap().lead.definition.name, "max");
     let text = text.replace("role: coder", "role: lead");
@@ -446,7 +446,7 @@ fn one_member_can_be_talked_to() {
 }
 
 #[test]
-fn the_lead_is_told_who_is_there() {
+fn the_lead_is_told_the_members() {
     let text = "agents:\n- {name: max, role: lead, system_prompt: x}\n\
                 - {name: leo, role: coder, system_prompt: x, tools: [read_file, write_file], constraints: \
                 {allowed_dirs: [src, docs], blocked_patterns: ['*.env'], write_patterns: ['*.rs'], \

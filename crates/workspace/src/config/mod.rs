@@ -103,7 +103,7 @@ pub struct Config {
 /// Who chose a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// The default.
+    /// Not set anywhere, so the default applies.
     Nobody,
     /// The user, or a source that the user vouches for.
     User,

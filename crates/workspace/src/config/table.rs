@@ -234,7 +234,7 @@ table! {
         enter_while_busy: WhileBusy as OneOf<WhileBusy> = WhileBusy::Steer;
     }
 
-    /// The terminal.
+    /// The interface of the chat.
     ui: Ui {
         /// The language of the interface; `auto` follows the system.
         language: Language as OneOf<Language> = Language::Auto;

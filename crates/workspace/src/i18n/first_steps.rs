@@ -39,7 +39,7 @@ impl Lang {
     }
 
     /// Who caps memory and processes: the system, in a folder, or we, and why.
-    pub fn wall_caps(self, group: &Result<std::path::PathBuf, String>) -> String {
+    pub fn sandbox_caps(self, group: &Result<std::path::PathBuf, String>) -> String {
         match (self, group) {
             (Self::En, Ok(place)) => {
                 format!("memory and processes: capped by a control group for each command, in `{}`", place.display())

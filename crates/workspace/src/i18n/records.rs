@@ -41,7 +41,7 @@ const ENDS: &[(&str, &str)] = &[
     ("failed", "失败"),
     ("refused: {}", "被拒绝：{}"),
     ("refused", "被拒绝"),
-    // Answers.
+    // Answers to permission questions.
     ("yes, always", "允许，并记住"),
     ("no, always", "拒绝，并记住"),
     ("yes: {}", "允许：{}"),
@@ -159,7 +159,7 @@ const STEPS: &[(&str, &str)] = &[
     ("no answer came in time", "未及时收到答复"),
     ("{} of {} is refused: {}", "{1} 的 {0} 被拒绝：{2}"),
     ("ended by {}", "由 {} 结束"),
-    ("what it did in its copy is looked at", "正在审查它在副本中所做的"),
+    ("its changes in its worktree are reviewed", "正在审查它在副本中所做的"),
     ("may do what {} was allowed for the session", "可以做 {} 在本会话中获准做的"),
     ("{} runs in the background: {}", "{} 在后台运行：{}"),
     ("{} is over", "{} 已结束"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_stopped_a_task_is_told_in_one_language() {
+    fn the_stopper_of_a_task_is_named_in_one_language() {
         let by = "stopped by owner at cli";
         assert_eq!(Lang::Zh.given_up(by), "放弃：由 owner（cli） 停止");
         assert_eq!((Lang::En.given_up(by), Lang::En.task_error(by)), (format!("given up: {by}"), by.to_owned()));

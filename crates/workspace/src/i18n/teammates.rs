@@ -123,10 +123,10 @@ impl Lang {
 
     /// Worktrees are being made, in a headless run.
     pub fn copies_begun(self, of: usize) -> String {
-        let copies = if of == 1 { "a copy" } else { "copies" };
+        let trees = if of == 1 { "a worktree" } else { "worktrees" };
         say!(
             self,
-            "making {copies} of the project for {of} of the team before anybody begins; Ctrl-C stops it",
+            "making {trees} for {of} of the team before any of them begins; Ctrl-C stops it",
             "正在为团队中的 {of} 人制作项目副本，完成后才开始；Ctrl-C 可停止"
         )
     }

@@ -1,4 +1,4 @@
-//! The phrases of copies: what differs in one, and what became of it.
+//! The phrases of worktrees: what differs in one, and what became of it.
 
 use max_team_runtime::Waiting;
 use max_team_tools::worktree::{Fate, IgnoredFiles, file_names};
@@ -26,7 +26,7 @@ impl Lang {
         say!(
             self,
             "{en} not taken: {files}; `max-team worktrees accept {id} FILE` takes one by its name, `max-team worktrees \
-             reject {id}` drops the copy",
+             reject {id}` drops the worktree",
             "{all} 个文件被 git 忽略，未纳入项目：{files}；用 `max-team worktrees accept {id} FILE` 按名称接受，\
              用 `max-team worktrees reject {id}` 丢弃副本"
         )
@@ -44,7 +44,7 @@ impl Lang {
         self.a_merge_that_did(&files)
     }
 
-    /// How much waits in a copy, for a table.
+    /// How much waits in a worktree, for a table.
     pub fn copy_count(self, open: usize, ignored: usize) -> String {
         match ignored {
             0 => open.to_string(),
@@ -52,7 +52,7 @@ impl Lang {
         }
     }
 
-    /// What a run leaves in a copy.
+    /// What a run leaves in a worktree.
     pub fn copy_waits(self, copy: &Waiting) -> String {
         let Waiting { id, by, open, ignored, trouble } = copy;
         if let Some(trouble) = trouble {
@@ -72,14 +72,14 @@ impl Lang {
         let file = if *open == 0 { " FILE" } else { "" };
         say!(
             self,
-            "work of {by} is in a copy and not in the project ({en}): `max-team worktrees show {id}` to look, \
+            "work of {by} is in a worktree and not in the project ({en}): `max-team worktrees show {id}` to look, \
              `max-team worktrees accept {id}{file}` to take it",
             "{by} 的改动在副本中，尚未进入项目（{zh}）：用 `max-team worktrees show {id}` 查看，\
              用 `max-team worktrees accept {id}{file}` 接受"
         )
     }
 
-    /// What waits in a copy.
+    /// What waits in a worktree.
     pub fn copy_open(self, open: usize, id: &str) -> String {
         let en = if open == 1 { "1 file still waits".to_owned() } else { format!("{open} files still wait") };
         say!(
@@ -91,7 +91,7 @@ impl Lang {
 
     /// Copies that were cleaned away, and those that stay.
     pub fn copies_cleaned(self, gone: usize, kept: usize) -> String {
-        let en = if gone == 1 { "copy" } else { "copies" };
+        let en = if gone == 1 { "worktree" } else { "worktrees" };
         say!(
             self,
             "{gone} {en} removed, {kept} kept (in use, or with changes or ignored files that wait for a decision)",

@@ -187,7 +187,7 @@ fn words_stay_words_and_amounts_keep_every_digit() {
 }
 
 #[test]
-fn what_nobody_knows_is_a_warning() {
+fn an_unknown_key_is_a_warning() {
     let text = "gaol: x\ntasks:\n- id: a\n  agnet: leo\n  depend_on: [b]\n  kubernetes: 1\n  budget: {dollars: 1, token: 2}\ngates: [{befor: a}]\n";
     let read = read(text, "x.yaml").unwrap();
     let want = [

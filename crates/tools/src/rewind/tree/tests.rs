@@ -97,7 +97,7 @@ fn all(changes: &[(&str, bool, bool)]) -> Vec<(String, bool, bool)> {
 }
 
 #[test]
-fn what_a_command_does_is_seen_and_what_the_user_did_before_is_not() {
+fn changes_of_a_command_are_told_from_earlier_ones_of_the_user() {
     let scene = Scene::new();
     scene.put("a/b.txt", "old");
     scene.put("a/c.bin", [0, 159, 146, 150]);
@@ -147,7 +147,7 @@ fn what_is_ignored_is_passed_over_and_other_rules_make_nothing_come_or_go() {
 }
 
 #[test]
-fn what_is_too_large_is_said() {
+fn a_file_that_is_too_large_is_reported() {
     let scene = Scene::new();
     let file = File::create(scene.project.path().join("large")).unwrap();
     file.set_len(max_team_core::limits::REWIND_FILE_BYTES_MAX + 1).unwrap();
@@ -331,7 +331,7 @@ fn a_list_is_read_as_it_was_written() {
 
 /// Root reads everything; so this is what a look finds for anybody else.
 #[test]
-fn what_a_command_has_closed_to_everybody_is_a_change() {
+fn a_file_made_unreadable_is_a_change() {
     let known = |text: &str| FileRecord { stamp: 7, is_fresh: false, state: file_state(Hash::of(text), 0o100_644) };
     let files = ["shut", "in/side", "gone"].map(|name| (name.to_owned(), known(name)));
     let list = TreeIndex { files: FileRecords::from(files), ..TreeIndex::default() };
@@ -342,7 +342,7 @@ fn what_a_command_has_closed_to_everybody_is_a_change() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_opened() {
+fn an_unchanged_file_is_not_opened() {
     let scene = Scene::new();
     (0..10_000).for_each(|number| scene.put(&format!("{}/{number}", number % 100), "the same"));
     let (root, home) = (scene.root(), scene.home.path());

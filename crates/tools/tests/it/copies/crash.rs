@@ -251,7 +251,7 @@ fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
 }
 
 #[test]
-fn what_somebody_changes_after_the_crash_is_theirs() {
+fn changes_by_the_user_after_a_crash_are_kept() {
     let scene = Scene::new();
     scene.desk.project.write("src/a.rs", "mine\n");
     let merged = accept(&mut scene.copy(), None);
@@ -263,7 +263,7 @@ fn what_somebody_changes_after_the_crash_is_theirs() {
 }
 
 #[test]
-fn who_says_no_to_half_a_merge_leaves_the_project_as_it_is() {
+fn rejecting_half_a_merge_leaves_the_project_as_it_is() {
     let scene = Scene::new();
     // Dead after the two files that go and the one deep down that comes.
     assert_eq!(scene.killed(&[], 3), Some(9));

@@ -121,7 +121,7 @@ fn the_project_may_tidy_up_its_objects() {
 }
 
 #[test]
-fn lines_stay_as_they_lie_whatever_the_settings_turn_them_into() {
+fn line_endings_stay_under_all_git_settings() {
     let desk = Desk::usual();
     git(&desk.project, &["config", "core.autocrlf", "true"]);
     desk.project.write(".gitattributes", "*.txt text eol=crlf\n*.rs text\n");

@@ -141,7 +141,7 @@ fn some_files_are_taken_and_some_are_not() {
         sight: &Visibility::default(),
     };
     let told = copy.accept(&named, &CancellationToken::new(), &mut |_| {}).unwrap_err();
-    assert!(told.to_string().contains("`four.txt` has not changed in this copy"), "{told}");
+    assert!(told.to_string().contains("`four.txt` has not changed in this worktree"), "{told}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
 }
 
 #[test]
-fn a_whole_merge_that_meets_somebody_is_taken_back() {
+fn an_all_or_nothing_merge_that_conflicts_is_undone() {
     let desk = Desk::usual();
     let mut copy = desk.copy("one");
     let root = copy.root();
