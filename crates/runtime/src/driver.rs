@@ -14,7 +14,7 @@ use crate::agent::Newcomer;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, HandedIn};
 use crate::handle::{Notice, Origin};
-use crate::herald::Word;
+use crate::notices::Ticket;
 use crate::rows::{self, event_of};
 use crate::shared::{append, commit_at, now_ms};
 
@@ -31,7 +31,7 @@ pub(crate) struct Driver<M> {
     snapshot_at: u64,
     /// Events that the machine has applied before their commit.
     ahead: usize,
-    untold: Vec<(Word, Vec<Notice>)>,
+    untold: Vec<(Ticket, Vec<Notice>)>,
 }
 
 /// A commit on its way into the journal, with the agents that begin to exist with it.
@@ -114,7 +114,13 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Announces events with the next `tell`, at their place in the order of commits.
-    pub(crate) fn will_tell(&mut self, floor: &Floor, word: Word, at_ms: i64, events: impl IntoIterator<Item = Event>) {
+    pub(crate) fn will_tell(
+        &mut self,
+        floor: &Floor,
+        word: Ticket,
+        at_ms: i64,
+        events: impl IntoIterator<Item = Event>,
+    ) {
         let (session, from) = (floor.session, &self.origin);
         let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
         self.untold.push((word, events.into_iter().map(notice).collect()));

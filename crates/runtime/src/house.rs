@@ -120,7 +120,7 @@ impl House {
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        self.shared.herald.watch()
+        self.shared.notices.watch()
     }
 
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
@@ -251,14 +251,14 @@ impl House {
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
         let (definition, frame) =
             self.lead_frame(floor, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
-        let purse = floor.purse.clone();
+        let pool = floor.pool.clone();
         let mut seat =
-            Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
+            Seat { agent: lead, head, turn, frame, pool, lead: true, caller: None, aside: false, resumed: true };
         self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { self.plans_of(session, open)? } else { Vec::new() };
-        if floor.purse.is_bounded() && resumed {
+        if floor.pool.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
@@ -341,8 +341,8 @@ impl House {
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano);
-        floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
-        floor.purse.alone(|open| open.reserve(ledger.reserved_nano, 0));
+        floor.pool.charge(lead_nano, crate::budget::tokens(ledger.usage));
+        floor.pool.alone(|open| open.reserve(ledger.reserved_nano, 0));
         floor.charge(None)
     }
 
@@ -512,7 +512,7 @@ impl House {
         for session in open {
             self.close_session(session).await;
         }
-        let audited = self.shared.herald.close();
+        let audited = self.shared.notices.close();
         self.shared.journal.close().await?;
         Ok(audited?)
     }

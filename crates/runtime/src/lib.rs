@@ -6,27 +6,25 @@
 
 mod agent;
 mod audit;
-mod beat;
-mod bottom;
+mod budget;
 mod cache;
 mod census;
 mod definitions;
 mod driver;
 mod error;
+mod executor;
 mod floor;
 pub mod front_matter;
 mod handle;
-mod herald;
 mod house;
-mod keep;
 pub mod maintenance;
-pub mod many;
 mod memory;
+mod notices;
 mod outbox;
+pub mod parallel;
 mod plan;
 mod post;
 mod prompt;
-mod purse;
 pub mod query;
 mod reader;
 pub mod replay;
@@ -38,6 +36,7 @@ pub mod skills;
 pub mod stream;
 mod tasks;
 mod team_tools;
+mod work_clock;
 mod worktree;
 pub mod yaml;
 
@@ -51,7 +50,6 @@ pub mod storage {
 
 pub use agent::{TIME_OVER, is_path};
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
-pub use bottom::block_on;
 pub use cache::Caches;
 pub use census::{
     Allowed, Census, Cost, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Record, Refused, Roll, Seen,
@@ -59,12 +57,13 @@ pub use census::{
 };
 pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
+pub use executor::block_on;
 pub use handle::{
     Asked, Attached, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered,
     SessionDetails, Team, TeamHandle, Which,
 };
 pub use house::{Bound, House, Options};
-pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
+pub use maintenance::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
 pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
 pub use max_team_core::teammate::Spawn;
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};

@@ -2,6 +2,9 @@
 //!
 //! A process starts a team on a [`Storage`], and commands about storage use its verbs; none of them holds the journal itself.
 
+mod forget;
+mod rows;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +16,14 @@ use max_team_tools::{AgentStore, OutputStore};
 
 use crate::census::{Census, Filter, Met, Seen, Step};
 use crate::error::RuntimeError;
-use crate::keep::{compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
 use crate::plan::Basis;
 use crate::reader::TeamReader;
 use crate::rewind::{self, Rewind};
 use crate::session::Sessions;
+
+pub(crate) use forget::gone;
+pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
+pub use rows::{compare_rows, rebuild_rows};
 
 /// The journal of a user, open in this process.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use crate::cache::Caches;
 use crate::census::{Census, Cost, Filter, Found, Letter, Person, PlanLine, Record, Roll, Seen, Span};
 use crate::error::RuntimeError;
 use crate::house::House;
-use crate::keep::Gone;
+use crate::maintenance::Gone;
 use crate::memory::{Hit, Memories, Told};
 use crate::outbox::{self, OutgoingMessage};
 use crate::post::{Left, Pending, Post, Reader};

@@ -20,9 +20,9 @@ use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
 use crate::error::RuntimeError;
-use crate::herald::Herald;
 use crate::house::Options;
 use crate::memory::Remember;
+use crate::notices::NoticeBus;
 use crate::skills::Library;
 use crate::stream::Pieces;
 use crate::{session, team_tools};
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub skills: Arc<Library>,
     /// How the memory is kept.
     pub remember: Option<Remember>,
-    pub herald: Arc<Herald>,
+    pub notices: Arc<NoticeBus>,
     /// Live pieces of answers, for readers of the stream.
     pub pieces: Pieces,
     /// Snapshots of projects before and after commands.
@@ -94,7 +94,7 @@ impl Shared {
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
             remember: options.remember,
-            herald: Herald::new(options.audit.map(Audit::new)),
+            notices: NoticeBus::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),
         })
     }

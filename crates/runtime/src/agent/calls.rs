@@ -41,7 +41,7 @@ use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Call, DISPATCH_TASK, Way};
 use crate::worktree::{self, Worker};
-use crate::{beat, session};
+use crate::{session, work_clock};
 
 /// Distinguishes the message of a `send_message` call from others of the same call.
 const MESSAGE: &[u8] = b"message";
@@ -301,7 +301,7 @@ impl Agent {
         let mut newcomer =
             Newcomer::welcome(&self.floor, child, &mate.definition, settings, assignment, &letter, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-            self.floor.shared.herald.letter(&letter);
+            self.floor.shared.notices.letter(&letter);
         } else {
             commit.sends.push(letter);
         }
@@ -541,7 +541,7 @@ impl Agent {
                 tokio::select! {
                     () = cancel.cancelled() => {}
                     () = answered.cancelled() => {}
-                    () = beat::worked(timeout, || floor.is_waiting(&address)) => {
+                    () = work_clock::worked(timeout, || floor.is_waiting(&address)) => {
                         let stop = Control::Interrupt(time_over());
                         // An agent that was just unloaded has answered; one that never ran will not.
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();

@@ -108,13 +108,13 @@ impl Agent {
             let (floor, settings) = (&self.floor, settings.into());
             let newcomer = Newcomer::welcome(floor, id, &definition, settings, assignment, &letter, &mut commit)?;
             if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                self.floor.shared.herald.letter(&letter);
+                self.floor.shared.notices.letter(&letter);
             } else {
                 commit.sends.push(letter);
             }
             newcomers.extend(newcomer);
         }
-        let word = self.floor.shared.herald.word();
+        let word = self.floor.shared.notices.ticket();
         let part = Part::hand_in(&self.floor, commit, newcomers, events.len()).await?;
         self.turn.stored(&self.floor, part, at_ms).await?;
         answered.iter().for_each(|call| self.floor.release(call));

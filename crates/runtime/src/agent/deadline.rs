@@ -11,7 +11,7 @@ use std::time::Duration;
 use max_team_core::id::TurnId;
 
 use super::Agent;
-use crate::beat;
+use crate::work_clock;
 
 type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -45,7 +45,8 @@ impl Agent {
         let limit = turn.and_then(|_| self.frame.settings().turn_limit_ms());
         let timer = limit.map(|ms| {
             let (floor, address) = (Arc::clone(&self.floor), self.turn.stream.clone());
-            let timer = async move { beat::worked(Duration::from_millis(ms), || floor.is_waiting(&address)).await };
+            let timer =
+                async move { work_clock::worked(Duration::from_millis(ms), || floor.is_waiting(&address)).await };
             Box::pin(timer) as Timer
         });
         self.running.deadline = Deadline { turn, timer };

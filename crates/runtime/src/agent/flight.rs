@@ -164,7 +164,7 @@ impl Agent {
                 // A summary is not part of the conversation.
                 if let Some(delta) = shown(delta).filter(|delta| !is_summary || !is_said(delta)) {
                     sayer.say(&shared.pieces, &delta);
-                    shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), call: intent.call, delta });
+                    shared.notices.show(&Notice::Delta { session, from: Arc::clone(&from), call: intent.call, delta });
                 }
             };
             let (outcome, streamed) = match shared.router.call(&request, &cancel, show).await {
@@ -299,13 +299,13 @@ impl Agent {
             // The stream has only the last line of it.
             stream::progress(&shared.pieces, session, agent, &key, words.lines().next_back().unwrap_or_default());
             let delta = Delta::Progress { key: key.clone(), words };
-            shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), call: 0, delta });
+            shared.notices.show(&Notice::Delta { session, from: Arc::clone(&from), call: 0, delta });
         })
     }
 
     /// Completes when a reservation was settled since the last decision.
     fn afford(&self, flight: Flight) -> Future {
-        let (cancel, seen, mut settled) = (self.running.cancel.clone(), self.money.settled, self.money.purse.settled());
+        let (cancel, seen, mut settled) = (self.running.cancel.clone(), self.money.settled, self.money.pool.settled());
         Box::pin(async move {
             tokio::select! {
                 _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(TurnInput::Woke) },

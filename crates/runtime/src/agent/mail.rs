@@ -353,7 +353,7 @@ impl Agent {
         self.configure(settings, None).await?;
         let plan = task.assignment.and_then(|given| given.plan);
         if let Some(agent) = self.turn.origin.agent {
-            self.money.purse = self.floor.purse_of(agent, budget, self.bounds.caller.as_deref(), plan)?;
+            self.money.pool = self.floor.pool_of(agent, budget, self.bounds.caller.as_deref(), plan)?;
         }
         Ok(())
     }

@@ -60,12 +60,12 @@ use max_team_core::policy::{ActionKind, DecidedBy};
 use max_team_core::turn::{Turn, TurnEffect, TurnEnv, TurnInput, TurnStage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::budget::BudgetPool;
 use crate::census::Census;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Origin, SessionDetails};
-use crate::purse::Purse;
 use crate::session;
 use crate::shared::{new_id, now_ms};
 
@@ -144,7 +144,7 @@ pub(crate) struct Seat {
     pub head: u64,
     pub turn: Turn,
     pub frame: Frame,
-    pub purse: Purse,
+    pub pool: BudgetPool,
     pub lead: bool,
     /// The agent that has called it, if one has: it never has more rights than its caller.
     pub caller: Option<Address>,
@@ -184,7 +184,7 @@ impl Agent {
             frame: seat.frame,
             bounds: Bounds::new(seat.caller),
             memo: Memo::default(),
-            money: Money::new(seat.purse, &seat.turn),
+            money: Money::new(seat.pool, &seat.turn),
             running: Running::new(),
             commands: Commands::new(bell),
             inbox: Inbox::new(bell),
@@ -222,7 +222,7 @@ impl Agent {
         self.turn.catch_up(&events, at_ms);
         self.know_task();
         self.running.begun = self.turn.assignment().cloned();
-        let word = self.floor.shared.herald.word();
+        let word = self.floor.shared.notices.ticket();
         self.turn.will_tell(&self.floor, word, at_ms, events);
         if let Some(intent) = self.turn.calling() {
             let model = intent.model.clone();

@@ -7,11 +7,11 @@ use max_team_core::plan::event::ResourceUse;
 use max_team_core::turn::{Turn, TurnInput};
 
 use super::{Agent, millis};
-use crate::purse::{self, Open, Purse};
+use crate::budget::{self, BudgetPool, Open};
 
 /// An agent's budget, as of its last decision.
 pub(super) struct Money {
-    pub(super) purse: Purse,
+    pub(super) pool: BudgetPool,
     /// Nano-dollars and tokens that the call in flight has reserved.
     held: (u64, u64),
     /// What was left then.
@@ -23,9 +23,9 @@ pub(super) struct Money {
 }
 
 impl Money {
-    pub(super) fn new(purse: Purse, turn: &Turn) -> Self {
+    pub(super) fn new(pool: BudgetPool, turn: &Turn) -> Self {
         let held = (turn.ledger().reserved_nano, 0);
-        Self { purse, held, left: RemainingBudget::default(), later: RemainingBudget::default(), settled: 0 }
+        Self { pool, held, left: RemainingBudget::default(), later: RemainingBudget::default(), settled: 0 }
     }
 
     /// Settles calls that have ended, and reserves for those that begin.
@@ -34,7 +34,7 @@ impl Money {
             match event {
                 Event::LlmEnded(ended) => {
                     let bill = turn.calling().and_then(|intent| ended.bill(intent));
-                    let used = bill.map_or((0, 0), |bill| (bill.nano, purse::tokens(bill.usage)));
+                    let used = bill.map_or((0, 0), |bill| (bill.nano, budget::tokens(bill.usage)));
                     open.settle(std::mem::take(&mut self.held), used);
                 }
                 Event::LlmIntent(intent) => {
@@ -49,7 +49,7 @@ impl Money {
 
     /// A decision was not stored: what it reserved is free again.
     pub(super) fn release(&mut self) {
-        self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+        self.pool.settle(std::mem::take(&mut self.held), (0, 0));
     }
 }
 
@@ -57,7 +57,7 @@ impl Drop for Money {
     /// A call whose end its agent does not see counts as spent, as far as it was reserved.
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.held);
-        self.purse.settle(held, held);
+        self.pool.settle(held, held);
     }
 }
 
@@ -65,12 +65,12 @@ impl Agent {
     /// One decision. Its reservation is made before another agent reads the budget.
     pub(super) fn decide(&mut self, input: TurnInput) -> Vec<Event> {
         self.reveal_for(&input);
-        if !self.money.purse.is_bounded() {
+        if !self.money.pool.is_bounded() {
             (self.money.left, self.money.later) = (RemainingBudget::default(), RemainingBudget::default());
             return self.turn.decide(input, &self.now());
         }
-        let purse = self.money.purse.clone();
-        purse.alone(|open| {
+        let pool = self.money.pool.clone();
+        pool.alone(|open| {
             self.money.settled = open.count();
             (self.money.left, self.money.later) = (open.left(false), open.left(true));
             let events = self.turn.decide(input, &self.now());

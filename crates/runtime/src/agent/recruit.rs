@@ -108,7 +108,7 @@ impl Agent {
         let of = self.running.copying.count(letter, count);
         if of > 0 {
             let (session, order, made) = (self.floor.session, letter.id, of.saturating_sub(left));
-            self.floor.shared.herald.tell(Notice::Copies { session, order, made, of });
+            self.floor.shared.notices.tell(Notice::Copies { session, order, made, of });
         }
     }
 

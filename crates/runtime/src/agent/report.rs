@@ -67,7 +67,7 @@ impl Agent {
     ) -> Envelope {
         let (ok, error, text) = self.result(ended, stopped_by);
         let spent = self.spent(ended);
-        let shared = self.money.purse.left_to_all();
+        let shared = self.money.pool.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
         let may_change = ["write_file", "edit_file"].iter().any(|tool| self.frame.registry.get(tool).is_some());
         let did = self.turn.did().words(may_change && !self.frame.settings().constraints.read_only);
@@ -124,7 +124,7 @@ impl Agent {
             }
             TurnOutcome::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
             TurnOutcome::Budget => {
-                let own = Some(self.money.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
+                let own = Some(self.money.pool.own_cap()).filter(|_| self.is_own_short(ended.short))?;
                 let cap = match ended.short {
                     Some(LimitedResource::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
                     None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
@@ -138,7 +138,7 @@ impl Agent {
     /// Whether the agent's own budget has less left, of money or of what else is short, than the shared budgets of its
     /// plan or session.
     fn is_own_short(&self, short: Option<LimitedResource>) -> bool {
-        let (mine, shared) = (self.money.purse.left(), self.money.purse.left_to_all());
+        let (mine, shared) = (self.money.pool.left(), self.money.pool.left_to_all());
         let (mine, shared) = match short {
             Some(LimitedResource::Tokens) => (mine.tokens, shared.tokens),
             None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),

@@ -93,7 +93,7 @@ impl Agent {
         let without = skill.head.without_tools.iter().map(|tool| aliases::canonical(tool).to_owned());
         Arc::make_mut(&mut definition).disallowed_tools.extend(without);
         // A budget needs models with known prices.
-        let is_counted = self.money.purse.left().nano.is_some() || settings.budget_nano.is_some();
+        let is_counted = self.money.pool.left().nano.is_some() || settings.budget_nano.is_some();
         let is_affordable = |model: &Model| model.price.is_some() || !is_counted;
         if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
             settings.fallback = Some(std::mem::replace(&mut settings.model, model));

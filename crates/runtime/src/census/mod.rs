@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use crate::driver;
 use crate::error::RuntimeError;
-use crate::keep::{Gone, gone};
+use crate::maintenance::{Gone, gone};
 use crate::plan::plan_stream;
 use crate::post;
 use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow};

@@ -239,7 +239,7 @@ impl Floor {
     /// the whole session.
     pub(crate) fn tell_stopped(&self, address: &str, error: RuntimeError) {
         let whole = address == session::agent_stream(self.lead) || error.is_everybodys();
-        self.shared.herald.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
+        self.shared.notices.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
     }
 
     /// Wakes the loops at these addresses that run, to read a stop. A loop that is not loaded reads it when it is.
@@ -268,7 +268,7 @@ impl Floor {
 
     /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
     pub(crate) async fn hand_in(self: &Arc<Self>, mut commit: Commit) -> Result<HandedIn, RuntimeError> {
-        self.shared.herald.check()?;
+        self.shared.notices.check()?;
         rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
         // Messages of a commit that may fail because of other writers are handed over only after it is stored.
@@ -276,7 +276,7 @@ impl Floor {
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
         for letter in letters {
-            self.shared.herald.letter(&letter);
+            self.shared.notices.letter(&letter);
             let address = letter.to.clone();
             if !is_sure || !self.rings(&address, Some(letter)) {
                 later.push(address);
@@ -404,7 +404,7 @@ impl Floor {
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
         for letter in mail {
             let (session, from, at_ms) = (self.session, Arc::clone(&from), letter.sent_at_ms);
-            self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(Event::Mailed(letter)) });
+            self.shared.notices.show(&Notice::Event { session, from, at_ms, event: Arc::new(Event::Mailed(letter)) });
         }
     }
 
@@ -494,7 +494,7 @@ impl Floor {
 
     fn publish_quiet(&self, quiet: Option<bool>) {
         if let Some(waiting) = quiet {
-            self.shared.herald.tell(Notice::Idle { session: self.session, waiting });
+            self.shared.notices.tell(Notice::Idle { session: self.session, waiting });
         }
     }
 

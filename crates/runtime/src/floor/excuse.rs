@@ -102,7 +102,7 @@ impl Floor {
         // Before its end is published: an agent that is told of it may claim the tasks that it held.
         let doer = Claimant { at: address.clone(), name: name.clone(), steers: false };
         self.give_back(&doer, ReleaseReason::Died, false, Arc::clone(&origin)).await?;
-        let word = self.shared.herald.word();
+        let word = self.shared.notices.ticket();
         let told = to_people(&commit.sends);
         if !told.is_empty() {
             // People read these messages at once, so they must survive a power cut.
@@ -113,7 +113,7 @@ impl Floor {
         // The cost of its running model call will never be reported: the reservation counts as spent.
         let reserved = (turn.ledger().reserved_nano, 0);
         let plan = self.plan_behind(&address);
-        self.shared_purse(plan).settle(reserved, reserved);
+        self.shared_pool(plan).settle(reserved, reserved);
         let session = self.session;
         let notice = |event| Notice::Event { session, from: Arc::clone(&origin), at_ms, event: Arc::new(event) };
         word.tell(events.into_iter().map(notice).collect());

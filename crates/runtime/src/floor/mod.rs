@@ -39,12 +39,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::agent::Frame;
+use crate::budget::BudgetPool;
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::house::Bound;
 use crate::plan::Basis;
-use crate::purse::Purse;
 use crate::shared::{Shared, lock, new_id, now_ms};
 use crate::{census, rows};
 
@@ -71,7 +71,7 @@ pub(crate) struct Floor {
     pub chat: Option<ChatAddress>,
     /// The source of the lead's and the team's definitions.
     pub definitions: Option<Arc<dyn Definitions>>,
-    pub purse: Purse,
+    pub pool: BudgetPool,
     /// Cloned by every waiting model call: its reference count is the number of calls.
     pub calling: Arc<()>,
     /// Counts the changes of the settings of members and called agents.
@@ -140,7 +140,7 @@ impl Floor {
             is_unattended: false,
             chat: None,
             definitions: None,
-            purse: Purse::new(cap),
+            pool: BudgetPool::new(cap),
             calling: Arc::default(),
             rules: AtomicU64::new(0),
             closing: AtomicBool::new(false),
@@ -211,50 +211,50 @@ impl Floor {
 
     /// The basis of forecasts in this session.
     pub(crate) fn basis(&self) -> Basis {
-        Basis::read(&self.shared.journal, self.purse.alone(|open| open.left(true)).nano)
+        Basis::read(&self.shared.journal, self.pool.alone(|open| open.left(true)).nano)
     }
 
     /// The shared budget of the agents of a plan, or of the session.
-    fn shared_purse(&self, plan: Option<PlanId>) -> Purse {
-        plan.map_or_else(|| self.purse.clone(), |plan| self.purse.plan(plan, None))
+    fn shared_pool(&self, plan: Option<PlanId>) -> BudgetPool {
+        plan.map_or_else(|| self.pool.clone(), |plan| self.pool.plan(plan, None))
     }
 
     /// The budget of an agent: its own, if it has one, inside its caller's, its plan's and the session's.
-    pub(crate) fn purse_of(
+    pub(crate) fn pool_of(
         &self,
         agent: AgentId,
         budget: Budget,
         caller: Option<&str>,
         plan: Option<PlanId>,
-    ) -> Result<Purse, RuntimeError> {
-        let shared = self.shared_purse(plan);
+    ) -> Result<BudgetPool, RuntimeError> {
+        let shared = self.shared_pool(plan);
         let caller = caller.and_then(|caller| caller.strip_prefix("agent/")?.parse().ok());
         let outer = match caller.filter(|caller| *caller != self.lead) {
-            Some(caller) => self.callers_purse(caller, shared)?,
+            Some(caller) => self.callers_pool(caller, shared)?,
             None => shared,
         };
-        if agent == self.lead || budget.is_empty() { Ok(outer) } else { self.own_purse(agent, budget, outer) }
+        if agent == self.lead || budget.is_empty() { Ok(outer) } else { self.own_pool(agent, budget, outer) }
     }
 
     /// The budget of a caller. A caller is normally started before the agents that it calls, except when a session is
     /// opened again. One without a budget of its own uses its caller's.
-    fn callers_purse(&self, caller: AgentId, shared: Purse) -> Result<Purse, RuntimeError> {
-        if let Some(known) = self.purse.known(caller) {
+    fn callers_pool(&self, caller: AgentId, shared: BudgetPool) -> Result<BudgetPool, RuntimeError> {
+        if let Some(known) = self.pool.known(caller) {
             return Ok(known);
         }
         let given = self.row_of(caller).and_then(|row| row.assignment).filter(|given| given.plan.is_none());
         let above = given.and_then(|given| given.reply_to.strip_prefix("agent/")?.parse().ok());
         let outer = match above.filter(|above| *above != self.lead && *above != caller) {
-            Some(above) => self.callers_purse(above, shared)?,
+            Some(above) => self.callers_pool(above, shared)?,
             None => shared,
         };
         let (turn, _) = self.shared.fold_agent(caller)?;
         let budget = turn.settings().map(|settings| crate::plan::cap(settings)).unwrap_or_default();
-        if budget.is_empty() { Ok(outer) } else { self.own_purse(caller, budget, outer) }
+        if budget.is_empty() { Ok(outer) } else { self.own_pool(caller, budget, outer) }
     }
 
-    fn own_purse(&self, agent: AgentId, budget: Budget, outer: Purse) -> Result<Purse, RuntimeError> {
-        if let Some(known) = self.purse.known(agent) {
+    fn own_pool(&self, agent: AgentId, budget: Budget, outer: BudgetPool) -> Result<BudgetPool, RuntimeError> {
+        if let Some(known) = self.pool.known(agent) {
             known.cap(budget);
             return Ok(known);
         }
@@ -301,19 +301,19 @@ impl Floor {
             if agent.agent == self.lead || only.is_some_and(|only| plan != Some(only)) {
                 continue;
             }
-            let purse = self.shared_purse(plan);
+            let pool = self.shared_pool(plan);
             for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
                 for charge in cost.charges {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                    pool.charge(charge.nano, crate::budget::tokens(charge.usage));
                 }
             }
             // An agent with an unfinished turn has spent more than its ended turns say.
             let (turn, _) = self.shared.fold_agent(agent.agent)?;
             if turn.is_busy() {
                 for charge in turn.charges() {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                    pool.charge(charge.nano, crate::budget::tokens(charge.usage));
                 }
-                purse.alone(|open| open.reserve(turn.ledger().reserved_nano, 0));
+                pool.alone(|open| open.reserve(turn.ledger().reserved_nano, 0));
             }
         }
         Ok(())
@@ -321,7 +321,7 @@ impl Floor {
 
     /// Changes the cap; plans that wait for budget check whether it is enough.
     pub(crate) fn cap(self: &Arc<Self>, cap: Budget) {
-        self.purse.cap(cap);
+        self.pool.cap(cap);
         let plans: Vec<String> =
             lock(&self.seats).chairs.keys().filter(|address| address.starts_with("plan/")).cloned().collect();
         plans.iter().for_each(|plan| self.ring(plan));

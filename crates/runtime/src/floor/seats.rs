@@ -132,7 +132,7 @@ impl Floor {
         } else {
             self.frame_for(definition, &settings, given.as_ref().map_or(0, |given| given.depth))?
         };
-        let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
+        let pool = self.pool_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         let mut seats = lock(&self.seats);
         let chairs = &mut seats.chairs;
@@ -141,7 +141,7 @@ impl Floor {
             (chair.aside, chair.of_team) = (aside, turn.mate().is_some() || is_callers);
         }
         drop(seats);
-        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
+        Ok(Seat { agent, head, turn, frame, pool, lead: agent == self.lead, caller, aside, resumed })
     }
 
     /// The request frame of an agent at this call depth, in the project or in its worktree.
@@ -228,7 +228,7 @@ impl Floor {
         let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
         let counts = budget.nano.is_some() || budget.tokens.is_some();
         // If the session has a budget, all costs were charged when it was opened.
-        if counts && !self.purse.is_bounded() {
+        if counts && !self.pool.is_bounded() {
             self.charge(Some(plan))?;
         }
         Ok((state, head))

@@ -72,7 +72,7 @@ impl Floor {
                 let (Some(user), Ok(event)) = (user, event_of(entry)) else { continue };
                 let (from, at_ms) = (Arc::new(Origin::named(user)), entry.at_ms);
                 let event = Arc::new(event);
-                self.shared.herald.tell(Notice::Event { session: self.session, from, at_ms, event });
+                self.shared.notices.tell(Notice::Event { session: self.session, from, at_ms, event });
             }
             if entries.len() < LIST_READ {
                 return Ok(());
@@ -109,7 +109,7 @@ impl Floor {
         commit.fence = Some(self.fence.clone());
         commit.actor = format!("agent:{}", doer.name);
         let gone = ListRequest::Gone { why, for_good };
-        let word = self.shared.herald.word();
+        let word = self.shared.notices.ticket();
         let events = TaskLists::new(&self.shared.journal).commit(self.session, doer, &gone, commit).await?;
         let notice =
             |event| Notice::Event { session: self.session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };

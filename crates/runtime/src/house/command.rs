@@ -207,7 +207,7 @@ impl House {
         commit.sends.push(letter.clone());
         rows::of_sends(&mut commit);
         self.shared.journal.commit(commit).await?;
-        self.shared.herald.letter(&letter);
+        self.shared.notices.letter(&letter);
         floor.seat_plan(plan)
     }
 
@@ -233,12 +233,12 @@ impl House {
     /// After the commit: wakes the readers of the messages, and tells subscribers what was said to the lead.
     fn publish(&self, session: SessionId, by: &Principal, written: Written) {
         for letter in &written.letters {
-            self.shared.herald.letter(letter);
+            self.shared.notices.letter(letter);
         }
         if let Some(said) = written.said {
             // The sender must not wait for frontends, because it may be one; a frontend that is behind reads the log.
             let from = Arc::new(Origin::named(&by.user));
-            self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
+            self.shared.notices.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
         }
         written.letters.iter().for_each(|letter| self.ring(&letter.to));
     }

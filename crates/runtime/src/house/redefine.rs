@@ -22,7 +22,7 @@ impl House {
         }
         let Changes { crew, notes } = changes;
         if crew.is_some() || !notes.is_empty() {
-            self.shared.herald.show(&Notice::Redefined { session, crew, notes });
+            self.shared.notices.show(&Notice::Redefined { session, crew, notes });
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl House {
                     is_taken = true;
                     let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
                     let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
-                    self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
+                    self.shared.notices.show(&Notice::Event { session, from, at_ms, event });
                 }
                 Ok(false) => gone.push(letter),
                 Err(error) => {

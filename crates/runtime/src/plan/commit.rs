@@ -52,8 +52,8 @@ impl PlanLoop {
         let begun: Vec<usize> = begun.collect();
         self.hold_unmarked(&begun);
         // Before any agent that starts with this commit can read it.
-        self.floor.purse.plan(self.id, Some(self.plan.budget()));
-        let word = self.floor.shared.herald.word();
+        self.floor.pool.plan(self.id, Some(self.plan.budget()));
+        let word = self.floor.shared.notices.ticket();
         let mut parts = Vec::new();
         let (mut from, mut writes, mut any) = (0, false, false);
         for end in ends(&batch.events) {
@@ -108,7 +108,7 @@ impl PlanLoop {
                 let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, &given, assigned);
                 let newcomer = self.welcome(assigned, given, letter.as_ref(), commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                    letter.iter().for_each(|letter| self.floor.shared.herald.letter(letter));
+                    letter.iter().for_each(|letter| self.floor.shared.notices.letter(letter));
                 } else {
                     commit.sends.extend(letter);
                 }

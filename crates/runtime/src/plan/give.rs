@@ -26,10 +26,10 @@ use super::apart::{self, Apart};
 use super::check::{self, Checker, Leaves, Look};
 use super::{Batch, Flight, Landed, PlanLoop};
 use crate::agent::Newcomer;
+use crate::budget::least;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, under};
 use crate::handle::Mate;
-use crate::purse::least;
 use crate::rewind::{Merger, record_tree_step};
 use crate::{session, worktree};
 

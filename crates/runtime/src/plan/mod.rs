@@ -42,7 +42,6 @@ use tokio_util::sync::CancellationToken;
 pub use history::Basis;
 
 use crate::agent::{Control, derived};
-use crate::beat::{BEAT, Beat};
 use crate::census::Census;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
@@ -50,6 +49,7 @@ use crate::floor::{Activity, Floor, Place};
 use crate::handle::Origin;
 use crate::session;
 use crate::shared::now_ms;
+use crate::work_clock::{BEAT, WorkClock};
 
 use apart::Worktrees;
 use give::Marking;
@@ -101,7 +101,7 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// The process closed during a commit, which the next process makes.
     parked: bool,
-    beat: Beat,
+    beat: WorkClock,
 }
 
 /// Decisions that are not committed yet.
@@ -136,7 +136,7 @@ impl PlanLoop {
             marking: Marking::default(),
             cancel: CancellationToken::new(),
             parked: false,
-            beat: Beat::new(now_ms()),
+            beat: WorkClock::new(now_ms()),
         }
     }
 
@@ -152,7 +152,7 @@ impl PlanLoop {
     }
 
     async fn work(&mut self) -> Result<(), RuntimeError> {
-        self.floor.purse.plan(self.id, Some(self.plan.budget()));
+        self.floor.pool.plan(self.id, Some(self.plan.budget()));
         self.recover().await?;
         // An active task without a recorded snapshot has changed nothing yet: the snapshot is committed before the first change.
         let active: Vec<usize> = self.plan.active().collect();
@@ -263,7 +263,7 @@ impl PlanLoop {
 
     /// A plan that waits for budget goes on once there is some.
     fn resume(&mut self, batch: &mut Batch) {
-        if self.plan.is_paused() && self.plan.may_resume(self.floor.purse.plan(self.id, None).left()) {
+        if self.plan.is_paused() && self.plan.may_resume(self.floor.pool.plan(self.id, None).left()) {
             self.decide(PlanInput::Resume { by: "a larger budget".to_owned() }, batch);
         }
     }

@@ -512,7 +512,7 @@ mod tests {
         rows::of_sends(&mut commit);
         journal.commit(commit).await.unwrap();
         assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1), "somebody was at work in the other");
-        assert!(crate::keep::compare_rows(&journal).unwrap().is_empty());
+        assert!(crate::maintenance::compare_rows(&journal).unwrap().is_empty());
         assert!(sessions.latest(Path::new("/nowhere")).is_err());
     }
 

@@ -19,7 +19,7 @@ use super::needs::Machine;
 use super::pin::Pin;
 use super::{DEPTH_MAX, FILE_BYTES_MAX, FOLDERS_MAX, Scope, Skill, contract, read};
 use crate::front_matter::HEAD_BYTES_MAX;
-use crate::many;
+use crate::parallel;
 
 /// A skill's file in its folder.
 const FILE: &str = "SKILL.md";
@@ -141,7 +141,7 @@ impl Places {
         search.within = None;
         self.user.iter().for_each(|place| search.place(place, Scope::User));
         let mut found = Found { skills: Vec::new(), broken: search.broken, skipped: search.skipped };
-        for (file, is_alone, read) in many::each(search.wanted, |wanted| wanted.read(known)) {
+        for (file, is_alone, read) in parallel::each(search.wanted, |wanted| wanted.read(known)) {
             match read {
                 Ok(skill) => found.skills.push(skill),
                 // A YAML file beside the skills may belong to another program, so it is not reported as a broken

@@ -496,7 +496,7 @@ members:
 
 /// What a session may cost binds whoever is called in it, together with everybody else.
 #[tokio::test]
-async fn whoever_is_called_draws_from_the_callers_purse() {
+async fn whoever_is_called_draws_from_the_callers_pool() {
     let folder = project();
     let journal = Journal::memory();
     let recording = "answers: [{parts: [{tool: agent, input: {description: d, prompt: p}}], usage: {input: 19990, output: 1}}, \

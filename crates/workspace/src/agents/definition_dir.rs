@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use max_team_runtime::many;
+use max_team_runtime::parallel;
 use max_team_tools::command::is_planted;
 use rustix::fs::OFlags;
 
@@ -193,7 +193,8 @@ impl DefinitionDir {
                 wanted.push((path, kind.is_symlink(), old));
             }
         }
-        for (leaf, is_changed) in many::each(wanted, |(path, is_link, old)| self.leaf(path, is_link, old, walk.env)) {
+        for (leaf, is_changed) in parallel::each(wanted, |(path, is_link, old)| self.leaf(path, is_link, old, walk.env))
+        {
             walk.is_changed |= is_changed;
             self.leaves.push(leaf);
         }

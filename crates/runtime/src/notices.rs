@@ -20,7 +20,7 @@ use crate::handle::Notice;
 use crate::shared::lock;
 
 #[derive(Debug)]
-pub(crate) struct Herald {
+pub(crate) struct NoticeBus {
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
     line: Mutex<Line>,
@@ -38,12 +38,12 @@ struct Line {
 
 /// A place in line.
 #[derive(Debug)]
-pub(crate) struct Word {
-    herald: Arc<Herald>,
+pub(crate) struct Ticket {
+    notices: Arc<NoticeBus>,
     number: usize,
 }
 
-impl Herald {
+impl NoticeBus {
     pub(crate) fn new(audit: Option<Audit>) -> Arc<Self> {
         Arc::new(Self { audit, watchers: Mutex::default(), line: Mutex::default(), speaking: Mutex::default() })
     }
@@ -60,15 +60,15 @@ impl Herald {
     }
 
     /// The next place in line.
-    pub(crate) fn word(self: &Arc<Self>) -> Word {
+    pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         let mut line = lock(&self.line);
         line.places.push_back(None);
-        Word { herald: Arc::clone(self), number: line.first + line.places.len() - 1 }
+        Ticket { notices: Arc::clone(self), number: line.first + line.places.len() - 1 }
     }
 
     /// Sends a notice to every subscriber and the audit file, after all that was decided before.
     pub(crate) fn tell(self: &Arc<Self>, notice: Notice) {
-        self.word().tell(vec![notice]);
+        self.ticket().tell(vec![notice]);
     }
 
     /// Sends a live notice at once to every subscriber that keeps up.
@@ -129,15 +129,15 @@ impl Herald {
     }
 }
 
-impl Word {
+impl Ticket {
     /// Fills the place, and sends everything up to the next empty place.
     pub(crate) fn tell(self, notices: Vec<Notice>) {
         self.fill(notices);
-        self.herald.speak();
+        self.notices.speak();
     }
 
     fn fill(&self, notices: Vec<Notice>) {
-        let mut line = lock(&self.herald.line);
+        let mut line = lock(&self.notices.line);
         let place = self.number.checked_sub(line.first).and_then(|index| line.places.get_mut(index));
         if let Some(place @ None) = place {
             *place = Some(notices);
@@ -145,7 +145,7 @@ impl Word {
     }
 }
 
-impl Drop for Word {
+impl Drop for Ticket {
     /// Skips a place that was not filled; notices behind it go out with the next `tell`.
     fn drop(&mut self) {
         self.fill(Vec::new());
@@ -172,26 +172,26 @@ mod tests {
 
     #[test]
     fn what_was_decided_first_is_heard_first() {
-        let herald = Herald::new(None);
-        let mut faces = herald.watch();
-        let (first, given_up, last) = (herald.word(), herald.word(), herald.word());
+        let notices = NoticeBus::new(None);
+        let mut faces = notices.watch();
+        let (first, given_up, last) = (notices.ticket(), notices.ticket(), notices.ticket());
         last.tell(vec![idle(true)]);
         drop(given_up);
         assert!(heard(&mut faces).is_empty());
         first.tell(vec![idle(false), idle(false)]);
         assert_eq!(heard(&mut faces), [false, false, true]);
-        drop(herald.word());
-        herald.tell(idle(true));
+        drop(notices.ticket());
+        notices.tell(idle(true));
         assert_eq!(heard(&mut faces), [true]);
     }
     /// A face that never listens; what happens goes on, and others hear all of it.
     #[test]
     fn nobody_waits_for_a_face_and_one_that_listens_late_hears_everything() {
-        let herald = Herald::new(None);
-        let (mut late, mut quick) = (herald.watch(), herald.watch());
+        let notices = NoticeBus::new(None);
+        let (mut late, mut quick) = (notices.watch(), notices.watch());
         for number in 0..10_000 {
-            herald.tell(idle(number % 2 == 0));
-            herald.show(&idle(true));
+            notices.tell(idle(number % 2 == 0));
+            notices.show(&idle(true));
             while quick.try_recv().is_ok() {}
         }
         let heard = heard(&mut late);
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn a_face_that_is_hopelessly_behind_is_told_so_and_no_more() {
-        let herald = Herald::new(None);
-        let mut face = herald.watch_within(16);
-        (0..20).for_each(|_| herald.tell(idle(true)));
+        let notices = NoticeBus::new(None);
+        let mut face = notices.watch_within(16);
+        (0..20).for_each(|_| notices.tell(idle(true)));
         let heard: Vec<Notice> = std::iter::from_fn(|| face.try_recv().ok()).collect();
         assert_eq!(heard.len(), 16);
         let last = heard.last();
@@ -212,6 +212,6 @@ mod tests {
             matches!(last, Some(Notice::Stopped { error, .. }) if matches!(**error, RuntimeError::Behind(_))),
             "{last:?}"
         );
-        assert!(face.is_closed() && lock(&herald.watchers).is_empty());
+        assert!(face.is_closed() && lock(&notices.watchers).is_empty());
     }
 }

@@ -1,6 +1,4 @@
-//! Maintenance of the whole journal: rebuilding rows, comparing them with the log, and erasing sessions.
-
-mod forget;
+//! Rebuilds the rows of the whole journal, and compares them with the log.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,9 +14,6 @@ use serde_json::Value;
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, event_of, project};
-
-pub(crate) use forget::gone;
-pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
 
 /// From this time on (2026-11-17, UTC) every build writes a row for each session stop; older journals may lack some.
 const STOPS_HAVE_ROWS_MS: i64 = 1_794_873_600_000;

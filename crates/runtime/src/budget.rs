@@ -25,7 +25,7 @@ enum Holder {
 
 /// One holder's budget among those of its session.
 #[derive(Debug, Clone)]
-pub(crate) struct Purse {
+pub(crate) struct BudgetPool {
     budgets: Arc<Mutex<Budgets>>,
     of: Holder,
 }
@@ -124,7 +124,7 @@ impl Open<'_> {
     }
 }
 
-impl Purse {
+impl BudgetPool {
     /// The budget of a session.
     pub(crate) fn new(cap: Budget) -> Self {
         let accounts = HashMap::from([(Holder::Session, Account { cap, ..Account::default() })]);
@@ -143,28 +143,28 @@ impl Purse {
 
     /// A plan's budget inside that of the session, with this cap from now on.
     pub(crate) fn plan(&self, plan: PlanId, cap: Option<Budget>) -> Self {
-        let purse = self.of(Holder::Plan(plan));
+        let pool = self.of(Holder::Plan(plan));
         let outer = Some(Holder::Session);
-        purse.alone(|open| {
+        pool.alone(|open| {
             open.budgets.accounts.entry(open.of).or_insert_with(|| Account { outer, ..Account::default() });
         });
-        cap.into_iter().for_each(|cap| purse.cap(cap));
-        purse
+        cap.into_iter().for_each(|cap| pool.cap(cap));
+        pool
     }
 
     /// The budget of one agent and its sub-agents, if it has one.
     pub(crate) fn known(&self, agent: AgentId) -> Option<Self> {
-        let purse = self.of(Holder::Agent(agent));
-        purse.alone(|open| open.budgets.accounts.contains_key(&open.of)).then_some(purse)
+        let pool = self.of(Holder::Agent(agent));
+        pool.alone(|open| open.budgets.accounts.contains_key(&open.of)).then_some(pool)
     }
 
     /// A budget for one agent and its sub-agents inside this one. The amount that is already spent is counted here
     /// only: the outer budgets include it.
     pub(crate) fn personal(&self, agent: AgentId, cap: Budget, (nano, tokens): (u64, u64)) -> Self {
         let account = Account { cap, nano, tokens, outer: Some(self.of), ..Account::default() };
-        let purse = self.of(Holder::Agent(agent));
-        purse.alone(|open| open.budgets.accounts.insert(open.of, account));
-        purse
+        let pool = self.of(Holder::Agent(agent));
+        pool.alone(|open| open.budgets.accounts.insert(open.of, account));
+        pool
     }
 
     fn is_personal(&self) -> bool {
@@ -244,9 +244,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inner_purse_never_holds_more_than_the_outer() {
+    fn the_inner_pool_never_holds_more_than_the_outer() {
         let [one, two] = [1, 2].map(|number| PlanId::new(Uuid::from_u128(number)));
-        let outer = Purse::new(Budget { nano: Some(100), ..Budget::default() });
+        let outer = BudgetPool::new(Budget { nano: Some(100), ..Budget::default() });
         let inner = outer.plan(one, Some(Budget { nano: Some(80), tokens: Some(10), ..Budget::default() }));
         let other = outer.plan(two, None);
         assert_eq!(inner.left(), RemainingBudget { nano: Some(80), tokens: Some(10) });
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn those_who_work_for_somebody_spend_what_they_were_given() {
-        let plan = Purse::new(Budget { nano: Some(100), ..Budget::default() });
+        let plan = BudgetPool::new(Budget { nano: Some(100), ..Budget::default() });
         let [one, two] = [1, 2].map(|number| AgentId::new(Uuid::from_u128(number)));
         let money = |nano| Budget { nano: Some(nano), ..Budget::default() };
         let member = plan.personal(one, money(30), (5, 0));

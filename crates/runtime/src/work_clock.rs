@@ -12,11 +12,11 @@ const BEAT_MS: i64 = 5_000;
 
 /// The time of the last reading.
 #[derive(Debug)]
-pub(crate) struct Beat {
+pub(crate) struct WorkClock {
     last_ms: i64,
 }
 
-impl Beat {
+impl WorkClock {
     pub(crate) fn new(now_ms: i64) -> Self {
         Self { last_ms: now_ms }
     }
@@ -51,11 +51,11 @@ mod tests {
     fn what_nobody_worked_in_is_told_from_slow_beats() {
         let table = [(0, None), (5_000, None), (10_000, None), (10_001, Some(5_001)), (3_600_000, Some(3_595_000))];
         for (later_ms, missed) in table {
-            let mut beat = Beat::new(1_000);
+            let mut beat = WorkClock::new(1_000);
             assert_eq!(beat.missed_ms(1_000 + later_ms), missed, "{later_ms}");
             assert_eq!(beat.missed_ms(1_000 + later_ms), None, "it is told once");
         }
-        assert_eq!(Beat::new(1_000).missed_ms(0), None, "a clock that is set back");
+        assert_eq!(WorkClock::new(1_000).missed_ms(0), None, "a clock that is set back");
     }
 
     #[test]
