@@ -176,5 +176,5 @@ impl JournalError {
 }
 
 fn held(owner: Option<WorkerId>) -> String {
-    owner.map_or_else(|| "nobody owns it".to_owned(), |worker| format!("`{worker}` owns it"))
+    owner.map_or_else(|| "no worker owns it".to_owned(), |worker| format!("`{worker}` owns it"))
 }

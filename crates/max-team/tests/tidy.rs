@@ -1,4 +1,4 @@
-//! The law of the house: who may import whom, how long a file may be, which names are no names.
+//! The rules of the sources: imports between crates, the length of files, and the words of names, comments and messages.
 //!
 //! It reads `cargo metadata`, the lock file and the sources; it compiles nothing. When it fails, reshape the code:
 //! the limits are not the thing to change.
@@ -12,6 +12,16 @@ use serde_json::Value;
 
 /// Lines of a Rust file that fail the build. The aim is 400.
 const FILE_LINES_MAX: usize = 800;
+/// Type names that several modules of one crate may share. The aim is none.
+const SHARED_TYPE_NAMES_MAX: usize = 10;
+/// Characters of a string that is a sentence. Shorter ones may be names, which are stored.
+const SENTENCE_MIN: usize = 25;
+/// Subjects that hide what a sentence is about.
+const PRONOUNS: [&str; 7] = ["whoever", "whatever", "whomever", "whom", "somebody", "nobody", "everybody"];
+/// Words that are no name for a type: they say what happened to it and not what it is.
+const PARTICIPLES: &str = " Told Said Kept Held Seen Known Left Found Asked Gone Put Taken Given Walked Landed Settled \
+    Sorted Carried Shown Wanted Begun Done Ran Tried Met Read Written Waiting Standing Parting Ending Calling Meant Sent \
+    Lost Cut Made Grown Bound Stored Named Chosen Drawn Folded Opened Touched Fitted Served Judged Looked ";
 /// Words that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 8] = ["utils", "util", "helpers", "helper", "manager", "common", "misc", "legacy"];
 
@@ -198,4 +208,74 @@ fn lints_are_expected_with_a_reason_and_never_allowed() {
         let allow = ["#[", "allow("].concat();
         assert!(!text.contains(&allow), "{} allows a lint; expect it with a reason", path.display());
     }
+}
+
+/// The product's sources without their tests, and the crate of each.
+fn products() -> Vec<(String, PathBuf, String)> {
+    let crates = root().join("crates");
+    let inside = |path: &Path| path.strip_prefix(&crates).unwrap().to_string_lossy().into_owned();
+    let is_product = |path: &PathBuf| {
+        let name = inside(path);
+        let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name.starts_with("testkit/");
+        name.contains("/src/") && !is_test
+    };
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let end = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
+        let package = inside(&path).split('/').next().unwrap_or_default().to_owned();
+        (package, path, text.get(..end).unwrap_or_default().to_owned())
+    };
+    sources().into_iter().filter(is_product).map(read).collect()
+}
+
+fn has_pronoun(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.split(|c: char| !c.is_alphanumeric()).any(|word| PRONOUNS.contains(&word))
+}
+
+#[test]
+fn comments_and_messages_name_their_subject() {
+    for (_, path, text) in products() {
+        for (at, line) in text.lines().enumerate() {
+            let string = || line.split('"').nth(1).filter(|string| string.len() >= SENTENCE_MIN);
+            let said = line.trim_start().strip_prefix("//").or_else(string).unwrap_or_default();
+            assert!(!has_pronoun(said), "{}:{}: name the subject: {said}", path.display(), at + 1);
+        }
+    }
+}
+
+#[test]
+fn comments_have_more_than_two_words() {
+    for (_, path, text) in products() {
+        let is_comment = |line: Option<&&str>| line.is_some_and(|line| line.trim_start().starts_with("//"));
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(said) = line.trim_start().strip_prefix("//") else { continue };
+            let is_alone = !is_comment(lines.get(at + 1)) && (at == 0 || !is_comment(lines.get(at - 1)));
+            let said = said.trim_start_matches(['/', '!', ' ']);
+            let is_word = !said.starts_with(['#', '`', '-']);
+            let is_empty = is_alone && is_word && said.split_whitespace().count() <= 2;
+            assert!(!is_empty, "{}:{}: `{said}` says nothing: leave it out, or say why", path.display(), at + 1);
+        }
+    }
+}
+
+#[test]
+fn types_are_nouns_and_few_share_a_name() {
+    let mut names = BTreeMap::<(String, String), Vec<PathBuf>>::new();
+    for (package, path, text) in products() {
+        for line in text.lines() {
+            let line = line.trim_start();
+            let line =
+                line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or(line, |(_, rest)| rest));
+            let kinds = ["struct ", "enum ", "trait "];
+            let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else { continue };
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let is_noun = !PARTICIPLES.contains(&format!(" {name} "));
+            assert!(is_noun, "{}: `{name}` does not say what the type is", path.display());
+            names.entry((package.clone(), name)).or_default().push(path.clone());
+        }
+    }
+    let shared: Vec<_> = names.into_iter().filter(|(_, paths)| paths.len() > 1).collect();
+    assert!(shared.len() <= SHARED_TYPE_NAMES_MAX, "names of several types: {shared:#?}");
 }

@@ -222,7 +222,7 @@ impl Changed {
     /// The text about a worktree that could not be read.
     fn unseen(id: &str, why: &str) -> Self {
         let news = format!(
-            "[Nobody could look at what is in the worktree `{id}`: {why}. The user looks again with `max-team worktrees show \
+            "[The worktree `{id}` could not be read: {why}. The user looks again with `max-team worktrees show \
              {id}`.]"
         );
         Self { id: id.to_owned(), is_open: false, diff: String::new(), asides: String::new(), news }

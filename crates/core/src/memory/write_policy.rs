@@ -114,7 +114,7 @@ pub enum WriteRefusal {
 
 const ONLY_CONTEXT: &str = "a lead writes `dialog_context` only; the `memory` expert writes the rest, by itself, from \
                             what the user says";
-const ONLY_EXPERT: &str = "everybody reads, only the `memory` expert writes; say in your answer what should be \
+const ONLY_EXPERT: &str = "every agent reads, only the `memory` expert writes; say in your answer what should be \
                            remembered";
 
 /// Whether a writer may write under a key.

@@ -55,7 +55,7 @@ impl ResponseRefusal {
         match self {
             Self::Unknown => "nothing was asked in that letter",
             Self::Late => "it was answered already, or the request is no longer open",
-            Self::NotAsked => "somebody else was asked",
+            Self::NotAsked => "another agent was asked",
             Self::OtherKind => "it is no answer to what was asked",
         }
     }

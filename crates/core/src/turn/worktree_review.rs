@@ -87,7 +87,7 @@ fn is_decided(action: &Action) -> bool {
 fn unsettled(action: &Action, why: &str) -> String {
     let Action { said, target, .. } = action;
     format!(
-        "{said}\n\n[The user has said what becomes of the changes in the copy, and nobody knows whether it was done: {why}. \
+        "{said}\n\n[The user has said what becomes of the changes in the worktree, and it is unknown whether it was done: {why}. \
          `max-team worktrees show {target}` shows what is left of them.]"
     )
 }

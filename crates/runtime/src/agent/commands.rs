@@ -90,7 +90,7 @@ impl Commands {
                 }
                 None => {
                     told.push(format!(
-                        "`{id}` ({name}): it died with the program, which ended while it ran. Nobody knows how far it came: look \
+                        "`{id}` ({name}): it died with the program, which ended while it ran. How far it came is unknown: look \
                          before you run it again."
                     ));
                     true

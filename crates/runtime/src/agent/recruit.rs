@@ -38,7 +38,7 @@ impl Agent {
     /// Starts the teammates that a message names, if nothing else runs and all of them can start; otherwise the reason
     /// is reported.
     pub(super) async fn recruit(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let Some(mates) = wanted(letter) else { return self.refuse(letter, "it names nobody").await };
+        let Some(mates) = wanted(letter) else { return self.refuse(letter, "it names no teammate").await };
         if self.turn.turns_down(letter) {
             return self.turn_down(letter, mates.len(), HALTED).await;
         }

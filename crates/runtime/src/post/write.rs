@@ -215,9 +215,9 @@ impl Post<'_> {
         let known: Vec<MateRow> = rows::rows(self.journal, &mates)?.into_iter().map(|(_, row)| row).collect();
         let is_mate = |reader: &Reader| known.iter().any(|mate| mate.agent == reader.agent);
         if let Some(other) = readers.iter().find(|reader| !is_mate(reader)) {
-            return Err(self.nobody(&row, &other.name)?);
+            return Err(self.unknown_name(&row, &other.name)?);
         }
-        let Some(_) = readers.first() else { return Err(self.nobody(&row, &to.join(", "))?) };
+        let Some(_) = readers.first() else { return Err(self.unknown_name(&row, &to.join(", "))?) };
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
         for reader in &readers {
@@ -319,7 +319,7 @@ impl Post<'_> {
                         None => {
                             // The lead and `team` are possible names, too.
                             let others = [lead.name.as_str(), "team"].into_iter().filter(|other| !other.is_empty());
-                            return Err(self.nobody_but(row, name, others.map(str::to_owned))?);
+                            return Err(self.unknown_name_among(row, name, others.map(str::to_owned))?);
                         }
                     },
                 },
@@ -331,12 +331,12 @@ impl Post<'_> {
     }
 
     /// The error for an unknown name, with the names of the teammates.
-    fn nobody(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
-        self.nobody_but(row, name, [])
+    fn unknown_name(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
+        self.unknown_name_among(row, name, [])
     }
 
-    /// Like `nobody`, with further possible names.
-    fn nobody_but(
+    /// Like `unknown_name`, with further possible names.
+    fn unknown_name_among(
         &self,
         row: &SessionRow,
         name: &str,

@@ -395,11 +395,7 @@ async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
         std::fs::write(&record, "half of i").unwrap();
         order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
         let told = results(&rest(&mut notices).await);
-        let words = if is_asked {
-            "Nothing was done about the changes"
-        } else {
-            "Nobody could look at what is in the worktree"
-        };
+        let words = if is_asked { "Nothing was done about the changes" } else { "could not be read" };
         assert!(told.iter().any(|told| told.contains("Changed.") && told.contains(words)), "{told:?}");
         let waiting = team.ask(query::Worktrees { session }).await.unwrap();
         let [one] = waiting.as_slice() else { panic!("{waiting:?}") };
