@@ -18,6 +18,7 @@ use max_team_core::plan::{PlanInput, TaskDraft};
 use max_team_core::policy::Visibility;
 use max_team_journal::Commit;
 use max_team_tools::command::CommandSandbox;
+use max_team_tools::worktree::WorktreeError;
 use max_team_tools::{AgentStore, command};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -237,10 +238,8 @@ impl PlanLoop {
         let agent = self.plan.task(index).and_then(|view| view.agent);
         let worker = agent.and_then(|agent| self.worker(index, agent));
         if worker.is_none() && self.is_apart(index) {
-            let nobody = max_team_tools::worktree::WorktreeError::NotFound(
-                agent.map(|agent| agent.to_string()).unwrap_or_default(),
-            );
-            let findings = apart::unseen(&nobody);
+            let missing = WorktreeError::NotFound(agent.map(|agent| agent.to_string()).unwrap_or_default());
+            let findings = apart::unseen(&missing);
             return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
         }
         self.checks.running.insert((index, attempt), cancel.clone());
