@@ -15,7 +15,7 @@ use std::time::Duration;
 use max_team_core::channel::{ChatAddress, Delivery, Outgoing};
 use max_team_core::message::Role;
 use max_team_gateway::{Channel, ChannelError, Gateway, GatewayError, Incoming, SendError};
-use max_team_runtime::{OutgoingMessage, RuntimeError, Step, TeamHandle, query};
+use max_team_runtime::{OutgoingMessage, RuntimeError, TeamHandle, WalkStep, query};
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
@@ -138,7 +138,7 @@ async fn messages_leave_in_order_and_what_may_be_sent_is_not_sent_again() {
     assert!(storage.compare_rows().unwrap().is_empty());
     let mut texts = Vec::new();
     let all = storage.entries(None, 0, |step| {
-        if let Step::Entry(entry, _) = step {
+        if let WalkStep::Entry(entry, _) = step {
             texts.extend(entry.payload.clone());
         }
         ControlFlow::Continue(())

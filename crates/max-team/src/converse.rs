@@ -17,7 +17,9 @@ use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_runtime::skills::{Catalogue, Contract};
-use max_team_runtime::{Command, Open, Order, RuntimeError, Spawn, TeamHandle, TeamReader, Which, new_id, query};
+use max_team_runtime::{
+    Command, OpenOptions, Order, RuntimeError, Spawn, TeamHandle, TeamReader, Which, new_id, query,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +75,7 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
     let storage = place.begin(&workspace.config)?;
     let stored = storage.reader();
     let which = flags::which(&talk, &stored)?;
-    let open = Open {
+    let open = OpenOptions {
         mode_is_named: talk.team.permission_mode.is_some(),
         choice: selection.choice(place),
         schema,
@@ -190,7 +192,7 @@ pub(crate) fn work(
     format: Format,
 ) -> anyhow::Result<Exit> {
     let record = asked_for(place, talk.record.as_deref())?;
-    let open = Open { choice: talk.selection().choice(place), ..workspace.request(Which::New) };
+    let open = OpenOptions { choice: talk.selection().choice(place), ..workspace.request(Which::New) };
     warm(&workspace.chosen);
     // With a terminal the user sees the plan and decides.
     let is_chat = matches!(task, Task::Run { .. }) && has_screen(place) && format == Format::Text && !talk.yes_to_plans;
@@ -248,8 +250,8 @@ pub(crate) fn skill(
 }
 
 /// A session with an agent that carries out a skill by itself.
-fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> Open {
-    Open::new(which, skills::hand(name, contract), settings, None)
+fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> OpenOptions {
+    OpenOptions::new(which, skills::hand(name, contract), settings, None)
 }
 
 /// How long a skill may take.
@@ -264,8 +266,8 @@ fn as_agreed(
     stored: &TeamReader,
     root: &Path,
     task: Option<&Task>,
-    open: Open,
-) -> Result<(Open, Option<(String, Duration)>), CliError> {
+    open: OpenOptions,
+) -> Result<(OpenOptions, Option<(String, Duration)>), CliError> {
     let Some((session, name)) = skill_before(stored, &open.which, root)? else { return Ok((open, None)) };
     if !matches!(task, Some(Task::Say(text)) if text.is_empty()) {
         // One that is gone or not to be used any more is not gone on with.
@@ -444,7 +446,7 @@ fn chat(
     config: &Config,
     team: &TeamHandle,
     chosen: Option<Arc<ChosenModel>>,
-    open: Open,
+    open: OpenOptions,
     seating: ChatStart,
 ) -> anyhow::Result<Exit> {
     let proposed = seating.propose.is_some();

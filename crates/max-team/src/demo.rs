@@ -15,7 +15,7 @@ use max_team_core::ledger::Price;
 use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_llm::{Catalog, Replay, Router};
-use max_team_runtime::{Open, Which};
+use max_team_runtime::{OpenOptions, Which};
 use max_team_tools::command::{self, CommandError, CommandSandbox};
 use tokio_util::sync::CancellationToken;
 
@@ -154,7 +154,7 @@ fn first_commit(root: &Path) {
 
 /// The session of the demo: the built-in team, all with the recorded model. `place` is in the scratch project, which
 /// has no team of its own.
-pub(crate) fn open(place: &AppEnv, router: Router) -> Result<Open, CliError> {
+pub(crate) fn open(place: &AppEnv, router: Router) -> Result<OpenOptions, CliError> {
     // The recorded model is free.
     let model = Model {
         provider: "recording".into(),
@@ -174,7 +174,7 @@ pub(crate) fn open(place: &AppEnv, router: Router) -> Result<Open, CliError> {
     let (approve, max_parallel) = (ApprovalMode::Plan, PARALLEL_DEFAULT);
     let ways = TeamOptions { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
     let SessionLead { definition, settings, team, .. } = LeadKind::Team(led).seat(&chosen, &settings, ways)?;
-    Ok(Open::new(Which::New, definition, settings, team))
+    Ok(OpenOptions::new(Which::New, definition, settings, team))
 }
 
 #[cfg(test)]

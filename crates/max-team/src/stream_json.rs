@@ -14,14 +14,14 @@ use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::rewind::MovedFile;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Recovered, StreamEvent, What, new_id};
+use max_team_runtime::{Delta, OpenOptions, OpenedSession, Recovered, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
 
 use crate::headless::{RunVerdict, end_name};
 use max_team_workspace::exit::Exit;
 
 /// The first line.
-pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
+pub(crate) fn init(opened: &OpenedSession, open: &OpenOptions, cwd: &std::path::Path, key_source: &str) -> Value {
     let others = open.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
     let agents: Vec<&String> =
         std::iter::once(&open.definition.name).chain(others.map(|mate| &mate.definition.name)).collect();

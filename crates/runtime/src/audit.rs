@@ -72,7 +72,7 @@ impl AuditOptions {
 }
 
 #[derive(Serialize)]
-struct Line<'l, D> {
+struct AuditLine<'l, D> {
     ts: String,
     #[serde(rename = "type")]
     kind: &'l str,
@@ -82,7 +82,7 @@ struct Line<'l, D> {
 
 /// Lines that wait to be written.
 #[derive(Debug)]
-struct Page {
+struct AuditBuffer {
     level: AuditLevel,
     text: Vec<u8>,
     lines: usize,
@@ -90,7 +90,7 @@ struct Page {
     names: Names,
 }
 
-impl Page {
+impl AuditBuffer {
     fn new(level: AuditLevel) -> Self {
         Self { level, text: Vec::new(), lines: 0, names: Names::default() }
     }
@@ -110,7 +110,7 @@ impl Page {
         if level < self.level {
             return;
         }
-        let line = Line { ts: rfc3339(at_ms), kind, agent, data };
+        let line = AuditLine { ts: rfc3339(at_ms), kind, agent, data };
         let Ok(line) = serde_json::to_string(&line) else { return };
         let safe = redact_json(&line).unwrap_or(line);
         self.text.extend_from_slice(safe.as_bytes());

@@ -61,12 +61,12 @@ impl Account {
 }
 
 /// A holder's budget while no other agent of the session decides about money.
-pub(crate) struct Open<'b> {
+pub(crate) struct PoolGuard<'b> {
     budgets: &'b mut Budgets,
     of: Holder,
 }
 
-impl Open<'_> {
+impl PoolGuard<'_> {
     /// The account of `of`, then the ones around it.
     fn accounts(&self, of: Holder) -> impl Iterator<Item = &Account> {
         let account = |of: &Holder| self.budgets.accounts.get(of);
@@ -133,8 +133,8 @@ impl BudgetPool {
     }
 
     /// Decides about money while no other agent of the session does.
-    pub(crate) fn alone<T>(&self, decide: impl FnOnce(&mut Open<'_>) -> T) -> T {
-        decide(&mut Open { budgets: &mut lock(&self.budgets), of: self.of })
+    pub(crate) fn alone<T>(&self, decide: impl FnOnce(&mut PoolGuard<'_>) -> T) -> T {
+        decide(&mut PoolGuard { budgets: &mut lock(&self.budgets), of: self.of })
     }
 
     fn of(&self, of: Holder) -> Self {
@@ -173,7 +173,7 @@ impl BudgetPool {
 
     /// The cap of one agent, if this is its own budget.
     pub(crate) fn own_cap(&self) -> Budget {
-        let own = |open: &mut Open<'_>| open.accounts(open.of).next().map(|account| account.cap);
+        let own = |open: &mut PoolGuard<'_>| open.accounts(open.of).next().map(|account| account.cap);
         if self.is_personal() { self.alone(own).unwrap_or_default() } else { Budget::default() }
     }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::handle::{Crew, Open};
+use crate::handle::{OpenOptions, TeamDefinitions};
 
 /// Reads definitions again.
 pub trait Definitions: fmt::Debug + Send + Sync {
@@ -18,19 +18,19 @@ pub trait Definitions: fmt::Debug + Send + Sync {
     fn current(&self) -> Changes;
 
     /// A session uses these from now on. A change that was not accepted is reported again the next time.
-    fn accepted(&self, crew: &Crew);
+    fn accepted(&self, crew: &TeamDefinitions);
 }
 
 /// What has changed in the definitions of a session.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The whole crew, if a definition has changed; with the lead only if that has changed.
-    pub crew: Option<Arc<Crew>>,
+    pub crew: Option<Arc<TeamDefinitions>>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-impl Open {
+impl OpenOptions {
     /// This with the lead and the team as their files define them now, and notes for the user.
     pub(crate) fn refreshed(mut self) -> (Self, Changes) {
         let changes = self.definitions.as_ref().map(|definitions| definitions.current()).unwrap_or_default();

@@ -12,7 +12,7 @@ use max_team_journal::{Commit, Entry, Expect, Journal, Projection};
 
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
-use crate::floor::{Floor, HandedIn};
+use crate::floor::{ActiveSession, HandedIn};
 use crate::handle::{Notice, Origin};
 use crate::notices::Ticket;
 use crate::rows::{self, event_of};
@@ -44,7 +44,7 @@ pub(crate) struct Part {
 impl Part {
     /// The first half of a commit with this number of events of a stream: it waits in the journal's queue.
     pub(crate) async fn hand_in(
-        floor: &Arc<Floor>,
+        floor: &Arc<ActiveSession>,
         commit: Commit,
         newcomers: Vec<Newcomer>,
         events: usize,
@@ -81,7 +81,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// A commit to the stream, behind this number of events that are on their way.
-    pub(crate) fn commit_at(&self, floor: &Floor, at_ms: i64, behind: usize) -> Commit {
+    pub(crate) fn commit_at(&self, floor: &ActiveSession, at_ms: i64, behind: usize) -> Commit {
         let mut commit = commit_at(at_ms);
         commit.fence = Some(floor.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head + behind as u64)));
@@ -98,7 +98,12 @@ impl<M: Machine> Driver<M> {
     }
 
     /// The second half: it is in the journal, and its newcomers begin. They get ready while the journal writes.
-    pub(crate) async fn stored(&mut self, floor: &Arc<Floor>, part: Part, at_ms: i64) -> Result<(), RuntimeError> {
+    pub(crate) async fn stored(
+        &mut self,
+        floor: &Arc<ActiveSession>,
+        part: Part,
+        at_ms: i64,
+    ) -> Result<(), RuntimeError> {
         let Part { handed, mut newcomers, events } = part;
         newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
         floor.stored(handed).await?;
@@ -116,7 +121,7 @@ impl<M: Machine> Driver<M> {
     /// Announces events with the next `tell`, at their place in the order of commits.
     pub(crate) fn will_tell(
         &mut self,
-        floor: &Floor,
+        floor: &ActiveSession,
         word: Ticket,
         at_ms: i64,
         events: impl IntoIterator<Item = Event>,
@@ -136,7 +141,7 @@ impl<M: Machine> Driver<M> {
 
     /// Keeps folding short: at most one snapshot per doubling of the stream, of what the log says rather than of the machine,
     /// whose times may differ from those of the commits.
-    pub(crate) async fn snapshot(&mut self, floor: &Floor) -> Result<(), RuntimeError> {
+    pub(crate) async fn snapshot(&mut self, floor: &ActiveSession) -> Result<(), RuntimeError> {
         if self.head < M::SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
             return Ok(());
         }

@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
-use crate::house::{Bound, House};
-use crate::post::{Pending, Shown};
+use crate::house::{ResumedLead, Runtime};
+use crate::post::{PendingQuestion, ShownContent};
 use crate::query::{self, Query, Question, Reply};
 use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
@@ -93,12 +93,12 @@ pub enum Command {
     /// Stop the lead's turn and the agents that it called. Unread messages of the user begin the next turn.
     Interrupt { session: SessionId },
     /// Mark the messages to this person as read whose content a screen has shown.
-    MarkRead { shown: Vec<Shown> },
+    MarkRead { shown: Vec<ShownContent> },
     /// Restore files as the plan says, while no agent of the open session works. `query::RewindOutcome` tells what came of it.
     Rewind {
         session: SessionId,
         /// The plan, as `query::RewindPreview` gave it.
-        plan: Box<rewind::Plan>,
+        plan: Box<rewind::RewindPlan>,
     },
     /// The user leaves an open session: running plans are paused in their name, and go on when the session is opened again.
     Leave { session: SessionId },
@@ -173,13 +173,13 @@ pub enum Which {
     /// The session of a chat of a messaging service; a new one, if it has none yet.
     Chat(ChatAddress),
     /// A new one that continues from a point of another, within its constraints.
-    Fork(Box<Forked>, Bound),
+    Fork(Box<Forked>, ResumedLead),
 }
 
 /// How to open a session. A resumed one keeps its agent and history, and at least the constraints that it had before
 /// (`core::resume`); the model and everything else are those given now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenOptions {
     pub which: Which,
     /// The lead. A resumed session takes this definition over if it is the same agent and has no more tools than before.
     pub definition: Definition,
@@ -203,7 +203,7 @@ pub struct Open {
     pub definitions: Option<Arc<dyn Definitions>>,
 }
 
-impl Open {
+impl OpenOptions {
     /// Opens a session without flags for mode or team, and without a schema for its answers.
     pub fn new(which: Which, definition: Definition, settings: Settings, team: Option<Team>) -> Self {
         Self {
@@ -246,7 +246,7 @@ pub struct Team {
 
 /// The agents of a session, as their files define them now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Crew {
+pub struct TeamDefinitions {
     /// The lead, if its definition has changed.
     pub lead: Option<Lead>,
     pub members: Vec<Mate>,
@@ -272,7 +272,7 @@ pub struct Mate {
 
 /// An open session.
 #[derive(Debug, Clone)]
-pub struct Opened {
+pub struct OpenedSession {
     pub session: SessionId,
     pub agent: AgentId,
     /// The lead's settings.
@@ -294,7 +294,7 @@ pub struct Opened {
     /// How the last turn ended, if one did.
     pub last: Option<max_team_core::event::TurnEnded>,
     /// Questions that were asked before and wait for an answer; they are not published again.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<OpenQuestion>,
     /// Work that was open when the last process ended, and goes on here.
     pub recovered: Recovered,
     /// Plans that have not ended.
@@ -310,7 +310,7 @@ pub struct Opened {
     /// The cost of its agents before this opening.
     pub cost: SessionCost,
     /// The whole crew, if a definition has changed since it was read for this opening.
-    pub crew: Option<Arc<Crew>>,
+    pub crew: Option<Arc<TeamDefinitions>>,
 }
 
 /// A session that another frontend has open.
@@ -321,7 +321,7 @@ pub struct Attached {
     /// The place in the log behind everything that has happened so far.
     pub from: Mark,
     /// Questions and plans that wait for a person.
-    pub asked: Vec<Pending>,
+    pub asked: Vec<PendingQuestion>,
 }
 
 /// Work that a session had open when it was opened again.
@@ -361,7 +361,7 @@ pub struct Queued {
 
 /// A question that waits for an answer.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct OpenQuestion {
     pub question: QuestionId,
     pub tool: String,
     /// What would be done.
@@ -501,7 +501,7 @@ pub enum Notice {
     Redefined {
         session: SessionId,
         /// The whole crew, if a definition has changed.
-        crew: Option<Arc<Crew>>,
+        crew: Option<Arc<TeamDefinitions>>,
         /// Notes for the user.
         notes: Vec<String>,
     },
@@ -538,13 +538,18 @@ impl Notice {
 /// A cheap handle on the runtime of this process. Every frontend holds one.
 #[derive(Debug, Clone)]
 pub struct TeamHandle {
-    pub(crate) house: Arc<House>,
+    pub(crate) house: Arc<Runtime>,
 }
 
 impl TeamHandle {
     /// Opens a session, claims it for this process, and continues the work that was waiting in it. Not a command, because the
     /// definitions of its agents are read again from a source in this process ([`Open::definitions`]).
-    pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
+    pub async fn open(
+        &self,
+        by: Principal,
+        cwd: &std::path::Path,
+        open: OpenOptions,
+    ) -> Result<OpenedSession, RuntimeError> {
         require(&by, Role::Member)?;
         self.house.open(by, cwd, open).await
     }

@@ -31,21 +31,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::audit::AuditOptions;
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
-use crate::floor::Floor;
-use crate::handle::{Asked, Notice, Open, Opened, Queued, SessionDetails, TeamHandle, Which};
+use crate::floor::ActiveSession;
+use crate::handle::{Notice, OpenOptions, OpenQuestion, OpenedSession, Queued, SessionDetails, TeamHandle, Which};
 use crate::maintenance::Storage;
 use crate::memory::Remember;
-use crate::post::{self, Pending, Post};
+use crate::post::{self, PendingQuestion, UserMail};
 use crate::rewind;
 use crate::rows::{self, AgentRow, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
-use crate::worktree::{self, Waiting};
+use crate::worktree::{self, WaitingWorktree};
 
-pub use resume::Bound;
+pub use resume::ResumedLead;
 
 /// What the runtime is built from.
 #[derive(Debug)]
@@ -78,9 +78,9 @@ pub struct Options {
 
 /// All sessions of this process.
 #[derive(Debug)]
-pub struct House {
+pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
-    desks: Mutex<HashMap<SessionId, Desk>>,
+    desks: Mutex<HashMap<SessionId, SessionEntry>>,
     /// The accounts of channels that this process serves, with the epoch of each claim.
     pub(crate) channels: Mutex<HashMap<String, u64>>,
     /// How many sessions are being opened.
@@ -100,12 +100,12 @@ impl Drop for Opening<'_> {
 
 /// An open session.
 #[derive(Debug, Clone)]
-struct Desk {
-    floor: Arc<Floor>,
+struct SessionEntry {
+    floor: Arc<ActiveSession>,
     epoch: u64,
 }
 
-impl House {
+impl Runtime {
     /// Builds the runtime; nothing runs until a session is opened.
     pub fn build(options: Options) -> Result<TeamHandle, RuntimeError> {
         let shared = Shared::new(options)?;
@@ -123,7 +123,12 @@ impl House {
         self.shared.notices.watch()
     }
 
-    pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        by: Principal,
+        cwd: &Path,
+        open: OpenOptions,
+    ) -> Result<OpenedSession, RuntimeError> {
         let (open, changes) = open.refreshed();
         let definitions = open.definitions.clone();
         let sessions = Sessions::new(&self.shared.journal);
@@ -174,9 +179,9 @@ impl House {
         (session, lead, root): (SessionId, AgentId, PathBuf),
         fence: Fence,
         by: Principal,
-        open: Open,
+        open: OpenOptions,
         resumed: bool,
-    ) -> Result<Opened, RuntimeError> {
+    ) -> Result<OpenedSession, RuntimeError> {
         if resumed {
             let shared = Arc::clone(&self.shared);
             // Before any agent changes a file on top of them. If the runtime ends, no agent begins.
@@ -185,14 +190,15 @@ impl House {
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let bound = match &open.which {
             Which::Fork(_, bound) => Some(bound.clone()),
-            _ => Bound::read(&turn),
+            _ => ResumedLead::read(&turn),
         };
         let open = match &bound {
             Some(bound) => bound.open(open, &self.shared.tools),
             None => open,
         };
         let cap = crate::plan::cap(&open.settings);
-        let mut floor = Floor::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
+        let mut floor =
+            ActiveSession::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
         floor.bound = bound;
         floor.is_unattended = open.unattended;
         floor.chat = match &open.which {
@@ -216,8 +222,8 @@ impl House {
     }
 
     /// The unfinished plans of a session: they need a team.
-    fn plans_of(&self, session: SessionId, open: &Open) -> Result<Vec<PlanId>, RuntimeError> {
-        let plans = Census::new(&self.shared.journal).open_plans(Some(session))?;
+    fn plans_of(&self, session: SessionId, open: &OpenOptions) -> Result<Vec<PlanId>, RuntimeError> {
+        let plans = ReadModel::new(&self.shared.journal).open_plans(Some(session))?;
         if !plans.is_empty() && open.team.as_ref().is_none_or(|team| team.members.is_empty()) {
             let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
             return Err(RuntimeError::Plan(words.to_owned()));
@@ -237,13 +243,13 @@ impl House {
     /// Folds the stored state, records what is new, and starts the loops.
     async fn seat(
         self: &Arc<Self>,
-        floor: &Arc<Floor>,
+        floor: &Arc<ActiveSession>,
         by: Principal,
-        open: &Open,
+        open: &OpenOptions,
         turn: Turn,
         head: u64,
         resumed: bool,
-    ) -> Result<Opened, RuntimeError> {
+    ) -> Result<OpenedSession, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
         let definition = Arc::new(open.definition.clone());
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
@@ -267,7 +273,7 @@ impl House {
         let late = if resumed { floor.plans_with_mail(&plans)? } else { Vec::new() };
         let is_at_work = !plans.is_empty() || !late.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
         let recovered = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
-        let opened = Opened {
+        let opened = OpenedSession {
             session,
             agent: lead,
             settings: Arc::clone(seat.frame.settings()),
@@ -285,8 +291,8 @@ impl House {
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
-            moved: Census::new(&self.shared.journal).moved_files(session)?,
-            cost: Census::new(&self.shared.journal).session_cost(session)?,
+            moved: ReadModel::new(&self.shared.journal).moved_files(session)?,
+            cost: ReadModel::new(&self.shared.journal).session_cost(session)?,
             crew: None,
         };
         if resumed {
@@ -294,7 +300,7 @@ impl House {
         }
         // A commit that was killed with its supervisor may have left locks that block git.
         max_team_tools::git::clear_left_locks(&floor.root);
-        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
+        let desk = SessionEntry { floor: Arc::clone(floor), epoch: floor.fence.epoch };
         lock(&self.desks).insert(session, desk);
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
@@ -319,10 +325,10 @@ impl House {
     /// lead that was given a worktree before keeps it, with or without a team, and never works in the project.
     async fn copy_for(
         &self,
-        floor: &Floor,
+        floor: &ActiveSession,
         turn: &Turn,
         definition: &Definition,
-        open: &Open,
+        open: &OpenOptions,
     ) -> Result<Option<(Worktree, Settings)>, RuntimeError> {
         let is_alone = open.team.as_ref().is_none_or(|team| team.members.is_empty());
         let had_one = turn.settings().is_some_and(|known| !known.permissions.copy.is_empty());
@@ -338,7 +344,7 @@ impl House {
     }
 
     /// What the session has spent before: the lead's own ledger, and the turns of all other agents.
-    fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
+    fn charge(&self, floor: &ActiveSession, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano);
         floor.pool.charge(lead_nano, crate::budget::tokens(ledger.usage));
@@ -349,10 +355,10 @@ impl House {
     /// Records the session, its agent, and the settings if they have changed.
     async fn settle_in(
         &self,
-        floor: &Floor,
+        floor: &ActiveSession,
         seat: &mut Seat,
         by: Principal,
-        open: &Open,
+        open: &OpenOptions,
         definition: Arc<Definition>,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
@@ -422,7 +428,8 @@ impl House {
         tokio::spawn(async move {
             while nudges.next().await.is_ok() {
                 let Some(house) = house.upgrade() else { return };
-                let floors: Vec<Arc<Floor>> = lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
+                let floors: Vec<Arc<ActiveSession>> =
+                    lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
                 for floor in &floors {
                     floor.ring_all();
                     drop(floor.hear_of_list());
@@ -436,7 +443,7 @@ impl House {
     /// The request frame of a lead. One that only coordinates has only the tools for that.
     pub(crate) fn lead_frame(
         &self,
-        floor: &Floor,
+        floor: &ActiveSession,
         copy: Option<&Worktree>,
         definition: Arc<Definition>,
         settings: Settings,
@@ -455,7 +462,7 @@ impl House {
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 
-    fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {
+    fn floor(&self, session: SessionId) -> Result<Arc<ActiveSession>, RuntimeError> {
         let desk = lock(&self.desks).get(&session).map(|desk| Arc::clone(&desk.floor));
         desk.ok_or(RuntimeError::NotOpen(session))
     }
@@ -487,8 +494,8 @@ impl House {
     }
 
     /// The worktrees of a session with changes that wait for the user.
-    pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
-        let known = Census::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
+    pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<WaitingWorktree>, RuntimeError> {
+        let known = ReadModel::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
         let agents: Vec<AgentId> = known.chain([self.floor(session)?.lead]).collect();
         let home = self.shared.home.clone();
         let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
@@ -518,21 +525,21 @@ impl House {
     }
 
     /// Questions that were open when the last process ended; the lead's own first.
-    fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<Asked>, RuntimeError> {
+    fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<OpenQuestion>, RuntimeError> {
         let lead = session::agent_stream(lead);
-        let mut inbox = Post::new(&self.shared.journal).inbox()?;
+        let mut inbox = UserMail::new(&self.shared.journal).inbox()?;
         // A question with an answer in the mailbox is not shown again: its asker will read the answer.
         inbox.retain(|pending| pending.session == Some(session) && pending.noted.is_none());
         inbox.sort_by_key(|pending| pending.row.address != lead);
         let table = rows::agents_of(&session.to_string());
         let mut asked = Vec::new();
-        for Pending { row, who, .. } in inbox {
+        for PendingQuestion { row, who, .. } in inbox {
             let Matter::Tool { tool, action, memory, rule, recourse } = row.matter else { continue };
             let agent = row.address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
             let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
             let mate = given.as_ref().and_then(|given| given.life.mate());
-            let turn = agent.map(|agent| Census::new(&self.shared.journal).turn(agent)).transpose()?;
+            let turn = agent.map(|agent| ReadModel::new(&self.shared.journal).turn(agent)).transpose()?;
             let now = turn.as_ref().and_then(|turn| turn.assignment()).or(given.as_deref());
             let task = given.as_ref().and_then(|given| match given.plan {
                 Some(_) => Some(given.task.clone()),
@@ -540,7 +547,19 @@ impl House {
             });
             let color = mate.map(|mate| mate.color.clone());
             let (question, action, at_ms) = (row.question, *action, row.at_ms);
-            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, recourse, memory, at_ms });
+            asked.push(OpenQuestion {
+                question,
+                tool,
+                action,
+                by: who,
+                agent,
+                task,
+                color,
+                rule,
+                recourse,
+                memory,
+                at_ms,
+            });
         }
         Ok(asked)
     }

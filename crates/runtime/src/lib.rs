@@ -52,26 +52,29 @@ pub use agent::{TIME_OVER, is_path};
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{
-    Allowed, Census, Cost, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Record, Refused, Roll, Seen,
-    Set, Span, SpanKind, Step, Unmet, Word,
+    Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, Letter, Person, PlanLine, ReadModel,
+    Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
 };
 pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
 pub use executor::block_on;
 pub use handle::{
-    Asked, Attached, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered,
-    SessionDetails, Team, TeamHandle, Which,
+    Attached, Command, Delta, Lead, Mate, Notice, OpenOptions, OpenQuestion, OpenedSession, Order, Origin, Queued,
+    Recovered, SessionDetails, Team, TeamDefinitions, TeamHandle, Which,
 };
-pub use house::{Bound, House, Options};
-pub use maintenance::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
+pub use house::{Options, ResumedLead, Runtime};
+pub use maintenance::{
+    SessionsForgotten, Tombstone, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows,
+};
 pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
 pub use max_team_core::teammate::Spawn;
-pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
+pub use memory::{ForgottenFacts, Hit, Memories, RecalledFacts, Remember, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
 pub use post::{
-    CONTINUE, Left, Noted, Parting, Pending, PersonReply, Post, READ_ON, Reader, Shown, Written, is_go_on, letter_of,
+    CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
+    ShownContent, UserMail, is_go_on, letter_of,
 };
 pub use query::{Query, Question, Reply, StoredQuestion};
 pub use reader::{LogEntry, LogFollower, TeamReader};
@@ -80,6 +83,6 @@ pub use session::instructions;
 pub use session::{SessionRow, Sessions};
 pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
-pub use tasks::{Line as TaskLine, TaskLists, user as list_user};
+pub use tasks::{ListedTask as TaskLine, TaskLists, user as list_user};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
-pub use worktree::Waiting;
+pub use worktree::WaitingWorktree;

@@ -14,7 +14,7 @@ use max_team_core::rewind::FileChange;
 use max_team_journal::{DriftReport, ExternalSeal, Journal, JournalError, Options, Report, Worker, WorkerInfo};
 use max_team_tools::{AgentStore, OutputStore};
 
-use crate::census::{Census, Filter, Met, Seen, Step};
+use crate::census::{EvidenceItem, Filter, ReadModel, WalkStep, WalkSummary};
 use crate::error::RuntimeError;
 use crate::plan::Basis;
 use crate::reader::TeamReader;
@@ -22,7 +22,7 @@ use crate::rewind::{self, Rewind};
 use crate::session::Sessions;
 
 pub(crate) use forget::gone;
-pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
+pub use forget::{ErasureOutcome as SessionsForgotten, Tombstone, forget_sessions, forks_of, prune_images};
 pub use rows::{compare_rows, rebuild_rows};
 
 /// The journal of a user, open in this process.
@@ -139,8 +139,12 @@ impl Storage {
     }
 
     /// Walks over the wanted entries, as evidence; returns what was met on the way.
-    pub fn records(&self, filter: &Filter, each: impl FnMut(Seen<'_>) -> ControlFlow<()>) -> Result<Met, RuntimeError> {
-        Census::new(&self.journal).records(filter, each)
+    pub fn records(
+        &self,
+        filter: &Filter,
+        each: impl FnMut(EvidenceItem<'_>) -> ControlFlow<()>,
+    ) -> Result<WalkSummary, RuntimeError> {
+        ReadModel::new(&self.journal).records(filter, each)
     }
 
     /// Walks over the entries of the log, or of one session, as they are.
@@ -148,9 +152,9 @@ impl Storage {
         &self,
         session: Option<SessionId>,
         after_seq: u64,
-        each: impl FnMut(Step<'_>) -> ControlFlow<()>,
+        each: impl FnMut(WalkStep<'_>) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
-        Census::new(&self.journal).walk(session, after_seq, each)
+        ReadModel::new(&self.journal).walk(session, after_seq, each)
     }
 
     /// The forks of these sessions; they stay when the sessions are forgotten.
@@ -193,7 +197,7 @@ impl Forgetting {
     /// Forgets a session and the files that it keeps beside the journal; returns how many entries lost their content.
     pub async fn forget(&self, session: SessionId, by: &Principal) -> Result<u64, RuntimeError> {
         let journal = &self.storage.journal;
-        let agents = Census::new(journal).agents(session)?;
+        let agents = ReadModel::new(journal).agents(session)?;
         let clear = || {
             AgentStore::files(&self.home, session).clear().map_err(|error| error.to_string())?;
             let shelves = agents.iter().map(|row| OutputStore::of(&self.home, row.agent));

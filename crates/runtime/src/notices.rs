@@ -23,13 +23,13 @@ use crate::shared::lock;
 pub(crate) struct NoticeBus {
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
-    line: Mutex<Line>,
+    line: Mutex<NoticeQueue>,
     /// Held while notices are sent, so that two threads cannot change their order.
     speaking: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct NoticeQueue {
     /// The number of the first place.
     first: usize,
     /// `None`: the place is not filled yet.

@@ -8,7 +8,7 @@ use max_team_journal::{Durability, Fence, Journal, JournalError, OutboxOp, Outbo
 use serde::Serialize;
 
 use crate::error::RuntimeError;
-use crate::house::House;
+use crate::house::Runtime;
 use crate::shared::{commit_at, lock, now_ms};
 
 /// A message to a chat that is not sent yet.
@@ -66,7 +66,7 @@ fn read(part: OutboxPart) -> Result<OutgoingMessage, RuntimeError> {
     Ok(OutgoingMessage { id: part.id, chat, body, delivery })
 }
 
-impl House {
+impl Runtime {
     /// Claims an account of a channel for this process.
     pub(crate) async fn serve_channel(&self, channel: &str, account: &str) -> Result<(), RuntimeError> {
         let resource = resource(channel, account);

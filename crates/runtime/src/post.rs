@@ -25,7 +25,7 @@ use max_team_journal::{Durability, Journal};
 use serde::Serialize;
 
 use crate::agent::{PersonStop, derived};
-use crate::census::{self, Census, means};
+use crate::census::{self, ReadModel, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
@@ -33,16 +33,16 @@ use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
 
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
-pub use left::Left;
-pub use mark_read::Shown;
-pub use write::{Parting, Reader, Written, letter_of};
+pub use left::ResumableWork;
+pub use mark_read::ShownContent;
+pub use write::{EndMode, Recipient, SentMessages, letter_of};
 
 /// Name of the asker of a plan's question.
 const PLAN: &str = "plan";
 
 /// A question, with the agent or plan that asks it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Pending {
+pub struct PendingQuestion {
     pub row: InboxRow,
     /// The session it belongs to.
     pub session: Option<SessionId>,
@@ -53,12 +53,12 @@ pub struct Pending {
     /// The task that the asker works on.
     pub task: Option<String>,
     /// An answer that was sent and is still unread.
-    pub noted: Option<Noted>,
+    pub noted: Option<NotedAnswer>,
 }
 
 /// A message with an unread answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Noted {
+pub struct NotedAnswer {
     /// Who wrote it, and where.
     pub by: String,
     /// The answer, in a word.
@@ -88,7 +88,7 @@ impl PersonReply {
     }
 }
 
-impl Pending {
+impl PendingQuestion {
     /// The question in one line.
     pub fn words(&self) -> String {
         match &self.row.matter {
@@ -103,18 +103,18 @@ impl Pending {
 type Before<'j> = dyn Fn(&[Envelope]) + Send + Sync + 'j;
 
 /// Questions that wait for people, and messages from people.
-pub struct Post<'j> {
+pub struct UserMail<'j> {
     journal: &'j Journal,
     before: Option<&'j Before<'j>>,
 }
 
-impl std::fmt::Debug for Post<'_> {
+impl std::fmt::Debug for UserMail<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Post").finish_non_exhaustive()
     }
 }
 
-impl<'j> Post<'j> {
+impl<'j> UserMail<'j> {
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal, before: None }
     }
@@ -125,16 +125,16 @@ impl<'j> Post<'j> {
     }
 
     /// All questions that wait for a person, oldest first.
-    pub fn inbox(&self) -> Result<Vec<Pending>, RuntimeError> {
+    pub fn inbox(&self) -> Result<Vec<PendingQuestion>, RuntimeError> {
         self.inbox_where(|_| true)
     }
 
     /// Like `inbox`, of one session: errors in other sessions do not matter.
-    pub(crate) fn inbox_of(&self, session: SessionId) -> Result<Vec<Pending>, RuntimeError> {
+    pub(crate) fn inbox_of(&self, session: SessionId) -> Result<Vec<PendingQuestion>, RuntimeError> {
         self.inbox_where(|row| session_at(self.journal, &row.address) == Some(session))
     }
 
-    fn inbox_where(&self, is_wanted: impl Fn(&InboxRow) -> bool) -> Result<Vec<Pending>, RuntimeError> {
+    fn inbox_where(&self, is_wanted: impl Fn(&InboxRow) -> bool) -> Result<Vec<PendingQuestion>, RuntimeError> {
         let (mut plans, mut stopping) = (HashMap::new(), HashMap::new());
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
@@ -155,20 +155,20 @@ impl<'j> Post<'j> {
         }
         // Question ids are in order of creation, so questions of the same millisecond keep the order in which
         // frontends were told of them.
-        pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
+        pending.sort_by_key(|pending: &PendingQuestion| (pending.row.at_ms, pending.row.question));
         Ok(pending)
     }
 
     /// Whether a question belongs to a plan, or to a task of one, that the user has stopped: an answer changes nothing.
     fn is_moot(
         &self,
-        pending: &Pending,
+        pending: &PendingQuestion,
         stopping: &mut HashMap<PlanId, Option<Option<String>>>,
     ) -> Result<bool, RuntimeError> {
         let Some(plan) = pending.plan else { return Ok(false) };
         let stopped = match stopping.entry(plan) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(Census::new(self.journal).stopping(plan)?),
+            Entry::Vacant(place) => place.insert(ReadModel::new(self.journal).stopping(plan)?),
         };
         Ok(match stopped {
             None => false,
@@ -192,9 +192,9 @@ impl<'j> Post<'j> {
         &self,
         row: InboxRow,
         plan: PlanId,
-        noted: Option<Noted>,
+        noted: Option<NotedAnswer>,
         plans: &mut HashMap<PlanId, Plan>,
-    ) -> Result<Option<Pending>, RuntimeError> {
+    ) -> Result<Option<PendingQuestion>, RuntimeError> {
         let state = match plans.entry(plan) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(census::fold_plan(self.journal, plan)?.0),
@@ -208,14 +208,14 @@ impl<'j> Post<'j> {
             _ => None,
         };
         let session = state.session();
-        Ok(Some(Pending { row, session, who: PLAN.to_owned(), plan: Some(plan), task, noted }))
+        Ok(Some(PendingQuestion { row, session, who: PLAN.to_owned(), plan: Some(plan), task, noted }))
     }
 
-    fn of_agent(&self, row: InboxRow, noted: Option<Noted>) -> Result<Pending, RuntimeError> {
+    fn of_agent(&self, row: InboxRow, noted: Option<NotedAnswer>) -> Result<PendingQuestion, RuntimeError> {
         let agent = row.address.strip_prefix("agent/").unwrap_or_default().to_owned();
         let known = agent_row(self.journal, &agent)?;
         let assignment = known.as_ref().and_then(|known| known.assignment.clone());
-        Ok(Pending {
+        Ok(PendingQuestion {
             session: known.as_ref().map(|known| known.session),
             who: known.map_or_else(String::new, |known| known.name),
             plan: assignment.as_ref().and_then(|assignment| assignment.plan),
@@ -226,14 +226,14 @@ impl<'j> Post<'j> {
     }
 
     /// The first answer in the asker's mailbox.
-    pub(crate) fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
+    pub(crate) fn noted(&self, row: &InboxRow) -> Result<Option<NotedAnswer>, RuntimeError> {
         let mail = self.journal.pending_mail(&row.address)?;
         Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
     }
 
     /// The question with that id, or the only one whose id begins or ends with it, or the only one of the plan with
     /// that id.
-    pub fn find(&self, id: &str) -> Result<Pending, RuntimeError> {
+    pub fn find(&self, id: &str) -> Result<PendingQuestion, RuntimeError> {
         let mut found = self.inbox()?;
         found.retain(|pending| {
             let plan = pending.plan.filter(|_| pending.who == PLAN).map(|plan| plan.to_string());
@@ -269,7 +269,7 @@ impl<'j> Post<'j> {
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
             let Some(plan) = plan_at(&row.address) else { continue };
             let is_meant = means(id, &row.question.to_string()) || means(id, &plan.to_string());
-            if is_meant && Census::new(self.journal).stopping(plan)? == Some(None) {
+            if is_meant && ReadModel::new(self.journal).stopping(plan)? == Some(None) {
                 return Ok(Some(plan));
             }
         }
@@ -281,7 +281,7 @@ impl<'j> Post<'j> {
         if let Some((_, row)) = rows.into_iter().find(|(question, _)| means(id, question)) {
             return Ok(Some(row));
         }
-        let census = Census::new(self.journal);
+        let census = ReadModel::new(self.journal);
         let Some(plan) = census.find_plan(id)? else { return Ok(None) };
         let answers = census.plan_events(plan)?.into_iter().rev();
         let last = answers.filter_map(|(at_ms, event)| match event {
@@ -400,7 +400,7 @@ impl<'j> Post<'j> {
         session: SessionId,
         since: TurnId,
     ) -> Result<Vec<Envelope>, RuntimeError> {
-        let census = Census::new(self.journal);
+        let census = ReadModel::new(self.journal);
         let agents = census.stop_readers(session)?.into_iter().map(session::agent_stream);
         let plans = census.open_plans(Some(session))?.into_iter().map(plan_stream);
         let (from, name) = (by.address(), person(by));
@@ -432,7 +432,7 @@ impl<'j> Post<'j> {
     /// A plan that is being stopped takes no more decisions.
     fn check_goes_on(&self, address: &str) -> Result<(), RuntimeError> {
         match plan_at(address) {
-            Some(plan) if Census::new(self.journal).stopping(plan)? == Some(None) => {
+            Some(plan) if ReadModel::new(self.journal).stopping(plan)? == Some(None) => {
                 Err(RuntimeError::PlanStopping(plan))
             }
             _ => Ok(()),
@@ -533,7 +533,7 @@ fn asks(letter: &Envelope) -> Option<QuestionId> {
 }
 
 /// The content of an unread answer.
-fn read_answer(letter: &Envelope) -> Option<Noted> {
+fn read_answer(letter: &Envelope) -> Option<NotedAnswer> {
     let (by, said, until) = match Body::read(letter) {
         Body::Answer(said) if letter.kind == MessageKind::PermissionResponse => {
             let answer = said.answer?;
@@ -542,7 +542,7 @@ fn read_answer(letter: &Envelope) -> Option<Noted> {
         Body::PlanAnswer(answer) => (person(&answer.by?), said(&answer.say?), None),
         _ => return None,
     };
-    Some(Noted { by, said, at_ms: letter.sent_at_ms, until })
+    Some(NotedAnswer { by, said, at_ms: letter.sent_at_ms, until })
 }
 
 /// The row of an agent.

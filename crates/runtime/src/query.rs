@@ -21,20 +21,20 @@ use max_team_journal::{Journal, WorkerInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Caches;
-use crate::census::{Census, Cost, Filter, Found, Letter, Person, PlanLine, Record, Roll, Seen, Span};
+use crate::census::{Cost, EvidenceItem, Filter, IdTarget, Letter, Person, PlanLine, ReadModel, Record, Roll, Span};
 use crate::error::RuntimeError;
-use crate::house::House;
-use crate::maintenance::Gone;
-use crate::memory::{Hit, Memories, Told};
+use crate::house::Runtime;
+use crate::maintenance::Tombstone;
+use crate::memory::{Hit, Memories, RecalledFacts};
 use crate::outbox::{self, OutgoingMessage};
-use crate::post::{Left, Pending, Post, Reader};
+use crate::post::{PendingQuestion, Recipient, ResumableWork, UserMail};
 use crate::replay::Tape;
-use crate::rewind::{self, Rewind, Sheet, To};
+use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
 use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
-use crate::tasks::{Line as TaskLine, TaskLists};
+use crate::tasks::{ListedTask as TaskLine, TaskLists};
 use crate::{SessionDetails, Team as SessionTeam, agent, worktree};
 
 /// Audit records in one answer; the next page begins behind the last one.
@@ -45,7 +45,7 @@ pub const AUDIT_PAGE_MAX: usize = 1_000;
 pub trait Question {
     type Answer;
     /// Finds the answer.
-    async fn answer(self, house: &House) -> Result<Self::Answer, RuntimeError>;
+    async fn answer(self, house: &Runtime) -> Result<Self::Answer, RuntimeError>;
 }
 
 /// A question that the journal answers by itself, without a running team.
@@ -61,7 +61,7 @@ macro_rules! implement {
         implement!(read $name, $answer, $journal, ($($field),*), $body);
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, house: &House) -> Result<$answer, RuntimeError> {
+            async fn answer(self, house: &Runtime) -> Result<$answer, RuntimeError> {
                 self.read(&house.shared.journal)
             }
         }
@@ -70,7 +70,7 @@ macro_rules! implement {
         implement!(read $name, $answer, $journal, ($($field),*), $body);
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, house: &House) -> Result<$answer, RuntimeError> {
+            async fn answer(self, house: &Runtime) -> Result<$answer, RuntimeError> {
                 blocking(house, move |shared| self.read(&shared.journal)).await
             }
         }
@@ -78,7 +78,7 @@ macro_rules! implement {
     (live $name:ident, $answer:ty, $house:ident, ($($field:ident),*), $body:expr) => {
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, $house: &House) -> Result<$answer, RuntimeError> {
+            async fn answer(self, $house: &Runtime) -> Result<$answer, RuntimeError> {
                 let Self { $($field),* } = self;
                 $body
             }
@@ -112,7 +112,7 @@ macro_rules! questions {
         }
 
         impl Query {
-            pub(crate) async fn answer(self, house: &House) -> Result<Reply, RuntimeError> {
+            pub(crate) async fn answer(self, house: &Runtime) -> Result<Reply, RuntimeError> {
                 Ok(match self {
                     $(Self::$name(question) => Reply::$name(question.answer(house).await?),)*
                 })
@@ -156,15 +156,15 @@ questions! {
     /// The session with this id; a unique part of it is enough.
     stored FindSession {
         text: String,
-    } -> Option<SessionId>, journal => Census::new(journal).find_session(&text);
+    } -> Option<SessionId>, journal => ReadModel::new(journal).find_session(&text);
     /// The session or plan with this id; a unique part of it is enough.
     stored Find {
         text: String,
-    } -> Option<Found>, journal => Census::new(journal).find(&text);
+    } -> Option<IdTarget>, journal => ReadModel::new(journal).find(&text);
     /// The note that a session with this id was forgotten.
     stored ForgottenSession {
         text: String,
-    } -> Option<Gone>, journal => Census::new(journal).forgotten(&text);
+    } -> Option<Tombstone>, journal => ReadModel::new(journal).forgotten(&text);
     /// The flags that chose the lead and the team of a session.
     stored SessionChoice {
         session: SessionId,
@@ -172,7 +172,7 @@ questions! {
     /// The process that has a session open.
     stored Owner {
         session: SessionId,
-    } -> Option<WorkerInfo>, journal => Census::new(journal).owner(session);
+    } -> Option<WorkerInfo>, journal => ReadModel::new(journal).owner(session);
     /// The sessions of the chats of an account of a channel, newest first.
     stored Chats {
         channel: String,
@@ -202,62 +202,62 @@ questions! {
     /// The agents that have worked in a session, in the order they began.
     stored Agents {
         session: SessionId,
-    } -> Vec<AgentRow>, journal => Census::new(journal).agents(session);
+    } -> Vec<AgentRow>, journal => ReadModel::new(journal).agents(session);
     /// The agent with this name or id, in one session or in the last that has one.
     stored FindAgent {
         session: Option<SessionId>,
         /// The name or id.
         text: String,
-    } -> Option<AgentRow>, journal => Census::new(journal).find_agent(session, &text);
+    } -> Option<AgentRow>, journal => ReadModel::new(journal).find_agent(session, &text);
     /// An agent as it stands.
     stored Agent {
         agent: AgentId,
-    } -> Box<Turn>, journal => Census::new(journal).turn(agent).map(Box::new);
+    } -> Box<Turn>, journal => ReadModel::new(journal).turn(agent).map(Box::new);
     /// The events of one agent, with their times.
     stored AgentEvents {
         agent: AgentId,
-    } -> Vec<(i64, Event)>, journal => Census::new(journal).agent_events(agent);
+    } -> Vec<(i64, Event)>, journal => ReadModel::new(journal).agent_events(agent);
     /// The agents of a session that work or are about to.
     stored AgentsAtWork {
         session: SessionId,
-    } -> Vec<AgentId>, journal => Census::new(journal).at_work(session);
+    } -> Vec<AgentId>, journal => ReadModel::new(journal).at_work(session);
     /// The commands that agents of a session run in the background.
     stored BackgroundCommands {
         session: SessionId,
         /// Only those of one agent.
         agent: Option<AgentId>,
-    } -> Vec<(AgentRow, CommandBegun)>, journal => Census::new(journal).commands(session, agent);
+    } -> Vec<(AgentRow, CommandBegun)>, journal => ReadModel::new(journal).commands(session, agent);
     /// The lead and the teammates of a session.
     stored Team {
         session: SessionId,
-    } -> Box<Roll>, journal => Census::new(journal).roll(session).map(Box::new);
+    } -> Box<Roll>, journal => ReadModel::new(journal).roll(session).map(Box::new);
     /// The agents of all sessions with unfinished work or a living owner, and what they are doing.
     stored Ps {
         /// Also those of sessions that were used within a day.
         all: bool,
-    } -> Vec<Person>, journal => Census::new(journal).people(now_ms(), all);
+    } -> Vec<Person>, journal => ReadModel::new(journal).people(now_ms(), all);
     /// Of teammates that are to begin in a session: first those that are there already, then the new ones.
     stored Newcomers {
         session: SessionId,
         /// All that are to begin.
         teammates: Vec<Spawn>,
-    } -> (Vec<Spawn>, Vec<Spawn>), journal => Census::new(journal).newcomers(session, teammates);
+    } -> (Vec<Spawn>, Vec<Spawn>), journal => ReadModel::new(journal).newcomers(session, teammates);
     /// The teammates and called agents of a session that were interrupted and have begun nothing since.
     stored Stopped {
         session: SessionId,
-    } -> Vec<Reader>, journal => Post::new(journal).stopped(session);
+    } -> Vec<Recipient>, journal => UserMail::new(journal).stopped(session);
     /// The plans of a session that the user stopped.
     stored StoppedPlans {
         session: SessionId,
-    } -> Vec<PlanId>, journal => Post::new(journal).stopped_plans(session);
+    } -> Vec<PlanId>, journal => UserMail::new(journal).stopped_plans(session);
     /// Whether a plan of a session runs, or waits for anything but its approval.
     stored HasRunningPlan {
         session: SessionId,
-    } -> bool, journal => Census::new(journal).has_running_plan(session);
+    } -> bool, journal => ReadModel::new(journal).has_running_plan(session);
     /// Whether the user stopped a plan, and has neither continued it nor given it up.
     stored IsPlanHeld {
         plan: PlanId,
-    } -> bool, journal => Census::new(journal).is_plan_held(plan);
+    } -> bool, journal => ReadModel::new(journal).is_plan_held(plan);
     /// The messages that an agent has not read.
     stored Unread {
         agent: AgentId,
@@ -268,16 +268,16 @@ questions! {
     /// Whether an agent has not read a stop yet.
     stored HasUnreadStop {
         agent: AgentId,
-    } -> bool, journal => Post::new(journal).has_unread_stop(agent);
+    } -> bool, journal => UserMail::new(journal).has_unread_stop(agent);
     /// The agents of a session that these names mean.
     stored Readers {
         session: SessionId,
         to: Vec<String>,
-    } -> Vec<Reader>, journal => Post::new(journal).find_readers(session, &to);
+    } -> Vec<Recipient>, journal => UserMail::new(journal).find_readers(session, &to);
     /// What of a session would go on without a new message.
     stored Unfinished {
         session: SessionId,
-    } -> Box<Left>, journal => Post::new(journal).left(session).map(Box::new);
+    } -> Box<ResumableWork>, journal => UserMail::new(journal).left(session).map(Box::new);
     /// The number of messages that wait because of a stop, for the lead or for one other agent of a session.
     live HeldMessages {
         session: SessionId,
@@ -287,15 +287,15 @@ questions! {
     /// The messages between the agents of a session.
     slow Messages {
         session: SessionId,
-    } -> Vec<Letter>, journal => Census::new(journal).letters(session);
+    } -> Vec<Letter>, journal => ReadModel::new(journal).letters(session);
     /// The message of a session with this id; a unique part of it is enough.
     stored FindMessage {
         session: SessionId,
         text: String,
-    } -> Option<Letter>, journal => Census::new(journal).find_letter(session, &text);
+    } -> Option<Letter>, journal => ReadModel::new(journal).find_letter(session, &text);
     /// Questions and plans that wait for a person, in all sessions, oldest first.
-    stored Inbox {} -> Vec<Pending>, journal => {
-        let post = Post::new(journal);
+    stored Inbox {} -> Vec<PendingQuestion>, journal => {
+        let post = UserMail::new(journal);
         let mut waiting = post.inbox()?;
         post.note_along(&mut waiting)?;
         Ok(waiting)
@@ -303,8 +303,8 @@ questions! {
     /// The waiting question or plan with this id; a unique part of it is enough.
     stored FindPending {
         text: String,
-    } -> Pending, journal => {
-        let found = Post::new(journal).find(&text)?;
+    } -> PendingQuestion, journal => {
+        let found = UserMail::new(journal).find(&text)?;
         let mut waiting = Inbox {}.read(journal)?;
         waiting.retain(|other| other.row.question == found.row.question);
         Ok(waiting.pop().unwrap_or(found))
@@ -317,40 +317,40 @@ questions! {
         plan: Option<PlanId>,
         /// The task of the plan.
         task: Option<String>,
-    } -> Option<String>, journal => Census::new(journal).purpose(&address, session, plan, task.as_deref());
+    } -> Option<String>, journal => ReadModel::new(journal).purpose(&address, session, plan, task.as_deref());
     /// The answer that a question got.
     stored Answered {
         question: QuestionId,
-    } -> Option<AnsweredRow>, journal => Post::new(journal).answered(question);
+    } -> Option<AnsweredRow>, journal => UserMail::new(journal).answered(question);
     /// The plans of a session, oldest first.
     stored Plans {
         session: SessionId,
     } -> Vec<PlanLine>, journal => {
-        let mut plans = Census::new(journal).plans()?;
+        let mut plans = ReadModel::new(journal).plans()?;
         plans.retain(|line| line.row.session == session);
         plans.reverse();
         Ok(plans)
     };
     /// The plans of all sessions, newest first.
-    stored AllPlans {} -> Vec<PlanLine>, journal => Census::new(journal).plans();
+    stored AllPlans {} -> Vec<PlanLine>, journal => ReadModel::new(journal).plans();
     /// The plans that have not ended, oldest first.
     stored OpenPlans {
         /// One session; all of them without one.
         session: Option<SessionId>,
-    } -> Vec<PlanId>, journal => Census::new(journal).open_plans(session);
+    } -> Vec<PlanId>, journal => ReadModel::new(journal).open_plans(session);
     /// The plan with this id; a unique part of it is enough.
     stored FindPlan {
         text: String,
-    } -> Option<PlanId>, journal => Census::new(journal).find_plan(&text);
+    } -> Option<PlanId>, journal => ReadModel::new(journal).find_plan(&text);
     /// A plan as it stands.
     stored Plan {
         plan: PlanId,
-    } -> Box<max_team_core::plan::Plan>, journal => Census::new(journal).plan(plan).map(Box::new);
+    } -> Box<max_team_core::plan::Plan>, journal => ReadModel::new(journal).plan(plan).map(Box::new);
     /// A plan as it stands, and its state with a stop that it has not read.
     stored PlanWithState {
         plan: PlanId,
     } -> (Box<max_team_core::plan::Plan>, PlanState), journal => {
-        let census = Census::new(journal);
+        let census = ReadModel::new(journal);
         let plan = Box::new(census.plan(plan)?);
         let state = census.plan_state(&plan)?;
         Ok((plan, state))
@@ -358,20 +358,20 @@ questions! {
     /// The events of a plan, with their times.
     stored PlanEvents {
         plan: PlanId,
-    } -> Vec<(i64, Event)>, journal => Census::new(journal).plan_events(plan);
+    } -> Vec<(i64, Event)>, journal => ReadModel::new(journal).plan_events(plan);
     /// The end of a plan, if it has ended.
     stored PlanEnd {
         plan: PlanId,
-    } -> Option<PlanEndRow>, journal => Census::new(journal).plan_end(plan);
+    } -> Option<PlanEndRow>, journal => ReadModel::new(journal).plan_end(plan);
     /// The session of a plan.
     stored SessionOfPlan {
         plan: PlanId,
-    } -> Option<SessionId>, journal => Census::new(journal).session_of(plan);
+    } -> Option<SessionId>, journal => ReadModel::new(journal).session_of(plan);
     /// Whether a plan was stopped: it has ended so, or will before anything else happens in it.
     stored IsPlanStopped {
         plan: PlanId,
     } -> bool, journal => {
-        let census = Census::new(journal);
+        let census = ReadModel::new(journal);
         let is_over = census.plan_end(plan)?.is_some_and(|row| row.end == PlanEnding::Stopped);
         Ok(is_over || census.stopping(plan)? == Some(None))
     };
@@ -379,7 +379,7 @@ questions! {
     stored UnfinishedFiles {
         plan: PlanId,
     } -> Vec<TaskFiles>, journal => {
-        let census = Census::new(journal);
+        let census = ReadModel::new(journal);
         census.files_left(&census.plan(plan)?)
     };
     /// The task list that a session's agents share.
@@ -398,22 +398,22 @@ questions! {
     /// The stopped teammates that would otherwise claim new tasks of a session's list, if no other teammate does.
     stored StoppedClaimers {
         session: SessionId,
-    } -> Vec<String>, journal => Census::new(journal).nobody_takes(session);
+    } -> Vec<String>, journal => ReadModel::new(journal).nobody_takes(session);
     /// The cost of turns by agent and model.
     stored Costs {
         /// One session; all of them without one.
         session: Option<SessionId>,
         /// Only turns that ended after this time.
         since_ms: i64,
-    } -> Vec<Cost>, journal => Census::new(journal).costs(session, since_ms, now_ms());
+    } -> Vec<Cost>, journal => ReadModel::new(journal).costs(session, since_ms, now_ms());
     /// A session as a tree: calls, tools, tokens, cost, approvals.
     slow Trace {
         session: SessionId,
-    } -> Box<Span>, journal => Census::new(journal).trace_session(session).map(Box::new);
+    } -> Box<Span>, journal => ReadModel::new(journal).trace_session(session).map(Box::new);
     /// A plan as such a tree.
     slow TracePlan {
         plan: PlanId,
-    } -> Box<Span>, journal => Census::new(journal).trace_plan(plan).map(Box::new);
+    } -> Box<Span>, journal => ReadModel::new(journal).trace_plan(plan).map(Box::new);
     /// A page of the audit trail of a session.
     slow Audit {
         /// The session; all of them without one.
@@ -433,7 +433,7 @@ questions! {
     /// The facts that each turn of a session was told, and why.
     stored Recalled {
         session: SessionId,
-    } -> Vec<Told>, journal => Memories::new(journal).told(session);
+    } -> Vec<RecalledFacts>, journal => Memories::new(journal).told(session);
     /// The facts of some memory boards that fit these words, best first.
     stored SearchMemory {
         scopes: Vec<BoardScope>,
@@ -456,8 +456,8 @@ questions! {
     /// The changes, file by file, of putting files back to a point.
     live RewindPreview {
         session: SessionId,
-        to: To,
-    } -> (rewind::Plan, Vec<Sheet>), house => house.rewinding(session, to).await;
+        to: RewindPoint,
+    } -> (rewind::RewindPlan, Vec<Sheet>), house => house.rewinding(session, to).await;
     /// The outcome of a rewind, by the key of the order that asked for it; `None` if there was none, or it has not ended.
     live RewindOutcome {
         session: SessionId,
@@ -477,7 +477,7 @@ questions! {
     /// The worktrees of an open session with files that wait for the user.
     live Worktrees {
         session: SessionId,
-    } -> Vec<worktree::Waiting>, house => house.waiting(session).await;
+    } -> Vec<worktree::WaitingWorktree>, house => house.waiting(session).await;
     /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
     live Paths {
         root: PathBuf,
@@ -491,7 +491,7 @@ questions! {
 
 /// Reads that can take long run beside the agents.
 async fn blocking<T: Send + 'static>(
-    house: &House,
+    house: &Runtime,
     read: impl FnOnce(&Shared) -> Result<T, RuntimeError> + Send + 'static,
 ) -> Result<T, RuntimeError> {
     let shared = Arc::clone(&house.shared);
@@ -512,8 +512,8 @@ fn held(shared: &Shared, session: SessionId, agent: Option<AgentId>) -> Result<u
 fn audit(journal: &Journal, session: Option<SessionId>, after_seq: u64) -> Result<Vec<Record>, RuntimeError> {
     let mut records = Vec::new();
     let filter = Filter { session, after_seq, ..Filter::default() };
-    Census::new(journal).records(&filter, |seen| {
-        if let Seen::Record(_, record) = seen {
+    ReadModel::new(journal).records(&filter, |seen| {
+        if let EvidenceItem::Record(_, record) = seen {
             records.push(record.clone());
         }
         if records.len() < AUDIT_PAGE_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -9,7 +9,7 @@ use max_team_journal::{Entry, Journal, Watch};
 use crate::cache::Caches;
 use crate::error::RuntimeError;
 use crate::memory::Memories;
-use crate::post::Post;
+use crate::post::UserMail;
 use crate::query::StoredQuestion;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::tasks::TaskLists;
@@ -41,8 +41,8 @@ impl TeamReader {
     }
 
     /// Messages and answers of a person; the process that has the session open reads them.
-    pub fn post(&self) -> Post<'_> {
-        Post::new(&self.journal)
+    pub fn post(&self) -> UserMail<'_> {
+        UserMail::new(&self.journal)
     }
 
     /// Changes of the memory.

@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub surroundings: String,
     pub walled: bool,
     /// Blobs and notes that this process has already stored.
-    pub stored: Mutex<Stored>,
+    pub stored: Mutex<StoredNotes>,
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
     /// Skills of the current project.
     pub skills: Arc<Library>,
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Stored {
+pub(crate) struct StoredNotes {
     pub blobs: HashSet<Hash>,
     /// Sessions whose state was noted in this process: `/clear` starts a new session, which must not be told the state
     /// of the old one.

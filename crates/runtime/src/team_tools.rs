@@ -22,9 +22,9 @@ use max_team_tools::{Output, Registry, Spec, Tool, ToolContext, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) use call::{Call, Callee, Way, title, tools as calling};
+pub(crate) use call::{Callee, DelegateCall, Way, title, tools as calling};
 pub(crate) use mates::{Message, Spawned, checked};
-pub(crate) use tasks::{Ask, Create, LIST_ONLY, Query, Update};
+pub(crate) use tasks::{Create, LIST_ONLY, TaskListRequest, TaskQueryArgs, Update};
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};
@@ -55,9 +55,9 @@ pub(crate) enum Act {
     SubmitPlan(Submit),
     Create(Create),
     Update(Box<Update>),
-    Query(Query),
+    Query(TaskQueryArgs),
     Dispatch(Dispatch),
-    Call(Call),
+    Call(DelegateCall),
     Message(Message),
     Spawn(Box<Spawn>),
     Inbox,
@@ -66,7 +66,7 @@ pub(crate) enum Act {
     Plan,
     Skill(Value),
     Clarify { question: String },
-    Memory(memory::Ask),
+    Memory(memory::MemoryRequest),
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,17 +96,17 @@ impl Act {
             UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
             QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
             DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
-            TASK => Self::Call(Call::task(input)?),
-            AGENT => Self::Call(Call::agent(input)?),
+            TASK => Self::Call(DelegateCall::task(input)?),
+            AGENT => Self::Call(DelegateCall::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
             SPAWN_TEAMMATE => Self::Spawn(Box::new(mates::read_spawn(input)?)),
-            SPAWN => Self::Call(Call::spawn(input)?),
+            SPAWN => Self::Call(DelegateCall::spawn(input)?),
             SPAWNED => Self::Spawned(Spawned::read(input)?),
             CHECK_INBOX => Self::Inbox,
             TOOL_SEARCH => Self::Search(searched(&input).to_owned()),
             EXIT_PLAN_MODE => Self::Plan,
-            memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
-            memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
+            memory::READ => Self::Memory(memory::MemoryRequest::Read(serde_json::from_value(input).map_err(misfit)?)),
+            memory::WRITE => Self::Memory(memory::MemoryRequest::Write(serde_json::from_value(input).map_err(misfit)?)),
             SKILL => Self::Skill(input),
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
@@ -132,7 +132,7 @@ impl Tool for TeamTool {
         let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
         let preview = match self.deed {
             ActionKind::Ask => question(args),
-            ActionKind::Propose => mates::Plan::read(args.clone()).map_err(ToolError::correctable)?.plan,
+            ActionKind::Propose => mates::TeammatePlanArgs::read(args.clone()).map_err(ToolError::correctable)?.plan,
             _ => String::new(),
         };
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })

@@ -23,7 +23,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 use crate::rewind::Merger;
 use crate::shared::{Shared, now_ms};
 
@@ -89,7 +89,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// A lead with a worktree of its own.
-    pub(crate) fn leading(floor: &Floor, settings: &Settings, definition: &Definition) -> Self {
+    pub(crate) fn leading(floor: &ActiveSession, settings: &Settings, definition: &Definition) -> Self {
         let (id, project, by) = (floor.lead.to_string(), floor.root.clone(), definition.name.clone());
         Self { id, project, settings: settings.clone(), by, named: Vec::new() }
     }
@@ -381,7 +381,7 @@ pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
 
 /// A worktree with changes that wait for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Waiting {
+pub struct WaitingWorktree {
     pub id: String,
     /// The agent that worked in it, and its task.
     pub by: String,
@@ -394,7 +394,7 @@ pub struct Waiting {
 }
 
 /// The worktrees of these agents with changes that wait, or may wait, for a decision. Blocking.
-pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
+pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<WaitingWorktree> {
     let (copies, names) = (Worktrees::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let mut found: Vec<_> = names.iter().filter_map(|id| waits(&copies, id)).collect();
     found.sort_by_key(|(made_at_ms, _)| *made_at_ms);
@@ -402,7 +402,7 @@ pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
 }
 
 /// What waits in the worktree of that name, and when it was made.
-fn waits(copies: &Worktrees, id: &str) -> Option<(i64, Waiting)> {
+fn waits(copies: &Worktrees, id: &str) -> Option<(i64, WaitingWorktree)> {
     let (mut made_at_ms, mut by) = (i64::MAX, String::new());
     let seen = copies.find(id).and_then(|copy| {
         (made_at_ms, by) = (copy.made_at_ms(), copy.by().to_owned());
@@ -414,5 +414,6 @@ fn waits(copies: &Worktrees, id: &str) -> Option<(i64, Waiting)> {
         Err(error) => (0, 0, Some(error.to_string())),
     };
     let id = id.to_owned();
-    (open + ignored > 0 || trouble.is_some()).then_some((made_at_ms, Waiting { id, by, open, ignored, trouble }))
+    (open + ignored > 0 || trouble.is_some())
+        .then_some((made_at_ms, WaitingWorktree { id, by, open, ignored, trouble }))
 }

@@ -17,10 +17,10 @@ use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::PermissionAnswer;
 use max_team_core::task_list::TaskList;
-use max_team_runtime::rewind::{self, Moment, Sheet, To};
+use max_team_runtime::rewind::{self, Moment, RewindPoint, Sheet};
 use max_team_runtime::{
-    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionDetails, SessionRow, Shown, Spawn, Team,
-    TeamHandle, Which, new_id,
+    AgentRow, Command, Letter, OpenOptions, OpenedSession, Order, Roll, RuntimeError, SessionDetails, SessionRow,
+    ShownContent, Spawn, Team, TeamHandle, Which, new_id,
 };
 use max_team_runtime::{Definitions, Question, query};
 
@@ -80,9 +80,9 @@ pub(super) enum UiCommand {
     /// The points that files can be put back to.
     Moments,
     /// What going back to one would do.
-    Rewinding(To),
+    Rewinding(RewindPoint),
     /// Put files back, as was shown.
-    Rewind(Box<rewind::Plan>),
+    Rewind(Box<rewind::RewindPlan>),
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(StatusReason),
@@ -112,7 +112,7 @@ pub(super) enum UiCommand {
     /// What the team has written.
     Letters,
     /// This is on the screen: the letters to the user that say it are read.
-    Seen(Vec<Shown>),
+    Seen(Vec<ShownContent>),
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
@@ -170,7 +170,7 @@ pub(super) enum CommandResult {
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
     Moments(Outcome<Vec<Moment>>),
-    Rewinding(Outcome<(rewind::Plan, Vec<Sheet>)>),
+    Rewinding(Outcome<(rewind::RewindPlan, Vec<Sheet>)>),
     Rewound(Outcome<rewind::Outcome>),
     Configured(Outcome<()>),
     Status {
@@ -220,7 +220,7 @@ pub(super) type AgentWork = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)
 
 #[derive(Debug)]
 pub(super) struct Arrival {
-    pub(super) opened: Box<Opened>,
+    pub(super) opened: Box<OpenedSession>,
     /// What was said in it.
     pub(super) events: Vec<(i64, Event)>,
 }
@@ -449,12 +449,12 @@ impl CommandContext {
     }
 
     /// What could not be written down now is read when it is shown the next time.
-    async fn mark_read(&self, shown: Vec<Shown>) -> CommandResult {
+    async fn mark_read(&self, shown: Vec<ShownContent>) -> CommandResult {
         drop(self.command(fresh(), Command::MarkRead { shown }).await);
         CommandResult::Seen
     }
 
-    async fn rewind(&self, plan: Box<rewind::Plan>) -> Outcome<rewind::Outcome> {
+    async fn rewind(&self, plan: Box<rewind::RewindPlan>) -> Outcome<rewind::Outcome> {
         let (session, key) = (self.session, fresh());
         self.command(key, Command::Rewind { session, plan }).await?;
         Ok(self.ask(query::RewindOutcome { session, key }).await?.unwrap_or_default())
@@ -489,7 +489,7 @@ impl CommandContext {
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
         let (definition, team) = (self.definition.clone(), self.team.clone());
         let (choice, definitions) = (self.choice.clone(), self.definitions.clone());
-        let open = Open { choice, definitions, ..Open::new(which, definition, settings, team) };
+        let open = OpenOptions { choice, definitions, ..OpenOptions::new(which, definition, settings, team) };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events =
             if opened.resumed { self.ask(query::Events { session: opened.session }).await } else { Ok(Vec::new()) };
@@ -515,7 +515,7 @@ mod tests {
 
     #[test]
     fn what_only_looks_waits_behind_a_stop_and_once() {
-        let letter = |number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)));
+        let letter = |number| ShownContent::Letter(EnvelopeId::new(Uuid::from_u128(number)));
         let mut queue = PendingCommands::default();
         let say = |text: &str| UiCommand::Say { key: fresh(), text: text.to_owned(), wait: false };
         for number in 1..=3 {

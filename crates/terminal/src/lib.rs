@@ -47,7 +47,7 @@ use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
 use max_team_runtime::query;
-use max_team_runtime::{Open, Spawn, TeamHandle};
+use max_team_runtime::{OpenOptions, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use session::{Models, TeamFiles};
@@ -72,7 +72,7 @@ pub struct ChatOptions {
     /// Our folder, where the history of drafts is kept.
     pub home: PathBuf,
     /// The session to begin with; others are opened with the same definition.
-    pub open: Open,
+    pub open: OpenOptions,
     /// What is said first, before anybody types.
     pub first: Option<String>,
     /// A plan that is put before the user first, and where it comes from.

@@ -8,7 +8,7 @@ use max_team_core::agent::Settings;
 use max_team_core::cost::Spending;
 use max_team_core::event::{Event, ToolDone, TurnEnded, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId};
-use max_team_runtime::{Asked, Delta, Origin};
+use max_team_runtime::{Delta, OpenQuestion, Origin};
 
 use super::rows::{Row, ToolRow};
 use super::teammates::{TeamMessage, letters};
@@ -133,7 +133,7 @@ impl Members {
     }
 
     /// An agent was asking when the session was opened. Members of plans are shown with their plan.
-    pub(super) fn resume(&mut self, asked: &Asked) {
+    pub(super) fn resume(&mut self, asked: &OpenQuestion) {
         let is_of_plan = asked.task.is_some() && asked.color.is_none();
         let Some(agent) = asked.agent.filter(|_| !is_of_plan) else { return };
         if self.mates.iter().all(|mate| mate.agent != agent) {

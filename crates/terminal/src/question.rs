@@ -11,7 +11,7 @@ use max_team_core::id::{AgentId, PlanId, QuestionId};
 use max_team_core::plan::event::{PlanAsked, PlanDecision, PlanQuestion};
 use max_team_core::policy::{Action, ActionKind, RememberedRule};
 use max_team_core::status::SessionStatus;
-use max_team_runtime::{Asked, Origin};
+use max_team_runtime::{OpenQuestion, Origin};
 
 use max_team_workspace::i18n::Lang;
 
@@ -164,7 +164,7 @@ impl Questions {
     }
 
     /// A question that was open before we came.
-    pub(super) fn resume(&mut self, asked: &Asked) {
+    pub(super) fn resume(&mut self, asked: &OpenQuestion) {
         let (task, color) = (asked.task.clone(), asked.color.clone());
         let by = Asker { agent: asked.agent, name: asked.by.clone(), task, color };
         let matter = QuestionKind::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);

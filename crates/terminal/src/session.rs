@@ -19,9 +19,9 @@ use max_team_core::event::{Event, QuestionAnswered, TurnOutcome};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{DecidedBy, GrantScope, Mode, PermissionAnswer};
 use max_team_core::status::SessionStatus;
-use max_team_runtime::rewind::Plan;
+use max_team_runtime::rewind::RewindPlan;
 use max_team_runtime::{
-    Delta, Notice, Opened, Origin, RuntimeError, SessionDetails, SessionRow, Team, Which, is_go_on,
+    Delta, Notice, OpenedSession, Origin, RuntimeError, SessionDetails, SessionRow, Team, Which, is_go_on,
 };
 
 use super::background::Background;
@@ -156,14 +156,14 @@ struct LastOffers {
     sheeted: Option<QuestionId>,
     listed: Vec<SessionRow>,
     /// What a rewind would restore.
-    rewind: Option<Box<Plan>>,
+    rewind: Option<Box<RewindPlan>>,
 }
 
 use teammates::ProjectPaths;
 pub use teammates::TeamFiles;
 
 impl Session {
-    pub(super) fn new(lang: Lang, who: String, models: Models, opened: &Opened) -> Self {
+    pub(super) fn new(lang: Lang, who: String, models: Models, opened: &OpenedSession) -> Self {
         let settings = Settings::clone(&opened.settings);
         let setup = Setup {
             models,
@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Begins, or moves to another session: shows where we are and what was said last.
-    pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
+    pub(super) fn begin(&mut self, opened: &OpenedSession, events: Vec<(i64, Event)>) -> Vec<Item> {
         let is_again = self.run.stopped.take().is_some() && self.id == opened.session;
         self.id = opened.session;
         self.offered.rewind = None;

@@ -29,7 +29,7 @@ use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::policy::{Action, DecidedBy, GrantScope, MergeDecision, Mode, PermissionAnswer};
 use max_team_core::recovery::Failure;
-use max_team_runtime::{Delta, Notice, Opened, RuntimeError, Which};
+use max_team_runtime::{Delta, Notice, OpenedSession, RuntimeError, Which};
 use proptest::prelude::*;
 use ratatui::layout::Size;
 use ratatui::text::Line;
@@ -632,7 +632,7 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     stage.acts.clear();
     stage.key(KeyCode::Enter);
     let arrival = || Arrival {
-        opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
+        opened: Box::new(OpenedSession { resumed: true, continuing: true, ..stage::opened() }),
         events: vec![(1, stage::started("go"))],
     };
     stage.chat.done(CommandResult::Opened { outcome: Ok(arrival()) });

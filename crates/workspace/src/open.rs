@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use max_team_core::event::LaunchFlags;
 use max_team_runtime::maintenance::Storage;
-use max_team_runtime::{Definitions, Open, TeamHandle, Which};
+use max_team_runtime::{Definitions, OpenOptions, TeamHandle, Which};
 
 use crate::agents;
 use crate::config::{Config, Override};
@@ -23,7 +23,7 @@ pub struct Workspace {
     /// The folder that the team works in.
     pub root: PathBuf,
     /// The lead, its team and what they work under.
-    pub open: Open,
+    pub open: OpenOptions,
 }
 
 impl Workspace {
@@ -52,7 +52,7 @@ impl Workspace {
         let SessionLead { definition, settings, team, crew } = who.seat(&chosen, &settings, ways)?;
         let look = crew.map(|crew| crew.look(Arc::clone(&chosen), settings.clone(), ways, place.lang(&config)));
         let definitions = look.map(|look| Arc::new(look) as Arc<dyn Definitions>);
-        let open = Open { definitions, ..Open::new(Which::New, definition, settings, team) };
+        let open = OpenOptions { definitions, ..OpenOptions::new(Which::New, definition, settings, team) };
         Ok(Self { config, chosen, root, open })
     }
 
@@ -69,8 +69,8 @@ impl Workspace {
     }
 
     /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.
-    pub fn request(&self, which: Which) -> Open {
-        Open { which, ..self.open.clone() }
+    pub fn request(&self, which: Which) -> OpenOptions {
+        OpenOptions { which, ..self.open.clone() }
     }
 }
 

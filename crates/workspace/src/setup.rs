@@ -14,7 +14,7 @@ use max_team_runtime::query;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
-    AuditLevel, AuditOptions, House, Options, Remember, RuntimeError, TeamHandle, TeamReader, new_id,
+    AuditLevel, AuditOptions, Options, Remember, Runtime, RuntimeError, TeamHandle, TeamReader, new_id,
 };
 use max_team_tools::{Registry, Services, project};
 
@@ -330,7 +330,7 @@ pub fn house_within(
     let unwritable = |failure| CliError::said(Exit::Config, |lang| lang.audit_failure(&failure));
     audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
     let today = max_team_tools::now().date();
-    let built = House::build(Options {
+    let built = Runtime::build(Options {
         storage,
         process: worker_info(place, what),
         router,

@@ -9,7 +9,9 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
 use max_team_core::policy::{ActionKind, DecidedBy, GrantScope, MergeDecision, PermissionAnswer, RememberedRule};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AnsweredRow, LogFollower, Matter, Pending, PersonReply, Post, RuntimeError, new_id, query};
+use max_team_runtime::{
+    AnsweredRow, LogFollower, Matter, PendingQuestion, PersonReply, RuntimeError, UserMail, new_id, query,
+};
 
 use super::context::{self, JournalContext, stop, until};
 use super::inbox;
@@ -49,7 +51,7 @@ pub(crate) fn approve(place: &AppEnv, options: &args::Approve) -> anyhow::Result
 /// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
 fn kept<'p>(
     desk: &JournalContext,
-    pending: &'p Pending,
+    pending: &'p PendingQuestion,
     until: Option<GrantScope>,
 ) -> Result<Option<(PathBuf, &'p [String])>, CliError> {
     let rules = match (&pending.row.matter, until) {
@@ -73,7 +75,7 @@ pub(crate) fn deny(place: &AppEnv, options: &args::Deny) -> anyhow::Result<Exit>
 }
 
 /// The question that is meant.
-fn pick(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<Pending> {
+fn pick(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<PendingQuestion> {
     if let Some(id) = id {
         return Ok(desk.read(query::FindPending { text: id.to_owned() })?);
     }
@@ -93,7 +95,7 @@ fn usage<T>(words: impl Fn(Lang) -> &'static str) -> Result<T, CliError> {
     Err(CliError::said(Exit::Usage, |lang| words(lang).to_owned()))
 }
 
-fn yes(pending: &Pending, options: &args::Approve) -> Result<PersonReply, CliError> {
+fn yes(pending: &PendingQuestion, options: &args::Approve) -> Result<PersonReply, CliError> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
@@ -134,7 +136,7 @@ fn ruling(options: &args::Approve, note: &str) -> Option<Ruling> {
     }
 }
 
-fn no(pending: &Pending, options: &args::Deny) -> Result<PersonReply, CliError> {
+fn no(pending: &PendingQuestion, options: &args::Deny) -> Result<PersonReply, CliError> {
     let why = options.message.clone();
     match &pending.row.matter {
         Matter::Plan(PlanQuestion::Proposal) if options.changes => Ok(PersonReply::Plan(PlanDecision::Changes(why))),
@@ -154,7 +156,7 @@ fn answer(allow: bool, comment: String) -> PermissionAnswer {
 }
 
 /// A task of an unknown member would wait for ever.
-fn check_member(desk: &JournalContext, place: &AppEnv, pending: &Pending, name: &str) -> anyhow::Result<()> {
+fn check_member(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion, name: &str) -> anyhow::Result<()> {
     let mut known: Vec<String> = Vec::new();
     if let Some(plan) = pending.plan {
         let plan = desk.read(query::Plan { plan })?;
@@ -172,7 +174,12 @@ fn check_member(desk: &JournalContext, place: &AppEnv, pending: &Pending, name: 
 }
 
 /// Takes back a yes that was not read yet, in favour of a no. If a process runs the session, the yes counts as read.
-fn take_back(desk: &JournalContext, place: &AppEnv, pending: &Pending, reply: &PersonReply) -> anyhow::Result<()> {
+fn take_back(
+    desk: &JournalContext,
+    place: &AppEnv,
+    pending: &PendingQuestion,
+    reply: &PersonReply,
+) -> anyhow::Result<()> {
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
     let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
@@ -197,7 +204,7 @@ fn take_back(desk: &JournalContext, place: &AppEnv, pending: &Pending, reply: &P
 }
 
 /// Sends an answer. Returns whether it is known to be the one that counts.
-fn send(desk: &JournalContext, place: &AppEnv, pending: &Pending, reply: &PersonReply) -> anyhow::Result<bool> {
+fn send(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion, reply: &PersonReply) -> anyhow::Result<bool> {
     take_back(desk, place, pending, reply)?;
     context::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
@@ -243,7 +250,7 @@ fn is_ours(desk: &JournalContext, reply: &PersonReply, row: &AnsweredRow) -> boo
 }
 
 /// Questions of the same session that a yes for longer may answer, too.
-fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Result<Vec<Pending>> {
+fn beside(post: &UserMail<'_>, pending: &PendingQuestion, reply: &PersonReply) -> anyhow::Result<Vec<PendingQuestion>> {
     if !matches!(reply, PersonReply::Agent(answer) if answer.always) {
         return Ok(Vec::new());
     }
@@ -255,16 +262,16 @@ fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Re
 /// Prints the new rules, the agents they apply to, and the other questions that they have answered.
 async fn tell_of_rule(
     desk: &JournalContext,
-    pending: &Pending,
+    pending: &PendingQuestion,
     answer: &PermissionAnswer,
-    others: &[Pending],
+    others: &[PendingQuestion],
     watch: &mut LogFollower,
 ) -> anyhow::Result<()> {
     let post = desk.post();
     if !say_rule(desk, pending, answer, post.told_of(pending).map_err(stop)?)? {
         return Ok(());
     }
-    let mut left: Vec<&Pending> = others.iter().collect();
+    let mut left: Vec<&PendingQuestion> = others.iter().collect();
     until(watch, |_| {
         let mut open = Vec::new();
         for other in left.drain(..) {
@@ -282,7 +289,7 @@ async fn tell_of_rule(
 }
 
 /// Says that another question is answered, too.
-fn say_answered(desk: &JournalContext, other: &Pending) -> anyhow::Result<()> {
+fn say_answered(desk: &JournalContext, other: &PendingQuestion) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
     let words = desk.lang.answered_too(short(&other.row.question), &other.who, &asked);
     super::print(&format!("{words}\n"))?;
@@ -293,7 +300,7 @@ fn say_answered(desk: &JournalContext, other: &Pending) -> anyhow::Result<()> {
 /// rules.
 fn say_rule(
     desk: &JournalContext,
-    pending: &Pending,
+    pending: &PendingQuestion,
     answer: &PermissionAnswer,
     others: Vec<String>,
 ) -> anyhow::Result<bool> {
@@ -309,7 +316,7 @@ fn say_rule(
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(desk: &JournalContext, pending: &Pending, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
+fn told(desk: &JournalContext, pending: &PendingQuestion, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
     let word = desk.lang.reply(reply);
     super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;

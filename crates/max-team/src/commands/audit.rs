@@ -13,7 +13,7 @@ use std::io;
 
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::{FaultDetail, JournalError};
-use max_team_runtime::{Filter, Met, Record, Seen, Unmet};
+use max_team_runtime::{EvidenceItem, Filter, Record, Unmet, WalkSummary};
 use serde_json::json;
 
 use self::out::AuditWriter;
@@ -58,10 +58,10 @@ fn show(place: &AppEnv, which: &args::AuditScope, json: bool) -> anyhow::Result<
     let mut out = AuditWriter::new(Box::new(io::stdout().lock()));
     let walked = storage.records(&filter, |seen| {
         let line = match seen {
-            Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
-            Seen::Record(_, record) => clean(&line(record, lang)).into_owned(),
-            Seen::Unread { from, to } if json => unread(from, to),
-            Seen::Unread { from, to } => lang.damaged(&[FaultDetail::Unread { from, to }]),
+            EvidenceItem::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
+            EvidenceItem::Record(_, record) => clean(&line(record, lang)).into_owned(),
+            EvidenceItem::Unread { from, to } if json => unread(from, to),
+            EvidenceItem::Unread { from, to } => lang.damaged(&[FaultDetail::Unread { from, to }]),
         };
         out.line(line.as_bytes())
     });
@@ -70,7 +70,7 @@ fn show(place: &AppEnv, which: &args::AuditScope, json: bool) -> anyhow::Result<
 }
 
 /// What was asked for in vain, or is not as it was written, is no success.
-fn conclude(met: &Met, filter: &Filter) -> anyhow::Result<Exit> {
+fn conclude(met: &WalkSummary, filter: &Filter) -> anyhow::Result<Exit> {
     if met.hides {
         return Err(CliError::said(Exit::Failed, |lang| lang.entries_hidden().to_owned()).into());
     }
@@ -85,7 +85,7 @@ fn unread(from: u64, to: Option<u64>) -> String {
     json!({ "unread": { "from": from, "to": to } }).to_string()
 }
 
-fn refusal(met: &Met, unmet: &Unmet) -> CliError {
+fn refusal(met: &WalkSummary, unmet: &Unmet) -> CliError {
     let list = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
     CliError::said(Exit::Usage, |lang| match unmet {
         Unmet::Kind(kind) => lang.no_kind(kind, &list(&met.kinds)),

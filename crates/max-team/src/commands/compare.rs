@@ -1,6 +1,6 @@
 //! `compare`: two runs side by side.
 
-use max_team_runtime::replay::{Comparison, Figures, Step};
+use max_team_runtime::replay::{AgentStep, Comparison, Figures};
 use serde_json::json;
 
 use super::context::stop;
@@ -58,7 +58,7 @@ fn told(comparison: &Comparison, lang: Lang) -> String {
 }
 
 /// A step on one line.
-fn step(step: Option<&Step>, lang: Lang) -> String {
+fn step(step: Option<&AgentStep>, lang: Lang) -> String {
     let Some(step) = step else { return lang.parted_never().to_owned() };
     let words = step.text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("{:>6}  {} {}", step.seq, lang.step_kind(step.kind), clip(&clean_line(&words), STEP_CHARS))

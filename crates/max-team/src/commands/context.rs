@@ -10,7 +10,7 @@ use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{LogEntry, LogFollower, Post, StoredQuestion, TeamReader, query};
+use max_team_runtime::{LogEntry, LogFollower, StoredQuestion, TeamReader, UserMail, query};
 use tokio::time::Instant;
 
 use max_team_workspace::exit::{CliError, Exit};
@@ -34,7 +34,7 @@ impl JournalContext {
         Ok(Self { team: storage.reader(), storage, by: place.principal("cli"), lang: place.speaks() })
     }
 
-    pub(super) fn post(&self) -> Post<'_> {
+    pub(super) fn post(&self) -> UserMail<'_> {
         self.team.post()
     }
 

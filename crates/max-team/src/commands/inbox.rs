@@ -6,7 +6,7 @@ use max_team_core::plan::event::PlanQuestion;
 use max_team_core::plan::{Plan, draft};
 use max_team_core::policy::{Action, ActionKind};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Matter, Pending, query};
+use max_team_runtime::{Matter, PendingQuestion, query};
 use serde_json::{Value, json};
 
 use super::context::{self, JournalContext};
@@ -57,7 +57,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Inbox) -> anyhow::Result<Exit>
 
 /// All of them, a few lines each.
 pub(super) fn list(
-    all: &[Pending],
+    all: &[PendingQuestion],
     desk: &JournalContext,
     now_ms: i64,
     depth: PlanDetail<'_>,
@@ -91,7 +91,12 @@ pub(super) fn list(
 }
 
 /// One of them, whole.
-fn show(pending: &Pending, desk: &JournalContext, now_ms: i64, depth: PlanDetail<'_>) -> anyhow::Result<String> {
+fn show(
+    pending: &PendingQuestion,
+    desk: &JournalContext,
+    now_ms: i64,
+    depth: PlanDetail<'_>,
+) -> anyhow::Result<String> {
     let lang = desk.lang;
     let mut text = head(pending, now_ms, lang);
     for row in context(pending, desk)? {
@@ -126,7 +131,7 @@ fn show(pending: &Pending, desk: &JournalContext, now_ms: i64, depth: PlanDetail
     Ok(text)
 }
 
-fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
+fn head(pending: &PendingQuestion, now_ms: i64, lang: Lang) -> String {
     let age = plan_text::duration(since(pending.row.at_ms, now_ms));
     let session = pending.session.map(|session| short(&session));
     let who = match (pending.task.as_deref(), pending.who.as_str()) {
@@ -142,7 +147,7 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
 }
 
 /// The project, the work that the question belongs to, and the rule that asks.
-fn context(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Vec<String>> {
+fn context(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Vec<String>> {
     let lang = desk.lang;
     // The goal of a proposed plan stands above its tasks.
     let is_proposal = matches!(pending.row.matter, Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest));
@@ -157,7 +162,7 @@ fn context(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Vec<Strin
 }
 
 /// The rule that asks a person before the call. A finished worktree and an agent's own question have none.
-fn rule(pending: &Pending) -> Option<&str> {
+fn rule(pending: &PendingQuestion) -> Option<&str> {
     match &pending.row.matter {
         Matter::Tool { action, rule, .. } if !matches!(action.deed, ActionKind::Merge | ActionKind::Ask) => {
             Some(rule.as_str()).filter(|rule| !rule.is_empty())
@@ -167,7 +172,7 @@ fn rule(pending: &Pending) -> Option<&str> {
 }
 
 /// An answer that was given and that the asker has not read yet.
-fn noted(pending: &Pending, lang: Lang) -> Option<String> {
+fn noted(pending: &PendingQuestion, lang: Lang) -> Option<String> {
     let noted = pending.noted.as_ref()?;
     Some(lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said)))
 }
@@ -178,7 +183,7 @@ pub(super) fn is_no(said: &str) -> bool {
 }
 
 /// What exactly is asked, for people; what an agent wants to do is in its own words.
-pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
+pub(super) fn asked_in(pending: &PendingQuestion, lang: Lang) -> String {
     match &pending.row.matter {
         Matter::Plan(about) => lang.about_plan(about),
         Matter::Tool { action, .. } if action.deed == ActionKind::Merge => {
@@ -190,7 +195,7 @@ pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
 }
 
 /// What exactly is asked.
-fn asked(pending: &Pending) -> String {
+fn asked(pending: &PendingQuestion) -> String {
     match &pending.row.matter {
         Matter::Tool { action, .. } if action.deed == ActionKind::Ask => action.preview.clone(),
         Matter::Tool { action, .. } => match changed(action) {
@@ -221,7 +226,7 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
 }
 
 /// The plan behind a question about the whole of it.
-fn proposed(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Option<Plan>> {
+fn proposed(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Option<Plan>> {
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest), Some(plan)) => {
             Ok(Some(*desk.read(query::Plan { plan })?))
@@ -231,13 +236,13 @@ fn proposed(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Option<P
 }
 
 /// The work that a question belongs to.
-fn purpose(pending: &Pending, desk: &JournalContext) -> Result<Option<String>, CliError> {
-    let Pending { row, session, plan, task, .. } = pending;
+fn purpose(pending: &PendingQuestion, desk: &JournalContext) -> Result<Option<String>, CliError> {
+    let PendingQuestion { row, session, plan, task, .. } = pending;
     desk.read(query::Purpose { address: row.address.clone(), session: *session, plan: *plan, task: task.clone() })
 }
 
 /// The project of the session that asks.
-fn folder(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Option<String>> {
+fn folder(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Option<String>> {
     Ok(pending.session.map(|session| desk.read(query::Session { session })).transpose()?.map(|row| row.cwd))
 }
 
@@ -276,7 +281,7 @@ fn tasks(plan: &Plan, depth: PlanDetail<'_>, lang: Lang) -> Vec<String> {
 }
 
 /// The commands that answer it; of what was answered already, the one that takes a yes back.
-fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
+fn ways(pending: &PendingQuestion, lang: Lang) -> Vec<String> {
     let id = short(&pending.row.question);
     if let Some(noted) = &pending.noted {
         return if is_no(noted.said) { Vec::new() } else { vec![format!("max-team deny {id}")] };
@@ -306,7 +311,7 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     }
 }
 
-fn row(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Value> {
+fn row(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value> {
     let plan = proposed(pending, desk)?;
     let task = |task: &draft::TaskDraft| {
         json!({
@@ -361,7 +366,7 @@ fn row(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-fn whole(pending: &Pending, desk: &JournalContext) -> anyhow::Result<Value> {
+fn whole(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value> {
     let mut value = row(pending, desk)?;
     let more = match (&pending.row.matter, pending.plan) {
         (Matter::Tool { action, .. }, _) => ("preview", json!(action.preview)),

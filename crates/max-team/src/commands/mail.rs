@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Shown, is_go_on, new_id, query};
+use max_team_runtime::{AgentRow, Fate, Letter, Recipient, RuntimeError, ShownContent, is_go_on, new_id, query};
 use serde_json::{Value, json};
 
 use super::context::{self, JournalContext, stop};
@@ -50,7 +50,7 @@ pub(crate) fn run(place: &AppEnv, command: &args::Mail) -> anyhow::Result<Exit> 
             let mut letter = found.ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_letter(id)))?;
             if letter.fate == Fate::Delivered && letter.envelope.to == desk.by.address() {
                 letter.fate = Fate::Read(None);
-                let seen = Shown::Letter(letter.envelope.id);
+                let seen = ShownContent::Letter(letter.envelope.id);
                 // Where nothing can be written, it is shown all the same.
                 drop(context::wait(async { Ok(desk.post().mark_read(&desk.by, &[seen]).await?) }));
             }
@@ -93,7 +93,7 @@ pub(super) fn fresh() -> EnvelopeId {
     EnvelopeId::new(new_id())
 }
 
-pub(super) fn names(readers: &[Reader]) -> String {
+pub(super) fn names(readers: &[Recipient]) -> String {
     readers.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -152,7 +152,7 @@ pub(super) fn session_of(
     place: &AppEnv,
     given: Option<&str>,
     to: &[String],
-) -> anyhow::Result<(SessionId, Vec<Reader>)> {
+) -> anyhow::Result<(SessionId, Vec<Recipient>)> {
     let readers = |session| desk.team.ask(query::Readers { session, to: to.to_vec() });
     if let Some(id) = given {
         let session = setup::session(&desk.team, id)?;

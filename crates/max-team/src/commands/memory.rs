@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
 use max_team_core::memory::{Board, BoardScope, Fact, Key, KeyError, MemoryFile, Source, WriteRefusal, Writer};
-use max_team_runtime::{Hit, RuntimeError, Told, project_scope, query};
+use max_team_runtime::{Hit, RecalledFacts, RuntimeError, project_scope, query};
 use serde_json::{Value, json};
 
 use super::context::{JournalContext, stop, wait};
@@ -185,7 +185,7 @@ impl MemoryContext {
         }
         if json {
             let turns = told.iter().map(|told| {
-                let Told { turn, at_ms, said, recall } = told;
+                let RecalledFacts { turn, at_ms, said, recall } = told;
                 json!({ "turn": turn, "at_ms": at_ms, "said": said, "facts": recall.facts, "text": recall.text,
                     "left_out": recall.left_out })
             });
@@ -196,7 +196,7 @@ impl MemoryContext {
     }
 
     /// What a turn was told, and why.
-    fn because(&self, told: &Told) -> Result<String, CliError> {
+    fn because(&self, told: &RecalledFacts) -> Result<String, CliError> {
         let lang = self.desk.lang;
         let mut text = format!("{}  {}\n", local(told.at_ms), clean_line(&clip(&told.said, VALUE_MAX)));
         if told.recall.facts.is_empty() {

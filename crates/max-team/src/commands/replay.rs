@@ -7,7 +7,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use max_team_runtime::StreamEvent;
-use max_team_runtime::replay::{Kept, Tape};
+use max_team_runtime::replay::{Fingerprint, Tape};
 use serde_json::json;
 
 use super::context::{self, stop};
@@ -94,7 +94,7 @@ fn goes_on(lang: Lang) -> io::Result<bool> {
 }
 
 /// Says whether what follows from the entries is what was kept, and whether the entries are what was written.
-fn conclude(tape: &Tape, folded: &Kept, events: usize, json: bool, lang: Lang) -> anyhow::Result<Exit> {
+fn conclude(tape: &Tape, folded: &Fingerprint, events: usize, json: bool, lang: Lang) -> anyhow::Result<Exit> {
     let differs = tape.kept().map(|kept| kept.differing(folded));
     let is_off = differs.as_ref().is_some_and(|differs| !differs.is_empty());
     let damaged = tape.damaged();

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use max_team_core::id::SessionId;
-use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
+use max_team_runtime::rewind::{Moment, Outcome, RewindPlan, RewindPoint, Sheet};
 use max_team_runtime::{RuntimeError, query};
 use serde_json::{Value, json};
 
@@ -40,9 +40,9 @@ pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit
         return Ok(Exit::Ok);
     }
     let to = match (&options.to, options.undo) {
-        (_, true) => To::Undo,
+        (_, true) => RewindPoint::Undo,
         (Some(text), _) => point(text)?,
-        (None, false) => To::default(),
+        (None, false) => RewindPoint::default(),
     };
     if options.dry_run {
         if let Some(begun) = rewind.begun().map_err(stop)? {
@@ -79,7 +79,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit
 }
 
 /// Whether everything since the point is put back, or can be.
-fn covered(plan: &Plan) -> Exit {
+fn covered(plan: &RewindPlan) -> Exit {
     if plan.is_complete() { Exit::Ok } else { Exit::Partial }
 }
 
@@ -140,7 +140,7 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 /// A point, by what is written; a time is one of here and, without a day, of today.
-fn point(text: &str) -> Result<To, CliError> {
+fn point(text: &str) -> Result<RewindPoint, CliError> {
     let now = max_team_tools::now();
     let civil = || text.parse::<jiff::civil::DateTime>().ok().and_then(|at| at.to_zoned(now.time_zone().clone()).ok());
     let today = || {
@@ -151,10 +151,10 @@ fn point(text: &str) -> Result<To, CliError> {
         let exact = text.parse::<jiff::Timestamp>().ok();
         exact.or_else(|| civil().or_else(today).map(|at| at.timestamp()))
     };
-    match text.parse::<To>() {
+    match text.parse::<RewindPoint>() {
         Ok(to) => Ok(to),
         Err(_) => match at() {
-            Some(at) => Ok(To::At(at.as_millisecond())),
+            Some(at) => Ok(RewindPoint::At(at.as_millisecond())),
             None => Err(CliError::said(Exit::Usage, |lang| lang.bad_rewind_point(text))),
         },
     }
@@ -200,7 +200,7 @@ fn as_json(moments: &[Moment]) -> String {
     format!("{:#}\n", Value::from(moments.iter().map(row).collect::<Vec<_>>()))
 }
 
-fn plan_json(session: SessionId, plan: &Plan) -> Value {
+fn plan_json(session: SessionId, plan: &RewindPlan) -> Value {
     let skipped: Vec<Value> = plan
         .skipped
         .iter()
@@ -210,7 +210,7 @@ fn plan_json(session: SessionId, plan: &Plan) -> Value {
 }
 
 /// Shows what would be put back, and what not.
-fn show(place: &AppEnv, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
+fn show(place: &AppEnv, plan: &RewindPlan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
     let no_color = place.env.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let paints = std::io::stdout().is_terminal() && !no_color;
     let mut text = String::new();
@@ -272,12 +272,12 @@ mod tests {
 
     #[test]
     fn a_point_is_a_turn_an_event_or_a_time() {
-        assert_eq!(point("turn:2").unwrap(), To::Turn(2));
-        assert_eq!(point("last-turn").unwrap(), To::LastTurn);
-        assert_eq!(point("#120").unwrap(), To::Behind(120));
-        assert_eq!(point("2026-05-01T14:05:00Z").unwrap(), To::At(1_777_644_300_000));
-        assert!(matches!(point("2026-05-01T14:05").unwrap(), To::At(_)));
-        assert!(matches!(point("14:05").unwrap(), To::At(_)));
+        assert_eq!(point("turn:2").unwrap(), RewindPoint::Turn(2));
+        assert_eq!(point("last-turn").unwrap(), RewindPoint::LastTurn);
+        assert_eq!(point("#120").unwrap(), RewindPoint::Behind(120));
+        assert_eq!(point("2026-05-01T14:05:00Z").unwrap(), RewindPoint::At(1_777_644_300_000));
+        assert!(matches!(point("2026-05-01T14:05").unwrap(), RewindPoint::At(_)));
+        assert!(matches!(point("14:05").unwrap(), RewindPoint::At(_)));
         for text in ["", "yesterday", "end", "turn:0", "25:00"] {
             assert_eq!(point(text).unwrap_err().exit, Exit::Usage, "{text}");
         }

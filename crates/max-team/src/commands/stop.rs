@@ -5,7 +5,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::plan::TaskStatus;
 use max_team_core::teammate::CommandBegun;
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{AgentRow, Found, LogEntry, LogFollower, new_id, query};
+use max_team_runtime::{AgentRow, IdTarget, LogEntry, LogFollower, new_id, query};
 
 use super::context::{self, JournalContext, stop, until};
 use super::mail;
@@ -96,13 +96,13 @@ fn target(desk: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow
         };
     };
     let session = match desk.read(query::Find { text: id.clone() })? {
-        Some(Found::Plan(plan)) => {
+        Some(IdTarget::Plan(plan)) => {
             if let Some(row) = desk.read(query::PlanEnd { plan })? {
                 return Err(CliError::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
             return Ok(StopTarget::Plans(vec![plan]));
         }
-        Some(Found::Session(session)) => session,
+        Some(IdTarget::Session(session)) => session,
         None => {
             // An agent by name.
             let Some(row) = mail::agent_of(desk, place, None, id)? else {

@@ -3,8 +3,8 @@
 use crate::flags;
 use std::path::Path;
 
-use max_team_runtime::replay::{Call, Change, Judged, Tape};
-use max_team_runtime::{Open, Which};
+use max_team_runtime::replay::{RecordedCall, ReplayDifference, Tape, VerdictPair};
+use max_team_runtime::{OpenOptions, Which};
 use max_team_tools::diff;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Replay) -> anyhow::Result<Exit
 }
 
 /// Builds the team of today with the recorded models, and compares every call.
-fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
+fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<RecordedCall>> {
     let (talk, then) = recordings::talk(tape, options.team.clone(), options.coordinator)?;
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
     setup::project_root(place, &config)?;
@@ -56,7 +56,7 @@ fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<V
     let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
     let SessionLead { definition, settings, team, .. } =
         who.seat(&chosen, &settings, talk.selection().ways(&config))?;
-    let open = Open::new(Which::New, definition, settings, team);
+    let open = OpenOptions::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
     let remember = setup::remember(place, &config, &chosen, true)?;
     let team = setup::house(place, &config, replica, chosen.router.clone(), "a replay", Some(remember))?;
@@ -64,7 +64,7 @@ fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<V
 }
 
 /// A line per call, and one about all of them.
-fn lines(tape: &Tape, calls: &[Call], diverged: usize) -> String {
+fn lines(tape: &Tape, calls: &[RecordedCall], diverged: usize) -> String {
     let mut text: String = calls.iter().map(|call| format!("{}\n", json!({ "type": "call", "call": call }))).collect();
     let end = json!({
         "type": "strict", "session": tape.session, "calls": calls.len(), "diverged": diverged, "equal": diverged == 0,
@@ -75,9 +75,9 @@ fn lines(tape: &Tape, calls: &[Call], diverged: usize) -> String {
 }
 
 /// What differs, each once, with the calls that it is in.
-fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
+fn told(tape: &Tape, calls: &[RecordedCall], lang: Lang) -> String {
     let mut text = format!("{}\n", lang.strict_begins(tape.session.to_string(), calls.len()));
-    let mut seen: Vec<(&str, &Change, Vec<u32>)> = Vec::new();
+    let mut seen: Vec<(&str, &ReplayDifference, Vec<u32>)> = Vec::new();
     for call in calls {
         for change in &call.changes {
             match seen.iter_mut().find(|(agent, known, _)| *agent == call.agent && *known == change) {
@@ -98,8 +98,8 @@ fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
     clean(&text).into_owned()
 }
 
-fn shown(change: &Change, lang: Lang) -> String {
-    if let Some(Judged { then, today, rule }) = &change.judged {
+fn shown(change: &ReplayDifference, lang: Lang) -> String {
+    if let Some(VerdictPair { then, today, rule }) = &change.judged {
         return format!("    - {}\n    + {}\n", lang.verdict(*then), lang.judged_by(*today, rule));
     }
     let is_short = |text: &str| !text.contains('\n');

@@ -9,7 +9,7 @@ use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Enrolled, Letter, LogEntry, Parting, Reader, Roll, Spawn, query};
+use max_team_runtime::{EndMode, Enrolled, Letter, LogEntry, Recipient, Roll, Spawn, query};
 use serde_json::{Value, json};
 
 use super::context::{self, JournalContext, stop, until};
@@ -57,7 +57,7 @@ fn at_desk(place: &AppEnv, desk: &JournalContext, command: &args::Team) -> anyho
             super::print(&text)?;
         }
         args::Team::Shutdown { names, now, session } => {
-            let how = if *now { Parting::Told } else { Parting::Asked };
+            let how = if *now { EndMode::Told } else { EndMode::Asked };
             return shut_down(desk, place, session.as_deref(), names, how);
         }
         args::Team::Mode { name, mode, session } => {
@@ -99,7 +99,7 @@ fn set_mode(
 ) -> anyhow::Result<Exit> {
     let to = std::slice::from_ref(name);
     let (session, readers) = session_of(desk, place, session, to)?;
-    let works_in = |reader: &Reader| -> anyhow::Result<Option<Mode>> {
+    let works_in = |reader: &Recipient| -> anyhow::Result<Option<Mode>> {
         Ok(desk.read(query::Agent { agent: reader.agent })?.settings().map(|settings| settings.mode))
     };
     let before =
@@ -113,7 +113,7 @@ fn set_mode(
             tell_if_parked(desk, session)?;
             return Ok(Exit::Ok);
         }
-        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let mut left: Vec<&Recipient> = written.readers.iter().collect();
         let heard = until(&mut watch, |_| {
             let mut waiting = Vec::new();
             for reader in left.drain(..) {
@@ -146,7 +146,7 @@ fn shut_down(
     place: &AppEnv,
     session: Option<&str>,
     to: &[String],
-    how: Parting,
+    how: EndMode,
 ) -> anyhow::Result<Exit> {
     let (session, _) = session_of(desk, place, session, to)?;
     context::wait(async {
@@ -155,7 +155,7 @@ fn shut_down(
         if tell_if_parked(desk, session)? {
             return Ok(Exit::Ok);
         }
-        let (mut left, mut exit): (Vec<&Reader>, Exit) = (written.readers.iter().collect(), Exit::Ok);
+        let (mut left, mut exit): (Vec<&Recipient>, Exit) = (written.readers.iter().collect(), Exit::Ok);
         let heard = until(&mut watch, |entry| {
             let Some(entry) = entry else { return Ok(None) };
             let is_ours = |letter: &Envelope| written.letters.iter().any(|sent| letter.reply_to == Some(sent.id));

@@ -1,7 +1,7 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{Found, Span, SpanKind, query};
+use max_team_runtime::{IdTarget, Span, SpanKind, query};
 
 use super::context::JournalContext;
 use super::table::clip;
@@ -49,8 +49,8 @@ fn find(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<Span> {
         return Ok(*desk.read(query::Trace { session })?);
     };
     match desk.read(query::Find { text: id.to_owned() })? {
-        Some(Found::Session(session)) => Ok(*desk.read(query::Trace { session })?),
-        Some(Found::Plan(plan)) => Ok(*desk.read(query::TracePlan { plan })?),
+        Some(IdTarget::Session(session)) => Ok(*desk.read(query::Trace { session })?),
+        Some(IdTarget::Plan(plan)) => Ok(*desk.read(query::TracePlan { plan })?),
         None => Err(CliError::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
     }
 }

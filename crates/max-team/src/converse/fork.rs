@@ -7,7 +7,7 @@ use max_team_core::agent::Constraints;
 use max_team_core::event::LaunchFlags;
 use max_team_core::policy::Visibility;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
-use max_team_runtime::{Open, Which, new_id, query};
+use max_team_runtime::{OpenOptions, Which, new_id, query};
 use max_team_tools::worktree::{Worktree, WorktreeOptions, Worktrees};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +82,7 @@ pub(crate) fn fork(place: &AppEnv, options: &Fork) -> anyhow::Result<Exit> {
     headless::talk(&lang.forked(&forked.session.to_string(), forked.seq, copy, &work.display().to_string()));
     told(copied.and_then(|copied| copied.back).as_ref(), lang);
     headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
-    let open = Open {
+    let open = OpenOptions {
         mode_is_named: talk.team.permission_mode.is_some(),
         choice: selection.choice(place),
         ..workspace.request(Which::Fork(Box::new(forked), bound))

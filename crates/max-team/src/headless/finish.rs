@@ -4,7 +4,7 @@ use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::verdict::{RunFacts, RunVerdict};
 use max_team_runtime::query;
-use max_team_runtime::{Notice, Opened, Origin};
+use max_team_runtime::{Notice, OpenedSession, Origin};
 use tokio::sync::mpsc;
 
 use super::run_state::RunState;
@@ -20,7 +20,7 @@ use max_team_workspace::plan_file;
 impl Headless {
     pub(super) async fn finish(
         &self,
-        opened: &Opened,
+        opened: &OpenedSession,
         tally: &RunState,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
@@ -60,7 +60,7 @@ impl Headless {
     /// The end of a run that has listened: each turn's result was told.
     pub(super) async fn finish_listening(
         &self,
-        opened: &Opened,
+        opened: &OpenedSession,
         tally: &RunState,
         notices: mpsc::Receiver<Notice>,
         signals: &mut Signals,
@@ -286,7 +286,7 @@ impl Headless {
     /// What is said of plans that wait for a person, or that were all that was wanted.
     async fn finish_plan(
         &self,
-        opened: &Opened,
+        opened: &OpenedSession,
         tally: &RunState,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Option<Exit>> {

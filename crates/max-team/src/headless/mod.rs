@@ -28,8 +28,8 @@ use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::query;
 use max_team_runtime::{
-    CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Scope, Spawn, TIME_OVER, TeamHandle,
-    new_id,
+    CONTINUE, Command, Delta, Mark, Notice, OpenOptions, OpenedSession, Order, Origin, READ_ON, Scope, Spawn,
+    TIME_OVER, TeamHandle, new_id,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -142,7 +142,7 @@ impl Headless {
         }
     }
 
-    pub(crate) async fn run(self, open: Open, mut signals: Signals) -> anyhow::Result<Exit> {
+    pub(crate) async fn run(self, open: OpenOptions, mut signals: Signals) -> anyhow::Result<Exit> {
         let exit = self.answer(open, &mut signals).await;
         // Waits until the remaining lines are read, or for a signal; a terminated run waits only briefly.
         let is_stopped = matches!(exit, Ok(Exit::Terminated | Exit::Interrupted));
@@ -160,12 +160,12 @@ impl Headless {
         }
     }
 
-    async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {
+    async fn answer(&self, open: OpenOptions, signals: &mut Signals) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let notices = self.handle.watch();
         let here = self.handle.ask(query::Position {}).await?;
         let unattended = !matches!(self.consent, Consent::Everything { .. });
-        let open = Open { unattended, ..open };
+        let open = OpenOptions { unattended, ..open };
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         match self.attend(&open, &opened, (started, here), notices, signals).await {
             Err(error) if error.downcast_ref::<std::io::Error>().is_none() => self.fail(opened.session, &error),
@@ -185,7 +185,7 @@ impl Headless {
     }
 
     /// Counts the plans that were open before the run.
-    async fn count_plans(&self, opened: &Opened, tally: &mut RunState) -> anyhow::Result<()> {
+    async fn count_plans(&self, opened: &OpenedSession, tally: &mut RunState) -> anyhow::Result<()> {
         for &plan in &opened.plans {
             let state = self.handle.ask(query::Plan { plan }).await?;
             tally.plans.known.push((plan, state.asked().next().map(|(question, _)| question), None));
@@ -199,8 +199,8 @@ impl Headless {
     /// Sends the prompt to an open session, follows it, and prints the result.
     async fn attend(
         &self,
-        open: &Open,
-        opened: &Opened,
+        open: &OpenOptions,
+        opened: &OpenedSession,
         (started, here): (Instant, Mark),
         mut notices: mpsc::Receiver<Notice>,
         signals: &mut Signals,
@@ -287,7 +287,7 @@ impl Headless {
     }
 
     /// What is ordered first.
-    fn first(&self, opened: &Opened, words: AnswerReach) -> Option<Command> {
+    fn first(&self, opened: &OpenedSession, words: AnswerReach) -> Option<Command> {
         let session = opened.session;
         match &self.task {
             Task::Say(_) if words == AnswerReach::ByLead => None,
@@ -331,7 +331,7 @@ impl Headless {
     }
 
     /// Says once what was open and goes on now, and which protected files are still moved away.
-    fn tell_of_what_is_left(&self, opened: &Opened) -> anyhow::Result<()> {
+    fn tell_of_what_is_left(&self, opened: &OpenedSession) -> anyhow::Result<()> {
         let (session, found) = (opened.session, &opened.recovered);
         if let Some(words) = self.lang.recovered(found, session) {
             talk(&words);

@@ -10,7 +10,7 @@ use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
 use max_team_core::policy::{ActionKind, DecidedBy, PermissionAnswer};
 use max_team_core::unattended::{UnattendedQuestion, on_question, on_reopening};
 use max_team_runtime::query;
-use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
+use max_team_runtime::{Command, OpenQuestion, OpenedSession, Order, Origin, RuntimeError, new_id};
 
 use super::run_state::{RunState, denial};
 use super::{Consent, Headless, Task, called, talk};
@@ -28,7 +28,7 @@ impl Headless {
     pub(super) async fn open_questions(
         &self,
         session: SessionId,
-        opened: &Opened,
+        opened: &OpenedSession,
         tally: &mut RunState,
     ) -> anyhow::Result<AnswerReach> {
         let words = match &self.task {
@@ -148,7 +148,7 @@ impl Headless {
     async fn refuse(
         &self,
         session: SessionId,
-        asked: &Asked,
+        asked: &OpenQuestion,
         key: Option<&str>,
         tally: &mut RunState,
     ) -> anyhow::Result<()> {
@@ -209,16 +209,16 @@ pub(super) struct WaitingQuestion {
 }
 
 impl WaitingQuestion {
-    fn new(asked: &Asked, is_leads: bool) -> Self {
+    fn new(asked: &OpenQuestion, is_leads: bool) -> Self {
         let what = called(&asked.tool, &asked.action.target);
         Self { question: asked.question, deed: asked.action.deed, what, is_leads }
     }
 }
 
 /// A question as it was just heard.
-fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> Asked {
+fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> OpenQuestion {
     let QuestionAsked { question, tool, action, rule, recourse, memory, .. } = asked.clone();
     let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
     let task = from.task.as_ref().map(|(_, task)| task.clone());
-    Asked { question, tool, action, by, agent: from.agent, task, color, rule, recourse, memory, at_ms }
+    OpenQuestion { question, tool, action, by, agent: from.agent, task, color, rule, recourse, memory, at_ms }
 }

@@ -3,7 +3,7 @@
 //! The outcome follows from the journal: the last turn, and the refusals and plans since the user last spoke.
 
 use max_team_core::verdict::{DeniedCall, RefusedCalls, is_outlived};
-use max_team_runtime::Opened;
+use max_team_runtime::OpenedSession;
 use max_team_runtime::query;
 
 use super::run_state::{RunState, denial};
@@ -12,7 +12,7 @@ use crate::args::Format;
 
 impl Headless {
     /// Recalls the last answer and what decided its outcome, unless this run has an answer of its own.
-    pub(super) async fn repeat(&self, opened: &Opened, tally: &mut RunState) -> anyhow::Result<()> {
+    pub(super) async fn repeat(&self, opened: &OpenedSession, tally: &mut RunState) -> anyhow::Result<()> {
         if !tally.repeat(opened) {
             return Ok(());
         }
@@ -21,7 +21,7 @@ impl Headless {
         self.recall_refusals(opened, since_ms, tally).await
     }
 
-    async fn recall_plans(&self, opened: &Opened, since_ms: i64, tally: &mut RunState) -> anyhow::Result<()> {
+    async fn recall_plans(&self, opened: &OpenedSession, since_ms: i64, tally: &mut RunState) -> anyhow::Result<()> {
         for line in self
             .handle
             .ask(query::Plans { session: opened.session })
@@ -44,7 +44,7 @@ impl Headless {
         Ok(())
     }
 
-    async fn recall_refusals(&self, opened: &Opened, since_ms: i64, tally: &mut RunState) -> anyhow::Result<()> {
+    async fn recall_refusals(&self, opened: &OpenedSession, since_ms: i64, tally: &mut RunState) -> anyhow::Result<()> {
         for row in self.handle.ask(query::Agents { session: opened.session }).await? {
             let is_lead = row.agent == opened.agent;
             let mut refusals = RefusedCalls::default();

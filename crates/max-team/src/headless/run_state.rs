@@ -14,7 +14,7 @@ use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
 use max_team_core::status::SessionStatus;
 use max_team_core::verdict::{OtherAgents, counts};
-use max_team_runtime::{Opened, Origin, StreamReader, now_ms};
+use max_team_runtime::{OpenedSession, Origin, StreamReader, now_ms};
 use serde_json::{Value, json};
 
 use super::questions::WaitingQuestion;
@@ -175,7 +175,7 @@ impl RunState {
     }
 
     /// The state of the session when it was opened.
-    pub(super) fn open(&mut self, opened: &Opened) {
+    pub(super) fn open(&mut self, opened: &OpenedSession) {
         (self.cost, self.lead) = (opened.cost.clone(), Some(opened.agent));
         opened.asked.iter().for_each(|asked| self.agents.resume(asked.question, asked.agent));
     }
@@ -279,7 +279,7 @@ impl RunState {
     }
 
     /// Nothing new came of the run: what there is was answered before. Whether there is an answer to repeat.
-    pub(super) fn repeat(&mut self, opened: &Opened) -> bool {
+    pub(super) fn repeat(&mut self, opened: &OpenedSession) -> bool {
         if self.turn.ended.is_none() && self.teammates.written.is_none() {
             self.turn.ended.clone_from(&opened.last);
             self.turn.repeats = self.turn.ended.is_some();

@@ -13,7 +13,7 @@ use max_team_core::turn::is_note;
 use max_team_journal::{Append, Commit, Durability, Fence, Journal, JournalError, TimerOp};
 use max_team_llm::Replay;
 use max_team_runtime::query;
-use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which, new_id};
+use max_team_runtime::{Command, Matter, Notice, Order, PendingQuestion, TeamHandle, UserMail, Which, new_id};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -78,11 +78,11 @@ impl World<'_> {
             if is_unread(journal)? {
                 continue;
             }
-            let inbox = told(Post::new(journal).inbox())?;
+            let inbox = told(UserMail::new(journal).inbox())?;
             if waiting == inbox.is_empty() {
                 return Err(format!("at rest, waiting: {waiting}, and asked: {inbox:?}"));
             }
-            let Some(Pending { row, noted, .. }) = inbox.into_iter().next() else { return Ok(()) };
+            let Some(PendingQuestion { row, noted, .. }) = inbox.into_iter().next() else { return Ok(()) };
             if noted.is_some() {
                 return Err(format!("an answer that nobody reads: {row:?}"));
             }

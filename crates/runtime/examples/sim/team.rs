@@ -16,7 +16,7 @@ use max_team_core::task_list;
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
-use max_team_runtime::{DISPATCH_TASK, House, Mate, Open, Options, Team, TeamHandle, Which};
+use max_team_runtime::{DISPATCH_TASK, Mate, OpenOptions, Options, Runtime, Team, TeamHandle, Which};
 use max_team_tools::{Output, Registry, Services, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         started_at_ms: 0,
         what: "a life".into(),
     };
-    House::build(Options {
+    Runtime::build(Options {
         storage: journal.clone().into(),
         process: info,
         router: Router::replay(replay),
@@ -121,7 +121,7 @@ fn mate(name: &str, tools: &[&str]) -> Mate {
     Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..Settings::new(model) } }
 }
 
-pub(crate) fn open(which: Which, approve: ApprovalMode) -> Open {
+pub(crate) fn open(which: Which, approve: ApprovalMode) -> OpenOptions {
     const CHANGES: [&str; 4] = ["read_file", "write_file", "edit_file", "pay"];
     let lead = ["submit_plan", DISPATCH_TASK, TASK, AGENT, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED];
     let mut lead = mate("max", &lead);
@@ -146,5 +146,5 @@ pub(crate) fn open(which: Which, approve: ApprovalMode) -> Open {
         coordinator: false,
         wished: BTreeMap::new(),
     };
-    Open::new(which, Arc::unwrap_or_clone(lead.definition), lead.settings, Some(team))
+    OpenOptions::new(which, Arc::unwrap_or_clone(lead.definition), lead.settings, Some(team))
 }

@@ -23,17 +23,17 @@ use crate::error::RuntimeError;
 use crate::plan::{propose, query};
 use crate::shared::now_ms;
 use crate::tasks::TaskLists;
-use crate::team_tools::{self, Act, Ask, Call, DISPATCH_TASK, Way};
+use crate::team_tools::{self, Act, DISPATCH_TASK, DelegateCall, TaskListRequest, Way};
 
 /// The outcome of a call.
-pub(super) struct Done {
+pub(super) struct ActionOutcome {
     pub(super) words: String,
     pub(super) is_error: bool,
     pub(super) events: Vec<Event>,
     pub(super) extra: Extra,
 }
 
-impl Done {
+impl ActionOutcome {
     pub(super) fn said(words: impl Into<String>) -> Self {
         Self { words: words.into(), is_error: false, events: Vec::new(), extra: Extra::default() }
     }
@@ -67,11 +67,11 @@ impl Agent {
         let Some(call) = self.turn.call(&key) else { return Ok(()) };
         let tool = call.tool.clone();
         let done = match Act::read(&tool, (*call.input).clone()) {
-            Err(words) => Done::wrong(words),
+            Err(words) => ActionOutcome::wrong(words),
             Ok(Act::SubmitPlan(submit)) => self.submit(&key, submit),
-            Ok(Act::Create(create)) => return self.tend(&key, &Ask::Write(create.into())).await,
+            Ok(Act::Create(create)) => return self.tend(&key, &TaskListRequest::Write(create.into())).await,
             Ok(Act::Update(update)) if self.is_listed(&update)? => {
-                return self.tend(&key, &Ask::Write(update.change())).await;
+                return self.tend(&key, &TaskListRequest::Write(update.change())).await;
             }
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&key, &query)?,
@@ -106,7 +106,7 @@ impl Agent {
     }
 
     /// Commits the effects of a call together with its result.
-    pub(super) async fn end_act(&mut self, key: &str, done: Done) -> Result<(), RuntimeError> {
+    pub(super) async fn end_act(&mut self, key: &str, done: ActionOutcome) -> Result<(), RuntimeError> {
         self.running.end_call(key);
         let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
         let ended = TurnInput::ToolEnded {
@@ -124,7 +124,7 @@ impl Agent {
 
     /// Like `end_act`, if the decision depends on a stream with other writers; `false`: another writer was first,
     /// nothing was committed, and the call must be decided again.
-    pub(super) async fn end_first(&mut self, key: &str, done: Done) -> Result<bool, RuntimeError> {
+    pub(super) async fn end_first(&mut self, key: &str, done: ActionOutcome) -> Result<bool, RuntimeError> {
         let committed = self.end_act(key, done).await;
         self.was_first(committed)
     }
@@ -161,9 +161,9 @@ impl Agent {
 
     /// The state of tasks. A lead is shown plans, the shared list and background tasks; other agents the list and
     /// running plans.
-    fn query(&self, key: &str, asked: &team_tools::Query) -> Result<Done, RuntimeError> {
+    fn query(&self, key: &str, asked: &team_tools::TaskQueryArgs) -> Result<ActionOutcome, RuntimeError> {
         if !self.turn.origin.lead {
-            return self.tended(&asked.task_id.clone().map_or(Ask::List, Ask::Get));
+            return self.tended(&asked.task_id.clone().map_or(TaskListRequest::List, TaskListRequest::Get));
         }
         if let Some(id) = asked.task_id.as_deref().filter(|_| asked.plan.is_none()) {
             let is_planned = propose::find(&self.floor, None, id)?.is_some();
@@ -172,7 +172,7 @@ impl Agent {
             }
             let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
             if !is_planned && listed.find(id).is_ok() {
-                return self.tended(&Ask::Get(id.to_owned()));
+                return self.tended(&TaskListRequest::Get(id.to_owned()));
             }
         }
         let mut sections = vec![query::describe(&self.floor, asked)?.trim_end().to_owned()];
@@ -189,35 +189,45 @@ impl Agent {
             }
         }
         sections.retain(|section| !section.is_empty());
-        Ok(Done::said(if sections.is_empty() { "There are no tasks.".to_owned() } else { sections.join("\n") }))
+        Ok(ActionOutcome::said(if sections.is_empty() {
+            "There are no tasks.".to_owned()
+        } else {
+            sections.join("\n")
+        }))
     }
 
     /// Gives a member a task. The result comes by mail.
-    async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
+    async fn dispatch(
+        &mut self,
+        key: &str,
+        dispatch: &team_tools::Dispatch,
+    ) -> Result<Option<ActionOutcome>, RuntimeError> {
         let task = match self.written_task(dispatch)? {
             Ok(task) => task,
-            Err(words) => return Ok(Some(Done::wrong(words))),
+            Err(words) => return Ok(Some(ActionOutcome::wrong(words))),
         };
         let owner = task.as_ref().map(|task| task.owner.as_str()).filter(|owner| !owner.is_empty());
         let who = match (dispatch.agent.trim(), owner) {
             ("", None) => {
                 let words = "`agent` is missing: say which member does it, or name a task that has an owner";
-                return Ok(Some(Done::wrong(words)));
+                return Ok(Some(ActionOutcome::wrong(words)));
             }
             ("", Some(owner)) if !self.may_dispatch(owner) => {
                 // The policy judged a call without a member's name; with the name it asks or refuses by its rules.
-                return Ok(Some(Done::wrong(format!("that task is `{owner}`'s: call again with `agent: {owner}`"))));
+                return Ok(Some(ActionOutcome::wrong(format!(
+                    "that task is `{owner}`'s: call again with `agent: {owner}`"
+                ))));
             }
             ("", Some(owner)) => owner.to_owned(),
             (named, Some(owner)) if named != owner => {
                 let words = format!("that task is `{owner}`'s: leave `agent` out, or change its owner first");
-                return Ok(Some(Done::wrong(words)));
+                return Ok(Some(ActionOutcome::wrong(words)));
             }
             (named, _) => named.to_owned(),
         };
         let text = task.map_or_else(|| dispatch.description.clone(), |task| task.text);
         let title = team_tools::title(&text);
-        self.call(key, &Call { way: Way::Dispatch, who, title, text, ..Call::default() }).await
+        self.call(key, &DelegateCall { way: Way::Dispatch, who, title, text, ..DelegateCall::default() }).await
     }
 
     /// The task of the shared list that a dispatch names. `None`: it names none, and contains the task itself.
@@ -259,10 +269,12 @@ impl Agent {
     }
 
     /// Asks the author of the task. The answer comes by mail.
-    async fn clarify(&mut self, key: &str, question: &str) -> Result<Option<Done>, RuntimeError> {
+    async fn clarify(&mut self, key: &str, question: &str) -> Result<Option<ActionOutcome>, RuntimeError> {
         let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some()).cloned();
         let Some(assignment) = assignment else {
-            return Ok(Some(Done::said("Your question is your answer: you go on from here when it is answered.")));
+            return Ok(Some(ActionOutcome::said(
+                "Your question is your answer: you go on from here when it is answered.",
+            )));
         };
         let asked = Clarification {
             assignment: Some(Cow::Borrowed(&assignment)),

@@ -14,7 +14,7 @@ use max_team_core::policy::DecidedBy;
 use max_team_core::suggest::candidates;
 use max_team_core::teammate::Lifetime;
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::calls::clip;
 use super::commit::Guest;
 use super::mail::derived;
@@ -40,10 +40,10 @@ impl Agent {
         assignment: Assignment,
         mate: Mate,
         text: &str,
-    ) -> Result<Done, RuntimeError> {
+    ) -> Result<ActionOutcome, RuntimeError> {
         let at_work = self.apart_from_us()?.iter().filter(|(_, busy)| *busy).count();
         if at_work >= BACKGROUND_TASKS_MAX {
-            return Ok(Done::wrong(format!(
+            return Ok(ActionOutcome::wrong(format!(
                 "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `task_update` (`decision` give_up)"
             )));
         }
@@ -55,7 +55,7 @@ impl Agent {
             "It runs in the background as task `{handle}`. Its answer wakes you: go on with other work, or end your turn."
         );
         let guests = vec![Guest { id, mate, assignment: assignment.into(), letter }];
-        Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })
+        Ok(ActionOutcome { extra: Extra { guests, ..Extra::default() }, ..ActionOutcome::said(words) })
     }
 
     /// The agents that work for this one in the background, or did, oldest first; and whether they still do.
@@ -86,20 +86,20 @@ impl Agent {
     }
 
     /// Describes the state of background tasks, and stops one if asked to.
-    pub(super) fn spawned(&self, key: &str, asked: &Spawned) -> Result<Done, RuntimeError> {
+    pub(super) fn spawned(&self, key: &str, asked: &Spawned) -> Result<ActionOutcome, RuntimeError> {
         let mut ours = self.apart_from_us()?;
         if let Some(id) = asked.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
             let known: Vec<String> = ours.iter().map(|(row, _)| row.handle()).collect();
             ours.retain(|(row, _)| row.handle() == id || row.agent.to_string() == id);
             if ours.is_empty() {
                 let there = candidates(id, known.iter().map(String::as_str));
-                return Ok(Done::wrong(format!("there is no task `{id}` of yours in the background{there}")));
+                return Ok(ActionOutcome::wrong(format!("there is no task `{id}` of yours in the background{there}")));
             }
         } else if asked.stop {
-            return Ok(Done::wrong("say which: `id` is missing"));
+            return Ok(ActionOutcome::wrong("say which: `id` is missing"));
         }
         if ours.is_empty() {
-            return Ok(Done::said("Nothing runs in the background, and nothing has."));
+            return Ok(ActionOutcome::said("Nothing runs in the background, and nothing has."));
         }
         let mut lines = Vec::new();
         for (row, busy) in &ours {
@@ -116,7 +116,7 @@ impl Agent {
             let words = if sends.is_empty() { "It had ended already." } else { "It is being stopped." };
             lines.push(words.to_owned());
         }
-        Ok(Done { extra: Extra { sends, ..Extra::default() }, ..Done::said(lines.join("\n")) })
+        Ok(ActionOutcome { extra: Extra { sends, ..Extra::default() }, ..ActionOutcome::said(lines.join("\n")) })
     }
 
     /// The outcome of a background task: its answer, or the reason of the failure and its last text.

@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::acts::Done;
-use super::flight::{self, Flight, Landed};
+use super::acts::ActionOutcome;
+use super::flight::{self, EffectDone, Flight};
 use crate::cache::{Caches, stream};
 use crate::error::RuntimeError;
 use crate::floor::{Claim, Claimed};
 use crate::handle::Mate;
 use crate::shared::now_ms;
-use crate::team_tools::{Call, Way};
+use crate::team_tools::{DelegateCall, Way};
 
 /// The result of a search in the cache.
-pub(super) enum Looked {
+pub(super) enum CacheUse {
     /// The call has its result.
-    Answered(Done),
+    Answered(ActionOutcome),
     /// An equal call runs; this one is decided again when that has ended.
     Awaited,
     /// The call must be made, with this text; the key under which its answer is kept, if it is.
@@ -35,21 +35,21 @@ pub(super) enum Looked {
 
 impl Agent {
     /// Decides whether a call has to be made.
-    pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &Call) -> Result<Looked, RuntimeError> {
+    pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &DelegateCall) -> Result<CacheUse, RuntimeError> {
         let args = cache::arguments(&call.text).filter(|_| call.way == Way::Arguments);
-        let Some(args) = args else { return Ok(Looked::Make(call.text.clone(), None)) };
+        let Some(args) = args else { return Ok(CacheUse::Make(call.text.clone(), None)) };
         // Answers about a worktree, or under a caller's limits, need not hold elsewhere.
         let Settings { permissions, constraints, .. } = &mate.settings;
         let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
         let Some(asked) = CacheKey::of(&mate.definition, &place, &args) else {
-            return Ok(Looked::Make(call.text.clone(), None));
+            return Ok(CacheUse::Make(call.text.clone(), None));
         };
         // Claimed before the search: an answer that came in between would be missed.
         let claim = match self.floor.claim(&self.turn.stream, asked.call)? {
             Claimed::Ours(claim) => claim,
             Claimed::Theirs(over) => {
                 self.running.flights.push(self.awaiting(key, over));
-                return Ok(Looked::Awaited);
+                return Ok(CacheUse::Awaited);
             }
         };
         let (name, now_ms) = (&mate.definition.name, now_ms());
@@ -59,13 +59,13 @@ impl Agent {
             CacheLookup::Answer(entry) => {
                 let age = AnswerAge::of(entry.age_ms(now_ms).unwrap_or_default());
                 let source = format!("[From the cache of `{name}`, {age}; `fresh: true` asks anew.]");
-                Looked::Answered(Done::said(format!("{}\n\n{source}", quoted(&entry.text))))
+                CacheUse::Answered(ActionOutcome::said(format!("{}\n\n{source}", quoted(&entry.text))))
             }
             CacheLookup::Data(entry) => {
                 let asked = CacheKey { handed_at_ms: Some(entry.created_at_ms), ..asked };
-                Looked::Make(cache::message(&args, entry.data.as_ref()), Some((asked, claim)))
+                CacheUse::Make(cache::message(&args, entry.data.as_ref()), Some((asked, claim)))
             }
-            CacheLookup::Nothing => Looked::Make(call.text.clone(), Some((asked, claim))),
+            CacheLookup::Nothing => CacheUse::Make(call.text.clone(), Some((asked, claim))),
         })
     }
 
@@ -77,7 +77,7 @@ impl Agent {
             tokio::select! {
                 biased;
                 landed = stopped => landed,
-                () = over.cancelled() => Landed { flight, input: None },
+                () = over.cancelled() => EffectDone { flight, input: None },
             }
         })
     }

@@ -26,20 +26,20 @@ use max_team_core::turn::{Turn, TurnEffect, TurnInput};
 use max_team_journal::Commit;
 use tokio_util::sync::CancellationToken;
 
-use super::acts::Done;
-use super::cache::Looked;
-use super::flight::{Flight, Landed};
+use super::acts::ActionOutcome;
+use super::cache::CacheUse;
+use super::flight::{EffectDone, Flight};
 use super::mail::derived;
 use super::members::Member;
 use super::{Agent, Control, Extra, Newcomer};
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::floor::Claim;
 use crate::handle::Mate;
 use crate::plan::letters;
 use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
-use crate::team_tools::{self, Call, DISPATCH_TASK, Way};
+use crate::team_tools::{self, DISPATCH_TASK, DelegateCall, Way};
 use crate::worktree::{self, Worker};
 use crate::{session, work_clock};
 
@@ -63,24 +63,24 @@ pub(super) fn time_over() -> InterruptedBy {
 
 impl Agent {
     /// Calls an agent. The result comes by mail.
-    pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
+    pub(super) async fn call(&mut self, key: &str, call: &DelegateCall) -> Result<Option<ActionOutcome>, RuntimeError> {
         if self.goes_on(key)? {
             return Ok(None);
         }
         let call = &self.to_member(call);
         match self.callee(call) {
             Ok((mate, depth)) => self.engage(key, call, mate, depth).await,
-            Err(words) => Ok(Some(Done::wrong(words))),
+            Err(words) => Ok(Some(ActionOutcome::wrong(words))),
         }
     }
 
     /// A lead's call of a member is a dispatch, with each of the tools. If the call is not allowed, the error names the
     /// allowed agents.
-    fn to_member(&self, call: &Call) -> Call {
+    fn to_member(&self, call: &DelegateCall) -> DelegateCall {
         let is_member = self.leads() && self.floor.mate(&call.who).is_some();
         let may_call = || self.floor.callable(self.frame.definition(), &call.who).is_ok();
         let way = if is_member && may_call() { Way::Dispatch } else { call.way };
-        Call { way, ..call.clone() }
+        DelegateCall { way, ..call.clone() }
     }
 
     /// Whether the agent was already called before a crash and still works: then it is not checked again whether it
@@ -100,19 +100,19 @@ impl Agent {
     pub(super) async fn engage(
         &mut self,
         key: &str,
-        call: &Call,
+        call: &DelegateCall,
         mate: Mate,
         depth: u32,
-    ) -> Result<Option<Done>, RuntimeError> {
+    ) -> Result<Option<ActionOutcome>, RuntimeError> {
         let child = self.delegate(key);
         let (text, cached) = match self.look(key, &mate, call)? {
-            Looked::Answered(done) => return Ok(Some(done)),
-            Looked::Awaited => return Ok(None),
-            Looked::Make(text, cached) => (text, cached),
+            CacheUse::Answered(done) => return Ok(Some(done)),
+            CacheUse::Awaited => return Ok(None),
+            CacheUse::Make(text, cached) => (text, cached),
         };
         let is_apart = (call.background || mate.definition.background) && self.stays();
         if call.background && !is_apart {
-            return Ok(Some(Done::wrong(
+            return Ok(Some(ActionOutcome::wrong(
                 "only who stays has something done in the background: leave `run_in_background` out",
             )));
         }
@@ -186,12 +186,12 @@ impl Agent {
                 let content = vec![Part::text(words)];
                 TurnInput::ToolEnded { key, content, is_error: true, ending, fatal: None, ms: 0 }
             });
-            Landed { flight, input }
+            EffectDone { flight, input }
         }));
     }
 
     /// The agent that a call names, with its settings for this caller, and its call depth.
-    fn callee(&self, call: &Call) -> Result<(Mate, u32), String> {
+    fn callee(&self, call: &DelegateCall) -> Result<(Mate, u32), String> {
         if call.text.trim().is_empty() {
             return Err("`description` is missing: the member sees nothing of this conversation".to_owned());
         }
@@ -261,7 +261,7 @@ impl Agent {
             tokio::select! {
                 biased;
                 landed = stopped => landed,
-                () = floor.left(&address) => Landed { flight, input: None },
+                () = floor.left(&address) => EffectDone { flight, input: None },
             }
         })
     }
@@ -325,7 +325,12 @@ impl Agent {
     }
 
     /// Continues with an agent that was called before. The result comes by mail.
-    pub(super) async fn go_on_with(&mut self, key: &str, to: &str, text: &str) -> Result<Option<Done>, RuntimeError> {
+    pub(super) async fn go_on_with(
+        &mut self,
+        key: &str,
+        to: &str,
+        text: &str,
+    ) -> Result<Option<ActionOutcome>, RuntimeError> {
         if let Some(child) = self.gone_on_with(key)? {
             // The message was sent before a crash: a name may mean another agent by now, or one that works because of it.
             self.floor.bind(&self.turn.stream, self.frame.settings());
@@ -348,9 +353,11 @@ impl Agent {
             (Err(_), Some(Member::Failed(task))) => {
                 let words =
                     format!("task `{task}` failed: decide with `task_update`; `retry` with a `note` tells its owner");
-                return Ok(Some(Done::wrong(words)));
+                return Ok(Some(ActionOutcome::wrong(words)));
             }
-            (Err(_), Some(Member::Several(words))) | (Err(words), None) => return Ok(Some(Done::wrong(words))),
+            (Err(_), Some(Member::Several(words))) | (Err(words), None) => {
+                return Ok(Some(ActionOutcome::wrong(words)));
+            }
         };
         if self.queues(key, Way::Words) {
             return Ok(None);
@@ -471,14 +478,14 @@ impl Agent {
         if !SPAWNING.iter().any(|tool| !writes(tool) && self.frame.registry.get(tool).is_some()) {
             return Ok(Vec::new());
         }
-        let census = Census::new(&self.floor.shared.journal);
+        let census = ReadModel::new(&self.floor.shared.journal);
         let Some(agent) = self.turn.origin.agent else { return Ok(Vec::new()) };
         let (_, costs) = census.costs_of(self.floor.session, agent, self.turn_began(&census)?, now_ms())?;
         Ok(costs.into_iter().map(|cost| cost.charge).collect())
     }
 
     /// When the present turn began.
-    fn turn_began(&self, census: &Census<'_>) -> Result<i64, RuntimeError> {
+    fn turn_began(&self, census: &ReadModel<'_>) -> Result<i64, RuntimeError> {
         let Some(agent) = self.turn.origin.agent else { return Ok(i64::MAX) };
         let events = census.agent_events(agent)?;
         let began = events.iter().rfind(|(_, event)| matches!(event, Event::TurnStarted(_)));
@@ -547,7 +554,7 @@ impl Agent {
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
                         if has_gone && !floor.has_answered(child, &caller) {
                             let words = "Its time is over, and no agent works on it any more.";
-                            return Landed { flight: Flight::Tool(key.clone()), input: Some(failed(key, words)) };
+                            return EffectDone { flight: Flight::Tool(key.clone()), input: Some(failed(key, words)) };
                         }
                     }
                 }
@@ -558,7 +565,7 @@ impl Agent {
             };
             if is_answered || floor.is_closing() {
                 // The session closes: the call goes on in the next process.
-                return Landed { flight: Flight::Tool(key), input: None };
+                return EffectDone { flight: Flight::Tool(key), input: None };
             }
             let content = vec![Part::text("Stopped before there was an answer.")];
             let flight = Flight::Tool(key.clone());
@@ -570,7 +577,7 @@ impl Agent {
                 fatal: None,
                 ms: 0,
             };
-            Landed { flight, input: Some(input) }
+            EffectDone { flight, input: Some(input) }
         })
     }
 }

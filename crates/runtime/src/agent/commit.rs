@@ -19,7 +19,7 @@ use crate::driver::Part;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::shared::{append, now_ms};
-use crate::tasks::Change;
+use crate::tasks::ListChange;
 use crate::{outbox, rows, session};
 
 /// What goes into a commit besides the agent's own events.
@@ -54,8 +54,8 @@ impl Extra {
     }
 
     /// Adds a change of the shared list to the commit, which fails if another writer was first.
-    pub(super) fn change(&mut self, change: Change) {
-        let Change { stream, head, events, .. } = change;
+    pub(super) fn change(&mut self, change: ListChange) {
+        let ListChange { stream, head, events, .. } = change;
         if !events.is_empty() {
             self.others.extend(events.into_iter().map(|event| (stream.clone(), event)));
             self.expect.push((stream, head));
@@ -71,7 +71,7 @@ impl Extra {
 }
 
 /// A commit that has been put together.
-struct Written {
+struct PreparedCommit {
     commit: Commit,
     /// Events for the session's stream.
     replies: Vec<Event>,
@@ -97,7 +97,7 @@ impl Agent {
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
         let shown = extra.shown();
-        let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
+        let PreparedCommit { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         commit.blobs.extend(images);
         let shown = shown.into_iter().chain(to_people(&commit.sends));
         let shown: Vec<Event> = shown.collect();
@@ -137,7 +137,7 @@ impl Agent {
     }
 
     /// Puts a commit together.
-    fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<Written, RuntimeError> {
+    fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<PreparedCommit, RuntimeError> {
         let mut commit = self.turn.commit_at(&self.floor, at_ms, 0);
         commit.patient = self.floor.is_crowded();
         let actor = commit.actor.clone();
@@ -204,7 +204,7 @@ impl Agent {
             commit.appends.push(append(stream, event, &actor)?);
         }
         commit.projections.extend(extra.projections);
-        Ok(Written { commit, replies, answered })
+        Ok(PreparedCommit { commit, replies, answered })
     }
 
     /// The answer of a lead's turn. In a session of a chat it is put into the outbox by the same commit.

@@ -16,11 +16,11 @@ use max_team_core::turn::TurnInput;
 use max_team_llm::{Head, Request, RequestOptions, Transcript};
 
 use super::{Agent, Extra};
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::plan::about_words;
-use crate::post::Post;
+use crate::post::UserMail;
 use crate::rows::Matter;
 use crate::skills;
 
@@ -98,7 +98,7 @@ impl Agent {
     fn plans_told(&self) -> Result<Vec<String>, RuntimeError> {
         let shared = &self.floor.shared;
         let mut lines = Vec::new();
-        for id in Census::new(&shared.journal).open_plans(Some(self.floor.session))? {
+        for id in ReadModel::new(&shared.journal).open_plans(Some(self.floor.session))? {
             let (plan, _) = fold_plan(shared, id)?;
             lines.push(format!("plan `{id}`: {}", plan.draft().map_or("", |draft| &draft.goal)));
             for view in plan.tasks() {
@@ -110,7 +110,7 @@ impl Agent {
     }
 
     fn questions_told(&self) -> Result<Vec<String>, RuntimeError> {
-        let inbox = Post::new(&self.floor.shared.journal).inbox()?;
+        let inbox = UserMail::new(&self.floor.shared.journal).inbox()?;
         let mine = inbox.into_iter().filter(|pending| pending.session == Some(self.floor.session));
         let told = mine.map(|pending| match &pending.row.matter {
             Matter::Tool { tool, action, .. } => format!("{} asks: `{tool}` {}", pending.who, action.target),

@@ -23,20 +23,20 @@ const SKILL_FOLDERS_MAX: usize = 32;
 pub(super) struct Memo {
     /// The history as it is sent, each message encoded once.
     pub(super) wire: Option<Wire>,
-    cx: Option<Box<Known>>,
+    cx: Option<Box<CachedContext>>,
     /// The skills that the conversation has loaded, and how many of its messages were searched.
     skills: (usize, Vec<String>),
 }
 
 /// The context of tools, and what it was made from.
-struct Known {
+struct CachedContext {
     settings: Arc<Settings>,
     grants: Vec<Grant>,
     folders: Vec<(String, PathBuf)>,
     cx: ToolContext,
 }
 
-impl Known {
+impl CachedContext {
     fn is_of(&self, frame: &Frame, grants: &[Grant], folders: &[(String, PathBuf)]) -> bool {
         Arc::ptr_eq(&self.settings, frame.settings())
             && Arc::ptr_eq(&self.cx.root, frame.beneath())
@@ -55,7 +55,7 @@ impl Agent {
         cx
     }
 
-    fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<Known> {
+    fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<CachedContext> {
         let cx = self.frame.context(&self.floor.shared, self.turn.origin.agent, &self.running.cancel);
         let loaded = folders.iter().map(|(_, folder)| folder.clone());
         let reads = cx.sandbox.reads.iter().cloned().chain(loaded).collect();
@@ -69,7 +69,7 @@ impl Agent {
             ..cx
         };
         let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
-        Box::new(Known { settings, grants, folders, cx })
+        Box::new(CachedContext { settings, grants, folders, cx })
     }
 
     /// Its own folders: the one that its session shares, and the one under its name in this project.

@@ -42,12 +42,12 @@ pub(super) enum Flight {
 }
 
 /// A completed effect.
-pub(super) struct Landed {
+pub(super) struct EffectDone {
     pub flight: Flight,
     pub input: Option<TurnInput>,
 }
 
-pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Landed> + Send>>;
+pub(super) type Future = Pin<Box<dyn std::future::Future<Output = EffectDone> + Send>>;
 
 /// The wire form of the history, each message encoded once.
 pub(super) struct Wire {
@@ -141,7 +141,7 @@ impl Agent {
                 let (content, ms) = (vec![Part::text(words)], millis(started));
                 TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms }
             });
-            Landed { flight, input }
+            EffectDone { flight, input }
         })
     }
 
@@ -188,7 +188,7 @@ impl Agent {
                 _ => Vec::new(),
             };
             let call = (intent.call, intent.attempt);
-            Landed { flight, input: Some(TurnInput::ModelEnded { call, outcome, ms, streamed, prepared }) }
+            EffectDone { flight, input: Some(TurnInput::ModelEnded { call, outcome, ms, streamed, prepared }) }
         })
     }
 
@@ -246,13 +246,13 @@ impl Agent {
                     .map(|key| PreparedCall { key, found: Err(PrepareError::Told(words.clone())) })
                     .collect()
             });
-            Landed { flight, input: Some(TurnInput::Prepared(prepared)) }
+            EffectDone { flight, input: Some(TurnInput::Prepared(prepared)) }
         })
     }
 
     fn run_tool(&mut self, flight: Flight, key: String, action: Action, attended: bool) -> Future {
         let Some(call) = self.turn.call(&key) else {
-            return Box::pin(async move { Landed { flight, input: None } });
+            return Box::pin(async move { EffectDone { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.restart.resumed);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
@@ -278,7 +278,7 @@ impl Agent {
                 }
             };
             let interrupted = cancel.is_cancelled() && ran.is_err();
-            Landed { flight, input: Some(tool_ended(key, ran, interrupted, millis(started))) }
+            EffectDone { flight, input: Some(tool_ended(key, ran, interrupted, millis(started))) }
         })
     }
 
@@ -308,8 +308,8 @@ impl Agent {
         let (cancel, seen, mut settled) = (self.running.cancel.clone(), self.money.settled, self.money.pool.settled());
         Box::pin(async move {
             tokio::select! {
-                _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(TurnInput::Woke) },
-                () = cancel.cancelled() => Landed { flight, input: None },
+                _ = settled.wait_for(|count| *count != seen) => EffectDone { flight, input: Some(TurnInput::Woke) },
+                () = cancel.cancelled() => EffectDone { flight, input: None },
             }
         })
     }
@@ -319,8 +319,8 @@ impl Agent {
         Box::pin(async move {
             let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(wait)) => Landed { flight, input: Some(TurnInput::Woke) },
-                () = cancel.cancelled() => Landed { flight, input: None },
+                () = tokio::time::sleep(Duration::from_millis(wait)) => EffectDone { flight, input: Some(TurnInput::Woke) },
+                () = cancel.cancelled() => EffectDone { flight, input: None },
             }
         })
     }

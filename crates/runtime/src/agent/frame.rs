@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{notes, tool_search};
 use crate::error::RuntimeError;
-use crate::memory::{Live, Memories, Standing, project_scope};
+use crate::memory::{Memories, MemoryFiles, MemorySection, project_scope};
 use crate::prompt::fill;
 use crate::shared::{Shared, lock};
-use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
+use crate::skills::{self, Hand, SKILL, SkillContext, SkillTool, SkillWishes};
 use crate::team_tools::{self, Callee, LIST_ONLY};
 use crate::worktree;
 
@@ -70,7 +70,7 @@ pub(crate) struct Frame {
     /// The outline of the project's files, for a lead that cannot list them. Taken once, so that requests keep their beginning.
     outline: Arc<str>,
     /// The standing part of the memory in a lead's system text; `None` for other agents.
-    standing: Option<Standing>,
+    standing: Option<MemorySection>,
     /// Whether the agent is told that the user cannot be asked.
     is_unattended: bool,
 }
@@ -165,7 +165,7 @@ impl Frame {
 
     /// Adds the memory to a lead's system text, from its next turn on.
     pub(crate) fn recalling(mut self) -> Self {
-        self.standing = Some(Standing::default());
+        self.standing = Some(MemorySection::default());
         self
     }
 
@@ -188,14 +188,15 @@ impl Frame {
     }
 
     /// The standing part of the memory in its system text, if it has one.
-    pub(crate) fn standing(&self) -> Option<&Standing> {
+    pub(crate) fn standing(&self) -> Option<&MemorySection> {
         self.standing.as_ref()
     }
 
     /// Reads instruction files, memory and skills again.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
-        let live = if self.standing.is_some() { Live::read(&shared.home, &self.root) } else { Live::default() };
+        let live =
+            if self.standing.is_some() { MemoryFiles::read(&shared.home, &self.root) } else { MemoryFiles::default() };
         if let Some(standing) = &mut self.standing {
             let memories = Memories::new(&shared.journal);
             // Facts that cannot be read are left out; if the journal is broken, the next commit reports it.
@@ -295,7 +296,7 @@ impl Frame {
             return None;
         }
         let catalogue = shared.skills.of(&self.root);
-        let mut text = skills::preload(named, &catalogue, &Asked { root: &self.root, session: "" });
+        let mut text = skills::preload(named, &catalogue, &SkillContext { root: &self.root, session: "" });
         if let Some(hand) = &self.hand {
             text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools, self.delegates));
         }
@@ -303,14 +304,14 @@ impl Frame {
     }
 
     /// Sets the user's wishes about skills.
-    pub(crate) fn wish(&self, wish: Wish) {
+    pub(crate) fn wish(&self, wish: SkillWishes) {
         if let Some(hand) = &self.hand {
             *lock(&hand.wish) = wish;
         }
     }
 
     /// Adds to the user's earlier wishes.
-    pub(crate) fn wish_also(&self, wish: Wish) {
+    pub(crate) fn wish_also(&self, wish: SkillWishes) {
         if let Some(hand) = &self.hand {
             let mut known = lock(&hand.wish);
             // The latest wish counts.

@@ -26,7 +26,7 @@ use crate::plan::cap;
 use crate::post::is_go_on;
 use crate::session;
 use crate::shared::new_id;
-use crate::skills::{self, Asked};
+use crate::skills::{self, SkillContext};
 use crate::team_tools::{self, Act};
 use crate::worktree;
 
@@ -286,7 +286,7 @@ impl Agent {
     /// The texts of skills that the user asks for by name, to be added behind the message.
     fn skills_for(&self, words: &[String]) -> String {
         let session = self.floor.session.to_string();
-        let asked = Asked { root: self.frame.root(), session: &session };
+        let asked = SkillContext { root: self.frame.root(), session: &session };
         let catalogue = self.floor.shared.skills.of(asked.root);
         let expanded = skills::expand(words, &catalogue, &asked);
         self.frame.wish(expanded.wish);

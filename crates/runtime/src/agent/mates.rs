@@ -21,13 +21,13 @@ use max_team_core::teammate::requests::Requested;
 use max_team_core::teammate::{Lifetime, Spawn, Teammate, next_color};
 use max_team_core::turn::{MailAction, TurnInput};
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::commit::Guest;
 use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::floor::{Floor, callable};
+use crate::floor::{ActiveSession, callable};
 use crate::handle::Mate;
 use crate::prompt::fill;
 use crate::rows::{InboxRow, MateRow};
@@ -237,16 +237,21 @@ impl Agent {
         let plans = spawn.plans();
         let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(settings.mode)));
         let mode = if plans { Some(Mode::Plan) } else { wanted.or(own.mode) };
-        let definition = Definition { mode, ..Floor::as_teammate(own, plans, spawn.claims.unwrap_or_default()) };
+        let definition =
+            Definition { mode, ..ActiveSession::as_teammate(own, plans, spawn.claims.unwrap_or_default()) };
         let settings = Settings { mode: definition.mode_in(settings.mode), ..settings };
         Ok((Mate { definition: definition.into(), settings }, depth))
     }
 
     /// Sends a message to a teammate, the lead or all; or continues an agent that was called before.
-    pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
+    pub(super) async fn message(
+        &mut self,
+        key: &str,
+        message: &Message,
+    ) -> Result<Option<ActionOutcome>, RuntimeError> {
         let readers = match self.readers(message)? {
             Ok(readers) => readers,
-            Err(words) => return Ok(Some(Done::wrong(words))),
+            Err(words) => return Ok(Some(ActionOutcome::wrong(words))),
         };
         match (&message.word, readers) {
             (ProtocolMessage::Text { text }, None) => {
@@ -255,12 +260,12 @@ impl Agent {
             }
             (_, None) => {
                 let words = self.nobody(&message.to.join(", "))?;
-                Ok(Some(Done::wrong(words)))
+                Ok(Some(ActionOutcome::wrong(words)))
             }
             (word @ ProtocolMessage::TaskAssignment { .. }, Some(readers)) if self.turn.origin.lead => {
                 match readers.as_slice() {
                     [one] => self.assign(key, one, word).await.map(|()| None),
-                    _ => Ok(Some(Done::wrong("a task is one teammate's: name one"))),
+                    _ => Ok(Some(ActionOutcome::wrong("a task is one teammate's: name one"))),
                 }
             }
             (word, Some(readers)) => self.write_to(key, word, &readers).map(Some),
@@ -311,9 +316,14 @@ impl Agent {
     }
 
     /// Sends a message to present agents. The messages and the call's result go into one commit.
-    fn write_to(&self, key: &str, word: &ProtocolMessage, readers: &[(String, AgentId)]) -> Result<Done, RuntimeError> {
+    fn write_to(
+        &self,
+        key: &str,
+        word: &ProtocolMessage,
+        readers: &[(String, AgentId)],
+    ) -> Result<ActionOutcome, RuntimeError> {
         if let Some(why) = word.misfit(self.turn.origin.lead) {
-            return Ok(Done::wrong(why));
+            return Ok(ActionOutcome::wrong(why));
         }
         let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // An answer is one message to the agent that asked; the names that the model gives do not matter.
@@ -325,14 +335,14 @@ impl Agent {
             }
             let (body, answered) = match self.body(word, &to)? {
                 Ok(written) => written,
-                Err(words) => return Ok(Done::wrong(words)),
+                Err(words) => return Ok(ActionOutcome::wrong(words)),
             };
             // The requester may be a person.
             let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
             let is_users = to.starts_with("user/");
             let name = if is_answer { self.floor.lead_name() } else { name.clone() };
             if !is_users && self.floor.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
-                return Ok(Done::wrong(format!(
+                return Ok(ActionOutcome::wrong(format!(
                     "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
                 )));
             }
@@ -361,10 +371,10 @@ impl Agent {
             sends.push(letter);
         }
         if told.is_empty() {
-            return Ok(Done::wrong("there is no agent to send this to"));
+            return Ok(ActionOutcome::wrong("there is no agent to send this to"));
         }
         let words = format!("Sent to {}.{}", told.join(", "), afterwards(word, &told));
-        Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
+        Ok(ActionOutcome { events, extra: Extra { sends, acks, ..Extra::default() }, ..ActionOutcome::said(words) })
     }
 
     /// The body of a message, and the message that it answers, with its sender.
@@ -408,7 +418,7 @@ impl Agent {
     }
 
     /// Messages since the beginning of the turn, acknowledged with the result of the call that asks.
-    pub(super) fn inbox(&mut self) -> Result<Done, RuntimeError> {
+    pub(super) fn inbox(&mut self) -> Result<ActionOutcome, RuntimeError> {
         let mut told = Vec::new();
         let mut acks = Vec::new();
         let mail = self.floor.mail(&self.turn.stream, true)?;
@@ -431,10 +441,10 @@ impl Agent {
             acks.extend((!is_end).then_some(letter.id));
         }
         if told.is_empty() {
-            return Ok(Done::said("There are no new messages. Later messages reach you without a call."));
+            return Ok(ActionOutcome::said("There are no new messages. Later messages reach you without a call."));
         }
         let words = told.join("\n\n");
-        Ok(Done { extra: Extra::acks(acks), ..Done::said(words) })
+        Ok(ActionOutcome { extra: Extra::acks(acks), ..ActionOutcome::said(words) })
     }
 }
 

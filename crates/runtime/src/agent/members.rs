@@ -12,10 +12,10 @@ use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::suggest::candidates;
 use max_team_core::turn::{ToolCall, TurnInput};
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::mail::derived;
 use super::{Agent, Extra};
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::plan::{address, letters, upstream};
 use crate::rows::AgentRow;
@@ -69,7 +69,7 @@ impl Agent {
     ) -> Result<bool, RuntimeError> {
         let others: Vec<String> = self.turn.open_calls().filter(|call| call.key != key).filter_map(addressee).collect();
         let (Some(plan), false) = (given.corrects, others.is_empty()) else { return Ok(false) };
-        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
+        let plan = ReadModel::new(&self.floor.shared.journal).plan(plan)?;
         let index = |agent| plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.index);
         let (Some(graph), Some(own)) = (plan.graph(), index(member.agent)) else { return Ok(false) };
         for to in others {
@@ -82,7 +82,7 @@ impl Agent {
     }
 
     /// Sends a message to a working member, which reads it with its next tool result.
-    pub(super) fn note_to(&self, key: &str, member: &AgentRow, text: &str) -> Done {
+    pub(super) fn note_to(&self, key: &str, member: &AgentRow, text: &str) -> ActionOutcome {
         let letter = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"mail"]),
             &self.turn.stream,
@@ -96,7 +96,7 @@ impl Agent {
             "Sent: `{}` (task `{task}`) reads it with its next tool result. What comes of its task is told with the plan.",
             member.name
         );
-        Done { extra: Extra::send(letter), ..Done::said(words) }
+        ActionOutcome { extra: Extra::send(letter), ..ActionOutcome::said(words) }
     }
 
     /// The assignment for a message that came after a member's task: the answer goes to the lead.
@@ -145,7 +145,7 @@ impl Agent {
         let (Some(plan), Some(agent), true) = (given.corrects, self.turn.origin.agent, has_files) else {
             return Ok(false);
         };
-        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
+        let plan = ReadModel::new(&self.floor.shared.journal).plan(plan)?;
         Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(TaskStatus::Done))
     }
 
@@ -154,7 +154,7 @@ impl Agent {
     pub(super) fn plan_news(&self, begin: &TurnInput) -> Result<Option<Part>, RuntimeError> {
         let TurnInput::Begin { assignment: Some(given), .. } = begin else { return Ok(None) };
         let (Some(id), Some(agent)) = (given.corrects, self.turn.origin.agent) else { return Ok(None) };
-        let plan = Census::new(&self.floor.shared.journal).plan(id)?;
+        let plan = ReadModel::new(&self.floor.shared.journal).plan(id)?;
         let Some(view) = plan.tasks().find(|view| view.agent == Some(agent)) else { return Ok(None) };
         let news = upstream::news(&self.floor, self.frame.root(), &plan, id, &view);
         let beside = letters::beside_now(&self.floor, &plan, &view);

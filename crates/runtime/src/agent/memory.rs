@@ -14,10 +14,10 @@ use max_team_core::message::{Assignment, Envelope, MessageKind};
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::mail::derived;
 use crate::error::RuntimeError;
-use crate::memory::{self, Ask, Memories, Where};
+use crate::memory::{self, Memories, MemoryRequest, Where};
 use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, lock, now_ms};
@@ -42,24 +42,24 @@ pub(super) enum LookBack {
 
 impl Agent {
     /// Carries out a call of the memory's tools; decides again if another writer was first.
-    pub(super) async fn recollect(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
+    pub(super) async fn recollect(&mut self, key: &str, ask: &MemoryRequest) -> Result<(), RuntimeError> {
         for _ in 0..MEMORY_WRITE_TRIES_MAX {
             let done = match ask {
-                Ask::Read(read) => self.look_up(read)?,
-                Ask::Write(write) => self.write_down(write)?,
+                MemoryRequest::Read(read) => self.look_up(read)?,
+                MemoryRequest::Write(write) => self.write_down(write)?,
             };
             if self.end_first(key, done).await? {
                 return Ok(());
             }
         }
-        self.end_act(key, Done::wrong("others write to this board all the time; try again later")).await
+        self.end_act(key, ActionOutcome::wrong("others write to this board all the time; try again later")).await
     }
 
     fn project(&self) -> BoardScope {
         memory::project_scope(&self.floor.root)
     }
 
-    fn look_up(&self, read: &memory::Read) -> Result<Done, RuntimeError> {
+    fn look_up(&self, read: &memory::MemoryReadArgs) -> Result<ActionOutcome, RuntimeError> {
         let memories = Memories::new(&self.floor.shared.journal);
         let scopes = [self.project(), BoardScope::User];
         let words = match (&read.key, &read.query) {
@@ -92,10 +92,10 @@ impl Agent {
                 if keys.is_empty() { "Nothing is remembered yet.".to_owned() } else { keys.join("\n") }
             }
         };
-        Ok(Done::said(bounded(words)))
+        Ok(ActionOutcome::said(bounded(words)))
     }
 
-    fn write_down(&self, write: &memory::Write) -> Result<Done, RuntimeError> {
+    fn write_down(&self, write: &memory::Write) -> Result<ActionOutcome, RuntimeError> {
         let memories = Memories::new(&self.floor.shared.journal);
         let who = Writer::of(self.frame.definition(), self.turn.origin.lead);
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
@@ -113,12 +113,12 @@ impl Agent {
         };
         let (change, keys) = match changed {
             Ok(changed) => changed,
-            Err(RuntimeError::Memory(refusal)) => return Ok(Done::wrong(refusal.to_string())),
+            Err(RuntimeError::Memory(refusal)) => return Ok(ActionOutcome::wrong(refusal.to_string())),
             Err(error) => return Err(error),
         };
         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         let keys = keys.join(", ");
-        let mut done = Done::said(if write.value.is_null() {
+        let mut done = ActionOutcome::said(if write.value.is_null() {
             let key = &write.key;
             format!("Forgotten: {keys}. The user erases its text from the log with `max-team memory forget {key}`.")
         } else {

@@ -61,10 +61,10 @@ use max_team_core::turn::{Turn, TurnEffect, TurnEnv, TurnInput, TurnStage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::budget::BudgetPool;
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor};
+use crate::floor::{ActiveSession, Activity};
 use crate::handle::{Origin, SessionDetails};
 use crate::session;
 use crate::shared::{new_id, now_ms};
@@ -78,7 +78,7 @@ use commands::Commands;
 use commit::Extra;
 use cx::Memo;
 pub(crate) use flight::look_at_words;
-use flight::{Flight, Landed};
+use flight::{EffectDone, Flight};
 pub(crate) use frame::{Frame, UNATTENDED};
 pub(crate) use hold::{PersonStop, since_of};
 pub(crate) use images::runs_on;
@@ -155,7 +155,7 @@ pub(crate) struct Seat {
 }
 
 pub(crate) struct Agent {
-    floor: Arc<Floor>,
+    floor: Arc<ActiveSession>,
     turn: Driver<Turn>,
     frame: Frame,
     bounds: Bounds,
@@ -172,7 +172,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(floor: Arc<Floor>, seat: Seat, bell: &Arc<Notify>) -> Self {
+    pub(crate) fn new(floor: Arc<ActiveSession>, seat: Seat, bell: &Arc<Notify>) -> Self {
         let mate = seat.turn.mate().map(|mate| mate.name.clone());
         let name = mate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
         let name = name.unwrap_or_default();
@@ -468,7 +468,7 @@ impl Agent {
         self.commit(events, extra).await
     }
 
-    async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
+    async fn land(&mut self, landed: EffectDone) -> Result<(), RuntimeError> {
         self.running.land(&landed.flight);
         if let Flight::Tool(key) = &landed.flight {
             if self.running.preparing.remove(key) && !self.turn.is_busy() {
@@ -494,7 +494,7 @@ impl Agent {
 
     /// When the loop closes: a completed effect is recorded, so that it is neither paid nor done again. All others
     /// stay open and go on in the next process.
-    async fn park(&mut self, landed: Landed) {
+    async fn park(&mut self, landed: EffectDone) {
         let finished = match &landed.input {
             Some(TurnInput::ToolEnded { ending, .. }) => *ending != ToolOutcome::Interrupted,
             Some(TurnInput::ModelEnded { outcome, .. }) => matches!(outcome, LlmOutcome::Done(_)),
@@ -512,7 +512,7 @@ impl Agent {
 
     fn details(&self) -> SessionDetails {
         // If the journal cannot be read now, the reader keeps the cost that it knows.
-        let cost = Census::new(&self.floor.shared.journal).session_cost(self.floor.session).unwrap_or_default();
+        let cost = ReadModel::new(&self.floor.shared.journal).session_cost(self.floor.session).unwrap_or_default();
         SessionDetails {
             ledger: self.turn.ledger().clone(),
             cost,

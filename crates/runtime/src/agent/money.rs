@@ -7,7 +7,7 @@ use max_team_core::plan::event::ResourceUse;
 use max_team_core::turn::{Turn, TurnInput};
 
 use super::{Agent, millis};
-use crate::budget::{self, BudgetPool, Open};
+use crate::budget::{self, BudgetPool, PoolGuard};
 
 /// An agent's budget, as of its last decision.
 pub(super) struct Money {
@@ -29,7 +29,7 @@ impl Money {
     }
 
     /// Settles calls that have ended, and reserves for those that begin.
-    fn keep_account(&mut self, open: &mut Open<'_>, events: &[Event], turn: &Turn) {
+    fn keep_account(&mut self, open: &mut PoolGuard<'_>, events: &[Event], turn: &Turn) {
         for event in events {
             match event {
                 Event::LlmEnded(ended) => {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{Agent, Control};
 use crate::error::RuntimeError;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 use crate::shared::append;
 use crate::{rows, session};
 
@@ -30,7 +30,7 @@ impl Newcomer {
     /// Registers an agent with its first message; its first entries are added to the commit. `None`: its loop runs
     /// already, and reads the message.
     pub(crate) fn welcome(
-        floor: &Arc<Floor>,
+        floor: &Arc<ActiveSession>,
         id: AgentId,
         definition: &Arc<Definition>,
         settings: Arc<Settings>,
@@ -78,7 +78,7 @@ impl Newcomer {
     }
 
     /// Runs the agent once the commit is stored.
-    pub(crate) fn begin(mut self, floor: &Arc<Floor>) {
+    pub(crate) fn begin(mut self, floor: &Arc<ActiveSession>) {
         if let Some((agent, controls)) = self.seated.take() {
             floor.spawn(session::agent_stream(self.id), agent.run(controls));
         }

@@ -7,7 +7,7 @@ use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::{Plan, TaskView};
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -18,8 +18,8 @@ use crate::team_tools;
 
 impl Agent {
     /// Proposes a plan. Plans that it replaces are told so in the same commit.
-    pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {
-        let Some(team) = self.floor.team() else { return Done::wrong("there is no team in this session") };
+    pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> ActionOutcome {
+        let Some(team) = self.floor.team() else { return ActionOutcome::wrong("there is no team in this session") };
         let plan = PlanId::new(new_id());
         let by = self.turn.origin.name.to_string();
         let named = submit.revises.or_else(|| revise::implied(&self.floor, &by, self.turn.current()));
@@ -29,22 +29,22 @@ impl Agent {
             Ok((propose::propose(&self.floor, &team, plan, submit.draft, by, base, is_unattended)?, revised))
         });
         match proposed {
-            Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
+            Err(words) => ActionOutcome::wrong(format!("{words}. Mend it and submit it again.")),
             Ok((proposed, revised)) => {
                 let words = revise::words(&proposed, &revised);
                 let mut sends = revise::tell(&self.turn.stream, &proposed, &revised);
                 sends.push(letters::proposal(&self.floor, &self.turn.stream, proposed));
-                Done {
+                ActionOutcome {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
                     extra: Extra { sends, ..Extra::default() },
-                    ..Done::said(words)
+                    ..ActionOutcome::said(words)
                 }
             }
         }
     }
 
     /// A decision or note about a task of a plan.
-    pub(super) fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
+    pub(super) fn update(&self, key: &str, update: &team_tools::Update) -> Result<ActionOutcome, RuntimeError> {
         let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
             Some(found) => found,
             None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
@@ -55,11 +55,13 @@ impl Agent {
                 let words = format!("there is no task `{}` in an open plan or in the shared list", update.task_id);
                 let then =
                     "`task_query` shows those there are; to change a plan, call `submit_plan` with `revises: PLAN`";
-                return Ok(Done::wrong(format!("{words}; {then}")));
+                return Ok(ActionOutcome::wrong(format!("{words}; {then}")));
             }
         };
         let wrong = |words: String| {
-            Done::wrong(format!("{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."))
+            ActionOutcome::wrong(format!(
+                "{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."
+            ))
         };
         if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
             return Ok(wrong(self.no_member(name)));
@@ -96,7 +98,7 @@ impl Agent {
             Body::Update(said),
             now_ms(),
         );
-        Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
+        Ok(ActionOutcome { extra: Extra::send(letter), ..ActionOutcome::said(words) })
     }
 }
 

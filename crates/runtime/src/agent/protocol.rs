@@ -17,13 +17,13 @@ use max_team_core::teammate::requests::Responded;
 use max_team_core::teammate::{Granted, LetterRefused};
 use max_team_core::turn::{TurnEffect, TurnInput};
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::bounds::wanted_by;
 use super::mail::derived;
 use super::steer::of_user;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::post::{Post, is_go_on};
+use crate::post::{UserMail, is_go_on};
 use crate::rows::{self, AgentRow};
 use crate::session;
 use crate::shared::now_ms;
@@ -187,7 +187,7 @@ impl Agent {
         }
         let mates = if self.turn.mate().is_some() { self.floor.teammates()? } else { Vec::new() };
         let mut others: BTreeSet<String> = mates.into_iter().map(|(_, agent)| session::agent_stream(agent)).collect();
-        let inbox = Post::new(&self.floor.shared.journal).inbox_of(self.floor.session)?.into_iter();
+        let inbox = UserMail::new(&self.floor.shared.journal).inbox_of(self.floor.session)?.into_iter();
         let waiting = inbox.filter(|pending| pending.noted.is_none());
         others.extend(waiting.map(|pending| pending.row.address).filter(|address| address.starts_with("agent/")));
         others.remove(&self.turn.stream);
@@ -251,12 +251,12 @@ impl Agent {
     }
 
     /// Its plan was approved: it works in the usual mode of its type from now on.
-    pub(super) async fn begin_planned(&mut self) -> Result<Done, RuntimeError> {
+    pub(super) async fn begin_planned(&mut self) -> Result<ActionOutcome, RuntimeError> {
         let own = self.frame.definition();
         let mode = self.floor.callee(&own.name).and_then(|mate| mate.definition.mode);
         let events = self.become_(Arc::new(Definition { mode, ..(**own).clone() }))?;
         self.commit(events, Extra::default()).await?;
-        Ok(Done::said("Your plan is approved: carry it out now."))
+        Ok(ActionOutcome::said("Your plan is approved: carry it out now."))
     }
 
     /// Switches to a new definition of the same type.

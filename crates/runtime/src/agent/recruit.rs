@@ -18,7 +18,7 @@ use max_team_core::teammate::Spawn;
 use tokio_util::sync::CancellationToken;
 
 use super::commit::Guest;
-use super::flight::{Flight, Landed};
+use super::flight::{EffectDone, Flight};
 use super::mates::{Joining, Started, row_of};
 use super::protocol::refused;
 use super::{Agent, Extra};
@@ -160,7 +160,7 @@ impl Agent {
                 drop(why.set(words));
             }
             floor.ring(&stream);
-            Landed { flight: Flight::Tool(key), input: None }
+            EffectDone { flight: Flight::Tool(key), input: None }
         }));
     }
 
@@ -188,7 +188,7 @@ impl Agent {
                 self.running.flights.push(Box::pin(async move {
                     worktree::drop_unused(&floor.shared, id).await;
                     floor.ring(&stream);
-                    Landed { flight: Flight::Tool(key), input: None }
+                    EffectDone { flight: Flight::Tool(key), input: None }
                 }));
                 waits = true;
             }

@@ -16,7 +16,7 @@ use max_team_core::policy::{Action, ActionKind};
 use max_team_core::teammate::{AgentEnded, Lifetime};
 use max_team_core::turn::{SETTLE, TurnInput};
 
-use super::flight::{Flight, Future, Landed};
+use super::flight::{EffectDone, Flight, Future};
 use super::mail::{answering, derived};
 use super::{Agent, Extra, millis};
 use crate::error::RuntimeError;
@@ -122,7 +122,7 @@ impl Agent {
                     TurnInput::ToolEnded { key, content, is_error: false, ending: ToolOutcome::Ran, fatal: None, ms }
                 }
             };
-            Landed { flight, input: Some(input) }
+            EffectDone { flight, input: Some(input) }
         })
     }
 }

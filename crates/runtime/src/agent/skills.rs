@@ -12,40 +12,40 @@ use max_team_tools::aliases;
 use serde_json::Value;
 
 use super::Agent;
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
-use crate::skills::{Asked, Contract, Errand, Fork, Skill};
-use crate::team_tools::{self, Call, Way};
+use crate::skills::{Contract, Errand, Fork, Skill, SkillContext};
+use crate::team_tools::{self, DelegateCall, Way};
 
 const CHANGED: &str = "the skill has changed since it was looked at; load it again";
 
 impl Agent {
     /// Has another agent carry out a skill. The result comes by mail.
-    pub(super) async fn skill(&mut self, key: &str, input: Value) -> Result<Option<Done>, RuntimeError> {
+    pub(super) async fn skill(&mut self, key: &str, input: Value) -> Result<Option<ActionOutcome>, RuntimeError> {
         if self.goes_on(key)? {
             return Ok(None);
         }
         let errand = match self.errand(input).await {
             Ok(errand) => errand,
-            Err(words) => return Ok(Some(Done::wrong(words))),
+            Err(words) => return Ok(Some(ActionOutcome::wrong(words))),
         };
         let who = errand.skill.done_by().unwrap_or_default();
         // Only the agent that was judged may be called.
         if self.judged(key).is_none_or(|judged| judged != who) {
-            return Ok(Some(Done::wrong(CHANGED)));
+            return Ok(Some(ActionOutcome::wrong(CHANGED)));
         }
         let (mate, depth) = match self.hired_for(&errand.skill) {
             Ok(hired) => hired,
-            Err(words) => return Ok(Some(Done::wrong(words))),
+            Err(words) => return Ok(Some(ActionOutcome::wrong(words))),
         };
         let Errand { skill, title, text } = errand;
         if text.len() > CALL_TEXT_BYTES_MAX {
             let words = format!("a call hands over at most {CALL_TEXT_BYTES_MAX} bytes, not {}", text.len());
-            return Ok(Some(Done::wrong(words)));
+            return Ok(Some(ActionOutcome::wrong(words)));
         }
         let (title, skill) = (team_tools::title(&title), Some(skill.name));
-        let call = Call { way: Way::Words, who, title, text, skill, ..Call::default() };
+        let call = DelegateCall { way: Way::Words, who, title, text, skill, ..DelegateCall::default() };
         self.engage(key, &call, mate, depth).await
     }
 
@@ -53,7 +53,7 @@ impl Agent {
     async fn errand(&mut self, input: Value) -> Result<Errand, String> {
         let hand = self.frame.hand().cloned().ok_or("`skill` is not a tool of yours")?;
         let (root, session) = (self.frame.root().to_path_buf(), self.floor.session.to_string());
-        let read = move || hand.errand(&Asked { root: &root, session: &session }, &input);
+        let read = move || hand.errand(&SkillContext { root: &root, session: &session }, &input);
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|crash| Err(format!("the skill could not be read: {crash}")))
     }

@@ -12,26 +12,26 @@ use max_team_core::message::{Envelope, MessageKind};
 
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::skills::{self, Asked, Wish};
+use crate::skills::{self, SkillContext, SkillWishes};
 
 /// Messages that the turn has not taken in yet.
 #[derive(Debug, Default)]
 pub(super) struct Steering {
-    letters: Vec<Spoken>,
+    letters: Vec<SteeringMessage>,
     /// Messages of the team, as the model reads them.
     news: Vec<(EnvelopeId, String)>,
     /// Messages of the team that stay in the mailbox and are only mentioned, and whether they were.
     asides: Vec<(EnvelopeId, String, bool)>,
     /// All of it, for the next call.
     told: Option<Steered>,
-    wish: Wish,
+    wish: SkillWishes,
     /// Messages that the turn was told before; the mail being sorted may still contain them.
     taken: Vec<EnvelopeId>,
 }
 
 /// A message of the user.
 #[derive(Debug)]
-struct Spoken {
+struct SteeringMessage {
     id: EnvelopeId,
     text: String,
     /// The files that it mentions.
@@ -58,7 +58,7 @@ impl Agent {
             steering.taken.contains(&letter.id) || steering.letters.iter().any(|known| known.id == letter.id);
         if !is_known {
             let files = self.files_mentioned(std::slice::from_ref(letter)).await;
-            self.inbox.steering.letters.push(Spoken { id: letter.id, text: letter.text().to_owned(), files });
+            self.inbox.steering.letters.push(SteeringMessage { id: letter.id, text: letter.text().to_owned(), files });
             self.put_together();
         }
     }
@@ -97,7 +97,7 @@ impl Agent {
     fn put_together(&mut self) {
         let envelopes: Vec<EnvelopeId> = self.inbox.steering.letters.iter().map(|spoken| spoken.id).collect();
         let words: Vec<String> = self.inbox.steering.letters.iter().map(|spoken| spoken.text.clone()).collect();
-        (self.inbox.steering.told, self.inbox.steering.wish) = (None, Wish::default());
+        (self.inbox.steering.told, self.inbox.steering.wish) = (None, SkillWishes::default());
         let asides = self
             .inbox
             .steering
@@ -116,7 +116,7 @@ impl Agent {
             return;
         }
         let session = self.floor.session.to_string();
-        let asked = Asked { root: self.frame.root(), session: &session };
+        let asked = SkillContext { root: self.frame.root(), session: &session };
         let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
         let said = words.join("\n\n");
         let mut input = vec![Part::text(if self.turn.origin.lead { said } else { of_user(&said) })];

@@ -12,14 +12,14 @@ use max_team_core::suggest::did_you_mean;
 use max_team_core::task_list::{Claimant, ListRequest, ListTask, StatusChange, TaskUpdate};
 use max_team_core::teammate::protocol::ProtocolMessage;
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::session;
 use crate::shared::now_ms;
-use crate::tasks::{Change, TaskLists, whole};
-use crate::team_tools::Ask;
+use crate::tasks::{ListChange, TaskLists, whole};
+use crate::team_tools::TaskListRequest;
 
 /// Bytes of an answer about the list.
 const LIST_BYTES_MAX: usize = 32 << 10;
@@ -41,14 +41,14 @@ impl Agent {
     }
 
     /// Carries out a call of the list's tools; decides again if another writer was first.
-    pub(super) async fn tend(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
+    pub(super) async fn tend(&mut self, key: &str, ask: &TaskListRequest) -> Result<(), RuntimeError> {
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let done = self.tended(ask)?;
             if self.end_first(key, done).await? {
-                return if matches!(ask, Ask::Write(_)) { self.floor.wake_claimers() } else { Ok(()) };
+                return if matches!(ask, TaskListRequest::Write(_)) { self.floor.wake_claimers() } else { Ok(()) };
             }
         }
-        self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
+        self.end_act(key, ActionOutcome::wrong("others change the list all the time; try again later")).await
     }
 
     /// Claims the next task from the list, if it is a teammate that claims tasks and is idle; whether it has begun.
@@ -93,11 +93,13 @@ impl Agent {
             let lists = TaskLists::new(&self.floor.shared.journal);
             let change = match lists.change(self.floor.session, &self.doer(), &ListRequest::Update(Box::new(update))) {
                 Ok(change) => change,
-                Err(error @ RuntimeError::Tasks(_)) => return self.end_act(key, Done::wrong(error.to_string())).await,
+                Err(error @ RuntimeError::Tasks(_)) => {
+                    return self.end_act(key, ActionOutcome::wrong(error.to_string())).await;
+                }
                 Err(error) => return Err(error),
             };
             let Ok(item) = change.tasks.find(task_id) else {
-                return self.end_act(key, Done::wrong("no such task")).await;
+                return self.end_act(key, ActionOutcome::wrong("no such task")).await;
             };
             let note = if text.trim().is_empty() { String::new() } else { format!("\n\n{text}") };
             let words =
@@ -115,28 +117,29 @@ impl Agent {
                 }),
                 now_ms(),
             );
-            let mut done = Done::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
+            let mut done =
+                ActionOutcome::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
             done.extra.sends.push(letter);
             done.extra.change(change);
             if self.end_first(key, done).await? {
                 return Ok(());
             }
         }
-        self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
+        self.end_act(key, ActionOutcome::wrong("others change the list all the time; try again later")).await
     }
 
-    pub(super) fn tended(&self, ask: &Ask) -> Result<Done, RuntimeError> {
+    pub(super) fn tended(&self, ask: &TaskListRequest) -> Result<ActionOutcome, RuntimeError> {
         let lists = TaskLists::new(&self.floor.shared.journal);
         let session = self.floor.session;
         let said = match ask {
-            Ask::List => lists.lines(session).map(|lines| {
+            TaskListRequest::List => lists.lines(session).map(|lines| {
                 let lines: Vec<String> = lines.iter().map(|line| line.short()).collect();
                 bounded(if lines.is_empty() { "There are no tasks.".to_owned() } else { lines.join("\n") })
             }),
-            Ask::Get(id) => lists.line(session, id).map(|line| whole(&line)),
-            Ask::Write(input) => {
+            TaskListRequest::Get(id) => lists.line(session, id).map(|line| whole(&line)),
+            TaskListRequest::Write(input) => {
                 if let Some(words) = self.no_such_owner(input) {
-                    return Ok(Done::wrong(words));
+                    return Ok(ActionOutcome::wrong(words));
                 }
                 match lists.change(session, &self.doer(), input) {
                     Ok(change) => return Ok(changed(change, input)),
@@ -145,8 +148,10 @@ impl Agent {
             }
         };
         match said {
-            Ok(words) => Ok(Done::said(words)),
-            Err(error @ (RuntimeError::Tasks(_) | RuntimeError::NoPlanTask(_))) => Ok(Done::wrong(error.to_string())),
+            Ok(words) => Ok(ActionOutcome::said(words)),
+            Err(error @ (RuntimeError::Tasks(_) | RuntimeError::NoPlanTask(_))) => {
+                Ok(ActionOutcome::wrong(error.to_string()))
+            }
             Err(error) => Err(error),
         }
     }
@@ -180,7 +185,7 @@ fn told_task(item: &ListTask) -> String {
 }
 
 /// A change, and the text about it for the agent that asked for it.
-fn changed(change: Change, input: &ListRequest) -> Done {
+fn changed(change: ListChange, input: &ListRequest) -> ActionOutcome {
     let mut words: Vec<String> = change.events.iter().filter_map(told).collect();
     if words.is_empty() {
         words.push("It is so already.".to_owned());
@@ -192,7 +197,7 @@ fn changed(change: Change, input: &ListRequest) -> Done {
     {
         words.push(format!("\n{}", item.text.description));
     }
-    let mut done = Done::said(words.join("\n"));
+    let mut done = ActionOutcome::said(words.join("\n"));
     done.extra.change(change);
     done
 }

@@ -11,7 +11,7 @@ use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
 use serde_json::Value;
 
-use super::acts::Done;
+use super::acts::ActionOutcome;
 use super::{Agent, Frame};
 use crate::team_tools;
 
@@ -74,7 +74,7 @@ impl Agent {
     }
 
     /// The result of a search.
-    pub(super) fn search_tools(&self, query: &str) -> Done {
+    pub(super) fn search_tools(&self, query: &str) -> ActionOutcome {
         let about = |tool: &str| {
             let spec = self.frame.registry.get(tool).map(|tool| tool.spec());
             let first = spec.and_then(|spec| spec.description.split(". ").next()).unwrap_or_default();
@@ -83,11 +83,11 @@ impl Agent {
         let found = self.frame.find_tools(query);
         let lines = |tools: &[String]| tools.iter().map(|tool| about(tool)).collect::<Vec<_>>().join("\n");
         if !found.is_empty() {
-            return Done::said(format!("You can call these from now on:\n{}", lines(&found)));
+            return ActionOutcome::said(format!("You can call these from now on:\n{}", lines(&found)));
         }
         let specs = self.frame.registry.specs().filter(|spec| is_found(self.frame.definition(), &spec.name));
         let hidden: Vec<String> = specs.map(|spec| spec.name.clone()).collect();
-        Done::said(format!(
+        ActionOutcome::said(format!(
             "No tool fits `{query}`, and none was added. Search for one of these by its name:\n{}",
             lines(&hidden)
         ))

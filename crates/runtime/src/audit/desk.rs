@@ -12,7 +12,7 @@ use max_team_core::event::Event;
 use max_team_core::message::Envelope;
 use serde_json::json;
 
-use super::{AuditFailure, AuditLevel, AuditOptions, Page, Writer};
+use super::{AuditBuffer, AuditFailure, AuditLevel, AuditOptions, Writer};
 use crate::handle::Origin;
 use crate::shared::lock;
 
@@ -42,7 +42,7 @@ struct Tray {
 
 #[derive(Debug)]
 struct State {
-    page: Page,
+    page: AuditBuffer,
     /// Number of lines that were left out, and the time of the last one.
     left_out: u64,
     last_ms: i64,
@@ -53,7 +53,8 @@ struct State {
 
 impl Audit {
     pub(crate) fn new(options: AuditOptions) -> Self {
-        let state = State { page: Page::new(options.level), left_out: 0, last_ms: 0, closed: false, failure: None };
+        let state =
+            State { page: AuditBuffer::new(options.level), left_out: 0, last_ms: 0, closed: false, failure: None };
         let tray = Tray { state: Mutex::new(state), filled: Condvar::new(), closing: Condvar::new() };
         let letters = options.level <= AuditLevel::Debug;
         let writer = Writer { options, file: None };
@@ -75,7 +76,7 @@ impl Audit {
         lock(&self.tray.state).failure.clone().map_or(Ok(()), Err)
     }
 
-    fn put(&self, at_ms: i64, write: impl FnOnce(&mut Page)) {
+    fn put(&self, at_ms: i64, write: impl FnOnce(&mut AuditBuffer)) {
         let mut state = lock(&self.tray.state);
         if state.closed || state.failure.is_some() {
             return;

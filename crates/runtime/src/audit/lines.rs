@@ -55,12 +55,12 @@ pub(super) struct Executed<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
-    refused: Option<Refused<'e>>,
+    refused: Option<RefusedCall<'e>>,
 }
 
 /// A refused call, and what refused it.
 #[derive(Debug, Serialize)]
-pub(super) struct Refused<'e> {
+pub(super) struct RefusedCall<'e> {
     target: &'e str,
     by: &'e DecidedBy,
 }
@@ -166,7 +166,7 @@ fn executed(done: &ToolDone, tool: Option<String>) -> Line<'_> {
         call: &done.key,
         ending: done.ending,
         error: done.is_error.then(words),
-        refused: refusal.map(|refusal| Refused { target: &refusal.target, by: &refusal.by }),
+        refused: refusal.map(|refusal| RefusedCall { target: &refusal.target, by: &refusal.by }),
     };
     let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
     (level, "tool_exec", Data::Executed(data))

@@ -6,13 +6,13 @@ use max_team_core::message::Envelope;
 use max_team_core::task_list::TaskList;
 use max_team_core::turn::{Turn, is_stop};
 
-use super::Census;
+use super::ReadModel;
 use crate::error::RuntimeError;
 use crate::rows;
 use crate::session;
 use crate::tasks::{self, TaskLists};
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The idle teammates of a session that would claim a free task as soon as they run. An agent whose state cannot
     /// be read is included.
     pub(super) fn would_take(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {

@@ -6,7 +6,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::turn::Turn;
 use serde::Serialize;
 
-use super::Census;
+use super::ReadModel;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, CostRow};
 
@@ -29,7 +29,7 @@ pub struct Cost {
     pub at_ms: i64,
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The cost since then, of all sessions or of one.
     pub fn costs(&self, session: Option<SessionId>, since_ms: i64, now_ms: i64) -> Result<Vec<Cost>, RuntimeError> {
         let sessions: Vec<SessionId> = match session {
@@ -80,7 +80,7 @@ impl Census<'_> {
     }
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The cost of an agent since then, and that of the agents that worked for it, directly or through others.
     pub(crate) fn costs_of(
         &self,

@@ -9,7 +9,7 @@ use max_team_core::plan::event::TaskFiles;
 use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::rewind::MovedFile;
 
-use super::Census;
+use super::ReadModel;
 use crate::agent::runs_on;
 use crate::error::RuntimeError;
 use crate::rows::{self, MovedRow, event_of};
@@ -18,7 +18,7 @@ use crate::session::{agent_stream, stream as session_stream};
 /// Events about an agent's file changes.
 const READ: [&str; 2] = ["tool_intent", "files_changed"];
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The files that the unfinished tasks of a plan have changed so far, task by task.
     pub fn files_left(&self, plan: &Plan) -> Result<Vec<TaskFiles>, RuntimeError> {
         let mut left = Vec::new();

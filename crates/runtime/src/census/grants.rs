@@ -8,21 +8,21 @@ use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::policy::{self, ActionKind, DecidedBy, Grant, GrantScope, Mode, RememberedRule, Rules, Verdict};
 use max_team_journal::Entry;
 
-use super::record::{Set, Word};
+use super::record::{AnswerEvidence, Set};
 
 /// Approvals that hold for longer, and the settings of all agents.
 #[derive(Default)]
 pub(super) struct Grants {
     /// The rule that each open question would be remembered as.
     asked: HashMap<QuestionId, (ActionKind, RememberedRule)>,
-    given: Vec<Given>,
+    given: Vec<GrantRecord>,
     /// The settings of each agent, by its stream.
-    settings: HashMap<String, Known>,
+    settings: HashMap<String, AgentSettings>,
     /// Modes that were set in a session, in order.
     wanted: Vec<(Option<SessionId>, Mode, Set)>,
 }
 
-struct Given {
+struct GrantRecord {
     session: Option<SessionId>,
     /// The stream of the agent that asked.
     stream: String,
@@ -30,10 +30,10 @@ struct Given {
     /// Whether it holds for all agents of the session.
     shared: bool,
     grants: Vec<Grant>,
-    word: Word,
+    word: AnswerEvidence,
 }
 
-struct Known {
+struct AgentSettings {
     settings: Settings,
     mode_set: Set,
 }
@@ -76,10 +76,10 @@ impl Grants {
         stream: &str,
         intent: &ToolIntent,
         rule: &str,
-    ) -> Option<Word> {
+    ) -> Option<AnswerEvidence> {
         let settings = &self.settings.get(stream)?.settings;
-        let reaches = |given: &&Given| given.stream == stream || (given.shared && given.session == session);
-        let allows = |given: &&Given| {
+        let reaches = |given: &&GrantRecord| given.stream == stream || (given.shared && given.session == session);
+        let allows = |given: &&GrantRecord| {
             let rules = Rules { grants: &given.grants, ..settings.rules() };
             let judged = policy::judge(&rules, &intent.tool, &intent.action);
             judged.verdict == Verdict::Allow && judged.all().iter().any(|took| took == rule)
@@ -97,7 +97,7 @@ impl Grants {
                 here
             }
         };
-        self.settings.insert(entry.stream.clone(), Known { settings: settings.clone(), mode_set });
+        self.settings.insert(entry.stream.clone(), AgentSettings { settings: settings.clone(), mode_set });
     }
 
     fn answered(&mut self, session: Option<SessionId>, entry: &Entry, answered: &QuestionAnswered) {
@@ -112,8 +112,15 @@ impl Grants {
             memory => memory.rules().iter().map(|rule| Grant::rule(rule, answer.until, root)).collect(),
         };
         let shared = answer.until == GrantScope::Session && matches!(answer.by, DecidedBy::Person(_));
-        let word = Word::of(answer, entry.at_ms);
-        self.given.push(Given { session, stream: entry.stream.clone(), until: answer.until, shared, grants, word });
+        let word = AnswerEvidence::of(answer, entry.at_ms);
+        self.given.push(GrantRecord {
+            session,
+            stream: entry.stream.clone(),
+            until: answer.until,
+            shared,
+            grants,
+            word,
+        });
     }
 }
 

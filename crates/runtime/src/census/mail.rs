@@ -13,7 +13,7 @@ use max_team_core::message::{Address, Envelope, MessageKind};
 use max_team_journal::Entry;
 use serde::Serialize;
 
-use super::{Census, only};
+use super::{ReadModel, only};
 use crate::agent::asked_of;
 use crate::error::RuntimeError;
 use crate::plan::plan_stream;
@@ -111,12 +111,12 @@ impl Letter {
 /// What a reader's stream says about its messages.
 #[derive(Default)]
 struct Reading {
-    turns: Vec<Taken>,
+    turns: Vec<TurnMail>,
     refused: HashMap<EnvelopeId, String>,
 }
 
 /// A turn, and the messages that began it.
-struct Taken {
+struct TurnMail {
     turn: TurnId,
     began: u64,
     ended: Option<u64>,
@@ -135,7 +135,7 @@ struct Mailbox {
     seen: HashSet<EnvelopeId>,
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// All messages of a session, in the order they were written.
     pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
         let agents = self.agents(session)?;
@@ -245,7 +245,7 @@ impl Census<'_> {
                     }
                     let letters = std::iter::once(started.envelope).chain(started.letters).collect();
                     let turn = started.turn;
-                    reading.turns.push(Taken { turn, began: entry.seq, ended: None, is_unheard: false, letters });
+                    reading.turns.push(TurnMail { turn, began: entry.seq, ended: None, is_unheard: false, letters });
                 }
                 Event::TurnEnded(ended) => {
                     let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
@@ -279,19 +279,19 @@ impl Reading {
         let began = self.turns.iter().find(|turn| turn.letters.contains(&letter));
         // An agent that calls `check_inbox` during a turn reads the message in that turn.
         let during = |taken: &u64| {
-            let is_in = |turn: &&Taken| turn.began < *taken && turn.ended.is_none_or(|ended| *taken <= ended);
+            let is_in = |turn: &&TurnMail| turn.began < *taken && turn.ended.is_none_or(|ended| *taken <= ended);
             self.turns.iter().find(is_in)
         };
         match (began.or_else(|| taken.and_then(during)), taken) {
-            (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(Some(*turn)),
+            (Some(TurnMail { turn, ended: None, .. }), _) => Fate::Read(Some(*turn)),
             // The next turn with a model call includes earlier messages, too.
-            (Some(Taken { turn, began, is_unheard: true, .. }), _) => {
+            (Some(TurnMail { turn, began, is_unheard: true, .. }), _) => {
                 match self.turns.iter().find(|later| later.began > *began && !later.is_unheard) {
                     Some(later) if later.ended.is_some() => Fate::Acted(Some(later.turn)),
                     later => Fate::Read(Some(later.map_or(*turn, |later| later.turn))),
                 }
             }
-            (Some(Taken { turn, .. }), _) => Fate::Acted(Some(*turn)),
+            (Some(TurnMail { turn, .. }), _) => Fate::Acted(Some(*turn)),
             (None, Some(_)) => Fate::Acted(None),
             (None, None) if is_run => Fate::Delivered,
             (None, None) => Fate::Queued,

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use crate::driver;
 use crate::error::RuntimeError;
-use crate::maintenance::{Gone, gone};
+use crate::maintenance::{Tombstone, gone};
 use crate::plan::plan_stream;
 use crate::post;
 use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow};
@@ -36,7 +36,9 @@ pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::Person;
-pub use record::{Allowed, Filter, Met, Record, Refused, Seen, Set, Step, Unmet, Word};
+pub use record::{
+    Allowed, AnswerEvidence, EvidenceItem, Filter, Record, RefusedEvidence, Set, Unmet, WalkStep, WalkSummary,
+};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
@@ -45,7 +47,7 @@ const SESSIONS_MAX: usize = 256;
 
 /// Read-only queries over a journal.
 #[derive(Debug, Clone, Copy)]
-pub struct Census<'j> {
+pub struct ReadModel<'j> {
     journal: &'j Journal,
 }
 
@@ -58,7 +60,7 @@ pub struct PlanLine {
     pub end: Option<PlanEndRow>,
 }
 
-impl<'j> Census<'j> {
+impl<'j> ReadModel<'j> {
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal }
     }
@@ -219,17 +221,17 @@ impl<'j> Census<'j> {
     }
 
     /// The tombstone of the session that a text names, if it was erased.
-    pub fn forgotten(&self, text: &str) -> Result<Option<Gone>, RuntimeError> {
+    pub fn forgotten(&self, text: &str) -> Result<Option<Tombstone>, RuntimeError> {
         gone(self.journal, |id| id == text || means(text, id))
     }
 
     /// The session or plan that a text names; `None` if there is none.
-    pub fn find(&self, text: &str) -> Result<Option<Found>, RuntimeError> {
+    pub fn find(&self, text: &str) -> Result<Option<IdTarget>, RuntimeError> {
         match (self.find_session(text)?, self.find_plan(text)?) {
             (Some(session), Some(plan)) => {
                 Err(RuntimeError::ambiguous(text, vec![session.to_string(), plan.to_string()]))
             }
-            (session, plan) => Ok(session.map(Found::Session).or(plan.map(Found::Plan))),
+            (session, plan) => Ok(session.map(IdTarget::Session).or(plan.map(IdTarget::Plan))),
         }
     }
 
@@ -289,7 +291,7 @@ impl<'j> Census<'j> {
 /// What an id stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum IdTarget {
     Session(SessionId),
     Plan(PlanId),
 }

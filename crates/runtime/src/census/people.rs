@@ -12,7 +12,7 @@ use max_team_core::status::{Activity, AgentStage, AgentStatus, IdleReason, Statu
 use max_team_core::turn::Turn;
 use serde::Serialize;
 
-use super::{Census, SESSIONS_MAX};
+use super::{ReadModel, SESSIONS_MAX};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, AgentRow, MateRow, event_of};
@@ -60,7 +60,7 @@ pub struct Person {
 
 /// A session while its agents are listed.
 pub(super) struct Room<'c> {
-    census: Census<'c>,
+    census: ReadModel<'c>,
     row: SessionRow,
     pid: Option<u32>,
     seen: HashSet<AgentId>,
@@ -69,7 +69,7 @@ pub(super) struct Room<'c> {
     stops: Vec<(PlanId, Option<String>)>,
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The agents of a session that have an unfinished turn, or unread mail or a claimable task that begins one once
     /// the session runs. Not included: members of plans, which stop with their plan, and called agents, which stop
     /// with the turn that waits for them.
@@ -177,7 +177,7 @@ impl Census<'_> {
     }
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// Whether a teammate of a session has unread messages that would begin a turn, because of a stop or because no
     /// process runs the session. Messages that are only added to a turn do not count.
     fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
@@ -207,7 +207,7 @@ fn began_ms(turn: TurnId) -> Option<i64> {
 }
 
 impl<'c> Room<'c> {
-    pub(super) fn new(census: Census<'c>, row: SessionRow, pid: Option<u32>) -> Self {
+    pub(super) fn new(census: ReadModel<'c>, row: SessionRow, pid: Option<u32>) -> Self {
         Self { census, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() }
     }
 

@@ -2,12 +2,12 @@
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
 
-use super::Census;
+use super::ReadModel;
 use crate::error::RuntimeError;
 use crate::post;
 use crate::session::{Sessions, preview};
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The work that a question belongs to, in one line: the plan's task, else the agent's assignment, else the plan's
     /// goal, else the user's last message in the session.
     pub fn purpose(

@@ -15,7 +15,7 @@ use max_team_journal::{ChainCheck, Entry, FaultDetail, Journal, JournalError, OW
 use serde::Serialize;
 
 use super::grants::Grants;
-use super::{Cast, Census};
+use super::{Cast, ReadModel};
 use crate::error::RuntimeError;
 use crate::post;
 use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
@@ -71,7 +71,7 @@ pub struct Record {
     pub allowed: Option<Allowed>,
     /// The call that was refused, and who or what refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedEvidence>,
     /// Whether its payload was erased.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
@@ -84,7 +84,7 @@ pub struct Record {
 
 /// What a walk over the log has met, wanted or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Met {
+pub struct WalkSummary {
     /// Number of damaged entries, wanted or not.
     pub damaged: u64,
     /// Whether there are entries that cannot be read.
@@ -101,14 +101,14 @@ pub struct Met {
 
 /// One step of a walk over the log.
 #[derive(Debug)]
-pub enum Step<'w> {
+pub enum WalkStep<'w> {
     /// An entry, and what is wrong with it.
     Entry(&'w Entry, Vec<FaultDetail>),
     /// Unreadable entries: the first and the last, if any entry behind them can be read.
     Unread { from: u64, to: Option<u64> },
 }
 
-impl<'w> Step<'w> {
+impl<'w> WalkStep<'w> {
     fn of(walked: ScanItem<'w>, check: &mut ChainCheck) -> Self {
         match walked {
             ScanItem::Entry(entry) => Self::Entry(entry, check.entry(entry)),
@@ -122,7 +122,7 @@ impl<'w> Step<'w> {
 
 /// What a reader of the evidence gets.
 #[derive(Debug)]
-pub enum Seen<'w> {
+pub enum EvidenceItem<'w> {
     /// A wanted entry, as evidence.
     Record(&'w Entry, &'w Record),
     /// Unreadable entries, wanted or not: the first and the last, if any entry behind them can be read.
@@ -140,7 +140,7 @@ pub enum Unmet {
     Task(String),
 }
 
-impl Met {
+impl WalkSummary {
     fn note(&mut self, filter: &Filter, record: &Record, agent: Option<&AgentRow>) {
         if !filter.reaches(record) {
             return;
@@ -173,12 +173,12 @@ pub enum Allowed {
     /// A rule with the place where it is written.
     Rule(String),
     /// An answer to this very question.
-    Answer(Word),
+    Answer(AnswerEvidence),
     /// An earlier answer that holds for longer, as the rule says it.
     Before {
         rule: String,
         /// The last answer that by itself says so, if there is one.
-        word: Option<Word>,
+        word: Option<AnswerEvidence>,
     },
     /// The agent's mode.
     Mode {
@@ -197,7 +197,7 @@ pub enum Allowed {
     Plan {
         plan: PlanId,
         /// Who approved it, if that is known.
-        word: Option<Word>,
+        word: Option<AnswerEvidence>,
     },
     /// Several, each for a part, in the order of the parts.
     All(Vec<Allowed>),
@@ -205,7 +205,7 @@ pub enum Allowed {
 
 /// A refused call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RefusedEvidence {
     pub tool: String,
     /// The whole command, path or host.
     pub target: String,
@@ -228,7 +228,7 @@ pub struct Set {
 
 /// An answer, as evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Word {
+pub struct AnswerEvidence {
     /// Who gave it, and where.
     pub by: DecidedBy,
     /// The answer, in a word.
@@ -236,7 +236,7 @@ pub struct Word {
     pub at_ms: i64,
 }
 
-impl Word {
+impl AnswerEvidence {
     pub(super) fn of(answer: &PermissionAnswer, at_ms: i64) -> Self {
         Self { by: answer.by.clone(), said: yes_or_no(answer).to_owned(), at_ms }
     }
@@ -259,20 +259,20 @@ impl Filter {
     }
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// Walks over the entries of the log, or of one session, in order, each with what is wrong with it; and the places
     /// of unreadable ones.
     pub fn walk(
         &self,
         session: Option<SessionId>,
         after_seq: u64,
-        mut each: impl FnMut(Step<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(WalkStep<'_>) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
         let Some(session) = session else {
             let mut check = self.journal.check_behind(after_seq);
             return Ok(self
                 .journal
-                .export(after_seq.saturating_add(1), |walked| each(Step::of(walked, &mut check)))?);
+                .export(after_seq.saturating_add(1), |walked| each(WalkStep::of(walked, &mut check)))?);
         };
         let streams = Cast::of(self.journal, session)?.streams();
         let mut check = self.journal.check_streams();
@@ -282,8 +282,8 @@ impl Census<'_> {
             Err(RuntimeError::Journal(JournalError::Corrupt { .. })) => {
                 return Ok(self.journal.export(1, |walked| match walked {
                     ScanItem::Entry(entry) if !streams.contains(&entry.stream) => ControlFlow::Continue(()),
-                    walked => match Step::of(walked, &mut check) {
-                        Step::Entry(entry, _) if entry.seq <= after_seq => ControlFlow::Continue(()),
+                    walked => match WalkStep::of(walked, &mut check) {
+                        WalkStep::Entry(entry, _) if entry.seq <= after_seq => ControlFlow::Continue(()),
                         step => each(step),
                     },
                 })?);
@@ -293,7 +293,7 @@ impl Census<'_> {
         // A reader that has seen enough breaks the loop; that is no error.
         let _: ControlFlow<()> = all.iter().try_for_each(|entry| {
             let damaged = check.entry(entry);
-            if entry.seq > after_seq { each(Step::Entry(entry, damaged)) } else { ControlFlow::Continue(()) }
+            if entry.seq > after_seq { each(WalkStep::Entry(entry, damaged)) } else { ControlFlow::Continue(()) }
         });
         Ok(())
     }
@@ -302,15 +302,15 @@ impl Census<'_> {
     pub fn records(
         &self,
         filter: &Filter,
-        mut each: impl FnMut(Seen<'_>) -> ControlFlow<()>,
-    ) -> Result<Met, RuntimeError> {
-        let (mut desk, mut met) = (Desk::new(self.journal), Met::default());
+        mut each: impl FnMut(EvidenceItem<'_>) -> ControlFlow<()>,
+    ) -> Result<WalkSummary, RuntimeError> {
+        let (mut desk, mut met) = (LogWalk::new(self.journal), WalkSummary::default());
         self.walk(filter.session, 0, |step| {
             let (entry, damaged) = match step {
-                Step::Entry(entry, damaged) => (entry, damaged),
-                Step::Unread { from, to } => {
+                WalkStep::Entry(entry, damaged) => (entry, damaged),
+                WalkStep::Unread { from, to } => {
                     met.hides = true;
-                    return each(Seen::Unread { from, to });
+                    return each(EvidenceItem::Unread { from, to });
                 }
             };
             let (mut record, agent) = desk.record(entry);
@@ -318,7 +318,7 @@ impl Census<'_> {
             met.damaged += u64::from(!record.damaged.is_empty());
             met.note(filter, &record, agent.as_ref());
             if filter.wants(&record, agent.as_ref()) {
-                return each(Seen::Record(entry, &record));
+                return each(EvidenceItem::Record(entry, &record));
             }
             ControlFlow::Continue(())
         })?;
@@ -327,19 +327,19 @@ impl Census<'_> {
 }
 
 /// State of a walk over the log.
-struct Desk<'j> {
+struct LogWalk<'j> {
     journal: &'j Journal,
     /// The session and agent of each stream.
     known: HashMap<String, (Option<SessionId>, Option<AgentRow>)>,
     /// Who approved each plan.
-    plans: HashMap<PlanId, Word>,
+    plans: HashMap<PlanId, AnswerEvidence>,
     /// Answers that hold for longer.
     grants: Grants,
     /// What open questions are about.
     asked: HashMap<QuestionId, String>,
 }
 
-impl<'j> Desk<'j> {
+impl<'j> LogWalk<'j> {
     fn new(journal: &'j Journal) -> Self {
         let (known, plans, asked) = (HashMap::new(), HashMap::new(), HashMap::new());
         Self { journal, known, plans, grants: Grants::default(), asked }
@@ -401,7 +401,7 @@ impl<'j> Desk<'j> {
             && let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok())
         {
             let (by, said) = (answered.by.clone(), said(&answered.say).to_owned());
-            self.plans.insert(plan, Word { by, said, at_ms: entry.at_ms });
+            self.plans.insert(plan, AnswerEvidence { by, said, at_ms: entry.at_ms });
         }
     }
 
@@ -413,8 +413,9 @@ impl<'j> Desk<'j> {
         event: &Event,
     ) -> Option<Allowed> {
         let at_ms = entry.at_ms;
-        let answer =
-            |by: &DecidedBy, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
+        let answer = |by: &DecidedBy, said: &str| {
+            Some(Allowed::Answer(AnswerEvidence { by: by.clone(), said: said.to_owned(), at_ms }))
+        };
         match event {
             Event::ToolIntent(intent) => Some(match &intent.approval {
                 Approval::Question(question) => match self.answered(*question) {
@@ -470,7 +471,7 @@ impl<'j> Desk<'j> {
     }
 
     /// Who or what refused a call.
-    fn refused(&self, session: Option<SessionId>, entry: &Entry, event: &Event) -> Option<Refused> {
+    fn refused(&self, session: Option<SessionId>, entry: &Entry, event: &Event) -> Option<RefusedEvidence> {
         let Event::ToolDone(done) = event else { return None };
         let refusal = done.refused.as_deref()?;
         let by = match &refusal.by {
@@ -478,9 +479,9 @@ impl<'j> Desk<'j> {
                 self.by_mode(session, entry, rule.clone())
             }
             DecidedBy::Rule(rule) => Allowed::Rule(rule.clone()),
-            by => Allowed::Answer(Word { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
+            by => Allowed::Answer(AnswerEvidence { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
         };
-        Some(Refused { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
+        Some(RefusedEvidence { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
     }
 
     /// An event in short; an answer with its question.
@@ -499,9 +500,9 @@ impl<'j> Desk<'j> {
         what(event)
     }
 
-    fn answered(&self, question: QuestionId) -> Option<Word> {
+    fn answered(&self, question: QuestionId) -> Option<AnswerEvidence> {
         let row = rows::row::<AnsweredRow>(self.journal, rows::ANSWERED, &question.to_string()).ok()??;
-        Some(Word { by: row.by, said: row.said, at_ms: row.at_ms })
+        Some(AnswerEvidence { by: row.by, said: row.said, at_ms: row.at_ms })
     }
 }
 

@@ -14,7 +14,7 @@ use max_team_core::teammate::{AgentEnded, Spawn, color, shutdown};
 use max_team_core::turn::{Turn, is_note};
 use serde::Serialize;
 
-use super::Census;
+use super::ReadModel;
 use super::people::{Person, Room};
 use crate::agent::{asked_of, wanted};
 use crate::error::RuntimeError;
@@ -72,7 +72,7 @@ impl Roll {
     }
 }
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The team of a session.
     pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;

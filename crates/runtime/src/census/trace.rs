@@ -15,7 +15,7 @@ use max_team_core::policy::DecidedBy;
 use max_team_core::turn::call_key;
 use serde::Serialize;
 
-use super::Census;
+use super::ReadModel;
 use crate::error::RuntimeError;
 use crate::plan::about_words;
 use crate::rows::{AgentRow, said};
@@ -100,7 +100,7 @@ impl Span {
 /// The turns of an agent, each with its assignment.
 type Turns = Vec<(Option<Arc<Assignment>>, Span)>;
 
-impl Census<'_> {
+impl ReadModel<'_> {
     /// The spans of a session.
     pub fn trace_session(&self, session: SessionId) -> Result<Span, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
@@ -165,7 +165,7 @@ impl Census<'_> {
 
     /// The turns of an agent with the spans within them.
     fn turns(&self, agent: AgentId, name: &str, agents: &[AgentRow]) -> Result<Turns, RuntimeError> {
-        let mut reader = Reader {
+        let mut reader = SpanReader {
             name,
             turns: Vec::new(),
             calling: None,
@@ -230,7 +230,7 @@ fn who(by: &DecidedBy) -> String {
 }
 
 /// Turns an agent's log into spans.
-struct Reader<'a> {
+struct SpanReader<'a> {
     name: &'a str,
     turns: Turns,
     calling: Option<(LlmIntent, Span)>,
@@ -240,7 +240,7 @@ struct Reader<'a> {
     asked: HashMap<QuestionId, String>,
 }
 
-impl Reader<'_> {
+impl SpanReader<'_> {
     fn take(&mut self, at_ms: i64, event: &Event) {
         match event {
             Event::TurnStarted(started) => {

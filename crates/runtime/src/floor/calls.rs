@@ -13,14 +13,14 @@ use max_team_core::policy::Permissions;
 use max_team_core::suggest::candidates;
 use max_team_core::task_list;
 
-use super::{Floor, under};
+use super::{ActiveSession, under};
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::shared::lock;
 use crate::team_tools::Callee;
 use crate::{rows, session, worktree};
 
-impl Floor {
+impl ActiveSession {
     /// Replaces the members and experts, in the session's present mode. A member that was removed still owns its tasks
     /// of plans.
     pub(crate) fn set_crew(&self, mut members: Vec<Mate>, mut experts: Vec<Mate>) -> Option<Arc<Team>> {

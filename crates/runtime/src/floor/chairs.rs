@@ -18,7 +18,7 @@ use max_team_journal::{Commit, Expect, PendingCommit};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Floor, Seats};
+use super::{ActiveSession, Seats};
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
@@ -44,7 +44,7 @@ pub(crate) enum Activity {
 }
 
 #[derive(Debug)]
-pub(super) struct Chair {
+pub(super) struct LoopSlot {
     bell: Arc<Notify>,
     controls: mpsc::Sender<Control>,
     activity: Activity,
@@ -66,7 +66,7 @@ pub(super) struct Chair {
     reading: CancellationToken,
 }
 
-impl Chair {
+impl LoopSlot {
     /// Cancels a read that keeps the loop from receiving a stop.
     fn hurry(&self) -> mpsc::Sender<Control> {
         self.reading.cancel();
@@ -110,7 +110,7 @@ pub(crate) struct HandedIn {
     later: Vec<String>,
 }
 
-impl Floor {
+impl ActiveSession {
     /// Whether the loop at an address waits for a person.
     pub(crate) fn is_waiting(&self, address: &str) -> bool {
         lock(&self.seats).chairs.get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
@@ -145,7 +145,7 @@ impl Floor {
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         let bell = Arc::new(Notify::new());
-        let chair = Chair {
+        let chair = LoopSlot {
             bell: Arc::clone(&bell),
             controls,
             activity: Activity::Busy,
@@ -482,7 +482,7 @@ impl Floor {
     }
 
     /// Rings the lead if it waits for the team and the team is idle.
-    fn ring_waiting_lead(&self, chairs: &mut HashMap<String, Chair>) {
+    fn ring_waiting_lead(&self, chairs: &mut HashMap<String, LoopSlot>) {
         let is_working = chairs.values().any(is_team_at_work);
         let lead = chairs.get_mut(&session::agent_stream(self.lead));
         if let Some(lead) = lead.filter(|lead| lead.awaits_team && !is_working) {
@@ -578,7 +578,7 @@ impl Floor {
     /// Stops all loops; their work is continued when the session is opened again.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).chairs.values().map(Chair::hurry).collect();
+        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).chairs.values().map(LoopSlot::hurry).collect();
         for controls in stops {
             // A loop that has ended needs no command.
             drop(controls.send(Control::Stop).await);
@@ -615,6 +615,6 @@ impl Floor {
 }
 
 /// Whether a slot belongs to a working teammate, or to a working agent that one has called.
-fn is_team_at_work(chair: &Chair) -> bool {
+fn is_team_at_work(chair: &LoopSlot) -> bool {
     chair.of_team && chair.activity == Activity::Busy
 }

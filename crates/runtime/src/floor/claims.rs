@@ -13,14 +13,14 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use tokio_util::sync::CancellationToken;
 
-use super::Floor;
+use super::ActiveSession;
 use crate::error::RuntimeError;
 use crate::rows;
 use crate::shared::lock;
 
 /// A call that an agent works on.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct InflightCall {
     over: CancellationToken,
     /// Addresses of the waiting callers.
     waiting: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Held {
 /// The right to make a call; dropped unused, it goes to the next caller.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    floor: Arc<Floor>,
+    floor: Arc<ActiveSession>,
     call: Hash,
     has_begun: bool,
 }
@@ -58,7 +58,7 @@ impl Drop for Claim {
     }
 }
 
-impl Floor {
+impl ActiveSession {
     /// Claims a call for the agent at an address.
     pub(crate) fn claim(self: &Arc<Self>, address: &str, call: Hash) -> Result<Claimed, RuntimeError> {
         let mut crew = lock(&self.crew);

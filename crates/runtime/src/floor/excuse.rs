@@ -21,7 +21,7 @@ use max_team_core::turn::{PromptRef, Turn, TurnEnv, TurnInput};
 use max_team_journal::{Durability, Expect};
 use tokio::sync::mpsc;
 
-use super::{Activity, Floor};
+use super::{ActiveSession, Activity};
 use crate::agent::{Control, answering, decided, derived, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
@@ -29,7 +29,7 @@ use crate::rows::MateRow;
 use crate::shared::{append, commit_at, new_id, now_ms};
 use crate::{rows, session, team_tools};
 
-impl Floor {
+impl ActiveSession {
     /// Answers for an agent until nothing is left to answer.
     pub(super) async fn excuse(self: &Arc<Self>, agent: AgentId, why: &str, mut controls: mpsc::Receiver<Control>) {
         let address = session::agent_stream(agent);

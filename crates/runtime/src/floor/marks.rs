@@ -12,11 +12,11 @@ use tokio::sync::{Notify, watch};
 /// The agents without a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    pending: HashMap<AgentId, Pending>,
+    pending: HashMap<AgentId, PendingSnapshot>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingSnapshot {
     /// Signals the plan that a tool waits.
     wanted: Arc<Notify>,
     /// Dropped once the tool may run.
@@ -27,7 +27,7 @@ impl Marks {
     /// These agents have no snapshot; `wanted` is notified when one of them needs it.
     pub(crate) fn begin(&mut self, agents: impl Iterator<Item = AgentId>, wanted: &Arc<Notify>) {
         for agent in agents {
-            let fresh = || Pending { wanted: Arc::clone(wanted), done: watch::Sender::new(()) };
+            let fresh = || PendingSnapshot { wanted: Arc::clone(wanted), done: watch::Sender::new(()) };
             self.pending.entry(agent).or_insert_with(fresh);
         }
     }

@@ -8,7 +8,7 @@ use max_team_core::id::AgentId;
 use max_team_core::teammate::COLORS;
 use max_team_core::teammate::name::looks_like;
 
-use super::Floor;
+use super::ActiveSession;
 use crate::error::RuntimeError;
 use crate::rows::{self, MateRow};
 use crate::session;
@@ -17,7 +17,7 @@ use crate::shared::lock;
 /// Teammates by name; `None` until they are first needed.
 pub(super) type Mates = Option<HashMap<String, MateRow>>;
 
-impl Floor {
+impl ActiveSession {
     fn with_mates<T>(&self, look: impl FnOnce(&mut HashMap<String, MateRow>) -> T) -> Result<T, RuntimeError> {
         let mates = &mut lock(&self.crew).mates;
         if let Some(known) = mates {

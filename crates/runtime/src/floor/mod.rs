@@ -43,13 +43,13 @@ use crate::budget::BudgetPool;
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
-use crate::house::Bound;
+use crate::house::ResumedLead;
 use crate::plan::Basis;
 use crate::shared::{Shared, lock, new_id, now_ms};
 use crate::{census, rows};
 
 pub(crate) use calls::callable;
-use chairs::Chair;
+use chairs::LoopSlot;
 pub(crate) use chairs::{Activity, HandedIn, Place};
 pub(crate) use claims::{Claim, Claimed};
 use marks::Marks;
@@ -57,14 +57,14 @@ use paths::Paths;
 
 /// State shared by all loops of one session.
 #[derive(Debug)]
-pub(crate) struct Floor {
+pub(crate) struct ActiveSession {
     pub shared: Arc<Shared>,
     pub session: SessionId,
     pub lead: AgentId,
     pub fence: Fence,
     pub root: PathBuf,
     /// The constraints of the session before it was opened here; `None` for a new one.
-    pub bound: Option<Bound>,
+    pub bound: Option<ResumedLead>,
     /// Whether the user cannot be asked.
     pub is_unattended: bool,
     /// The chat of a messaging service that the session is held in.
@@ -82,20 +82,20 @@ pub(crate) struct Floor {
     /// Held for a moment, never while another lock of the session is taken or a future is awaited.
     seats: Mutex<Seats>,
     /// Like `seats`, but a decision about money may take it.
-    crew: Mutex<Crew>,
+    crew: Mutex<TeamState>,
 }
 
 /// The running loops, and messages that they have not got yet.
 #[derive(Debug, Default)]
 struct Seats {
-    chairs: HashMap<String, Chair>,
+    chairs: HashMap<String, LoopSlot>,
     loops: JoinSet<()>,
     /// Whether frontends were told that the session is idle.
     quiet: bool,
     /// The newest turn of its agents, as far as this process knows.
     newest: Option<TurnId>,
     /// Messages of people that wait or have waited, and that frontends know of.
-    written: written::Written,
+    written: written::SeenMail,
     /// Coders whose changing tools wait for a snapshot.
     marks: Marks,
     /// The user who leaves while plans run.
@@ -104,7 +104,7 @@ struct Seats {
 
 /// The team, its settings, and the calls and paths that it holds.
 #[derive(Debug, Default)]
-struct Crew {
+struct TeamState {
     team: Option<Arc<Team>>,
     /// Members that were removed since, by name.
     former: HashMap<String, Mate>,
@@ -114,13 +114,13 @@ struct Crew {
     /// The present settings of agents that have called others, by address.
     bonds: HashMap<String, Arc<Settings>>,
     /// Calls that run once for all callers that make them.
-    claims: HashMap<Hash, claims::Held>,
+    claims: HashMap<Hash, claims::InflightCall>,
     paths: Paths,
     /// How many entries of the shared list's stream were read for changes by other processes.
     listed: u64,
 }
 
-impl Floor {
+impl ActiveSession {
     pub(crate) fn new(
         shared: Arc<Shared>,
         session: SessionId,
@@ -146,7 +146,7 @@ impl Floor {
             closing: AtomicBool::new(false),
             changed: Notify::new(),
             seats: Mutex::default(),
-            crew: Mutex::new(Crew { team: team.map(Arc::new), ..Crew::default() }),
+            crew: Mutex::new(TeamState { team: team.map(Arc::new), ..TeamState::default() }),
         }
     }
 
@@ -267,7 +267,7 @@ impl Floor {
         if journal.head(&crate::session::agent_stream(agent))? == 0 {
             return Ok((0, 0));
         }
-        let (own, others) = census::Census::new(journal).costs_of(self.session, agent, 0, now_ms())?;
+        let (own, others) = census::ReadModel::new(journal).costs_of(self.session, agent, 0, now_ms())?;
         let all = Spending::of(own.iter().chain(&others).map(|cost| &cost.charge));
         Ok((all.nano, all.tokens()))
     }

@@ -6,16 +6,16 @@ use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::MessageKind;
 use max_team_core::turn::Turn;
 
-use super::{Floor, fold_plan};
+use super::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
-use crate::{Post, post, session};
+use crate::{UserMail, post, session};
 
-impl Floor {
+impl ActiveSession {
     /// Counts open work, before any loop continues with it.
     pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
         let journal = &self.shared.journal;
-        let post = Post::new(journal);
+        let post = UserMail::new(journal);
         // An agent that was stopped meanwhile does not continue.
         let is_stopped = |agent: AgentId| post.is_stopped(&session::agent_stream(agent));
         let goes_on = lead.is_busy() && !is_stopped(self.lead)?;

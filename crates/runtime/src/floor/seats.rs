@@ -11,7 +11,7 @@ use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Floor, Place, fold_plan};
+use super::{ActiveSession, Place, fold_plan};
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::plan::{PlanLoop, plan_stream};
@@ -22,7 +22,7 @@ use crate::{memory, rows, session, worktree};
 /// An agent that is registered and does not run yet, with its commands.
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
 
-impl Floor {
+impl ActiveSession {
     /// Starts the loop of an agent that has work; if it runs already, it is only rung. If the agent can no longer
     /// work, its work has failed, and the agents that wait for it are told.
     pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId) -> Result<(), RuntimeError> {

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use max_team_core::event::Event;
 use max_team_core::task_list::{Claimant, ListRequest, ListTask, ReleaseReason};
 
-use super::Floor;
+use super::ActiveSession;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::event_of;
 use crate::shared::{commit_at, lock, now_ms};
-use crate::tasks::{self, Change, LIST_READ, TaskLists};
+use crate::tasks::{self, LIST_READ, ListChange, TaskLists};
 use crate::{rows, session};
 
 /// The owner's name of a task that is meant for the user.
 const USER: &str = "user";
 
-impl Floor {
+impl ActiveSession {
     /// The first task that an idle agent can begin with, and the change that claims it, for the commit that begins its
     /// turn (`Extra::change`). A conflict on the list's stream means that another agent was faster: ask again. An
     /// agent that holds a task gets no other.
-    pub(crate) fn claim_next(&self, doer: &Claimant) -> Result<Option<(ListTask, Change)>, RuntimeError> {
+    pub(crate) fn claim_next(&self, doer: &Claimant) -> Result<Option<(ListTask, ListChange)>, RuntimeError> {
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &ListRequest::Next)?;
         let claimed = change.events.iter().find_map(|event| match event {
             Event::ItemMoved(moved) => change.tasks.get(moved.id).cloned(),
@@ -87,7 +87,7 @@ impl Floor {
         doer: &Claimant,
         why: ReleaseReason,
         for_good: bool,
-    ) -> Result<Option<Change>, RuntimeError> {
+    ) -> Result<Option<ListChange>, RuntimeError> {
         let gone = ListRequest::Gone { why, for_good };
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &gone)?;
         Ok(Some(change).filter(|change| !change.events.is_empty()))

@@ -11,19 +11,19 @@ const WRITING_MS: i64 = 60_000;
 
 /// Which of them were written, and when. Read ones are removed now and then.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct SeenMail {
     known: HashMap<EnvelopeId, i64>,
     /// The size at which read ones are removed.
     full: usize,
 }
 
-impl Default for Written {
+impl Default for SeenMail {
     fn default() -> Self {
         Self { known: HashMap::new(), full: MAIL_WAITING_MAX }
     }
 }
 
-impl Written {
+impl SeenMail {
     pub(super) fn knows(&self, letter: EnvelopeId) -> bool {
         self.known.contains_key(&letter)
     }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn what_waits_is_never_forgotten() {
         let (first, writing) = (letter(0, 0), letter(1, 2 * WRITING_MS));
-        let mut written = Written::default();
+        let mut written = SeenMail::default();
         written.note(&[first.clone(), writing.clone()], || panic!("there is room"));
         for id in 2..MAIL_WAITING_MAX {
             written.note(&[letter(id, 0)], || panic!("there is room"));

@@ -16,7 +16,7 @@ const NODES_MAX: usize = 4_000;
 
 /// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct ParsedFile {
     /// The front matter; `None` if the file has none.
     pub front: Option<Node>,
     /// The text, with plain line ends and without blank lines around it.
@@ -25,7 +25,7 @@ pub struct Page {
     pub is_mended: bool,
 }
 
-impl Page {
+impl ParsedFile {
     /// The keys of the front matter, in order.
     pub fn entries(&self) -> &[(Name, Node)] {
         match self.front.as_ref().map(|front| &front.value) {
@@ -42,7 +42,7 @@ impl Page {
 
 /// Where the parts of a file are.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut<'a> {
+pub struct FileParts<'a> {
     /// Number of lines up to and including the one that opens the front matter.
     above: usize,
     /// The front matter, if it is closed.
@@ -54,9 +54,9 @@ pub struct Cut<'a> {
 }
 
 /// Finds the beginning and the end of the front matter.
-pub fn cut(file: &str) -> Cut<'_> {
+pub fn cut(file: &str) -> FileParts<'_> {
     let file = file.strip_prefix('\u{feff}').unwrap_or(file);
-    let none = Cut { above: 0, head: None, body: file, unclosed: None };
+    let none = FileParts { above: 0, head: None, body: file, unclosed: None };
     let (mut at, mut above, mut begin) = (0, 0, None);
     for line in file.split_inclusive('\n') {
         let end = at + line.len();
@@ -65,7 +65,7 @@ pub fn cut(file: &str) -> Cut<'_> {
             None if line.trim_end() == "---" => (above, begin) = (above + 1, Some(end)),
             None => return none,
             Some(begin) if matches!(line.trim_end(), "---" | "...") => {
-                return Cut {
+                return FileParts {
                     above,
                     head: file.get(begin..at),
                     body: file.get(end..).unwrap_or_default(),
@@ -76,7 +76,7 @@ pub fn cut(file: &str) -> Cut<'_> {
         }
         at = end;
     }
-    Cut { above, unclosed: begin.and_then(|begin| file.get(begin..)), ..none }
+    FileParts { above, unclosed: begin.and_then(|begin| file.get(begin..)), ..none }
 }
 
 /// Blank lines, and a comment that says what the file is, may come first.
@@ -87,7 +87,7 @@ fn is_before(line: &str) -> bool {
 
 /// Parses a file. `is_key` says which names are keys at the beginning of a line. Front matter that is no YAML even
 /// after `mend` is a fault, with its position in the file.
-pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Page, Fault> {
+pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<ParsedFile, Fault> {
     let cut = cut(file);
     let fault = |line: usize, message: String| Fault { spot: Spot { line: line as u64, col: 1 }, message };
     let Some(head) = cut.head else {
@@ -95,14 +95,14 @@ pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Page, Fault> {
         if first.is_some_and(|line| mend::key(line).is_some_and(|(name, _)| is_key(name))) {
             return Err(fault(cut.above, "the front matter has no end; close it with a line `---`".to_owned()));
         }
-        return Ok(Page { front: None, text: text(cut.body), is_mended: false });
+        return Ok(ParsedFile { front: None, text: text(cut.body), is_mended: false });
     };
     if head.len() > HEAD_BYTES_MAX {
         let message = format!("there are more than {HEAD_BYTES_MAX} bytes between the `---` lines");
         return Err(fault(cut.above + 1, message));
     }
     let lines: Vec<&str> = head.lines().collect();
-    let page = |front, is_mended| Page { front: Some(front), text: text(cut.body), is_mended };
+    let page = |front, is_mended| ParsedFile { front: Some(front), text: text(cut.body), is_mended };
     if let Some(node) = plain::front(&lines, cut.above as u64 + 1) {
         return Ok(page(node, false));
     }

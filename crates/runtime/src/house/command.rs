@@ -13,14 +13,14 @@ use max_team_core::policy::DecidedBy;
 use max_team_journal::Durability;
 use tokio::sync::oneshot;
 
-use super::{House, finished, heard};
+use super::{Runtime, finished, heard};
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::handle::{Command, Notice, Order, Origin};
 use crate::plan::{letters, propose};
-use crate::post::{self, Post, Written};
-use crate::rewind::{self, Rewind, Sheet, To};
+use crate::post::{self, SentMessages, UserMail};
+use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
@@ -28,9 +28,9 @@ use crate::shared::{append, commit_at, now_ms};
 /// How long a rewind waits until all loops of the session are idle.
 const REST_WAIT: Duration = Duration::from_secs(2);
 
-impl House {
+impl Runtime {
     pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
-        let post = Post::new(&self.shared.journal);
+        let post = UserMail::new(&self.shared.journal);
         match order.command {
             Command::Say { session, ref text } => self.say(session, text, false, &order).await,
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
@@ -38,7 +38,7 @@ impl House {
             Command::Write { session, ref to, ref text } => {
                 self.refresh(session).await?;
                 let before = self.knowing(session);
-                let post = Post::telling(&self.shared.journal, &before);
+                let post = UserMail::telling(&self.shared.journal, &before);
                 let written = post.write(&order.by, order.key, session, to, text).await?;
                 self.publish(session, &order.by, written);
                 Ok(())
@@ -111,7 +111,7 @@ impl House {
 
     /// Stops everything in a session. If it is not open here, the process that runs it reads the stop, or the next one that does.
     async fn stop_session(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
-        let post = Post::new(&self.shared.journal);
+        let post = UserMail::new(&self.shared.journal);
         let Ok(floor) = self.floor(session) else { return post.stop_session(&order.by, session).await };
         let stops = post.stop_all(&order.by, session, floor.fresh_turn()).await?;
         floor.ring_to_stop(stops.into_iter().map(|stop| stop.to));
@@ -122,8 +122,8 @@ impl House {
     pub(crate) async fn rewinding(
         &self,
         session: SessionId,
-        to: To,
-    ) -> Result<(rewind::Plan, Vec<Sheet>), RuntimeError> {
+        to: RewindPoint,
+    ) -> Result<(rewind::RewindPlan, Vec<Sheet>), RuntimeError> {
         let shared = Arc::clone(&self.shared);
         let work = move || {
             let rewind = Rewind::new(&shared.journal, &shared.home, session);
@@ -140,7 +140,7 @@ impl House {
         &self,
         session: SessionId,
         key: EnvelopeId,
-        plan: rewind::Plan,
+        plan: rewind::RewindPlan,
         by: Principal,
     ) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
@@ -169,7 +169,7 @@ impl House {
     /// Edits that cannot be applied are refused here, while the caller can still be told.
     fn check_edits(
         &self,
-        post: &Post<'_>,
+        post: &UserMail<'_>,
         question: QuestionId,
         edits: &[Edit],
         by: &Principal,
@@ -217,7 +217,7 @@ impl House {
             return Err(RuntimeError::NotOpen(session));
         }
         self.refresh(session).await?;
-        let post = Post::new(&self.shared.journal);
+        let post = UserMail::new(&self.shared.journal);
         let written = post.say(&order.by, order.key, session, text, wait).await?;
         self.publish(session, &order.by, written);
         Ok(())
@@ -231,7 +231,7 @@ impl House {
     }
 
     /// After the commit: wakes the readers of the messages, and tells subscribers what was said to the lead.
-    fn publish(&self, session: SessionId, by: &Principal, written: Written) {
+    fn publish(&self, session: SessionId, by: &Principal, written: SentMessages) {
         for letter in &written.letters {
             self.shared.notices.letter(letter);
         }

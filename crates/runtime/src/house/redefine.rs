@@ -3,14 +3,14 @@
 use max_team_core::agent::Definition;
 use max_team_core::id::SessionId;
 
-use super::House;
+use super::Runtime;
 use crate::agent::{Control, Redefined};
 use crate::definitions::Changes;
 use crate::error::RuntimeError;
-use crate::handle::{Crew, Lead, Notice};
+use crate::handle::{Lead, Notice, TeamDefinitions};
 use crate::{session, worktree};
 
-impl House {
+impl Runtime {
     /// Takes over definitions that were changed in their files since the last message.
     pub(super) async fn refresh(&self, session: SessionId) -> Result<(), RuntimeError> {
         let Some(floor) = self.floor(session).ok() else { return Ok(()) };
@@ -29,9 +29,9 @@ impl House {
 
     /// These agents work here from the next turn, call or task on. A running turn keeps what it has, except for what has become
     /// stricter. A lead that cannot be seated changes nothing.
-    async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+    async fn set_crew(&self, session: SessionId, crew: TeamDefinitions) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
-        let Crew { lead, members, experts } = crew;
+        let TeamDefinitions { lead, members, experts } = crew;
         let (before, now) = (floor.team(), floor.set_crew(members, experts));
         let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
         let details = self.details(session).await?;

@@ -9,18 +9,18 @@ use max_team_core::turn::Turn;
 use max_team_tools::Registry;
 use serde::{Deserialize, Serialize};
 
-use crate::handle::{Mate, Open, Team};
+use crate::handle::{Mate, OpenOptions, Team};
 use crate::skills::SKILL;
 
 /// The lead of a session and its settings, as the journal has them: a session that is resumed, or a fork of it, is at least
 /// as constrained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
+pub struct ResumedLead {
     definition: Arc<Definition>,
     settings: Arc<Settings>,
 }
 
-impl Bound {
+impl ResumedLead {
     /// `None` for a new session.
     pub(crate) fn read(lead: &Turn) -> Option<Self> {
         let ((_, _, definition), settings) = (lead.identity()?, lead.settings()?);
@@ -28,7 +28,7 @@ impl Bound {
     }
 
     /// Today's way to open the session, within this bound.
-    pub(super) fn open(&self, mut open: Open, tools: &Registry) -> Open {
+    pub(super) fn open(&self, mut open: OpenOptions, tools: &Registry) -> OpenOptions {
         if !self.definition.goes_on_as(&open.definition) {
             open.definition = Definition::clone(&self.definition);
             // A tool that the program no longer has would keep the session from being opened.

@@ -7,16 +7,16 @@ use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::message::Principal;
 use tokio::sync::oneshot;
 
-use super::{House, heard};
+use super::{Runtime, heard};
 use crate::agent::Control;
-use crate::census::{Census, Fate, Letter};
+use crate::census::{Fate, Letter, ReadModel};
 use crate::error::RuntimeError;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 use crate::handle::{Notice, Origin};
-use crate::post::Post;
+use crate::post::UserMail;
 use crate::shared::now_ms;
 
-impl House {
+impl Runtime {
     /// Takes a message back from every reader that has not read it. The reader's loop decides, so that each copy is
     /// either read or taken back. A reader that cannot be asked is named in the error, and the others are still asked.
     pub(super) async fn withdraw(
@@ -26,7 +26,7 @@ impl House {
         by: &Principal,
     ) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
-        let copies = Post::new(&self.shared.journal).copies(session, order)?;
+        let copies = UserMail::new(&self.shared.journal).copies(session, order)?;
         let (mut is_taken, mut gone, mut failed) = (false, Vec::new(), Vec::new());
         let mut why = String::new();
         for (name, address, letter) in copies {
@@ -56,7 +56,12 @@ impl House {
     }
 
     /// Takes one message back; `false`: it is no longer unread.
-    async fn take_back(&self, floor: &Arc<Floor>, address: &str, letter: EnvelopeId) -> Result<bool, RuntimeError> {
+    async fn take_back(
+        &self,
+        floor: &Arc<ActiveSession>,
+        address: &str,
+        letter: EnvelopeId,
+    ) -> Result<bool, RuntimeError> {
         if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
             return Ok(false);
         }
@@ -72,7 +77,7 @@ impl House {
     /// Names of the agents that have read these messages; not those that returned one or from which one was taken
     /// back.
     fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
-        let all = Census::new(&self.shared.journal).letters(session)?;
+        let all = ReadModel::new(&self.shared.journal).letters(session)?;
         let is_read = |letter: &Letter| {
             letters.contains(&letter.envelope.id) && matches!(letter.fate, Fate::Read(_) | Fate::Acted(_))
         };

@@ -46,14 +46,14 @@ const PERSON: &str = "user/";
 
 /// Outcome of an erasure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forgotten {
+pub struct ErasureOutcome {
     /// Entries whose payloads are gone.
     pub entries: u64,
 }
 
 /// The tombstone of an erased session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gone {
+pub struct Tombstone {
     pub session: String,
     /// The entry that records the deletion.
     pub seq: u64,
@@ -63,7 +63,7 @@ pub struct Gone {
 }
 
 /// The tombstone of a session that was erased: the last one that `means` accepts.
-pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Option<Gone>, RuntimeError> {
+pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Option<Tombstone>, RuntimeError> {
     let (mut found, mut after) = (None, 0);
     loop {
         let page = journal.read(ERASED, after, PAGE)?;
@@ -72,7 +72,7 @@ pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Op
         for entry in &page {
             let Some(ForgottenSessions { sessions, by }) = forgotten(entry) else { continue };
             let session = sessions.into_iter().find(|id| means(id));
-            found = session.map(|session| Gone { session, seq: entry.seq, at_ms: entry.at_ms, by }).or(found);
+            found = session.map(|session| Tombstone { session, seq: entry.seq, at_ms: entry.at_ms, by }).or(found);
         }
     }
 }
@@ -108,9 +108,9 @@ pub async fn forget_sessions(
     sessions: &[SessionId],
     by: &Principal,
     clear: impl FnOnce() -> Result<(), String>,
-) -> Result<Forgotten, RuntimeError> {
+) -> Result<ErasureOutcome, RuntimeError> {
     let mut claimed = Vec::new();
-    let mut done = Ok(Forgotten::default());
+    let mut done = Ok(ErasureOutcome::default());
     for session in sessions {
         let resource = session::stream(*session);
         match journal.claim(&resource, worker).await {
@@ -141,24 +141,24 @@ async fn erase(
     worker: WorkerId,
     sessions: &[SessionId],
     by: &Principal,
-) -> Result<Forgotten, RuntimeError> {
-    let wish = Wish { worker, sessions: sessions.to_vec(), by: by.clone(), at_ms: now_ms() };
+) -> Result<ErasureOutcome, RuntimeError> {
+    let wish = ErasureRequest { worker, sessions: sessions.to_vec(), by: by.clone(), at_ms: now_ms() };
     carry_out(journal, wish.decide(journal)?).await
 }
 
 /// Erases what was decided, or what must be erased by now.
-async fn carry_out(journal: &Journal, decided: Decided) -> Result<Forgotten, RuntimeError> {
+async fn carry_out(journal: &Journal, decided: Decided) -> Result<ErasureOutcome, RuntimeError> {
     let here = journal.clone();
     let now = move || {
         let anew = if decided.holds(&here)? { None } else { Some(decided.wish.decide(&here)?) };
         Ok::<_, RuntimeError>(anew.as_ref().unwrap_or(&decided).erase.clone())
     };
-    Ok(Forgotten { entries: journal.erase_as(now).await? })
+    Ok(ErasureOutcome { entries: journal.erase_as(now).await? })
 }
 
 /// The sessions to erase, and who asked for it.
 #[derive(Debug, Clone)]
-struct Wish {
+struct ErasureRequest {
     worker: WorkerId,
     sessions: Vec<SessionId>,
     by: Principal,
@@ -168,7 +168,7 @@ struct Wish {
 /// A decision what to erase, as of a place in the log.
 #[derive(Debug)]
 struct Decided {
-    wish: Wish,
+    wish: ErasureRequest,
     erase: Erase,
     /// The last entry that was considered.
     seen: u64,
@@ -178,7 +178,7 @@ struct Decided {
     streams: BTreeSet<String>,
 }
 
-impl Wish {
+impl ErasureRequest {
     /// Decides what is erased, and how the rows change.
     fn decide(&self, journal: &Journal) -> Result<Decided, RuntimeError> {
         let (seen, is_alone) = (journal.last_seq()?, self.is_alone(journal)?);
@@ -427,8 +427,8 @@ mod tests {
         Event::Said(UserMessage { envelope, text: text.into(), by: ada(), cwd: cwd.into() })
     }
 
-    fn wish() -> Wish {
-        Wish { worker: WorkerId::new(Uuid::from_u128(9)), sessions: vec![id(MINE)], by: ada(), at_ms: 9 }
+    fn wish() -> ErasureRequest {
+        ErasureRequest { worker: WorkerId::new(Uuid::from_u128(9)), sessions: vec![id(MINE)], by: ada(), at_ms: 9 }
     }
 
     fn journal_with_two_sessions(home: &Path) -> Journal {
@@ -506,7 +506,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let journal = journal_with_two_sessions(home.path());
         let decided = wish().decide(&journal).unwrap();
-        let theirs = Wish { sessions: vec![id(OTHER)], ..wish() };
+        let theirs = ErasureRequest { sessions: vec![id(OTHER)], ..wish() };
         carry_out(&journal, theirs.decide(&journal).unwrap()).await.unwrap();
         assert!(!decided.holds(&journal).unwrap());
         carry_out(&journal, decided).await.unwrap();

@@ -12,14 +12,14 @@ const FILES: &str = include_str!("../../../../prompts/files.md");
 
 /// The contents of the files.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct MemoryFiles {
     /// How the lead speaks: `soul.md`.
     pub soul: String,
     /// The other files, as the lead's prompt shows them; empty if there are none.
     pub files: String,
 }
 
-impl Live {
+impl MemoryFiles {
     /// Reads the files as they are now. A file that is missing or cannot be read is left out.
     pub(crate) fn read(home: &Path, root: &Path) -> Self {
         let of_user = |names: [&str; 2]| {
@@ -52,16 +52,16 @@ mod tests {
         let (home, root) = (folder.path().join("home"), folder.path().join("project"));
         std::fs::create_dir_all(&home).unwrap();
         std::fs::create_dir_all(root.join(".max-team")).unwrap();
-        let none = Live::read(&home, &root);
+        let none = MemoryFiles::read(&home, &root);
         assert!(none.soul.is_empty() && none.files.is_empty());
         std::fs::write(home.join("soul.md"), "Speak like a pirate.\n").unwrap();
         std::fs::write(home.join("USER.md"), "Lives in Berlin. </file>\n").unwrap();
         std::fs::write(root.join(".max-team/MEMORY.md"), "Deploys on Fridays.\n").unwrap();
-        let live = Live::read(&home, &root);
+        let live = MemoryFiles::read(&home, &root);
         assert_eq!(live.soul, "Speak like a pirate.");
         assert!(live.files.contains("<file name=\"USER.md\">\nLives in Berlin. <\\/file>\n</file>"), "{}", live.files);
         assert!(live.files.contains("Deploys on Fridays."), "{}", live.files);
         std::fs::write(home.join("soul.md"), "字".repeat(MEMORY_PERSONALITY_BYTES_MAX)).unwrap();
-        assert!(Live::read(&home, &root).soul.len() <= MEMORY_PERSONALITY_BYTES_MAX);
+        assert!(MemoryFiles::read(&home, &root).soul.len() <= MEMORY_PERSONALITY_BYTES_MAX);
     }
 }

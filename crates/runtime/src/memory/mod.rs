@@ -29,11 +29,11 @@ use crate::shared::{append, commit_at, now_ms};
 
 pub use extract::Remember;
 pub(crate) use extract::{HANDED, Handover, expert, handover, is_aside};
-pub(crate) use live::Live;
-pub use recall::{Hit, Told};
-pub(crate) use recall::{Standing, recalled};
+pub(crate) use live::MemoryFiles;
+pub use recall::{Hit, RecalledFacts};
+pub(crate) use recall::{MemorySection, recalled};
 pub(crate) use rows::{project, replaced, unfind};
-pub(crate) use tools::{Ask, Read, Where, Write, all as tools};
+pub(crate) use tools::{MemoryReadArgs, MemoryRequest, Where, Write, all as tools};
 pub use tools::{READ, WRITE};
 
 /// Entries of a session that are searched for a quoted text.
@@ -51,7 +51,7 @@ pub struct Memories<'j> {
 
 /// Outcome of forgetting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct ForgottenFacts {
     /// The facts that were forgotten.
     pub keys: Vec<Key>,
     /// Entries of the log whose text was erased.
@@ -69,7 +69,7 @@ pub fn project_scope(root: &Path) -> BoardScope {
 
 /// A change to commit: events for a board's stream, and rows that they make stale.
 #[derive(Debug, Default)]
-pub(crate) struct Change {
+pub(crate) struct BoardChange {
     pub stream: String,
     /// The head of the stream for which it was decided.
     pub head: u64,
@@ -141,14 +141,14 @@ impl<'j> Memories<'j> {
 
     /// Forgets the facts under a key, and erases their text from the memory's log: all versions, also of facts that
     /// were forgotten before and whose text is left.
-    pub async fn forget(&self, scope: &BoardScope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
+    pub async fn forget(&self, scope: &BoardScope, by: &Writer, key: &Key) -> Result<ForgottenFacts, RuntimeError> {
         for _ in 0..MEMORY_WRITE_TRIES_MAX {
             let head = self.journal.head(&scope.stream())?;
             let written = self.written(scope, key)?;
             let (mut change, mut keys) = match self.forgetting(scope, by, key, true) {
                 // The fact itself is already deleted; only its text in the log is left to erase.
                 Err(RuntimeError::Memory(WriteRefusal::Nothing(_))) if !written.is_empty() => {
-                    (Change { stream: scope.stream(), head, ..Change::default() }, Vec::new())
+                    (BoardChange { stream: scope.stream(), head, ..BoardChange::default() }, Vec::new())
                 }
                 decided => decided?,
             };
@@ -173,7 +173,7 @@ impl<'j> Memories<'j> {
                 let erase =
                     Erase { payloads, actor: actor(by), reason, forgotten: None, at_ms: now_ms(), rows: Vec::new() };
                 let erased = self.journal.erase(erase).await?;
-                return Ok(Forgotten { keys, erased, said_in, told_in });
+                return Ok(ForgottenFacts { keys, erased, said_in, told_in });
             }
         }
         Err(RuntimeError::Busy(scope.stream()))
@@ -248,14 +248,14 @@ impl<'j> Memories<'j> {
         value: &Value,
         source: &Source,
         vouched: bool,
-    ) -> Result<(Change, Vec<Key>), RuntimeError> {
+    ) -> Result<(BoardChange, Vec<Key>), RuntimeError> {
         let head = self.journal.head(&scope.stream())?;
         let board = self.section(scope, key.section())?;
         let sets = memory::set(&board, by, key, value, source, vouched)?;
         let keys = sets.iter().map(|set| set.key.clone()).collect();
         let stale = sets.iter().flat_map(|set| rows::stale(scope, &board, set)).collect();
         let events = sets.into_iter().map(Event::MemorySet).collect();
-        Ok((Change { stream: scope.stream(), head, events, stale }, keys))
+        Ok((BoardChange { stream: scope.stream(), head, events, stale }, keys))
     }
 
     /// Like `setting`, for forgetting.
@@ -265,7 +265,7 @@ impl<'j> Memories<'j> {
         by: &Writer,
         key: &Key,
         vouched: bool,
-    ) -> Result<(Change, Vec<Key>), RuntimeError> {
+    ) -> Result<(BoardChange, Vec<Key>), RuntimeError> {
         let head = self.journal.head(&scope.stream())?;
         let board = self.section(scope, key.section())?;
         let forgotten = memory::forget(&board, by, key, vouched)?;
@@ -273,11 +273,11 @@ impl<'j> Memories<'j> {
         let stale = gone.flat_map(|fact| rows::unfind(scope, &fact.key, &fact.value)).collect();
         let keys = forgotten.keys.clone();
         let events = vec![Event::MemoryForgotten(forgotten)];
-        Ok((Change { stream: scope.stream(), head, events, stale }, keys))
+        Ok((BoardChange { stream: scope.stream(), head, events, stale }, keys))
     }
 
     /// Commits a change, unless the board was written to since the change was decided.
-    async fn commit(&self, change: Change, by: &Writer) -> Result<bool, RuntimeError> {
+    async fn commit(&self, change: BoardChange, by: &Writer) -> Result<bool, RuntimeError> {
         let mut commit = commit_at(now_ms());
         if *by != Writer::Program {
             // The caller is told that the write is done, so it must survive a power cut.

@@ -49,7 +49,7 @@ pub struct Hit {
 
 /// The facts that a turn's prompt contained, and when.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told {
+pub struct RecalledFacts {
     pub turn: TurnId,
     /// When it began.
     pub at_ms: i64,
@@ -61,7 +61,7 @@ pub struct Told {
 
 /// The part of a lead's system text that comes from memory.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
+pub(crate) struct MemorySection {
     /// How the lead should speak; empty if nothing is remembered.
     pub personality: String,
     /// Who the user is; empty if nothing is remembered.
@@ -119,8 +119,8 @@ impl Memories<'_> {
     }
 
     /// The standing part of a lead's system text in this project.
-    pub(crate) fn standing(&self, project: &BoardScope, soul: &str) -> Result<Standing, RuntimeError> {
-        let mut standing = Standing::default();
+    pub(crate) fn standing(&self, project: &BoardScope, soul: &str) -> Result<MemorySection, RuntimeError> {
+        let mut standing = MemorySection::default();
         if !soul.is_empty() {
             standing.personality = format!("{}\n", soul.trim());
         }
@@ -181,12 +181,12 @@ impl Memories<'_> {
     }
 
     /// The facts in the prompts of a session's turns, oldest first.
-    pub fn told(&self, session: SessionId) -> Result<Vec<Told>, RuntimeError> {
+    pub fn told(&self, session: SessionId) -> Result<Vec<RecalledFacts>, RuntimeError> {
         let events = Sessions::new(self.journal).events(session)?;
         let told = events.into_iter().filter_map(|(at_ms, event)| match event {
             Event::TurnStarted(started) => {
                 let said = max_team_core::chat::Message::user(started.input).text();
-                Some(Told { turn: started.turn, at_ms, said, recall: started.recall.unwrap_or_default() })
+                Some(RecalledFacts { turn: started.turn, at_ms, said, recall: started.recall.unwrap_or_default() })
             }
             _ => None,
         });
@@ -199,7 +199,7 @@ impl Memories<'_> {
 pub(crate) fn recalled(
     memories: &Memories<'_>,
     project: &BoardScope,
-    standing: &Standing,
+    standing: &MemorySection,
     words: &str,
     begins: Option<&HashSet<SessionId>>,
 ) -> Result<Option<Recall>, RuntimeError> {

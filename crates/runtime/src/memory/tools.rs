@@ -9,14 +9,14 @@ pub const WRITE: &str = "memory_write";
 
 /// What a call asks for.
 #[derive(Debug)]
-pub(crate) enum Ask {
-    Read(Read),
+pub(crate) enum MemoryRequest {
+    Read(MemoryReadArgs),
     Write(Write),
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Read {
+pub(crate) struct MemoryReadArgs {
     pub key: Option<Key>,
     #[serde(alias = "search", alias = "text")]
     pub query: Option<String>,

@@ -6,7 +6,7 @@ use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::TaskStatus;
 use max_team_journal::Journal;
 
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow};
 
@@ -30,7 +30,7 @@ pub(crate) fn find_task(journal: &Journal, session: SessionId, to: &str) -> Resu
         if rows.is_empty() {
             continue;
         }
-        let plan = Census::new(journal).plan(plan)?;
+        let plan = ReadModel::new(journal).plan(plan)?;
         let is_open = plan.ended().is_none();
         let found = rows.into_iter().filter_map(|row| {
             // Of several agents that had the same task, the last one has it.

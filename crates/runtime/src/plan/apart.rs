@@ -19,7 +19,7 @@ use max_team_tools::worktree::{Review, Worktree, WorktreeError};
 use tokio_util::sync::CancellationToken;
 
 use super::serve::Beginning;
-use super::{Batch, Landed, PlanLoop};
+use super::{Batch, PlanEffectDone, PlanLoop};
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::rewind::Merger;
@@ -173,7 +173,7 @@ impl PlanLoop {
         self.flights.push(Box::pin(async move {
             // A worktree that stays is listed, and can be cleaned later.
             drop(tokio::task::spawn_blocking(move || worktree::drop_settled(&shared, agent)).await);
-            Landed::Cleared
+            PlanEffectDone::Cleared
         }));
     }
 

@@ -14,7 +14,7 @@ use max_team_journal::Commit;
 use super::serve::Beginning;
 use super::{Batch, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::driver::Part;
 use crate::error::RuntimeError;
 use crate::session;
@@ -116,7 +116,7 @@ impl PlanLoop {
             }
             if let Some((kind, mut text)) = letters::news(&self.plan, self.id, event) {
                 if matches!(event, Event::PlanEnded(ended) if ended.end == PlanEnd::Stopped) {
-                    let left = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
+                    let left = ReadModel::new(&self.floor.shared.journal).files_left(&self.plan)?;
                     text.push_str(&letters::files_words(&left));
                 }
                 commit.sends.push(self.to_lead(kind, text, event, at_ms));
@@ -137,7 +137,7 @@ impl PlanLoop {
 
     /// Says which files stopped tasks had changed.
     fn name_files(&self, events: &mut [Event]) -> Result<(), RuntimeError> {
-        let census = Census::new(&self.floor.shared.journal);
+        let census = ReadModel::new(&self.floor.shared.journal);
         for event in events {
             let (task, files) = match event {
                 Event::TaskStopped(TaskStopped { task, files, .. })

@@ -10,7 +10,7 @@ use max_team_core::plan::event::{Evidence, Recheck, ResourceUse};
 use max_team_core::plan::{Findings, NewAnswer, Plan, PlanInput};
 
 use super::letters::cost;
-use super::{Batch, Landed, PlanLoop, plan_stream};
+use super::{Batch, PlanEffectDone, PlanLoop, plan_stream};
 use crate::agent::derived;
 use crate::error::RuntimeError;
 use crate::session;
@@ -88,7 +88,9 @@ impl PlanLoop {
         let cancel = self.checks.running.remove(&(task, attempt)).unwrap_or_default();
         let (landed, stopped) = self.hear_while(flight, &cancel).await?;
         match landed {
-            Landed::Checked { findings, .. } if !cancel.is_cancelled() => Ok((Recheck::Ran, Some(findings), stopped)),
+            PlanEffectDone::Checked { findings, .. } if !cancel.is_cancelled() => {
+                Ok((Recheck::Ran, Some(findings), stopped))
+            }
             _ => Ok((Recheck::Interrupted, None, stopped)),
         }
     }

@@ -25,11 +25,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::apart::{self, Apart};
 use super::check::{self, Checker, Leaves, Look};
-use super::{Batch, Flight, Landed, PlanLoop};
+use super::{Batch, Flight, PlanEffectDone, PlanLoop};
 use crate::agent::Newcomer;
 use crate::budget::least;
 use crate::error::RuntimeError;
-use crate::floor::{Floor, under};
+use crate::floor::{ActiveSession, under};
 use crate::handle::Mate;
 use crate::rewind::{Merger, record_tree_step};
 use crate::{session, worktree};
@@ -46,18 +46,18 @@ pub(super) struct Marking {
 }
 
 impl Marking {
-    fn hold(&mut self, floor: &Floor, owners: Vec<(AgentId, usize)>) {
+    fn hold(&mut self, floor: &ActiveSession, owners: Vec<(AgentId, usize)>) {
         floor.marks(|marks| marks.begin(owners.iter().map(|(agent, _)| *agent), &self.wanted));
         self.owners.extend(owners);
     }
 
-    fn free(&mut self, floor: &Floor, owners: Vec<AgentId>) {
+    fn free(&mut self, floor: &ActiveSession, owners: Vec<AgentId>) {
         self.owners.retain(|agent, _| !owners.contains(agent));
         floor.marks(|marks| marks.end(owners.into_iter()));
     }
 
     /// The loop ends: no owner waits any more.
-    pub(super) fn end(&mut self, floor: &Floor) {
+    pub(super) fn end(&mut self, floor: &ActiveSession) {
         self.free(floor, self.owners.keys().copied().collect());
     }
 }
@@ -179,7 +179,7 @@ impl PlanLoop {
         self.marking.is_under_way = true;
         // An owner that leaves no diff only waited for the checks that ran before it changes anything.
         if !tasks.iter().any(|(task, _)| self.leaves(*task) == Leaves::Diff) {
-            self.flights.push(Box::pin(async move { Landed::Marked { tasks, tree: None } }));
+            self.flights.push(Box::pin(async move { PlanEffectDone::Marked { tasks, tree: None } }));
             return;
         }
         let (root, cancel, shared) = (self.floor.root.clone(), self.cancel.clone(), Arc::clone(&self.floor.shared));
@@ -189,7 +189,7 @@ impl PlanLoop {
                 shared.trees.snapshot(&root, &cancel, &record)
             };
             let looked = tokio::task::spawn_blocking(look).await;
-            Landed::Marked { tasks, tree: looked.ok().flatten() }
+            PlanEffectDone::Marked { tasks, tree: looked.ok().flatten() }
         }));
     }
 
@@ -240,7 +240,7 @@ impl PlanLoop {
         if worker.is_none() && self.is_apart(index) {
             let missing = WorktreeError::NotFound(agent.map(|agent| agent.to_string()).unwrap_or_default());
             let findings = apart::unseen(&missing);
-            return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
+            return Some(Box::pin(async move { PlanEffectDone::Checked { task: index, attempt, findings } }));
         }
         self.checks.running.insert((index, attempt), cancel.clone());
         let (session, fence) = (self.floor.session, Some(self.floor.fence.clone()));
@@ -291,7 +291,7 @@ impl PlanLoop {
                 findings
             });
             let findings = looked.await.unwrap_or_default();
-            Landed::Checked { task: index, attempt, findings }
+            PlanEffectDone::Checked { task: index, attempt, findings }
         }))
     }
 

@@ -4,7 +4,7 @@ use max_team_core::limits::{HISTORY_PLANS_MAX, HISTORY_TASKS_MAX};
 use max_team_core::plan::{History, TaskSample, TaskStatus, TaskView};
 use max_team_journal::Journal;
 
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::rows::{self, CostRow};
 
@@ -26,7 +26,7 @@ impl Basis {
 
 /// The tasks of the last plans that are over, newest plan first.
 fn samples(journal: &Journal) -> Result<Vec<TaskSample>, RuntimeError> {
-    let census = Census::new(journal);
+    let census = ReadModel::new(journal);
     let over = census.plans()?.into_iter().filter(|line| line.end.is_some()).take(HISTORY_PLANS_MAX);
     let mut samples = Vec::new();
     for line in over {

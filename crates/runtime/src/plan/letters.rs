@@ -20,7 +20,7 @@ use max_team_core::policy::DecidedBy;
 
 use super::{plan_stream, upstream};
 use crate::agent::derived;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 use crate::prompt::fill;
 use crate::shared::now_ms;
 use crate::{session, worktree};
@@ -47,7 +47,7 @@ pub(crate) fn delegated(description: &str) -> String {
 }
 
 /// The message that starts a plan.
-pub(crate) fn proposal(floor: &Floor, from: &str, proposed: Box<PlanProposed>) -> Envelope {
+pub(crate) fn proposal(floor: &ActiveSession, from: &str, proposed: Box<PlanProposed>) -> Envelope {
     let to = plan_stream(proposed.plan);
     Envelope::new(
         derived(&[to.as_bytes(), b"proposal"]),
@@ -61,7 +61,7 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: Box<PlanProposed>) -
 
 /// The message that assigns a task to its owner, who works in `root`.
 pub(crate) fn assignment(
-    floor: &Floor,
+    floor: &ActiveSession,
     root: &Path,
     plan: &Plan,
     given: &Assignment,
@@ -85,7 +85,7 @@ pub(crate) fn assignment(
 }
 
 fn task_text(
-    floor: &Floor,
+    floor: &ActiveSession,
     root: &Path,
     plan: &Plan,
     id: PlanId,
@@ -151,7 +151,7 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
 }
 
 /// The tasks whose owners are at work while a member whose task is over is asked again; empty if there are none.
-pub(crate) fn beside_now(floor: &Floor, plan: &Plan, view: &TaskView<'_>) -> String {
+pub(crate) fn beside_now(floor: &ActiveSession, plan: &Plan, view: &TaskView<'_>) -> String {
     let at_work = |other: &TaskView<'_>| {
         let is_asked_again = |agent| floor.is_working(&session::agent_stream(agent));
         plan.active().any(|index| index == other.index) || other.agent.is_some_and(is_asked_again)

@@ -42,10 +42,10 @@ use tokio_util::sync::CancellationToken;
 pub use history::Basis;
 
 use crate::agent::{Control, derived};
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor, Place};
+use crate::floor::{ActiveSession, Activity, Place};
 use crate::handle::Origin;
 use crate::session;
 use crate::shared::now_ms;
@@ -60,9 +60,9 @@ pub(crate) fn plan_stream(plan: PlanId) -> String {
     format!("plan/{plan}")
 }
 
-type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
+type Flight = Pin<Box<dyn Future<Output = PlanEffectDone> + Send>>;
 
-enum Landed {
+enum PlanEffectDone {
     Checked {
         task: usize,
         attempt: u32,
@@ -86,7 +86,7 @@ enum Landed {
 }
 
 pub(crate) struct PlanLoop {
-    floor: Arc<Floor>,
+    floor: Arc<ActiveSession>,
     id: PlanId,
     plan: Driver<Plan>,
     bell: Arc<Notify>,
@@ -113,14 +113,14 @@ struct Batch {
 }
 
 /// The answer to a question of a task's owner.
-struct Reply {
+struct OwnerReply {
     answer: String,
     unanswered: bool,
     letter: EnvelopeId,
 }
 
 impl PlanLoop {
-    pub(crate) fn new(floor: Arc<Floor>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
+    pub(crate) fn new(floor: Arc<ActiveSession>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
         let origin = Origin { plan: Some(id), ..Origin::named("plan") };
         Self {
             floor,
@@ -203,7 +203,7 @@ impl PlanLoop {
         let Some(by) = self.floor.left_by().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
             return Ok(());
         };
-        let files = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
+        let files = ReadModel::new(&self.floor.shared.journal).files_left(&self.plan)?;
         self.step(PlanInput::Pause { by, files }).await
     }
 
@@ -340,9 +340,9 @@ impl PlanLoop {
     fn decide_one(&mut self, input: PlanInput, at_ms: i64, batch: &mut Batch) {
         let reply = |told: TaskReply<'_>| {
             let TaskReply { task, answer, unanswered, letter } = told;
-            (task.to_owned(), Reply { answer: answer.to_owned(), unanswered, letter })
+            (task.to_owned(), OwnerReply { answer: answer.to_owned(), unanswered, letter })
         };
-        let mut replies: HashMap<String, Reply> = self.plan.tasks_told().map(reply).collect();
+        let mut replies: HashMap<String, OwnerReply> = self.plan.tasks_told().map(reply).collect();
         let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_letter(task)?));
         let asked: HashMap<String, EnvelopeId> = self.plan.asking().into_iter().filter_map(asked).collect();
         let is_said = matches!(input, PlanInput::Answered { .. } | PlanInput::Edited { .. });
@@ -358,7 +358,7 @@ impl PlanLoop {
                 && let Some(letter) = asked.get(&answered.task).copied()
             {
                 let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
-                replies.insert(answered.task.clone(), Reply { answer, unanswered, letter });
+                replies.insert(answered.task.clone(), OwnerReply { answer, unanswered, letter });
             }
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
@@ -377,7 +377,7 @@ impl PlanLoop {
         Some(propose::carried(&self.floor, proposed.revises?, &proposed.draft))
     }
 
-    fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
+    fn answer_letter(&self, agent: AgentId, reply: &OwnerReply) -> Envelope {
         let asked = reply.letter;
         let answer = Words { text: &reply.answer, asked: Some(asked), ask: reply.unanswered, ..Words::default() };
         Envelope::new(
@@ -408,7 +408,7 @@ impl PlanLoop {
                         let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
                         self.flights.push(Box::pin(async move {
                             tokio::time::sleep(Duration::from_millis(wait).min(BEAT)).await;
-                            Landed::Woke { until_ms }
+                            PlanEffectDone::Woke { until_ms }
                         }));
                     }
                 }
@@ -416,10 +416,10 @@ impl PlanLoop {
         }
     }
 
-    async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
+    async fn land(&mut self, landed: PlanEffectDone) -> Result<(), RuntimeError> {
         match landed {
-            Landed::Probed { line, passed } => self.probed(line, passed).await,
-            Landed::Checked { task, attempt, mut findings } => {
+            PlanEffectDone::Probed { line, passed } => self.probed(line, passed).await,
+            PlanEffectDone::Checked { task, attempt, mut findings } => {
                 self.checks.running.remove(&(task, attempt));
                 if self.cancel.is_cancelled() {
                     return Ok(());
@@ -427,17 +427,17 @@ impl PlanLoop {
                 findings.beside = self.beside(task);
                 self.step(PlanInput::Checked { task, attempt, findings }).await
             }
-            Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
+            PlanEffectDone::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
                 self.asleep_until = None;
                 self.step(PlanInput::Woke).await
             }
-            Landed::Marked { tasks, tree } => self.marked(tasks, tree).await,
-            Landed::Cleared => {
+            PlanEffectDone::Marked { tasks, tree } => self.marked(tasks, tree).await,
+            PlanEffectDone::Cleared => {
                 self.worktrees.clearing -= 1;
                 Ok(())
             }
             // A timer with an earlier time has replaced it.
-            Landed::Woke { .. } => Ok(()),
+            PlanEffectDone::Woke { .. } => Ok(()),
         }
     }
 }

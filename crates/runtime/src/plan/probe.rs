@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::Checker;
 use super::serve::Beginning;
-use super::{Landed, PlanLoop};
+use super::{PlanEffectDone, PlanLoop};
 use crate::error::RuntimeError;
 
 /// A check that runs before some tasks.
@@ -90,7 +90,7 @@ impl PlanLoop {
                     Checker { root: &root, task: &task, owner: owner.as_ref(), covered: &covered, walls: &walls };
                 checker.run(&line, &cancel).ok && !cancel.is_cancelled()
             });
-            Landed::Probed { line: what, passed: ran.await.unwrap_or_default() }
+            PlanEffectDone::Probed { line: what, passed: ran.await.unwrap_or_default() }
         }));
     }
 

@@ -24,7 +24,7 @@ use max_team_tools::project::{self, Project};
 use super::history::Basis;
 use super::leave;
 use crate::error::RuntimeError;
-use crate::floor::{Floor, fold_plan};
+use crate::floor::{ActiveSession, fold_plan};
 use crate::handle::Team;
 use crate::rows;
 use crate::shared::new_id;
@@ -35,7 +35,7 @@ const CLAIM_FLAWS_MAX: usize = 12;
 /// Checks a draft and makes the proposal; or says what is wrong with it. Where no person can be asked (`is_unattended`), a check
 /// that needs approval is wrong.
 pub(crate) fn propose(
-    floor: &Floor,
+    floor: &ActiveSession,
     team: &Team,
     plan: PlanId,
     mut draft: Draft,
@@ -340,7 +340,7 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
 }
 
 /// Results of an earlier plan for tasks that have not changed.
-pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<CarriedResult> {
+pub(super) fn carried(floor: &ActiveSession, old: PlanId, draft: &Draft) -> Vec<CarriedResult> {
     let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
     if plan.session() != Some(floor.session) {
         return Vec::new();
@@ -359,7 +359,7 @@ pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<CarriedR
 }
 
 /// The unfinished plans of this session.
-pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+pub(crate) fn open_plans(floor: &ActiveSession) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
     let mine = floor.session.to_string();
     let mut plans = Vec::new();
     for (key, session) in rows::rows::<String>(&floor.shared.journal, rows::PLAN_OPEN)? {
@@ -373,7 +373,11 @@ pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeEr
 }
 
 /// The open plan that has a task of this name.
-pub(crate) fn find(floor: &Floor, wanted: Option<PlanId>, task: &str) -> Result<Option<(PlanId, usize)>, RuntimeError> {
+pub(crate) fn find(
+    floor: &ActiveSession,
+    wanted: Option<PlanId>,
+    task: &str,
+) -> Result<Option<(PlanId, usize)>, RuntimeError> {
     let (open, task) = (open_plans(floor)?, task.strip_prefix(OF_PLAN).unwrap_or(task));
     let found = open
         .iter()

@@ -10,13 +10,13 @@ use max_team_core::text::Page;
 use super::correct::evidence_lines;
 use super::letters::{corrected_words, indented, proof_words};
 use super::propose::open_plans;
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
-use crate::floor::Floor;
-use crate::team_tools::Query;
+use crate::floor::ActiveSession;
+use crate::team_tools::TaskQueryArgs;
 
 /// The state of tasks, as text for a model: of open plans, then of finished ones, newest first.
-pub(crate) fn describe(floor: &Floor, query: &Query) -> Result<String, RuntimeError> {
+pub(crate) fn describe(floor: &ActiveSession, query: &TaskQueryArgs) -> Result<String, RuntimeError> {
     let open = open_plans(floor)?;
     let is_wanted = |id: PlanId| query.plan.is_none_or(|wanted| wanted == id);
     let mut text = String::new();
@@ -42,8 +42,8 @@ pub(crate) fn describe(floor: &Floor, query: &Query) -> Result<String, RuntimeEr
 }
 
 /// The finished plans of this session, newest first: one of them, or the last few.
-fn finished(floor: &Floor, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
-    let census = Census::new(&floor.shared.journal);
+fn finished(floor: &ActiveSession, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+    let census = ReadModel::new(&floor.shared.journal);
     let is_wanted = |plan: PlanId| wanted.is_none_or(|wanted| wanted == plan);
     let lines = census.plans_of(floor.session)?.into_iter();
     let over = lines.filter(|line| line.end.is_some() && is_wanted(line.row.plan));
@@ -55,7 +55,7 @@ fn view_of<'p>(plan: &'p Plan, task: &str) -> Option<TaskView<'p>> {
 }
 
 /// One plan with a line for each task that is asked for.
-fn listed(id: PlanId, plan: &Plan, query: &Query) -> String {
+fn listed(id: PlanId, plan: &Plan, query: &TaskQueryArgs) -> String {
     let state = if plan.ended().is_some() { "finished" } else { "open" };
     let (tally, goal) = (plan.tally(), plan.draft().map_or("", |draft| draft.goal.as_str()));
     let mut text =

@@ -13,7 +13,7 @@ use super::letters::cost;
 use super::plan_stream;
 use super::propose::open_plans;
 use crate::agent::derived;
-use crate::floor::{Floor, fold_plan};
+use crate::floor::{ActiveSession, fold_plan};
 use crate::shared::now_ms;
 
 /// The plans that a new one replaces.
@@ -26,7 +26,7 @@ pub(crate) struct Revised {
 }
 
 /// The plans that a plan named as the replaced one stands for: itself, and while none of them was approved, the one before.
-pub(crate) fn resolve(floor: &Floor, named: Option<PlanId>) -> Result<Revised, String> {
+pub(crate) fn resolve(floor: &ActiveSession, named: Option<PlanId>) -> Result<Revised, String> {
     let (mut revised, mut next) = (Revised { base: named, open: Vec::new() }, named);
     for _ in 0..PLAN_REVISIONS_MAX {
         let Some(id) = next else { return Ok(revised) };
@@ -47,7 +47,7 @@ pub(crate) fn resolve(floor: &Floor, named: Option<PlanId>) -> Result<Revised, S
 
 /// The plan that a lead replaces if it names none: its own that waited for approval when this turn began, or the one that is
 /// stuck. None if there are several.
-pub(crate) fn implied(floor: &Floor, lead: &str, turn: Option<TurnId>) -> Option<PlanId> {
+pub(crate) fn implied(floor: &ActiveSession, lead: &str, turn: Option<TurnId>) -> Option<PlanId> {
     let open = open_plans(floor).ok()?;
     let is_older = |id: PlanId| turn.is_some_and(|turn| id.uuid() < turn.uuid());
     let waits = |plan: &Plan| {

@@ -11,7 +11,7 @@ use max_team_core::plan::{Plan, TaskView};
 
 use super::check::CODE_DIFF;
 use super::correct::evidence_lines;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 
 /// Tells an owner that has read older results which ones count.
 const REPLACES: &str = "These are the newest results: they replace those that you were given before.\n";
@@ -19,7 +19,7 @@ const HIDDEN: &str = "It is left out: it may show files that are out of your sig
 
 /// The section of a task's text with the results of the tasks before it; empty if there are none. An owner that gets the task
 /// again has read older ones.
-pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
+pub(super) fn told(floor: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
     let needs = plan.graph().map_or(&[][..], |graph| graph.needs(view.index));
     let mut text = results(floor, root, plan, id, view, needs);
     if let Some((failed, error)) = plan.upstream_error(view.index) {
@@ -33,13 +33,20 @@ pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &T
 }
 
 /// The results that are newer than those that the owner of a task was told of; empty if there are none.
-pub(crate) fn news(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
+pub(crate) fn news(floor: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
     let newer = results(floor, root, plan, id, view, &plan.newer_needs(view.index));
     if newer.is_empty() { newer } else { format!("## What is new in what you build on\n{REPLACES}{newer}") }
 }
 
 /// The results of these tasks as the owner of another one reads them.
-fn results(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, reader: &TaskView<'_>, needs: &[usize]) -> String {
+fn results(
+    floor: &ActiveSession,
+    root: &Path,
+    plan: &Plan,
+    id: PlanId,
+    reader: &TaskView<'_>,
+    needs: &[usize],
+) -> String {
     let mut text = String::new();
     let mut room = UPSTREAM_BYTES_MAX;
     for need in needs.iter().filter_map(|need| plan.task(*need)) {
@@ -73,7 +80,7 @@ fn standing(need: &TaskView<'_>) -> String {
 }
 
 /// Whether a member sees everything that the owner of another task sees: then the changes of that owner may be shown.
-fn may_see(floor: &Floor, member: &str, owner: &str) -> bool {
+fn may_see(floor: &ActiveSession, member: &str, owner: &str) -> bool {
     let constraints = |name: &str| floor.owner(name).map(|mate| mate.settings.constraints);
     let (Some(mine), Some(theirs)) = (constraints(member), constraints(owner)) else { return false };
     let within = mine.allowed_dirs.is_none() || mine.allowed_dirs == theirs.allowed_dirs;

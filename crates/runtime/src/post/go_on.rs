@@ -12,9 +12,9 @@ use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{HaltedTurn, is_stop};
 
 use super::write::letter;
-use super::{Post, Reader, Written, person};
+use super::{Recipient, SentMessages, UserMail, person};
 use crate::agent::{TIME_OVER, derived};
-use crate::census::{Census, fold_agent};
+use crate::census::{ReadModel, fold_agent};
 use crate::error::RuntimeError;
 use crate::plan::plan_stream;
 use crate::rows::AgentRow;
@@ -46,16 +46,16 @@ struct Stopped {
     head: u64,
 }
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// The teammates and background tasks of a session that a person has interrupted, that have messages on hold since
     /// then, or that the session's budget has cut off, and that have begun nothing since.
-    pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
+    pub fn stopped(&self, session: SessionId) -> Result<Vec<Recipient>, RuntimeError> {
         Ok(self.halted(session)?.iter().map(|halted| reader(&halted.row)).collect())
     }
 
     /// The plans of a session that the user stopped, and has neither continued nor given up.
     pub fn stopped_plans(&self, session: SessionId) -> Result<Vec<PlanId>, RuntimeError> {
-        let census = Census::new(self.journal);
+        let census = ReadModel::new(self.journal);
         let mut plans = Vec::new();
         for plan in census.open_plans(Some(session))? {
             plans.extend(census.is_plan_held(plan)?.then_some(plan));
@@ -64,7 +64,7 @@ impl Post<'_> {
     }
 
     /// Continues these agents; without names, all of them, and the stopped plans.
-    pub async fn go_on(&self, by: &Principal, session: SessionId, to: &[String]) -> Result<Written, RuntimeError> {
+    pub async fn go_on(&self, by: &Principal, session: SessionId, to: &[String]) -> Result<SentMessages, RuntimeError> {
         let mut halted = self.halted(session)?;
         if let Some(name) = to.iter().find(|name| !halted.iter().any(|halted| halted.row.is(name))) {
             let there = halted.iter().map(|halted| reader(&halted.row).name).collect();
@@ -99,13 +99,13 @@ impl Post<'_> {
             }
         }
         let letters = self.keep(commit).await?;
-        Ok(Written { readers, letters, said: None, at_ms })
+        Ok(SentMessages { readers, letters, said: None, at_ms })
     }
 
     /// Agents that a person stopped, or that the session's budget cut off, with their interrupted work. An agent that
     /// another agent or a deadline stopped is not continued.
     fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
-        let census = Census::new(self.journal);
+        let census = ReadModel::new(self.journal);
         let agents = census.agents(session)?;
         let is_person = |halted: &HaltedTurn| match &halted.who {
             Some(who) => matches!(who, DecidedBy::Person(_)),
@@ -165,8 +165,8 @@ fn going_on(given: Option<Assignment>, is_held: bool, by: &str, session: Session
 }
 
 /// An agent by its unique name.
-fn reader(row: &AgentRow) -> Reader {
+fn reader(row: &AgentRow) -> Recipient {
     let is_mate = row.assignment.as_ref().is_some_and(|given| given.life.mate().is_some());
     let name = if is_mate { row.name.clone() } else { row.handle() };
-    Reader { name, agent: row.agent, lead: false }
+    Recipient { name, agent: row.agent, lead: false }
 }

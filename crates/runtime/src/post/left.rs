@@ -4,15 +4,15 @@ use max_team_core::event::TurnEnded;
 use max_team_core::id::{AgentId, SessionId};
 use serde::Serialize;
 
-use super::Post;
-use crate::census::{Census, fold_agent};
+use super::UserMail;
+use crate::census::{ReadModel, fold_agent};
 use crate::error::RuntimeError;
 use crate::rows;
 use crate::session::{Sessions, agent_stream};
 
 /// Work that would go on.
 #[derive(Debug, Clone, Serialize)]
-pub struct Left {
+pub struct ResumableWork {
     /// Whether its lead has a turn, or messages that begin one.
     pub lead: bool,
     /// How many messages to its lead a stop holds back.
@@ -23,13 +23,13 @@ pub struct Left {
     pub others: bool,
 }
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// The work of a session that would go on.
-    pub fn left(&self, session: SessionId) -> Result<Left, RuntimeError> {
+    pub fn left(&self, session: SessionId) -> Result<ResumableWork, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let (turn, _) = fold_agent(self.journal, lead)?;
         let mail = self.journal.pending_mail(&agent_stream(lead))?;
-        Ok(Left {
+        Ok(ResumableWork {
             lead: turn.is_busy() || turn.would_begin(&mail, true),
             held: turn.waiting(&mail, true),
             last: turn.last().cloned(),
@@ -40,7 +40,7 @@ impl Post<'_> {
     /// Whether other agents or plans would continue. A stopped plan does not, even if its members have not read the
     /// stop yet.
     fn others_left(&self, session: SessionId) -> Result<bool, RuntimeError> {
-        let census = Census::new(self.journal);
+        let census = ReadModel::new(self.journal);
         for plan in census.open_plans(Some(session))? {
             if census.stopping(plan)? != Some(None) {
                 return Ok(true);

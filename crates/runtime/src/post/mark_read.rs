@@ -6,7 +6,7 @@ use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::message::{Envelope, MessageKind, Principal};
 use serde::{Deserialize, Serialize};
 
-use super::Post;
+use super::UserMail;
 use crate::agent::result_id;
 use crate::error::RuntimeError;
 use crate::session::agent_stream;
@@ -15,7 +15,7 @@ use crate::shared::{commit_at, now_ms};
 /// Content that a screen has shown and that a message may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shown {
+pub enum ShownContent {
     Letter(EnvelopeId),
     /// The outcome of an agent's turn.
     Turn(AgentId, TurnId),
@@ -23,7 +23,7 @@ pub enum Shown {
     End(AgentId),
 }
 
-impl Shown {
+impl ShownContent {
     /// Whether this message repeats it.
     fn is(&self, letter: &Envelope) -> bool {
         match *self {
@@ -34,9 +34,9 @@ impl Shown {
     }
 }
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// Marks the messages to a person as read whose content was shown; the others stay unread.
-    pub async fn mark_read(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
+    pub async fn mark_read(&self, by: &Principal, shown: &[ShownContent]) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&by.address())?;
         let is_shown = |letter: &&Envelope| shown.iter().any(|shown| shown.is(letter));
         let seen: Vec<EnvelopeId> = mail.iter().filter(is_shown).map(|letter| letter.id).collect();

@@ -6,16 +6,16 @@ use max_team_core::id::{AgentId, QuestionId};
 use max_team_core::policy::{DecidedBy, Grant, PermissionAnswer, Rules, Verdict, judge};
 use max_team_core::turn::Turn;
 
-use super::{Noted, Pending, Post};
+use super::{NotedAnswer, PendingQuestion, UserMail};
 use crate::agent::sharing_letter;
 use crate::census::fold_agent;
 use crate::error::RuntimeError;
 use crate::rows::{self, Matter};
 use crate::session;
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// Names of the teammates that were told of the approval in the answer to a question.
-    pub fn told_of(&self, asked: &Pending) -> Result<Vec<String>, RuntimeError> {
+    pub fn told_of(&self, asked: &PendingQuestion) -> Result<Vec<String>, RuntimeError> {
         let Some(session) = asked.session else { return Ok(Vec::new()) };
         let mut names = Vec::new();
         for (name, mate) in rows::mates_there(self.journal, session)? {
@@ -32,10 +32,10 @@ impl Post<'_> {
     /// will be answered by it.
     pub fn will_reach<'p>(
         &self,
-        asked: &Pending,
+        asked: &PendingQuestion,
         answer: &PermissionAnswer,
-        others: &'p [Pending],
-    ) -> Result<(Vec<String>, Vec<&'p Pending>), RuntimeError> {
+        others: &'p [PendingQuestion],
+    ) -> Result<(Vec<String>, Vec<&'p PendingQuestion>), RuntimeError> {
         let (Some(session), Some(asker)) = (asked.session, agent_at(asked)) else { return Ok(Default::default()) };
         let (turn, _) = fold_agent(self.journal, asker)?;
         // `answer` records it as a person's, too.
@@ -63,16 +63,16 @@ impl Post<'_> {
 
     /// Marks the questions that a lasting approval of another question will answer, once the session runs, as
     /// answered.
-    pub fn note_along(&self, all: &mut [Pending]) -> Result<(), RuntimeError> {
+    pub fn note_along(&self, all: &mut [PendingQuestion]) -> Result<(), RuntimeError> {
         let said = all.iter().filter(|pending| pending.noted.as_ref().is_some_and(|noted| noted.until.is_some()));
-        let mut along: Vec<(QuestionId, Noted)> = Vec::new();
+        let mut along: Vec<(QuestionId, NotedAnswer)> = Vec::new();
         for (asked, noted) in said.filter_map(|pending| Some((pending, pending.noted.as_ref()?))) {
             let person = PermissionAnswer::new(true, DecidedBy::Person(String::new()));
             let answer = PermissionAnswer { always: true, until: noted.until.unwrap_or_default(), ..person };
             let mut others = all.to_vec();
             others.retain(|other| other.session == asked.session && other.row.question != asked.row.question);
             let (_, answered) = self.will_reach(asked, &answer, &others)?;
-            let noted = Noted { until: None, ..noted.clone() };
+            let noted = NotedAnswer { until: None, ..noted.clone() };
             along.extend(answered.iter().map(|other| (other.row.question, noted.clone())));
         }
         for (question, noted) in along {
@@ -83,7 +83,7 @@ impl Post<'_> {
     }
 
     /// Whether a teammate's question was answered by the approval of another; `None`: that is not decided yet.
-    pub fn is_answered_with(&self, asked: QuestionId, other: &Pending) -> Result<Option<bool>, RuntimeError> {
+    pub fn is_answered_with(&self, asked: QuestionId, other: &PendingQuestion) -> Result<Option<bool>, RuntimeError> {
         let is_over = self.has_considered(asked, other)?;
         // Read last: it may have been answered meanwhile.
         let row = self.answered(other.row.question)?;
@@ -92,7 +92,7 @@ impl Post<'_> {
 
     /// Whether the approval of another question can no longer answer this one: the teammate was not told of it, or has
     /// read it and still needs an answer.
-    fn has_considered(&self, asked: QuestionId, other: &Pending) -> Result<bool, RuntimeError> {
+    fn has_considered(&self, asked: QuestionId, other: &PendingQuestion) -> Result<bool, RuntimeError> {
         let letter = sharing_letter(asked, &other.row.address);
         if !self.journal.has_mail(letter)? {
             return Ok(true);
@@ -107,12 +107,12 @@ impl Post<'_> {
     }
 }
 
-fn agent_at(asked: &Pending) -> Option<AgentId> {
+fn agent_at(asked: &PendingQuestion) -> Option<AgentId> {
     asked.row.address.strip_prefix("agent/").and_then(|agent| agent.parse().ok())
 }
 
 /// Whether an agent still asks a question that its rules now allow, with additional grants.
-fn allows(turn: &Turn, asked: &Pending, besides: &[Grant]) -> bool {
+fn allows(turn: &Turn, asked: &PendingQuestion, besides: &[Grant]) -> bool {
     let (Some(settings), Matter::Tool { tool, action, .. }) = (turn.settings(), &asked.row.matter) else {
         return false;
     };

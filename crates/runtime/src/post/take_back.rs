@@ -5,16 +5,21 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::message::Principal;
 use max_team_journal::{Durability, Fence, WorkerInfo};
 
-use super::{Pending, Post, asks, read_answer};
+use super::{PendingQuestion, UserMail, asks, read_answer};
 use crate::error::RuntimeError;
 use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// Takes back an unread answer. Claims the session meanwhile, so that no loop reads the answer at the same time;
     /// if another process runs the session, this fails with its name.
-    pub async fn take_back(&self, by: &Principal, process: WorkerInfo, pending: &Pending) -> Result<(), RuntimeError> {
+    pub async fn take_back(
+        &self,
+        by: &Principal,
+        process: WorkerInfo,
+        pending: &PendingQuestion,
+    ) -> Result<(), RuntimeError> {
         let worker = self.journal.worker(process)?;
         let session = pending.session.ok_or_else(|| RuntimeError::NoSession(pending.row.address.clone()))?;
         let resource = session::stream(session);
@@ -26,7 +31,12 @@ impl Post<'_> {
         taken
     }
 
-    async fn withdraw_answers(&self, by: &Principal, pending: &Pending, fence: Fence) -> Result<(), RuntimeError> {
+    async fn withdraw_answers(
+        &self,
+        by: &Principal,
+        pending: &PendingQuestion,
+        fence: Fence,
+    ) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&pending.row.address)?;
         let answers = mail.iter().filter(|letter| asks(letter) == Some(pending.row.question));
         let answers: Vec<EnvelopeId> =

@@ -17,9 +17,9 @@ use max_team_core::teammate::name::{self, Addressee};
 use max_team_journal::{Commit, Durability};
 use serde::Serialize;
 
-use super::{Post, person};
+use super::{UserMail, person};
 use crate::agent::derived;
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::plan::address;
 use crate::rows::{self, AgentRow, MateRow};
@@ -28,14 +28,14 @@ use crate::shared::{append, commit_at, now_ms};
 
 /// An agent that a message is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reader {
+pub struct Recipient {
     pub name: String,
     pub agent: AgentId,
     /// Whether it is the session's lead.
     pub lead: bool,
 }
 
-impl Reader {
+impl Recipient {
     pub fn address(&self) -> String {
         session::agent_stream(self.agent)
     }
@@ -43,9 +43,9 @@ impl Reader {
 
 /// Messages that were written, once they are in the journal.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct SentMessages {
     /// The agents it was written to.
-    pub readers: Vec<Reader>,
+    pub readers: Vec<Recipient>,
     /// The messages; none that had been written before under the same key.
     pub letters: Vec<Envelope>,
     /// The event of a message to the lead, in its session's stream.
@@ -55,7 +55,7 @@ pub struct Written {
 
 /// How an agent is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parting {
+pub enum EndMode {
     /// After its work and its mail.
     Asked,
     /// At once: the current work is interrupted.
@@ -72,7 +72,7 @@ enum How {
     ToAll,
 }
 
-impl Post<'_> {
+impl UserMail<'_> {
     /// Sends a message to these agents. `team` means all of them; the lead gets it as a message of its chat.
     pub async fn write(
         &self,
@@ -81,7 +81,7 @@ impl Post<'_> {
         session: SessionId,
         to: &[String],
         text: &str,
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let readers = self.readers(&row, to)?;
         let lead = readers.iter().find(|reader| reader.lead).map_or("", |reader| reader.name.as_str());
@@ -98,9 +98,9 @@ impl Post<'_> {
         session: SessionId,
         text: &str,
         wait: bool,
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
-        let lead = Reader { name: String::new(), agent: row.lead, lead: true };
+        let lead = Recipient { name: String::new(), agent: row.lead, lead: true };
         let how = if wait { How::Later } else { How::Now };
         self.write_to(by, key, &row, vec![lead], text, how).await
     }
@@ -110,10 +110,10 @@ impl Post<'_> {
         by: &Principal,
         key: EnvelopeId,
         row: &SessionRow,
-        readers: Vec<Reader>,
+        readers: Vec<Recipient>,
         text: &str,
         how: How,
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         // An empty message would start a turn, which costs money.
         if text.trim().is_empty() {
             return Err(RuntimeError::Silent);
@@ -150,7 +150,7 @@ impl Post<'_> {
             commit.appends.push(append(&stream, said, &by.address())?);
         }
         let letters = self.keep(commit).await?;
-        Ok(Written { readers, letters, said, at_ms })
+        Ok(SentMessages { readers, letters, said, at_ms })
     }
 
     /// The messages that an order has written, each with its reader's name and mailbox: a broadcast is taken back as a
@@ -162,7 +162,7 @@ impl Post<'_> {
     ) -> Result<Vec<(String, Address, EnvelopeId)>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mut found = Vec::new();
-        for row in Census::new(self.journal).agents(session)? {
+        for row in ReadModel::new(self.journal).agents(session)? {
             let letter = if row.agent == lead { order } else { letter_of(order, row.agent) };
             if self.journal.has_mail(letter)? {
                 found.push((row.name.clone(), session::agent_stream(row.agent), letter));
@@ -178,9 +178,9 @@ impl Post<'_> {
         key: EnvelopeId,
         session: SessionId,
         to: &[String],
-        how: Parting,
-    ) -> Result<Written, RuntimeError> {
-        let kind = if how == Parting::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
+        how: EndMode,
+    ) -> Result<SentMessages, RuntimeError> {
+        let kind = if how == EndMode::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
         let stop = Stop { by: &person(by), end: true, ..Stop::default() };
         self.order(by, key, session, to, kind, Body::Stop(stop)).await
     }
@@ -193,7 +193,7 @@ impl Post<'_> {
         session: SessionId,
         to: &[String],
         mode: Mode,
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         let mode = SetMode { mode: Some(mode), ..SetMode::default() };
         self.order(by, key, session, to, MessageKind::ModeSetRequest, Body::Mode(mode)).await
     }
@@ -207,13 +207,13 @@ impl Post<'_> {
         to: &[String],
         kind: MessageKind,
         body: Body<'_>,
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let mut readers = self.readers(&row, to)?;
         readers.retain(|reader| !reader.lead);
         let mates = rows::mates_of(&session.to_string());
         let known: Vec<MateRow> = rows::rows(self.journal, &mates)?.into_iter().map(|(_, row)| row).collect();
-        let is_mate = |reader: &Reader| known.iter().any(|mate| mate.agent == reader.agent);
+        let is_mate = |reader: &Recipient| known.iter().any(|mate| mate.agent == reader.agent);
         if let Some(other) = readers.iter().find(|reader| !is_mate(reader)) {
             return Err(self.unknown_name(&row, &other.name)?);
         }
@@ -227,7 +227,7 @@ impl Post<'_> {
             }
         }
         let letters = self.keep(commit).await?;
-        Ok(Written { readers, letters, said: None, at_ms })
+        Ok(SentMessages { readers, letters, said: None, at_ms })
     }
 
     /// Asks the lead of a session to start these teammates. It checks them by the rules for teammates that its model
@@ -238,13 +238,13 @@ impl Post<'_> {
         key: EnvelopeId,
         session: SessionId,
         mates: &[Spawn],
-    ) -> Result<Written, RuntimeError> {
+    ) -> Result<SentMessages, RuntimeError> {
         if mates.len() > MATES_LOADED_MAX {
             let words = format!("a team of {} is more than begin at once: at most {MATES_LOADED_MAX}", mates.len());
             return Err(RuntimeError::Plan(words));
         }
         let row = Sessions::new(self.journal).row(session)?;
-        let lead = Reader { name: String::new(), agent: row.lead, lead: true };
+        let lead = Recipient { name: String::new(), agent: row.lead, lead: true };
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
@@ -253,7 +253,7 @@ impl Post<'_> {
             commit.sends.push(letter(by, key, &lead, MessageKind::TeamRequest, Body::Team(wanted)));
         }
         let letters = self.keep(commit).await?;
-        Ok(Written { readers: vec![lead], letters, said: None, at_ms })
+        Ok(SentMessages { readers: vec![lead], letters, said: None, at_ms })
     }
 
     /// Commits durably: people rely on these messages.
@@ -270,7 +270,7 @@ impl Post<'_> {
         Ok(letters)
     }
 
-    fn has_room(&self, reader: &Reader) -> Result<(), RuntimeError> {
+    fn has_room(&self, reader: &Recipient) -> Result<(), RuntimeError> {
         let address = reader.address();
         if !reader.lead {
             let is_full = self.journal.count_mail(&address)? >= MAIL_WAITING_MAX;
@@ -283,24 +283,24 @@ impl Post<'_> {
     }
 
     /// The agents that these names mean in a session.
-    pub fn find_readers(&self, session: SessionId, to: &[String]) -> Result<Vec<Reader>, RuntimeError> {
+    pub fn find_readers(&self, session: SessionId, to: &[String]) -> Result<Vec<Recipient>, RuntimeError> {
         self.readers(&Sessions::new(self.journal).row(session)?, to)
     }
 
-    fn readers(&self, row: &SessionRow, to: &[String]) -> Result<Vec<Reader>, RuntimeError> {
-        let agents = Census::new(self.journal).agents(row.session)?;
+    fn readers(&self, row: &SessionRow, to: &[String]) -> Result<Vec<Recipient>, RuntimeError> {
+        let agents = ReadModel::new(self.journal).agents(row.session)?;
         let lead = agents.iter().find(|agent| agent.agent == row.lead);
         let lead =
-            Reader { name: lead.map_or_else(String::new, |lead| lead.name.clone()), agent: row.lead, lead: true };
+            Recipient { name: lead.map_or_else(String::new, |lead| lead.name.clone()), agent: row.lead, lead: true };
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let mate = |name: &str, row: &MateRow| Reader { name: name.to_owned(), agent: row.agent, lead: false };
-        let mut readers: Vec<Reader> = Vec::new();
+        let mate = |name: &str, row: &MateRow| Recipient { name: name.to_owned(), agent: row.agent, lead: false };
+        let mut readers: Vec<Recipient> = Vec::new();
         for to in to {
             match name::means(to, &lead.name) {
                 Addressee::Lead => readers.push(lead.clone()),
                 Addressee::Everybody => {
                     let there = mates.iter().filter(|(_, row)| row.gone.is_none());
-                    let mut all: Vec<Reader> = there.map(|(name, row)| mate(name, row)).collect();
+                    let mut all: Vec<Recipient> = there.map(|(name, row)| mate(name, row)).collect();
                     all.sort_by(|one, other| one.name.cmp(&other.name));
                     readers.extend(all);
                     readers.push(lead.clone());
@@ -312,9 +312,11 @@ impl Post<'_> {
                     }
                     Some((name, row)) => readers.push(mate(name, row)),
                     None => match agents.iter().rfind(|agent| was_called(agent) && agent.is(name)) {
-                        Some(agent) => readers.push(Reader { name: agent.handle(), agent: agent.agent, lead: false }),
+                        Some(agent) => {
+                            readers.push(Recipient { name: agent.handle(), agent: agent.agent, lead: false })
+                        }
                         None if let Some(found) = address::find_task(self.journal, row.session, name)? => {
-                            readers.push(Reader { name: found.task, agent: found.row.agent, lead: false });
+                            readers.push(Recipient { name: found.task, agent: found.row.agent, lead: false });
                         }
                         None => {
                             // The lead and `team` are possible names, too.
@@ -356,7 +358,7 @@ fn was_called(row: &AgentRow) -> bool {
 }
 
 /// The id follows from order and reader, so that a repeated order sends no second message.
-pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
+pub(super) fn of(key: EnvelopeId, reader: &Recipient) -> EnvelopeId {
     letter_of(key, reader.agent)
 }
 
@@ -365,7 +367,13 @@ pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }
 
-pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: MessageKind, body: Body<'_>) -> Envelope {
+pub(super) fn letter(
+    by: &Principal,
+    id: EnvelopeId,
+    reader: &Recipient,
+    kind: MessageKind,
+    body: Body<'_>,
+) -> Envelope {
     let (from, to) = (by.address(), reader.address());
     Envelope::new(id, from, to, kind, body, now_ms())
 }
@@ -388,7 +396,7 @@ mod tests {
         let letter =
             Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, Body::Input(UserInput::default()), 1);
         let commit = Commit { sends: vec![letter], ..Commit::default() };
-        Post::telling(&journal, &before).keep(commit).await.unwrap();
+        UserMail::telling(&journal, &before).keep(commit).await.unwrap();
         assert!(journal.has_mail(id).unwrap());
         assert_eq!(*told.lock().unwrap(), [id]);
     }

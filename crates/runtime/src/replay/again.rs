@@ -16,10 +16,10 @@ use max_team_core::turn::{Turn, TurnEnv, TurnInput};
 use uuid::Uuid;
 
 use super::Tape;
-use super::strict::{Change, Piece};
+use super::strict::{CallPart, ReplayDifference};
 use crate::agent::{Frame, look_at_words};
 use crate::error::RuntimeError;
-use crate::floor::Floor;
+use crate::floor::ActiveSession;
 use crate::plan::{letters, plan_stream, upstream};
 use crate::rows::event_of;
 
@@ -27,7 +27,7 @@ use crate::rows::event_of;
 const NOWHERE: &str = "/dev/null";
 
 /// The messages that assigned tasks of plans to members, as they would be written today.
-pub(super) fn tasks(floor: &Floor, tape: &Tape) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
+pub(super) fn tasks(floor: &ActiveSession, tape: &Tape) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
     let (mut plans, mut told): (HashMap<PlanId, Plan>, _) = (HashMap::new(), HashMap::new());
     for entry in &tape.entries {
         let Some(id) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) else { continue };
@@ -48,7 +48,7 @@ pub(super) fn tasks(floor: &Floor, tape: &Tape) -> Result<HashMap<EnvelopeId, St
 }
 
 /// Whether a turn would begin with the same text.
-pub(super) fn begun(input: &[Part], today: Option<&String>) -> Option<Change> {
+pub(super) fn begun(input: &[Part], today: Option<&String>) -> Option<ReplayDifference> {
     let then = input.iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None })?;
     let today = today.filter(|today| *today != then)?;
     Some(changed("task", then.clone(), today.clone()))
@@ -81,7 +81,7 @@ pub(super) fn now(frame: &Frame) -> TurnEnv {
 /// Compares the recorded decision after an event with today's. Skipped where budgets apply, because the share that
 /// other agents had reserved is not recorded, and for messages that came during the turn, because their time is not
 /// part of the decision.
-pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<&Event>) -> Option<Change> {
+pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<&Event>) -> Option<ReplayDifference> {
     let counts = today.settings().is_some_and(|known| known.budget_nano.is_some() || known.budget_tokens.is_some());
     let input = match event {
         Event::LlmEnded(ended) if !counts && !ended.summary => {
@@ -116,6 +116,6 @@ fn words(event: &Event) -> Option<String> {
     }
 }
 
-fn changed(name: &str, then: String, today: String) -> Change {
-    Change::of(Piece::Messages, name.to_owned(), then, today)
+fn changed(name: &str, then: String, today: String) -> ReplayDifference {
+    ReplayDifference::of(CallPart::Messages, name.to_owned(), then, today)
 }

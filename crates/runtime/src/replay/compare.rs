@@ -23,7 +23,7 @@ const ID_DIGITS: usize = 32;
 
 /// One step of an agent: an input, an answer, a tool call, a result, or the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct AgentStep {
     /// Its number in the journal.
     pub seq: u64,
     /// Milliseconds since the run began.
@@ -36,15 +36,15 @@ pub struct Step {
 
 /// The first difference of two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Parting {
+pub struct FirstDifference {
     /// The agent that first did something else.
     pub agent: String,
     /// The number of the step, from 1.
     pub step: usize,
     /// Its step in the first run; `None` if it had ended there.
-    pub a: Option<Step>,
+    pub a: Option<AgentStep>,
     /// Its step in the second run; `None` if it had ended there.
-    pub b: Option<Step>,
+    pub b: Option<AgentStep>,
 }
 
 /// Sums over a run.
@@ -76,7 +76,7 @@ pub struct Comparison {
     /// If one run was forked from the other, the last entry that both have. Only later entries are compared.
     pub shared_seq: Option<u64>,
     /// Where they first differ; `None` if all agents did the same.
-    pub parting: Option<Parting>,
+    pub parting: Option<FirstDifference>,
     /// The first run.
     pub a: Figures,
     /// The second run.
@@ -86,7 +86,7 @@ pub struct Comparison {
 /// The steps of one agent.
 struct Voice {
     name: String,
-    steps: Vec<Step>,
+    steps: Vec<AgentStep>,
 }
 
 impl Tape {
@@ -96,7 +96,7 @@ impl Tape {
         let from_them = self.forked()?.filter(|(session, _)| *session == other.session).map(|(_, seq)| seq);
         let (ours, a) = self.voices(from_us.unwrap_or_default())?;
         let (theirs, b) = other.voices(from_them.unwrap_or_default())?;
-        let mut partings: Vec<(u64, Parting)> = Vec::new();
+        let mut partings: Vec<(u64, FirstDifference)> = Vec::new();
         for voice in &ours {
             let same = theirs.iter().find(|other| other.name == voice.name);
             partings.extend(parted(&voice.name, &voice.steps, same.map_or(&[], |other| &other.steps)));
@@ -157,7 +157,7 @@ impl Tape {
                 figures.count(&event, *agent == self.lead, &names);
                 let key = if let Event::ToolDone(done) = &event { Some(done.key.clone()) } else { None };
                 let add = |(kind, text): (&'static str, String)| {
-                    (key.clone(), Step { seq, at_ms: since(began_ms, at_ms), kind, text: mask.text(&text) })
+                    (key.clone(), AgentStep { seq, at_ms: since(began_ms, at_ms), kind, text: mask.text(&text) })
                 };
                 steps.extend(said(&event, &mut names).into_iter().map(add));
             }
@@ -249,7 +249,7 @@ fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static st
 }
 
 /// Puts results of parallel calls into the order of the calls.
-fn in_order(steps: &mut [(Option<String>, Step)]) {
+fn in_order(steps: &mut [(Option<String>, AgentStep)]) {
     for found in steps.chunk_by_mut(|(one, _), (next, _)| one.is_some() && next.is_some()) {
         let place = |key: &str| key.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>();
         found.sort_by_cached_key(|(key, _)| key.as_deref().map(place));
@@ -257,12 +257,12 @@ fn in_order(steps: &mut [(Option<String>, Step)]) {
 }
 
 /// The first difference between two sequences of one agent's steps, and its time.
-fn parted(agent: &str, a: &[Step], b: &[Step]) -> Option<(u64, Parting)> {
-    let same = |(one, other): &(&Step, &Step)| (one.kind, &one.text) == (other.kind, &other.text);
+fn parted(agent: &str, a: &[AgentStep], b: &[AgentStep]) -> Option<(u64, FirstDifference)> {
+    let same = |(one, other): &(&AgentStep, &AgentStep)| (one.kind, &one.text) == (other.kind, &other.text);
     let step = a.iter().zip(b).take_while(same).count();
     let (a, b) = (a.get(step).cloned(), b.get(step).cloned());
     let at_ms = [&a, &b].into_iter().flatten().map(|step| step.at_ms).min()?;
-    Some((at_ms, Parting { agent: agent.to_owned(), step: step + 1, a, b }))
+    Some((at_ms, FirstDifference { agent: agent.to_owned(), step: step + 1, a, b }))
 }
 
 fn words(parts: &[Part]) -> String {
@@ -319,9 +319,9 @@ fn without_ids(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn steps(texts: &[&str]) -> Vec<Step> {
+    fn steps(texts: &[&str]) -> Vec<AgentStep> {
         let step =
-            |(at, text): (usize, &&str)| Step { seq: 0, at_ms: at as u64, kind: "told", text: (*text).to_owned() };
+            |(at, text): (usize, &&str)| AgentStep { seq: 0, at_ms: at as u64, kind: "told", text: (*text).to_owned() };
         texts.iter().enumerate().map(step).collect()
     }
 

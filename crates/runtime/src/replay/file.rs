@@ -21,7 +21,7 @@ use max_team_journal::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Kept, Tape, opened};
+use super::{Fingerprint, Tape, opened};
 use crate::error::RuntimeError;
 
 /// The version of the files that this code writes, and the last that it reads.
@@ -87,7 +87,7 @@ struct Head<'a> {
 
 /// A line after the first; its fields say of which kind it is.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RecordingLine<'a> {
     text: Option<Hash>,
     is: Option<String>,
     seq: Option<u64>,
@@ -105,7 +105,7 @@ struct Line<'a> {
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
     end: Option<usize>,
-    kept: Option<Kept>,
+    kept: Option<Fingerprint>,
 }
 
 #[derive(Serialize)]
@@ -130,7 +130,7 @@ struct TextLine<'a> {
 #[derive(Serialize)]
 struct EndLine<'a> {
     end: usize,
-    kept: &'a Kept,
+    kept: &'a Fingerprint,
 }
 
 /// As the text of a recording, without secrets.
@@ -206,7 +206,7 @@ impl Tape {
                 return Err(BadTape::Cut(entries.len()));
             }
             let bad = |detail: String| BadTape::Line { line: number, detail };
-            let line: Line<'_> = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+            let line: RecordingLine<'_> = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
             if let (Some(end), Some(kept)) = (line.end, line.kept) {
                 if end != entries.len() {
                     return Err(BadTape::Cut(entries.len()));

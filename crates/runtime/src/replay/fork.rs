@@ -9,7 +9,7 @@ use max_team_core::turn::{Forked, Turn};
 
 use super::{Tape, spoken};
 use crate::error::RuntimeError;
-use crate::house::Bound;
+use crate::house::ResumedLead;
 use crate::prompt::fill;
 use crate::rows::event_of;
 
@@ -92,7 +92,7 @@ pub struct Fork {
     /// The user's message at that point, if the point is before one.
     pub words: Option<String>,
     /// The constraints at the end of the run.
-    pub bound: Bound,
+    pub bound: ResumedLead,
 }
 
 impl Tape {
@@ -122,7 +122,7 @@ impl Tape {
         let past = turn.past().noted(note.trim_end());
         // Constraints that were added later in the run also hold in a fork of an earlier point.
         rest.iter().for_each(|(_, _, event)| turn.apply(event));
-        let bound = Bound::read(&turn).ok_or_else(|| self.unknown_lead())?;
+        let bound = ResumedLead::read(&turn).ok_or_else(|| self.unknown_lead())?;
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
         // A plan that the user started there is no message.
         let words = before.filter(|turn| !turn.is_run).map(|turn| turn.words.clone());

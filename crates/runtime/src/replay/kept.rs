@@ -18,9 +18,9 @@ use crate::session;
 /// Hashes of the derived states and rows of a run, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Kept(BTreeMap<String, Hash>);
+pub struct Fingerprint(BTreeMap<String, Hash>);
 
-impl Kept {
+impl Fingerprint {
     /// The derived states and rows of a run in a journal.
     pub(super) fn of(journal: &Journal, tape: &Tape) -> Result<Self, RuntimeError> {
         let (mut kept, cast) = (Self::default(), Cast::of(journal, tape.session)?);
@@ -76,7 +76,7 @@ fn touched(tape: &Tape) -> BTreeSet<(String, String)> {
 
 impl Tape {
     /// The derived states and rows that follow from the entries of the run alone.
-    pub fn folded(&self, replica: &Storage) -> Result<Kept, RuntimeError> {
-        Kept::of(&replica.journal, self)
+    pub fn folded(&self, replica: &Storage) -> Result<Fingerprint, RuntimeError> {
+        Fingerprint::of(&replica.journal, self)
     }
 }

@@ -28,12 +28,12 @@ use crate::rows::{self, event_of, project_entry};
 use crate::session;
 use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
 
-pub use compare::{Comparison, Figures, Parting, Step};
+pub use compare::{AgentStep, Comparison, Figures, FirstDifference};
 pub use file::{BadTape, TAPE_VERSION};
 pub use fork::{Fork, Point, Site};
-pub use kept::Kept;
-pub use strict::{Call, Change, Judged, Piece};
-pub(crate) use turns::{Spoken, spoken};
+pub use kept::Fingerprint;
+pub use strict::{CallPart, RecordedCall, ReplayDifference, VerdictPair};
+pub(crate) use turns::{TurnMessage, spoken};
 
 /// How often a running session is read until its entries and its derived state match.
 const LOOKS_MAX: usize = 4;
@@ -50,7 +50,7 @@ pub struct Tape {
     /// The parts of its requests, by the hashes in its intents.
     texts: BTreeMap<Hash, Vec<u8>>,
     /// Its derived state; `None` if the session went on while it was read.
-    kept: Option<Kept>,
+    kept: Option<Fingerprint>,
     /// Damaged entries, with what is wrong; empty for a recording, which has no hashes to check.
     damaged: Vec<(u64, Vec<FaultDetail>)>,
     /// Whether it comes from a file.
@@ -75,7 +75,7 @@ impl Tape {
                 damaged: Vec::new(),
                 recorded: false,
             };
-            let kept = Kept::of(journal, &tape)?;
+            let kept = Fingerprint::of(journal, &tape)?;
             looks += 1;
             // A state that was folded after later entries would belong to another run.
             let is_still = Cast::of(journal, session)? == cast && tape.ends_at(journal, &cast)?;
@@ -160,7 +160,7 @@ impl Tape {
     }
 
     /// Its derived state; `None` if the session went on while it was read.
-    pub fn kept(&self) -> Option<&Kept> {
+    pub fn kept(&self) -> Option<&Fingerprint> {
         self.kept.as_ref()
     }
 

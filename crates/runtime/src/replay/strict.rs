@@ -31,9 +31,9 @@ use serde_json::{Map, Value};
 use super::{Tape, again};
 use crate::agent::{EXPERT, Frame, UNATTENDED};
 use crate::error::RuntimeError;
-use crate::floor::{Floor, fold_plan, under};
-use crate::handle::{Mate, Open, TeamHandle};
-use crate::house::House;
+use crate::floor::{ActiveSession, fold_plan, under};
+use crate::handle::{Mate, OpenOptions, TeamHandle};
+use crate::house::Runtime;
 use crate::team_tools::DISPATCH_TASK;
 use crate::{memory, session};
 
@@ -57,7 +57,7 @@ const CALLERS_MAX: u32 = CALL_DEPTH_MAX + 1;
 /// The parts of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum CallPart {
     /// The agent's definition.
     Definition,
     /// The system text.
@@ -71,7 +71,7 @@ pub enum Piece {
     Rules,
 }
 
-impl Piece {
+impl CallPart {
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",
@@ -86,9 +86,9 @@ impl Piece {
 
 /// A difference between the recording and today.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Change {
+pub struct ReplayDifference {
     /// The part of the call that changed.
-    pub piece: Piece,
+    pub piece: CallPart,
     /// The tool or setting that changed; empty if the part has only one element.
     pub name: String,
     /// As it was recorded.
@@ -97,12 +97,12 @@ pub struct Change {
     pub today: String,
     /// For a change of rules, the verdicts behind `then` and `today`, so that frontends can translate them.
     #[serde(skip)]
-    pub judged: Option<Judged>,
+    pub judged: Option<VerdictPair>,
 }
 
 /// A recorded verdict and today's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Judged {
+pub struct VerdictPair {
     /// The recorded verdict.
     pub then: Verdict,
     /// The verdict of today's rules.
@@ -111,15 +111,15 @@ pub struct Judged {
     pub rule: String,
 }
 
-impl Change {
-    pub(super) fn of(piece: Piece, name: String, then: String, today: String) -> Self {
+impl ReplayDifference {
+    pub(super) fn of(piece: CallPart, name: String, then: String, today: String) -> Self {
         Self { piece, name, then, today, judged: None }
     }
 }
 
 /// A recorded call of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct RecordedCall {
     /// Name of the agent that made the call.
     pub agent: String,
     /// Its number among the calls of its agent, from 1.
@@ -128,15 +128,15 @@ pub struct Call {
     pub attempt: u32,
     /// Its number in the journal.
     pub seq: u64,
-    pub changes: Vec<Change>,
+    pub changes: Vec<ReplayDifference>,
 }
 
 /// Today's team, for a recorded run.
 struct Today<'a> {
-    house: &'a House,
+    house: &'a Runtime,
     tape: &'a Tape,
-    open: &'a Open,
-    floor: Floor,
+    open: &'a OpenOptions,
+    floor: ActiveSession,
     /// All agents of the run, as they were started.
     began: HashMap<AgentId, AgentStarted>,
     /// The assignments that plans would write today, by message id.
@@ -148,13 +148,18 @@ struct Today<'a> {
 impl Tape {
     /// Compares the run with the agents as `root` configures them today: every recorded call, with what would differ. `team`
     /// must have been built over the run's replica.
-    pub fn against(&self, team: &TeamHandle, open: &Open, root: &Path) -> Result<Vec<Call>, RuntimeError> {
+    pub fn against(
+        &self,
+        team: &TeamHandle,
+        open: &OpenOptions,
+        root: &Path,
+    ) -> Result<Vec<RecordedCall>, RuntimeError> {
         let (house, tape) = (&*team.house, self);
         let shared = &house.shared;
         let fence = Fence { resource: session::stream(tape.session), worker: shared.worker.id(), epoch: 0 };
         let cap = crate::plan::cap(&open.settings);
         let (root, team) = (root.to_path_buf(), open.team.clone());
-        let floor = Floor::new(Arc::clone(shared), tape.session, tape.lead, fence, root, team, cap);
+        let floor = ActiveSession::new(Arc::clone(shared), tape.session, tape.lead, fence, root, team, cap);
         let (mut began, mut tools, mut order) = (HashMap::new(), HashMap::new(), Vec::new());
         for entry in &tape.entries {
             let Some(agent) = entry.stream.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { continue };
@@ -180,7 +185,7 @@ impl Tape {
 
 impl Today<'_> {
     /// Every call of an agent.
-    fn calls(&self, agent: AgentId, calls: &mut Vec<Call>) -> Result<(), RuntimeError> {
+    fn calls(&self, agent: AgentId, calls: &mut Vec<RecordedCall>) -> Result<(), RuntimeError> {
         let Some(started) = self.began.get(&agent) else { return Ok(()) };
         let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
         let name = mate.map_or(&started.definition.name, |mate| &mate.name);
@@ -221,7 +226,7 @@ impl Today<'_> {
                         None => changes.push(nobody(&started.definition)),
                     }
                     let (number, attempt) = (intent.call, intent.attempt);
-                    calls.push(Call { agent: name.clone(), number, attempt, seq: *seq, changes });
+                    calls.push(RecordedCall { agent: name.clone(), number, attempt, seq: *seq, changes });
                 }
                 Event::ToolIntent(intent) if matches!(intent.approval, Approval::Rule(_)) => {
                     led_to.extend(judged(&turn, &settings, &intent.tool, &intent.action, Verdict::Allow));
@@ -356,7 +361,7 @@ impl Today<'_> {
         mate.settings.structured = mate.definition.work.output.is_some();
         if let Some(who) = given.life.mate() {
             let own = Arc::unwrap_or_clone(mate.definition);
-            mate.definition = Floor::as_teammate(own, who.plans, who.claims).into();
+            mate.definition = ActiveSession::as_teammate(own, who.plans, who.claims).into();
             // The caller chose mode and model, so they are taken from the recording.
             if let Some(then) = then {
                 (mate.settings.mode, mate.settings.model) = (then.mode, then.model.clone());
@@ -372,7 +377,7 @@ impl Today<'_> {
         intent: &LlmIntent,
         frame: &Frame,
         settings: &Map<String, Value>,
-    ) -> Result<Vec<Change>, RuntimeError> {
+    ) -> Result<Vec<ReplayDifference>, RuntimeError> {
         let mut changes = Vec::new();
         let copy = turn.settings().map(|settings| settings.permissions.copy.clone()).unwrap_or_default();
         let is_summary = intent.summary.is_some();
@@ -382,8 +387,8 @@ impl Today<'_> {
         let root = self.floor.root.display().to_string();
         let today = comparable(&instructions, &root, "");
         if then.as_deref() != Some(&*today) {
-            let (piece, name) = (Piece::Instructions, String::new());
-            changes.push(Change::of(piece, name, then.unwrap_or_else(lost), today.into_owned()));
+            let (piece, name) = (CallPart::Instructions, String::new());
+            changes.push(ReplayDifference::of(piece, name, then.unwrap_or_else(lost), today.into_owned()));
         }
         let then = self.parsed(&intent.request.tools)?.unwrap_or_default();
         let today: Vec<Value> = serde_json::from_slice(&tools)
@@ -401,7 +406,7 @@ impl Today<'_> {
             let was = comparable(&pretty(&was), &self.tape.cwd, &copy).into_owned();
             let is = comparable(&pretty(&is), &root, &copy).into_owned();
             if was != is {
-                changes.push(Change::of(Piece::Settings, name, was, is));
+                changes.push(ReplayDifference::of(CallPart::Settings, name, was, is));
             }
         }
         changes.extend(decided(turn, intent, frame, settings));
@@ -421,7 +426,7 @@ fn is_arguments(part: &Part) -> bool {
 }
 
 /// Whether the machine would make the same call, with the same messages.
-fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String, Value>) -> Option<Change> {
+fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String, Value>) -> Option<ReplayDifference> {
     if intent.attempt > 1 {
         return None;
     }
@@ -448,11 +453,17 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
         // The call follows from an input that is not decided again here.
         (None, None) => return None,
     };
-    (then != is).then(|| Change::of(Piece::Messages, String::new(), then, is))
+    (then != is).then(|| ReplayDifference::of(CallPart::Messages, String::new(), then, is))
 }
 
 /// Whether an action would get the same verdict.
-fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Action, then: Verdict) -> Option<Change> {
+fn judged(
+    turn: &Turn,
+    settings: &Map<String, Value>,
+    tool: &str,
+    action: &Action,
+    then: Verdict,
+) -> Option<ReplayDifference> {
     let settings = typed(settings)?;
     let judgement = policy::judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
     let name = format!("{tool} {}", action.target).trim_end().to_owned();
@@ -462,14 +473,14 @@ fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Actio
         Verdict::Deny => "refused",
     };
     let today = format!("{}, by {}", word(judgement.verdict), judgement.rule);
-    let change = Change::of(Piece::Rules, name, word(then).to_owned(), today);
-    let judged = Judged { then, today: judgement.verdict, rule: judgement.rule };
-    (judged.then != judged.today).then_some(Change { judged: Some(judged), ..change })
+    let change = ReplayDifference::of(CallPart::Rules, name, word(then).to_owned(), today);
+    let judged = VerdictPair { then, today: judgement.verdict, rule: judgement.rule };
+    (judged.then != judged.today).then_some(ReplayDifference { judged: Some(judged), ..change })
 }
 
-fn nobody(definition: &Definition) -> Change {
+fn nobody(definition: &Definition) -> ReplayDifference {
     let (then, today) = (format!("{} ({})", definition.name, definition.role), "nobody of that name".to_owned());
-    Change::of(Piece::Definition, definition.name.clone(), then, today)
+    ReplayDifference::of(CallPart::Definition, definition.name.clone(), then, today)
 }
 
 /// Today's settings, except for those that changed during the run: these belong to the run.
@@ -515,7 +526,7 @@ fn names(one: &Map<String, Value>, other: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Tools that were added, removed or changed.
-fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<Change> {
+fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<ReplayDifference> {
     let named = |all: Vec<Value>| -> BTreeMap<String, String> {
         let of = |tool: Value| Some((tool.get("name")?.as_str()?.to_owned(), pretty(&redact_value(&tool))));
         all.into_iter().filter_map(of).collect()
@@ -526,7 +537,7 @@ fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<Change> {
     names.dedup();
     let of = |tools: &BTreeMap<String, String>, name: &String| tools.get(name).cloned().unwrap_or_default();
     let changed = names.into_iter().filter(|name| then.get(*name) != today.get(*name));
-    changed.map(|name| Change::of(Piece::Tools, name.clone(), of(&then, name), of(&today, name))).collect()
+    changed.map(|name| ReplayDifference::of(CallPart::Tools, name.clone(), of(&then, name), of(&today, name))).collect()
 }
 
 fn pretty(value: &Value) -> String {

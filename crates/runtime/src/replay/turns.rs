@@ -13,7 +13,7 @@ use crate::session;
 
 /// A message of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spoken {
+pub(crate) struct TurnMessage {
     /// The entry that begins its turn.
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
@@ -24,14 +24,14 @@ pub(crate) struct Spoken {
 
 /// All messages of the user to the lead, and all plans that the user started, in the order of the turns and plans that
 /// followed.
-pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<Spoken>, RuntimeError> {
+pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<TurnMessage>, RuntimeError> {
     let lead = session::agent_stream(lead);
     let streams: HashSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
     // A plan that a user started has the id of the message that started it.
     let is_run = |of: &UserMessage| streams.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
     let (mut all, mut said) = (Vec::new(), HashMap::new());
     for entry in entries.iter().filter(|entry| entry.event == "said" || entry.event == "turn_started") {
-        let spoken = |words, is_run| Spoken { seq: entry.seq, at_ms: entry.at_ms, words, is_run };
+        let spoken = |words, is_run| TurnMessage { seq: entry.seq, at_ms: entry.at_ms, words, is_run };
         match event_of(entry)? {
             Event::Said(of) if is_run(&of) => all.push(spoken(of.text, true)),
             Event::Said(of) => drop(said.insert(of.envelope, of.text)),

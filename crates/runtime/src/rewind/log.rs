@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Outcome, Rewind};
 use crate::agent::runs_on;
 use crate::error::RuntimeError;
-use crate::replay::{self, Spoken, spoken};
+use crate::replay::{self, TurnMessage, spoken};
 use crate::rows::event_of;
 use crate::session;
 
@@ -26,7 +26,7 @@ const MERGE_MS: i64 = 60_000;
 /// Which point to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum To {
+pub enum RewindPoint {
     /// Before the last message of the user after which files have changed that can be restored.
     #[default]
     Last,
@@ -42,7 +42,7 @@ pub enum To {
     Undo,
 }
 
-impl FromStr for To {
+impl FromStr for RewindPoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -76,7 +76,7 @@ pub struct Moment {
 
 /// A change, with its position in the log.
 #[derive(Debug, Clone)]
-struct Noted {
+struct LoggedChange {
     seq: u64,
     root: String,
     change: FileChange,
@@ -95,20 +95,20 @@ enum When {
     Since(i64),
 }
 
-impl Noted {
+impl LoggedChange {
     fn step(&self) -> FileStep<'_> {
         FileStep { root: &self.root, change: &self.change, is_sure: self.is_sure }
     }
 }
 
 /// A step with its position in the log and the end of its call.
-type Placed = (usize, i64, Noted);
+type Placed = (usize, i64, LoggedChange);
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    changes: Vec<Noted>,
+    changes: Vec<LoggedChange>,
     left: Vec<(u64, SkippedChange)>,
-    turns: Vec<Spoken>,
+    turns: Vec<TurnMessage>,
     rewound: Vec<(u64, Rewound)>,
     /// The end of each rewind, and its outcome.
     ended: HashMap<uuid::Uuid, (i64, RewindEnded)>,
@@ -205,7 +205,7 @@ impl Log {
             let FilesChanged { key, root, changes, left, seen, .. } = step;
             let is_sure = seen || calls.has_run(stream, &key);
             log.left.extend(left.into_iter().map(|left| (seq, left)));
-            let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None, when };
+            let noted = |change| LoggedChange { seq, root: root.clone(), change, is_sure, behind: None, when };
             log.changes.extend(changes.into_iter().map(noted));
         }
         log.left.extend(calls.cut());
@@ -225,7 +225,14 @@ impl Log {
                     |ended: &RewindEnded| ended.failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
                 let is_sure = ended.is_some_and(|(_, ended)| !is_failed(ended));
                 let (root, change) = (put.root.clone(), put.change.clone());
-                self.changes.push(Noted { seq: *seq, root, change, is_sure, behind: Some(rewound.behind), when });
+                self.changes.push(LoggedChange {
+                    seq: *seq,
+                    root,
+                    change,
+                    is_sure,
+                    behind: Some(rewound.behind),
+                    when,
+                });
             }
         }
         // Stable: the changes of one step keep their order.
@@ -236,7 +243,7 @@ impl Log {
     fn note_once(&mut self) {
         let mut known: HashMap<(String, String), Vec<Placed>> = HashMap::new();
         // In order: the part of a change that precedes a step comes right before that step.
-        let mut ordered: Vec<(usize, bool, Noted)> = Vec::new();
+        let mut ordered: Vec<(usize, bool, LoggedChange)> = Vec::new();
         for (at, noted) in std::mem::take(&mut self.changes).into_iter().enumerate() {
             let file = (noted.root.clone(), noted.change.path.clone());
             match noted.when {
@@ -251,7 +258,7 @@ impl Log {
                     for (before, change) in rebased(&noted.change, &changes) {
                         let other = others.get(before).map(|(at, _, other)| (*at, other.seq));
                         let (at, seq) = other.unwrap_or((at, noted.seq));
-                        ordered.push((at, other.is_none(), Noted { seq, change, ..noted.clone() }));
+                        ordered.push((at, other.is_none(), LoggedChange { seq, change, ..noted.clone() }));
                     }
                 }
             }
@@ -264,7 +271,7 @@ impl Log {
     pub(super) fn standing(&self) -> BTreeMap<(String, String), Vec<u64>> {
         // A rewind that may not have restored a file does not count for that file.
         let counted = self.changes.iter().filter(|noted| noted.behind.is_none() || noted.is_sure);
-        standing(counted.map(|Noted { seq, root, change, behind, .. }| FileTouch {
+        standing(counted.map(|LoggedChange { seq, root, change, behind, .. }| FileTouch {
             seq: *seq,
             root,
             path: &change.path,
@@ -274,11 +281,11 @@ impl Log {
 
     /// The steps of these files, each from an entry on.
     pub(super) fn since(&self, firsts: &BTreeMap<(String, String), u64>) -> impl Iterator<Item = FileStep<'_>> {
-        let is_in = |noted: &&Noted| {
+        let is_in = |noted: &&LoggedChange| {
             let file = (noted.root.clone(), noted.change.path.clone());
             firsts.get(&file).is_some_and(|first| noted.seq >= *first)
         };
-        self.changes.iter().filter(is_in).map(Noted::step)
+        self.changes.iter().filter(is_in).map(LoggedChange::step)
     }
 
     /// Whether any step has touched a file, or something beneath it.
@@ -288,7 +295,7 @@ impl Log {
 
     /// The steps after an entry.
     pub(super) fn behind(&self, seq: u64) -> impl Iterator<Item = FileStep<'_>> {
-        self.changes.iter().filter(move |noted| noted.seq > seq).map(Noted::step)
+        self.changes.iter().filter(move |noted| noted.seq > seq).map(LoggedChange::step)
     }
 
     /// Changes after an entry that cannot be undone.
@@ -335,26 +342,26 @@ impl Log {
     }
 
     /// The last entry before the point.
-    pub(super) fn point(&self, to: To) -> Option<u64> {
+    pub(super) fn point(&self, to: RewindPoint) -> Option<u64> {
         let turns = self.turns();
         match to {
-            To::Last | To::LastTurn => turns.last().copied(),
-            To::Turn(number) => turns.get(number.checked_sub(1)?).copied(),
-            To::Behind(seq) => {
+            RewindPoint::Last | RewindPoint::LastTurn => turns.last().copied(),
+            RewindPoint::Turn(number) => turns.get(number.checked_sub(1)?).copied(),
+            RewindPoint::Behind(seq) => {
                 let (first, last) = (self.times.first()?.0, self.times.last()?.0);
                 Some(seq).filter(|seq| (first..=last).contains(seq))
             }
-            To::At(at_ms) => {
+            RewindPoint::At(at_ms) => {
                 let before = self.times.iter().filter(|(_, at)| *at <= at_ms).map(|(seq, _)| *seq);
                 Some(before.max().unwrap_or(0))
             }
-            To::Undo => self.rewound.last().map(|(seq, _)| seq.saturating_sub(1)),
+            RewindPoint::Undo => self.rewound.last().map(|(seq, _)| seq.saturating_sub(1)),
         }
     }
 
     fn moments(&self) -> Vec<Moment> {
         let ends = self.turns.iter().skip(1).map(|turn| turn.seq).chain([u64::MAX]);
-        let moment = |(index, (Spoken { seq, at_ms, words, .. }, end)): (usize, (&Spoken, u64))| {
+        let moment = |(index, (TurnMessage { seq, at_ms, words, .. }, end)): (usize, (&TurnMessage, u64))| {
             let is_in = |at: u64| at > *seq && at < end;
             let own = self.changes.iter().filter(|noted| is_in(noted.seq) && noted.behind.is_none());
             Moment {

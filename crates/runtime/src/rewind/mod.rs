@@ -29,11 +29,11 @@ use crate::prompt::fill;
 use crate::session;
 use crate::shared::{append, commit_at, new_id, now_ms};
 
-pub use log::{Moment, To};
+pub use log::{Moment, RewindPoint};
 pub(crate) use merged::Merger;
 pub(crate) use merged::note_accepted;
 pub(crate) use observed::{record_tree_step, settle};
-pub use plan::{Plan, Sheet, Skip, Skipped};
+pub use plan::{RewindPlan, Sheet, Skip, Skipped};
 
 /// Messages to the lead.
 const TOLD: &str = include_str!("../../../../prompts/rewound.md");
@@ -88,9 +88,9 @@ impl<'j> Rewind<'j> {
 
     /// Turns a worktree into the state that the project had after an entry, as far as it is known; a file with other
     /// changes since keeps its present content. Only the worktree is written. Blocking.
-    pub fn restore(self, behind: u64, project: &Path, copy: &Path) -> Result<(Plan, Outcome), RuntimeError> {
+    pub fn restore(self, behind: u64, project: &Path, copy: &Path) -> Result<(RewindPlan, Outcome), RuntimeError> {
         let there = Self { moved: Some((project.to_owned(), copy.to_owned())), ..self };
-        let plan = there.plan(To::Behind(behind), &[])?;
+        let plan = there.plan(RewindPoint::Behind(behind), &[])?;
         let outcome = there.put_all(&plan.puts);
         Ok((plan, outcome))
     }
@@ -113,7 +113,7 @@ impl<'j> Rewind<'j> {
     pub(crate) fn carry_out(
         &self,
         id: EnvelopeId,
-        plan: &Plan,
+        plan: &RewindPlan,
         fence: &Fence,
         by: &Principal,
     ) -> Result<Outcome, RuntimeError> {
@@ -125,7 +125,7 @@ impl<'j> Rewind<'j> {
     pub(crate) fn begin(
         &self,
         id: EnvelopeId,
-        plan: &Plan,
+        plan: &RewindPlan,
         fence: &Fence,
         by: &Principal,
     ) -> Result<Rewound, RuntimeError> {
@@ -273,7 +273,7 @@ impl ClaimedRewind<'_> {
     }
 
     /// Restores files. Blocking.
-    pub fn carry_out(&self, plan: &Plan) -> Result<Outcome, RuntimeError> {
+    pub fn carry_out(&self, plan: &RewindPlan) -> Result<Outcome, RuntimeError> {
         self.rewind.carry_out(EnvelopeId::new(new_id()), plan, &self.fence, &self.by)
     }
 }

@@ -10,12 +10,12 @@ use max_team_tools::rewind::RestoreRoot;
 use serde::{Deserialize, Serialize};
 
 use super::Rewind;
-use super::log::{Log, To};
+use super::log::{Log, RewindPoint};
 use crate::error::RuntimeError;
 
 /// The plan of a rewind to a point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RewindPlan {
     /// Files become what they were after the entry with this number.
     pub behind: u64,
     /// The files to restore, in order: removals come first, to make room.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub left: Vec<SkippedChange>,
 }
 
-impl Plan {
+impl RewindPlan {
     /// Whether all changes since are known and undone.
     pub fn is_complete(&self) -> bool {
         self.skipped.is_empty() && self.left.is_empty()
@@ -89,21 +89,21 @@ impl<'r, 'j> Grounds<'r, 'j> {
 
 impl Rewind<'_> {
     /// The plan of a rewind to a point. `files`: only these, or files beneath them, by their full paths. Blocking.
-    pub fn plan(&self, to: To, files: &[PathBuf]) -> Result<Plan, RuntimeError> {
+    pub fn plan(&self, to: RewindPoint, files: &[PathBuf]) -> Result<RewindPlan, RuntimeError> {
         let log = Log::of(self.journal, self.session)?;
         let nowhere = || match to {
-            To::Undo => RuntimeError::NothingRewound(self.session),
+            RewindPoint::Undo => RuntimeError::NothingRewound(self.session),
             _ => RuntimeError::NoPoint { session: self.session, turns: log.turns().len() },
         };
         let is_meant = |root: &str, path: &str| {
             let full = Path::new(root).join(path);
             files.is_empty() || files.iter().any(|file| full.starts_with(file))
         };
-        if to == To::Last {
+        if to == RewindPoint::Last {
             return self.plan_last(&log, &is_meant);
         }
         let behind = log.point(to).ok_or_else(nowhere)?;
-        match log.last_rewound().filter(|_| to == To::Undo) {
+        match log.last_rewound().filter(|_| to == RewindPoint::Undo) {
             Some((_, rewound)) => {
                 let puts = rewound.puts.iter();
                 let steps = puts.map(|put| FileStep { root: &put.root, change: &put.change, is_sure: false });
@@ -115,7 +115,7 @@ impl Rewind<'_> {
 
     /// Goes back to before the last message whose changes are still there. Files that were already restored stay as
     /// they are: a common point for all files would redo what was undone.
-    fn plan_last(&self, log: &Log, is_meant: &dyn Fn(&str, &str) -> bool) -> Result<Plan, RuntimeError> {
+    fn plan_last(&self, log: &Log, is_meant: &dyn Fn(&str, &str) -> bool) -> Result<RewindPlan, RuntimeError> {
         let standing = log.standing();
         let (mut before, mut other) = (u64::MAX, None);
         for behind in log.turns().into_iter().rev() {
@@ -124,7 +124,7 @@ impl Rewind<'_> {
             before = behind;
             let left = log.left(behind);
             if !is_any {
-                let unseen = Plan { behind, left, ..Plan::default() };
+                let unseen = RewindPlan { behind, left, ..RewindPlan::default() };
                 other = other.or(Some(unseen).filter(|plan| !plan.left.is_empty()));
                 continue;
             }
@@ -135,7 +135,8 @@ impl Rewind<'_> {
             if !plan.puts.is_empty() {
                 return Ok(plan);
             }
-            other = other.filter(|known: &Plan| !known.skipped.is_empty() || plan.skipped.is_empty()).or(Some(plan));
+            other =
+                other.filter(|known: &RewindPlan| !known.skipped.is_empty() || plan.skipped.is_empty()).or(Some(plan));
         }
         Ok(other.unwrap_or_default())
     }
@@ -146,8 +147,8 @@ impl Rewind<'_> {
         steps: impl Iterator<Item = FileStep<'s>>,
         left: Vec<SkippedChange>,
         is_meant: &dyn Fn(&str, &str) -> bool,
-    ) -> Result<Plan, RuntimeError> {
-        let mut plan = Plan { behind, left, ..Plan::default() };
+    ) -> Result<RewindPlan, RuntimeError> {
+        let mut plan = RewindPlan { behind, left, ..RewindPlan::default() };
         let (mut grounds, mut folders) = (Grounds::of(self), Vec::new());
         for ((root, path), trail) in trails(steps) {
             if !is_meant(&root, &path) {
@@ -180,7 +181,7 @@ impl Rewind<'_> {
     }
 
     /// A root folder does not exist. A removed worktree has nothing to restore, but a project may have been moved.
-    fn miss(&self, plan: &mut Plan, root: String) {
+    fn miss(&self, plan: &mut RewindPlan, root: String) {
         let is_ours = self.moved.is_some() || Path::new(&root).starts_with(&self.home);
         let away = Skipped { root, path: String::new(), why: Skip::Away };
         if !is_ours && !plan.skipped.contains(&away) {
@@ -190,7 +191,7 @@ impl Rewind<'_> {
 
     fn add(
         &self,
-        plan: &mut Plan,
+        plan: &mut RewindPlan,
         root: String,
         path: String,
         trail: &FileHistory,
@@ -220,7 +221,7 @@ impl Rewind<'_> {
     }
 
     /// How each file changes. Blocking.
-    pub fn sheets(&self, plan: &Plan) -> Result<Vec<Sheet>, RuntimeError> {
+    pub fn sheets(&self, plan: &RewindPlan) -> Result<Vec<Sheet>, RuntimeError> {
         let mut grounds = Grounds::of(self);
         let mut sheets = Vec::new();
         for RestoredFile { root, change } in &plan.puts {

@@ -17,7 +17,8 @@ const NAMES: [&[&str]; 3] =
 
 /// Reads what applies to `cwd`: the user's own file first, then from the project's root down to `cwd`.
 pub fn read(cwd: &Path, home: Option<&Path>) -> Instructions {
-    let mut reader = Reader { files: Vec::new(), seen: HashSet::new(), notes: Vec::new(), root: project_root(cwd) };
+    let mut reader =
+        InstructionReader { files: Vec::new(), seen: HashSet::new(), notes: Vec::new(), root: project_root(cwd) };
     if let Some(home) = home {
         reader.take(&home.join("MAX.md"), 0, true);
     }
@@ -45,14 +46,14 @@ fn from_root_to(root: &Path, cwd: &Path) -> Vec<PathBuf> {
     directories
 }
 
-struct Reader {
+struct InstructionReader {
     files: Vec<InstructionFile>,
     seen: HashSet<PathBuf>,
     notes: Vec<String>,
     root: PathBuf,
 }
 
-impl Reader {
+impl InstructionReader {
     /// Takes a file and, after it, what it imports. `own` marks the user's own file, which may
     /// import from anywhere; a project's file may not reach outside the project.
     fn take(&mut self, path: &Path, hops: usize, own: bool) {

@@ -13,7 +13,7 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
-use crate::census::{Cast, Census};
+use crate::census::{Cast, ReadModel};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, MateRow, put};
@@ -174,7 +174,7 @@ impl<'j> Sessions<'j> {
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
         let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
         if names.is_empty() {
-            let letters = Census::new(self.journal).letters(row.session)?;
+            let letters = ReadModel::new(self.journal).letters(row.session)?;
             let wanted = letters.iter().filter_map(|letter| crate::agent::wanted(&letter.envelope));
             names.extend(wanted.flatten().map(|mate| format!("@{}", mate.name)));
         }

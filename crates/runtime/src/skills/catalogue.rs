@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use max_team_core::text::quote;
 
 use super::find::{Places, Trust};
-use super::known::Known;
+use super::known::SkillCache;
 use super::pin::Pin;
 use super::{CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, Scope, Skill, State, builtin, find};
 use crate::front_matter;
@@ -65,14 +65,14 @@ pub struct Catalogue {
 impl Catalogue {
     /// Reads the skills of the user, of the project at `root`, and those that come with the program.
     pub fn read(places: &Places, root: &Path) -> Self {
-        let known = Known::kept_in(places.index.clone());
+        let known = SkillCache::kept_in(places.index.clone());
         let catalogue = Self::again(places, root, &known);
         known.keep();
         catalogue
     }
 
     /// Like `read`, with the cache of earlier reads.
-    fn again(places: &Places, root: &Path, known: &Known) -> Self {
+    fn again(places: &Places, root: &Path, known: &SkillCache) -> Self {
         let mut found = places.find(root, known);
         if places.builtin {
             found.skills.extend(builtin::all());
@@ -288,13 +288,13 @@ fn lines(offered: &[(&str, &str)], bytes_max: usize) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     places: Places,
-    known: Known,
+    known: SkillCache,
     made: Mutex<Option<(Instant, Arc<Catalogue>)>>,
 }
 
 impl Library {
     pub(crate) fn new(places: Places) -> Self {
-        Self { known: Known::kept_in(places.index.clone()), places, made: Mutex::new(None) }
+        Self { known: SkillCache::kept_in(places.index.clone()), places, made: Mutex::new(None) }
     }
 
     /// The catalogue of a project. Blocking; a wave of members shares one read.

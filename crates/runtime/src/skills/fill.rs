@@ -22,14 +22,14 @@ pub(super) struct Fill<'a> {
 
 /// A text cut into pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum TemplatePart {
     Text(String),
     /// A command whose output takes its place, and the line of the text that it begins in, from 0.
     Command(String, usize),
 }
 
 /// Cuts a text at its commands: `` !`…` `` outside of code blocks, and blocks that begin with ```` ```! ````.
-pub(super) fn pieces(body: &str) -> Vec<Piece> {
+pub(super) fn pieces(body: &str) -> Vec<TemplatePart> {
     let (mut pieces, mut text) = (Vec::new(), String::new());
     let mut fence: Option<(String, Option<String>)> = None;
     let mut opened = 0;
@@ -45,8 +45,8 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
                     fence = None;
                 }
                 (true, Some(script)) => {
-                    pieces.push(Piece::Text(std::mem::take(&mut text)));
-                    pieces.push(Piece::Command(script.trim().to_owned(), opened));
+                    pieces.push(TemplatePart::Text(std::mem::take(&mut text)));
+                    pieces.push(TemplatePart::Command(script.trim().to_owned(), opened));
                     text.push('\n');
                     fence = None;
                 }
@@ -68,12 +68,12 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
         // A block without an end is no command.
         text.push_str(&format!("{mark}!\n{script}"));
     }
-    pieces.push(Piece::Text(text));
-    pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+    pieces.push(TemplatePart::Text(text));
+    pieces.retain(|piece| !matches!(piece, TemplatePart::Text(text) if text.is_empty()));
     pieces
 }
 
-fn cut_line(line: &str, number: usize, text: &mut String, pieces: &mut Vec<Piece>) {
+fn cut_line(line: &str, number: usize, text: &mut String, pieces: &mut Vec<TemplatePart>) {
     let mut rest = line;
     while let Some(at) = rest.find("!`") {
         let (before, after) = rest.split_at(at);
@@ -82,8 +82,8 @@ fn cut_line(line: &str, number: usize, text: &mut String, pieces: &mut Vec<Piece
         match inner.split_once('`').filter(|(command, _)| !is_word && !command.trim().is_empty()) {
             Some((command, after)) => {
                 text.push_str(before);
-                pieces.push(Piece::Text(std::mem::take(text)));
-                pieces.push(Piece::Command(command.trim().to_owned(), number));
+                pieces.push(TemplatePart::Text(std::mem::take(text)));
+                pieces.push(TemplatePart::Command(command.trim().to_owned(), number));
                 rest = after;
             }
             None => {
@@ -98,7 +98,7 @@ fn cut_line(line: &str, number: usize, text: &mut String, pieces: &mut Vec<Piece
 
 /// The commands in a skill's text, as they are written.
 pub fn written_commands(body: &str) -> Vec<String> {
-    let command = |piece| if let Piece::Command(command, _) = piece { Some(command) } else { None };
+    let command = |piece| if let TemplatePart::Command(command, _) = piece { Some(command) } else { None };
     pieces(body).into_iter().filter_map(command).collect()
 }
 
@@ -108,8 +108,8 @@ pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> Str
     let (mut whole, mut used, mut commands) = (String::with_capacity(body.len()), false, 0);
     for piece in pieces(body) {
         match piece {
-            Piece::Text(text) => used |= blanks(&text, with, &words, &mut whole),
-            Piece::Command(written, line) => match inline::filled(&written, with, &words) {
+            TemplatePart::Text(text) => used |= blanks(&text, with, &words, &mut whole),
+            TemplatePart::Command(written, line) => match inline::filled(&written, with, &words) {
                 Ok((command, has_argument)) => {
                     used |= has_argument;
                     commands += 1;
@@ -156,8 +156,8 @@ pub fn misplaced(body: &str, names: &[String]) -> Vec<(usize, String)> {
     let with = Fill { arguments: "x", names, ..Fill::default() };
     let words = words(with.arguments);
     let fault = |piece| match piece {
-        Piece::Command(command, line) => Some((line, inline::filled(&command, &with, &words).err()?)),
-        Piece::Text(_) => None,
+        TemplatePart::Command(command, line) => Some((line, inline::filled(&command, &with, &words).err()?)),
+        TemplatePart::Text(_) => None,
     };
     pieces(body).into_iter().filter_map(fault).collect()
 }

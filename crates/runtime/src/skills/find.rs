@@ -14,7 +14,7 @@ use std::sync::Arc;
 use max_team_tools::command::is_planted;
 
 use super::catalogue::Broken;
-use super::known::Known;
+use super::known::SkillCache;
 use super::needs::Machine;
 use super::pin::Pin;
 use super::{DEPTH_MAX, FILE_BYTES_MAX, FOLDERS_MAX, Scope, Skill, contract, read};
@@ -119,7 +119,7 @@ pub struct Places {
 
 /// What was found in the folders.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DiscoveredSkills {
     /// In the order of precedence.
     pub skills: Vec<Skill>,
     pub broken: Vec<Broken>,
@@ -129,7 +129,7 @@ pub(super) struct Found {
 
 impl Places {
     /// Looks for skills of a project, and those of the user.
-    pub(super) fn find(&self, root: &Path, known: &Known) -> Found {
+    pub(super) fn find(&self, root: &Path, known: &SkillCache) -> DiscoveredSkills {
         let mut search = Search::default();
         if self.project {
             let top = top(root);
@@ -140,7 +140,7 @@ impl Places {
         }
         search.within = None;
         self.user.iter().for_each(|place| search.place(place, Scope::User));
-        let mut found = Found { skills: Vec::new(), broken: search.broken, skipped: search.skipped };
+        let mut found = DiscoveredSkills { skills: Vec::new(), broken: search.broken, skipped: search.skipped };
         for (file, is_alone, read) in parallel::each(search.wanted, |wanted| wanted.read(known)) {
             match read {
                 Ok(skill) => found.skills.push(skill),
@@ -162,7 +162,7 @@ fn top(root: &Path) -> PathBuf {
 #[derive(Default)]
 struct Search {
     /// In the order of precedence.
-    wanted: Vec<Wanted>,
+    wanted: Vec<SkillFile>,
     broken: Vec<Broken>,
     skipped: Vec<Broken>,
     /// The folder that a project's files must lie in.
@@ -172,7 +172,7 @@ struct Search {
 }
 
 /// A file that is to be read.
-struct Wanted {
+struct SkillFile {
     file: PathBuf,
     called: String,
     scope: Scope,
@@ -180,8 +180,8 @@ struct Wanted {
     folder: Option<PathBuf>,
 }
 
-impl Wanted {
-    fn read(self, known: &Known) -> (PathBuf, bool, Result<Skill, String>) {
+impl SkillFile {
+    fn read(self, known: &SkillCache) -> (PathBuf, bool, Result<Skill, String>) {
         let Self { file, called, scope, folder } = self;
         let is_alone = folder.is_none();
         let read = known.read(&file, scope, || parse(&file, &called, scope)).map(|mut skill| {
@@ -272,7 +272,7 @@ impl Search {
             let why = "it appeared while a command runs, without the user's approval".to_owned();
             self.broken.push(Broken { file: file.to_path_buf(), why });
         } else if self.stays(file, folder.as_deref()) {
-            self.wanted.push(Wanted { file: file.to_path_buf(), called, scope, folder });
+            self.wanted.push(SkillFile { file: file.to_path_buf(), called, scope, folder });
         } else if folder.is_some() || file.extension().is_some_and(|ending| ending == "md") {
             let why = "it is a link that leads out of its folder".to_owned();
             self.broken.push(Broken { file: file.to_path_buf(), why });

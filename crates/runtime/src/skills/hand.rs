@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::catalogue::{Library, is_doable};
 use super::contract::Contract;
 use super::mention::{self, unusable};
-use super::tool::{Asked, SKILL, arguments};
+use super::tool::{SKILL, SkillContext, arguments};
 use super::{Misfit, Skill};
 use crate::shared::lock;
 
@@ -30,12 +30,12 @@ pub(crate) struct Hand {
     /// Runs the agent's commands; `None` if it may run none.
     pub shell: Option<Arc<dyn Tool>>,
     /// The user's wishes for the present turn.
-    pub wish: Mutex<Wish>,
+    pub wish: Mutex<SkillWishes>,
 }
 
 /// The user's wishes about skills in a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Wish {
+pub(crate) struct SkillWishes {
     /// No skill may be used.
     pub none: bool,
     /// Skills that the user asked for by name: they may be used even if they are not listed for models.
@@ -93,7 +93,7 @@ impl Hand {
 
     /// The instructions for another agent that carries out a skill. That agent runs the skill's commands itself, under
     /// its own rules.
-    pub(crate) fn errand(&self, asked: &Asked<'_>, args: &Value) -> Result<Errand, String> {
+    pub(crate) fn errand(&self, asked: &SkillContext<'_>, args: &Value) -> Result<Errand, String> {
         let (skill, text) = self.open(asked.root, args)?;
         let (title, text) = match &skill.contract {
             Some(contract) => {

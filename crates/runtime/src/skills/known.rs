@@ -23,7 +23,7 @@ const VERSION: u32 = 3;
 
 /// The cache, shared by its users.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known(Arc<Inner>);
+pub(super) struct SkillCache(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -41,12 +41,12 @@ struct Front {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept<F> {
+struct CacheFile<F> {
     version: u32,
     files: F,
 }
 
-impl Known {
+impl SkillCache {
     /// Loads the cache of an earlier start.
     pub(super) fn kept_in(file: Option<PathBuf>) -> Self {
         Self(Arc::new(Inner { file, ..Inner::default() }))
@@ -85,7 +85,7 @@ impl Known {
     pub(super) fn keep(&self) {
         let Some(file) = self.0.file.as_ref().filter(|_| self.0.is_new.swap(false, Ordering::AcqRel)) else { return };
         let Some(files) = self.0.files.get() else { return };
-        let Ok(text) = serde_json::to_vec(&Kept { version: VERSION, files: &*lock(files) }) else { return };
+        let Ok(text) = serde_json::to_vec(&CacheFile { version: VERSION, files: &*lock(files) }) else { return };
         let draft = file.with_extension(format!("{}.tmp", std::process::id()));
         let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
         let written = made.and_then(|()| std::fs::write(&draft, text)).and_then(|()| std::fs::rename(&draft, file));
@@ -99,7 +99,7 @@ impl Inner {
     fn load(&self) -> HashMap<PathBuf, Front> {
         let file = self.file.as_ref().filter(|file| file.metadata().is_ok_and(|meta| meta.len() <= FILE_BYTES_MAX));
         let bytes = file.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
-        let kept: Option<Kept<HashMap<PathBuf, Front>>> = serde_json::from_slice(&bytes).ok();
+        let kept: Option<CacheFile<HashMap<PathBuf, Front>>> = serde_json::from_slice(&bytes).ok();
         kept.filter(|kept| kept.version == VERSION).map(|kept| kept.files).unwrap_or_default()
     }
 }
@@ -117,7 +117,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (file, index) = (home.path().join("SKILL.md"), home.path().join("kept/skills.json"));
         std::fs::write(&file, "one").unwrap();
-        let asked = |known: &Known, text: &str| {
+        let asked = |known: &SkillCache, text: &str| {
             let mut is_read = false;
             let read = known.read(&file, Scope::Project, || {
                 is_read = true;
@@ -125,17 +125,17 @@ mod tests {
             });
             (read.map(|skill| skill.description), is_read)
         };
-        let known = Known::kept_in(Some(index.clone()));
+        let known = SkillCache::kept_in(Some(index.clone()));
         assert_eq!(asked(&known, "---\ndescription: A\n---"), (Ok("A".to_owned()), true));
         assert_eq!(asked(&known, ""), (Ok("A".to_owned()), false));
         known.keep();
-        let next = Known::kept_in(Some(index.clone()));
+        let next = SkillCache::kept_in(Some(index.clone()));
         assert_eq!(asked(&next, ""), (Ok("A".to_owned()), false), "another start knows it too");
         std::fs::write(&file, "longer").unwrap();
         assert_eq!(asked(&next, "---\ndescription: B\n---"), (Ok("B".to_owned()), true));
         for broken in ["", "{", "[]", "{\"version\": 0, \"files\": {}}"] {
             std::fs::write(&index, broken).unwrap();
-            assert!(asked(&Known::kept_in(Some(index.clone())), "").1, "{broken:?}");
+            assert!(asked(&SkillCache::kept_in(Some(index.clone())), "").1, "{broken:?}");
         }
     }
 }

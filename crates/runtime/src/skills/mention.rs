@@ -4,8 +4,8 @@
 //! It is a rule, not a model's guess. The message stays as it is; the skills' texts are added behind it. Text in code
 //! marks is not searched.
 
-use super::hand::Wish;
-use super::tool::{ASKED_FOR, Asked, wrapped};
+use super::hand::SkillWishes;
+use super::tool::{ASKED_FOR, SkillContext, wrapped};
 use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
 use max_team_core::mention::prose;
 use max_team_core::suggest::did_you_mean;
@@ -30,7 +30,7 @@ pub(crate) struct Expanded {
     /// The text to add; empty: nothing was asked for.
     pub text: String,
     /// The user's wishes about skills.
-    pub wish: Wish,
+    pub wish: SkillWishes,
 }
 
 /// Finds the skills that a message asks for. `known` says whether a bare name is a skill's.
@@ -97,12 +97,12 @@ fn leading(text: &str) -> &str {
 }
 
 /// The texts that are added to a user's messages.
-pub(crate) fn expand(messages: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> Expanded {
+pub(crate) fn expand(messages: &[String], catalogue: &Catalogue, asked: &SkillContext<'_>) -> Expanded {
     let known = |name: &str| is_name(name) && catalogue.get(name).is_some();
     let mut mentions = find_in_all(messages, known);
     if mentions.none {
         let text = "[The user wants no skill to be used for this.]".to_owned();
-        return Expanded { text, wish: Wish { none: true, ..Wish::default() } };
+        return Expanded { text, wish: SkillWishes { none: true, ..SkillWishes::default() } };
     }
     if mentions.all {
         let rest = catalogue.all().filter(|skill| skill.is_callable());
@@ -123,10 +123,10 @@ pub(crate) fn expand(messages: &[String], catalogue: &Catalogue, asked: &Asked<'
     }
     let names = mentions.names.into_iter().map(|(name, _)| name);
     let callable = names.filter(|name| catalogue.get(name).is_some_and(Skill::is_callable)).collect();
-    Expanded { text: parts.join("\n\n"), wish: Wish { none: false, names: callable } }
+    Expanded { text: parts.join("\n\n"), wish: SkillWishes { none: false, names: callable } }
 }
 
-fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>, left: usize) -> String {
+fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &SkillContext<'_>, left: usize) -> String {
     let name = &skill.name;
     let refused = |why: String| format!("[The user asks for the skill `{name}`, which cannot be used: {why}]");
     let (skill, text) = match unusable(skill).map_or_else(|| catalogue.load(skill), Err) {
@@ -154,7 +154,7 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
 
 /// The whole texts of skills that an agent's definition names. An unusable one is reported as missing; commands are
 /// left to the agent.
-pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> String {
+pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &SkillContext<'_>) -> String {
     let (mut text, mut left) = (String::new(), MENTIONED_BYTES_MAX);
     for name in names {
         let told = match catalogue.get(name) {
@@ -170,7 +170,7 @@ pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &Asked<'_>
 }
 
 /// The whole text of a skill. Its commands are not run: the agent that reads the text may run them.
-fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>) -> Result<String, String> {
+fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &SkillContext<'_>) -> Result<String, String> {
     if let Some(why) = unusable(skill) {
         return Err(why);
     }
@@ -180,7 +180,7 @@ fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_
 
 /// A skill's text with its placeholders filled in. Its commands are not run: the agent that reads the text may run
 /// them.
-pub(super) fn filled(skill: &Skill, text: &str, arguments: &str, asked: &Asked<'_>) -> String {
+pub(super) fn filled(skill: &Skill, text: &str, arguments: &str, asked: &SkillContext<'_>) -> String {
     let left = |command: &str| fill::unrun(command, "run it yourself if you need what it prints");
     wrapped(skill, &fill::fill(text, &asked.fill(skill, arguments), left), asked.root)
 }

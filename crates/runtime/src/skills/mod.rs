@@ -33,13 +33,13 @@ pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
 pub use fill::{misplaced, written_commands};
 pub use find::{Disabled, Places, Trust};
-pub(crate) use hand::{Errand, Hand, Wish};
+pub(crate) use hand::{Errand, Hand, SkillWishes};
 pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;
 pub use tool::SKILL;
-pub(crate) use tool::{Asked, SkillTool, loaded, looked_at};
+pub(crate) use tool::{SkillContext, SkillTool, loaded, looked_at};
 
 /// Depth of folders below a place in which skills are searched.
 pub const DEPTH_MAX: usize = 4;

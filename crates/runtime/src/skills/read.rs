@@ -12,7 +12,7 @@ use max_team_core::suggest::did_you_mean;
 use max_team_core::text::quote;
 
 use super::{Fork, Head, NAME_CHARS_MAX, Needs, Scope, Skill, State};
-use crate::front_matter::{self, Page};
+use crate::front_matter::{self, ParsedFile};
 use crate::yaml::{self, Node, Value};
 
 /// Entries of one list.
@@ -101,7 +101,7 @@ pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Ski
 }
 
 /// Its own name if it can be written after a slash; else the name of its folder.
-fn name(page: &Page, called: &str, warnings: &mut Vec<String>) -> String {
+fn name(page: &ParsedFile, called: &str, warnings: &mut Vec<String>) -> String {
     let Some(own) = text(page, "name").filter(|name| !name.is_empty()) else {
         warnings.push(format!("it has no `name`; it is called `{}` like its folder or file", quote(called)));
         return called.to_owned();
@@ -134,7 +134,7 @@ fn is_portable(name: &str) -> bool {
     name.bytes().all(fits) && !name.starts_with('-') && !name.ends_with('-') && !name.contains("--")
 }
 
-fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
+fn head(page: &ParsedFile, warnings: &mut Vec<String>) -> Head {
     let fork = fork(page, warnings);
     let mut idle = Vec::new();
     for (key, _) in page.entries() {
@@ -175,7 +175,7 @@ fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
 }
 
 /// The agent that carries the skill out, if the file says `context: fork`.
-fn fork(page: &Page, warnings: &mut Vec<String>) -> Option<Fork> {
+fn fork(page: &ParsedFile, warnings: &mut Vec<String>) -> Option<Fork> {
     let node = get(page, "context")?;
     if node.text().is_none_or(|word| !word.eq_ignore_ascii_case("fork")) {
         warnings.push(format!("line {}: `context` can only be `fork`", node.spot.line));
@@ -211,16 +211,16 @@ fn spelled(key: &str) -> String {
     }
 }
 
-fn get<'a>(page: &'a Page, key: &str) -> Option<&'a Node> {
+fn get<'a>(page: &'a ParsedFile, key: &str) -> Option<&'a Node> {
     page.entries().iter().find(|(name, _)| spelled(&name.text) == key).map(|(_, node)| node)
 }
 
-fn text(page: &Page, key: &str) -> Option<String> {
+fn text(page: &ParsedFile, key: &str) -> Option<String> {
     get(page, key).and_then(Node::text).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// `[issue] [priority]` is a hint that YAML takes for a list.
-fn hint(page: &Page) -> Option<String> {
+fn hint(page: &ParsedFile) -> Option<String> {
     let node = get(page, "argument-hint")?;
     match &node.value {
         Value::List(_) => Some(format!("[{}]", words(node).join(", "))),
@@ -272,7 +272,7 @@ fn pieces(node: &Node) -> Vec<String> {
 }
 
 /// Its requirements: at the top level, or under the key of the program that defined them.
-fn needs(page: &Page) -> Needs {
+fn needs(page: &ParsedFile) -> Needs {
     let mut needs = Needs::default();
     let top: Vec<(&str, &Node)> = page
         .entries()

@@ -217,7 +217,7 @@ fn a_definition_brings_whole_texts_along() {
     ]);
     let catalogue = Catalogue::read(&Places { user: vec![root.join("mine")], ..Places::default() }, &root);
     let names = ["a", "b", "c"].map(str::to_owned);
-    let text = preload(&names, &catalogue, &Asked { root: Path::new("/p"), session: "" });
+    let text = preload(&names, &catalogue, &SkillContext { root: Path::new("/p"), session: "" });
     assert!(text.contains("<skill name=\"a\">\nDo [`ls` was not run: run it yourself"), "{text}");
     assert!(text.contains(" in /p.") && text.contains("`b` cannot be used: it needs `no-such-program`"), "{text}");
     assert!(text.contains("There is no skill `c`") && !text.contains("hidden"), "{text}");

@@ -41,12 +41,12 @@ pub(crate) struct SkillTool {
 
 /// Values for placeholders.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct SkillContext<'a> {
     pub root: &'a Path,
     pub session: &'a str,
 }
 
-impl Asked<'_> {
+impl SkillContext<'_> {
     pub(super) fn fill<'b>(&self, skill: &'b Skill, arguments: &'b str) -> Fill<'b> {
         let folder = skill.folder.as_deref().or(skill.file.parent()).unwrap_or(self.root).display().to_string();
         let vars: BTreeMap<&'static str, String> = [
@@ -162,8 +162,8 @@ fn alone() -> ToolError {
     ToolError::correctable("`skill` works only inside a team")
 }
 
-fn asked(cx: &ToolContext) -> Asked<'_> {
-    Asked { root: cx.root.path(), session: &cx.session }
+fn asked(cx: &ToolContext) -> SkillContext<'_> {
+    SkillContext { root: cx.root.path(), session: &cx.session }
 }
 
 /// The arguments of a call: a text, or the JSON that the model gave instead.

@@ -16,15 +16,15 @@ use crate::shared::{lock, now_ms};
 
 /// A live piece.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct LivePiece {
     pub(crate) session: SessionId,
     pub(crate) agent: AgentId,
     pub(crate) at_ms: i64,
-    pub(crate) live: Live,
+    pub(crate) live: LiveContent,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Live {
+pub(crate) enum LiveContent {
     /// Text of an answer: its call and attempt, and how many pieces came before.
     Words { call: (u32, u32), index: u64, text: String },
     /// Progress of a tool.
@@ -34,18 +34,18 @@ pub(crate) enum Live {
 /// The readers of live pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    readers: Mutex<Vec<mpsc::Sender<Arc<Piece>>>>,
+    readers: Mutex<Vec<mpsc::Sender<Arc<LivePiece>>>>,
 }
 
 impl Pieces {
     /// The pieces from now on.
-    pub(crate) fn read(&self) -> mpsc::Receiver<Arc<Piece>> {
+    pub(crate) fn read(&self) -> mpsc::Receiver<Arc<LivePiece>> {
         let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
         lock(&self.readers).push(sender);
         receiver
     }
 
-    fn say(&self, piece: impl FnOnce() -> Piece) {
+    fn say(&self, piece: impl FnOnce() -> LivePiece) {
         let mut readers = lock(&self.readers);
         if readers.is_empty() {
             return;
@@ -87,14 +87,14 @@ impl Sayer {
         let Some(agent) = self.agent.filter(|_| !text.is_empty()) else { return };
         let (call, index) = (self.call, self.index);
         self.index += 1;
-        let live = || Live::Words { call, index, text };
-        pieces.say(|| Piece { session: self.session, agent, at_ms: now_ms(), live: live() });
+        let live = || LiveContent::Words { call, index, text };
+        pieces.say(|| LivePiece { session: self.session, agent, at_ms: now_ms(), live: live() });
     }
 }
 
 /// Sends the progress of a tool.
 pub(crate) fn progress(pieces: &Pieces, session: SessionId, agent: Option<AgentId>, key: &str, words: &str) {
     let Some(agent) = agent else { return };
-    let live = || Live::Progress { key: key.to_owned(), words: words.to_owned() };
-    pieces.say(|| Piece { session, agent, at_ms: now_ms(), live: live() });
+    let live = || LiveContent::Progress { key: key.to_owned(), words: words.to_owned() };
+    pieces.say(|| LivePiece { session, agent, at_ms: now_ms(), live: live() });
 }

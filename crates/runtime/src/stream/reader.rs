@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::bench::Bench;
 use super::event::{Mark, STREAM_VERSION, StreamEvent, What, Who};
-use super::pieces::{Live, Piece, Pieces};
+use super::pieces::{LiveContent, LivePiece, Pieces};
 use super::status;
 use super::tell::tell;
 use crate::error::RuntimeError;
@@ -70,14 +70,14 @@ pub struct StreamReader {
     statuses: HashMap<SessionId, SessionStatus>,
     /// Whether all entries of the scope before the present one were read here.
     is_from_start: bool,
-    pieces: Option<mpsc::Receiver<Arc<Piece>>>,
+    pieces: Option<mpsc::Receiver<Arc<LivePiece>>>,
     /// Pieces that were received early.
-    waiting: VecDeque<Arc<Piece>>,
+    waiting: VecDeque<Arc<LivePiece>>,
 }
 
 enum Came {
     Entry(Box<Entry>),
-    Piece(Option<Arc<Piece>>),
+    Piece(Option<Arc<LivePiece>>),
 }
 
 impl StreamReader {
@@ -277,19 +277,19 @@ impl StreamReader {
     }
 
     /// A piece of an answer as an event, if all pieces before it were read.
-    fn piece(&mut self, piece: &Piece) -> Option<StreamEvent> {
+    fn piece(&mut self, piece: &LivePiece) -> Option<StreamEvent> {
         let source = self.sources.get_mut(&session::agent_stream(piece.agent))?;
         let bench = source.bench.as_ref()?;
         let iteration = bench.iteration;
         let what = match &piece.live {
-            Live::Words { call, index, text } => {
+            LiveContent::Words { call, index, text } => {
                 if bench.calling != Some(*call) || source.next_piece != *index {
                     return None;
                 }
                 source.next_piece += 1;
                 What::ContentDelta { iteration, delta: text.clone() }
             }
-            Live::Progress { key, words } => {
+            LiveContent::Progress { key, words } => {
                 bench.calls.get(key)?;
                 What::Status { iteration, message: words.clone(), tool_id: Some(key.clone()), model: None }
             }

@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::TaskLists;
-use crate::census::Census;
+use crate::census::ReadModel;
 use crate::error::RuntimeError;
 
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct ListedTask {
     /// Its id: a number, or `plan:<task>`.
     pub id: String,
     /// The task in a line.
@@ -36,7 +36,7 @@ pub struct Line {
     pub in_plan: Option<&'static str>,
 }
 
-impl Line {
+impl ListedTask {
     fn of(item: &ListTask, tasks: &TaskList) -> Self {
         let names = |ids: &mut dyn Iterator<Item = max_team_core::task_list::TaskNumber>| {
             ids.map(|id| id.to_string()).collect()
@@ -93,7 +93,7 @@ impl Line {
 }
 
 /// A whole task, for a model.
-pub(crate) fn whole(line: &Line) -> String {
+pub(crate) fn whole(line: &ListedTask) -> String {
     let mut text = line.short();
     let mut add = |words: String| text.push_str(&format!("\n{words}"));
     if let Some(word) = line.in_plan {
@@ -133,26 +133,26 @@ fn standing(view: &TaskView<'_>) -> ListTaskStatus {
 
 impl TaskLists<'_> {
     /// All tasks of a session: those of its list in order, then those of running plans.
-    pub fn lines(&self, session: SessionId) -> Result<Vec<Line>, RuntimeError> {
+    pub fn lines(&self, session: SessionId) -> Result<Vec<ListedTask>, RuntimeError> {
         let tasks = self.tasks(session)?;
-        let mut lines: Vec<Line> = tasks.items().map(|item| Line::of(item, &tasks)).collect();
-        let census = Census::new(self.journal);
+        let mut lines: Vec<ListedTask> = tasks.items().map(|item| ListedTask::of(item, &tasks)).collect();
+        let census = ReadModel::new(self.journal);
         for id in census.open_plans(Some(session))? {
             let plan = census.plan(id)?;
             if plan.is_approved() {
-                lines.extend(plan.tasks().map(|view| Line::of_plan(&view, &plan)));
+                lines.extend(plan.tasks().map(|view| ListedTask::of_plan(&view, &plan)));
             }
         }
         Ok(lines)
     }
 
     /// One task, by its id.
-    pub fn line(&self, session: SessionId, id: &str) -> Result<Line, RuntimeError> {
+    pub fn line(&self, session: SessionId, id: &str) -> Result<ListedTask, RuntimeError> {
         if id.trim().starts_with(OF_PLAN) {
             let found = self.lines(session)?.into_iter().find(|line| line.id == id.trim());
             return found.ok_or_else(|| RuntimeError::NoPlanTask(id.trim().to_owned()));
         }
         let tasks = self.tasks(session)?;
-        Ok(Line::of(tasks.find(id)?, &tasks))
+        Ok(ListedTask::of(tasks.find(id)?, &tasks))
     }
 }

@@ -18,7 +18,7 @@ use max_team_journal::{Commit, Durability, Expect, Journal, JournalError};
 use crate::error::RuntimeError;
 use crate::shared::{append, commit_at, now_ms};
 
-pub use lines::Line;
+pub use lines::ListedTask;
 pub(crate) use lines::whole;
 pub(crate) use rows::{is_any, project};
 
@@ -30,7 +30,7 @@ pub struct TaskLists<'j> {
 
 /// A change to commit: events for a list's stream, and the head for which they were decided.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct ListChange {
     pub stream: String,
     pub head: u64,
     pub events: Vec<Event>,
@@ -79,14 +79,14 @@ impl<'j> TaskLists<'j> {
         session: SessionId,
         doer: &Claimant,
         input: &ListRequest,
-    ) -> Result<Change, RuntimeError> {
+    ) -> Result<ListChange, RuntimeError> {
         let stream = stream(session);
         // The head is read first, so that a write in between becomes a conflict.
         let head = self.journal.head(&stream)?;
         let mut tasks = self.tasks(session)?;
         let events = tasks.decide(doer, input)?;
         events.iter().for_each(|event| tasks.apply(event));
-        Ok(Change { stream, head, events, tasks })
+        Ok(ListChange { stream, head, events, tasks })
     }
 
     /// Carries out a person's change; returns its events.

@@ -37,7 +37,7 @@ pub(crate) enum Way {
 
 /// A call, whichever tool made it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Call {
+pub(crate) struct DelegateCall {
     pub way: Way,
     /// Name of the agent to call.
     pub who: String,
@@ -57,7 +57,7 @@ pub(crate) struct Call {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Task {
+struct ExpertArgs {
     #[serde(alias = "agent_name", alias = "expert")]
     agent: String,
     #[serde(alias = "args")]
@@ -67,7 +67,7 @@ struct Task {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Agent {
+struct AgentArgs {
     description: String,
     prompt: String,
     #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type", alias = "expert")]
@@ -80,10 +80,10 @@ struct Agent {
     fresh: bool,
 }
 
-impl Call {
+impl DelegateCall {
     /// A call of an expert: its message holds the arguments, and earlier findings, if there are any.
     pub(super) fn task(input: Value) -> Result<Self, String> {
-        let Task { agent, arguments, fresh } = read(TASK, input)?;
+        let ExpertArgs { agent, arguments, fresh } = read(TASK, input)?;
         if agent.trim().is_empty() {
             return Err("`agent` is missing: name the agent to call".to_owned());
         }
@@ -116,7 +116,7 @@ impl Call {
     }
 
     fn words(tool: &str, input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background, fresh } =
+        let AgentArgs { description, prompt, kind, mut arguments, isolation, run_in_background, fresh } =
             read(tool, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
         let (isolation, background) = (isolation.unwrap_or_default(), run_in_background);
@@ -241,39 +241,44 @@ mod tests {
 
     #[test]
     fn calls_are_read_by_every_name_their_fields_have() {
-        let words = |who: &str| Call { who: who.into(), title: "look".into(), text: "p".into(), ..Call::default() };
+        let words = |who: &str| DelegateCall {
+            who: who.into(),
+            title: "look".into(),
+            text: "p".into(),
+            ..DelegateCall::default()
+        };
         for (input, who) in [
             (json!({ "description": "look", "prompt": "p" }), "general"),
             (json!({ "description": "look", "prompt": "p", "type": "explore" }), "explore"),
             (json!({ "description": "look", "prompt": "p", "subagent_type": "plan" }), "plan"),
             (json!({ "description": "look", "prompt": "p", "type": "" }), "general"),
         ] {
-            assert_eq!(Call::agent(input).unwrap(), words(who));
+            assert_eq!(DelegateCall::agent(input).unwrap(), words(who));
         }
         for input in [
             json!({ "agent": "weather", "arguments": { "city": "北京" } }),
             json!({ "agent_name": "weather", "arguments": "{\"city\":\"北京\"}" }),
         ] {
-            let call = Call::task(input).unwrap();
+            let call = DelegateCall::task(input).unwrap();
             assert_eq!((call.way, call.who.as_str()), (Way::Arguments, "weather"));
             let told: Value = serde_json::from_str(&call.text).unwrap();
             assert_eq!(told, json!({ "args": { "city": "北京" }, "cache_data": null }));
         }
-        let asked =
-            Call::agent(json!({ "type": "weather", "arguments": { "city": "北京" }, "prompt": "雨?" })).unwrap();
+        let asked = DelegateCall::agent(json!({ "type": "weather", "arguments": { "city": "北京" }, "prompt": "雨?" }))
+            .unwrap();
         assert_eq!((asked.way, asked.who.as_str()), (Way::Arguments, "weather"));
         assert_eq!(asked.text, r#"{"args":{"city":"北京","question":"雨?"},"cache_data":null}"#);
-        assert_eq!(Call::task(json!({ "agent": "a" })).unwrap().text, r#"{"args":{},"cache_data":null}"#);
+        assert_eq!(DelegateCall::task(json!({ "agent": "a" })).unwrap().text, r#"{"args":{},"cache_data":null}"#);
     }
 
     #[test]
     fn what_cannot_be_meant_is_told() {
         let wrong = [
-            Call::task(json!({ "arguments": {} })),
-            Call::task(json!({ "agent": "a", "arguments": [1] })),
-            Call::task(json!({ "agent": "a", "arguments": "not json" })),
-            Call::agent(json!({ "description": "d" })),
-            Call::agent(json!({ "description": "d", "prompt": "x".repeat(CALL_TEXT_BYTES_MAX + 1) })),
+            DelegateCall::task(json!({ "arguments": {} })),
+            DelegateCall::task(json!({ "agent": "a", "arguments": [1] })),
+            DelegateCall::task(json!({ "agent": "a", "arguments": "not json" })),
+            DelegateCall::agent(json!({ "description": "d" })),
+            DelegateCall::agent(json!({ "description": "d", "prompt": "x".repeat(CALL_TEXT_BYTES_MAX + 1) })),
         ];
         for call in wrong {
             assert!(!call.unwrap_err().is_empty());

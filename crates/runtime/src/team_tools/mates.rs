@@ -36,9 +36,9 @@ pub(crate) struct Message {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Written {
+struct MessageArgs {
     #[serde(alias = "agent", alias = "recipient", alias = "id")]
-    to: To,
+    to: Addressees,
     #[serde(alias = "content", alias = "prompt", alias = "text")]
     message: Value,
     /// Some models write the message's type beside its text.
@@ -48,12 +48,12 @@ struct Written {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum To {
+enum Addressees {
     One(String),
     Several(Vec<String>),
 }
 
-impl Default for To {
+impl Default for Addressees {
     fn default() -> Self {
         Self::Several(Vec::new())
     }
@@ -62,10 +62,10 @@ impl Default for To {
 impl Message {
     pub(super) fn read(input: Value) -> Result<Self, String> {
         let beside = input.clone();
-        let Written { to, message, kind } = read(SEND_MESSAGE, input)?;
+        let MessageArgs { to, message, kind } = read(SEND_MESSAGE, input)?;
         let mut names = match to {
-            To::One(one) => one.split(',').map(|name| name.trim().to_owned()).collect(),
-            To::Several(several) => several,
+            Addressees::One(one) => one.split(',').map(|name| name.trim().to_owned()).collect(),
+            Addressees::Several(several) => several,
         };
         names.retain(|name| !name.trim().is_empty());
         names.dedup();
@@ -99,11 +99,11 @@ impl Spawned {
 /// A plan that a teammate proposes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Plan {
+pub(crate) struct TeammatePlanArgs {
     pub plan: String,
 }
 
-impl Plan {
+impl TeammatePlanArgs {
     pub(super) fn read(input: Value) -> Result<Self, String> {
         let Self { plan } = read(EXIT_PLAN_MODE, input)?;
         if plan.trim().is_empty() {

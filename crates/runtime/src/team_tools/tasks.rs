@@ -17,7 +17,7 @@ use super::{TeamTool, title, tool};
 
 /// What a call wants of the shared list.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum TaskListRequest {
     Write(ListRequest),
     Get(String),
     List,
@@ -147,7 +147,7 @@ impl Update {
 /// The input of `task_query`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Query {
+pub(crate) struct TaskQueryArgs {
     #[serde(alias = "id", alias = "taskId")]
     pub task_id: Option<String>,
     pub plan: Option<PlanId>,

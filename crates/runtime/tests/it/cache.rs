@@ -5,7 +5,7 @@ use std::path::Path;
 use max_team_core::delegation::tool_filter::{GENERAL, TASK};
 use max_team_core::event::{Event, LlmOutcome};
 use max_team_journal::Journal;
-use max_team_runtime::{Caches, Command, Notice, Post, TeamHandle, Which, project_entry};
+use max_team_runtime::{Caches, Command, Notice, TeamHandle, UserMail, Which, project_entry};
 use tokio::sync::mpsc;
 
 use super::calls::{alone, calling, came_to, inputs, say, started};
@@ -204,13 +204,13 @@ async fn if_whoever_made_the_call_is_stopped_it_is_the_others_turn() {
     assert!(heard.waiting);
     let [first] = started(&journal, "tides").try_into().unwrap_or_else(|all| panic!("the other waits: {all:?}"));
     let caller = first.assignment.unwrap().reply_to.strip_prefix("agent/").unwrap().parse().unwrap();
-    Post::new(&journal).stop_agent(&owner(), key("stop"), caller).await.unwrap();
+    UserMail::new(&journal).stop_agent(&owner(), key("stop"), caller).await.unwrap();
     // The first says that it was stopped, then the second asks.
     while started(&journal, "tides").len() < 2 {
         rest(&mut notices).await;
     }
     let inbox = loop {
-        let inbox = Post::new(&journal).inbox().unwrap();
+        let inbox = UserMail::new(&journal).inbox().unwrap();
         match inbox.as_slice() {
             [one] if one.row.address != format!("agent/{}", first.agent) => break inbox,
             _ => rest(&mut notices).await,

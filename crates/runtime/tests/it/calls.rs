@@ -14,7 +14,9 @@ use max_team_core::plan::event::ApprovalMode;
 use max_team_core::policy::Mode;
 use max_team_journal::Journal;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, TeamHandle, Which};
+use max_team_runtime::{
+    Command, Mate, Notice, OpenOptions, ReadModel, Team, TeamDefinitions, TeamHandle, UserMail, Which,
+};
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
@@ -44,7 +46,7 @@ pub(crate) fn experts() -> Vec<Mate> {
 }
 
 /// A lead with members that may call.
-pub(crate) fn calling(which: Which) -> Open {
+pub(crate) fn calling(which: Which) -> OpenOptions {
     let mut open = with_team(which, ApprovalMode::Plan);
     open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE, SKILL].map(str::to_owned));
     open.definition.place = TeamRole::Lead;
@@ -53,7 +55,7 @@ pub(crate) fn calling(which: Which) -> Open {
 }
 
 /// One agent with hands that may call.
-pub(crate) fn alone(depth: u32) -> Open {
+pub(crate) fn alone(depth: u32) -> OpenOptions {
     let mut open = open(Which::New);
     open.definition.tools = ["read_file", "edit_file", "write_file", AGENT, SEND_MESSAGE].map(str::to_owned).to_vec();
     let team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
@@ -61,7 +63,7 @@ pub(crate) fn alone(depth: u32) -> Open {
     open
 }
 
-pub(crate) async fn say(team: &TeamHandle, root: &Path, open: Open) -> (SessionId, mpsc::Receiver<Notice>) {
+pub(crate) async fn say(team: &TeamHandle, root: &Path, open: OpenOptions) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let opened = team.open(owner(), root, open).await.unwrap();
     rest(&mut notices).await;
@@ -216,7 +218,7 @@ async fn somebody_who_has_answered_is_gone_on_with() {
     assert!(unknown.1 && unknown.0.contains("you have called no agent `explore-ffffff0`"), "{unknown:?}");
     assert_eq!(started(&journal, "explore").len(), 1, "it is the same one");
     assert_eq!(inputs(&journal, "explore"), ["First.", "And now?"]);
-    let agents = Census::new(&journal).agents(session).unwrap();
+    let agents = ReadModel::new(&journal).agents(session).unwrap();
     assert_eq!(agents.len(), 2, "{agents:?}");
     check_rest(&journal);
 }
@@ -347,7 +349,7 @@ members:
     open.team.as_mut().unwrap().experts.iter_mut().for_each(|mate| mate.settings.mode = Mode::BypassPermissions);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     assert!(rest(&mut notices).await.waiting);
-    let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+    let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(said, is_error)] = came_to(&heard, "explore");
@@ -420,7 +422,7 @@ async fn stopping_goes_down_and_never_up() {
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     rest(&mut notices).await;
     let general = one(&journal, GENERAL);
-    Post::new(&journal).stop_agent(&owner(), super::crashes::key("stop"), general.agent).await.unwrap();
+    UserMail::new(&journal).stop_agent(&owner(), super::crashes::key("stop"), general.agent).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(words, true)] = came_to(&heard, "solo") else { panic!() };
     assert!(words.starts_with("`general` did not finish: it was stopped."), "{words}");
@@ -643,7 +645,7 @@ async fn experts_come_and_go_between_turns() {
     let (session, mut notices) = say(&team, folder.path(), open).await;
     rest(&mut notices).await;
     let members = with_team(Which::New, ApprovalMode::Plan).team.unwrap().members;
-    let crew = Crew { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
+    let crew = TeamDefinitions { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let heard = rest(&mut notices).await;

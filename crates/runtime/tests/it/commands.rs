@@ -7,7 +7,7 @@ use std::process::Command as Process;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_journal::{Commit, CrashPoint, Journal, Projection};
-use max_team_runtime::{Census, Command, Notice, Order, Parting, Post, TeamHandle, Which};
+use max_team_runtime::{Command, EndMode, Notice, Order, ReadModel, TeamHandle, UserMail, Which};
 use tokio::sync::mpsc;
 
 use super::calls::{alone, inputs};
@@ -119,7 +119,7 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
         let folder = with_pipe();
         let journal = Journal::memory();
         let (team, session, mut notices) = one_left_running(&journal, folder.path()).await;
-        let census = Census::new(&journal);
+        let census = ReadModel::new(&journal);
         let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
         assert_eq!((eva.name.as_str(), pipe.name.as_str()), ("eva", "`cat pipe`"));
         let turns = inputs(&journal, "explore").len();
@@ -127,7 +127,7 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
             let command = Command::StopSession { session };
             team.command(Order { by: owner(), cwd: ".".into(), key: key("stop"), command }).await.unwrap();
         } else {
-            Post::new(&journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
+            UserMail::new(&journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
         }
         while !census.commands(session, Some(eva.agent)).unwrap().is_empty() {
             super::until(&mut notices, "command_over").await;
@@ -148,10 +148,10 @@ async fn with_whoever_ends_their_commands_are_over() {
     let folder = with_pipe();
     let journal = Journal::memory();
     let (_team, session, mut notices) = one_left_running(&journal, folder.path()).await;
-    let census = Census::new(&journal);
+    let census = ReadModel::new(&journal);
     let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
     let by = owner();
-    Post::new(&journal).part(&by, key("end"), session, &["eva".into()], Parting::Told).await.unwrap();
+    UserMail::new(&journal).part(&by, key("end"), session, &["eva".into()], EndMode::Told).await.unwrap();
     super::until(&mut notices, "agent_ended").await;
     assert_eq!(overs(&journal), BTreeMap::from([("sh-1".into(), vec![false]), ("sh-2".into(), vec![false])]));
     assert!(census.commands(session, None).unwrap().is_empty());
@@ -243,8 +243,8 @@ async fn play_stop(journal: &Journal, root: &Path) {
     while overs(journal).values().all(Vec::is_empty) {
         rest(&mut notices).await;
     }
-    let [(eva, _)] = Census::new(journal).commands(session, None).unwrap().try_into().unwrap();
-    Post::new(journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
+    let [(eva, _)] = ReadModel::new(journal).commands(session, None).unwrap().try_into().unwrap();
+    UserMail::new(journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
     // That of the other may be told later than it was written down.
     while !matches!(&*super::until(&mut notices, "command_over").await, Event::CommandOver(over) if over.id == "sh-2") {
     }

@@ -5,7 +5,7 @@ use max_team_core::event::Event;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::query;
-use max_team_runtime::{Census, Command, RuntimeError, SpanKind, Which};
+use max_team_runtime::{Command, ReadModel, RuntimeError, SpanKind, Which};
 
 use super::crashes::events;
 use super::{house_with, open, order, owner, project, until};
@@ -63,7 +63,7 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
 
     order(&team, Command::Uncompact { session }).await.unwrap();
     assert_eq!(team.ask(query::Details { session }).await.unwrap().messages, (6, 6));
-    let trace = Census::new(&journal).trace_session(session).unwrap();
+    let trace = ReadModel::new(&journal).trace_session(session).unwrap();
     let spans = trace.children.iter().flat_map(|turn| &turn.children);
     let shown: Vec<&str> =
         spans.filter(|span| span.kind == SpanKind::Compaction).map(|span| span.name.as_str()).collect();

@@ -22,7 +22,7 @@ use max_team_core::task_list::{self, StatusChange, TaskList};
 use max_team_core::turn::is_note;
 use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
+use max_team_runtime::{Command, Matter, Order, PendingQuestion, TaskLists, TeamHandle, UserMail, Which};
 
 use super::calls::calling;
 use super::read::Reads as _;
@@ -110,9 +110,9 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
             give(&team, key("say"), Command::Say { session, text: "do it".into() }).await;
             continue;
         }
-        let inbox = Post::new(journal).inbox().unwrap();
+        let inbox = UserMail::new(journal).inbox().unwrap();
         assert_eq!(heard.waiting, !inbox.is_empty(), "{inbox:?} after {:?}", heard.names());
-        let Some(Pending { row, noted, plan, .. }) = inbox.into_iter().next() else { return };
+        let Some(PendingQuestion { row, noted, plan, .. }) = inbox.into_iter().next() else { return };
         assert_eq!(noted, None, "an answer that nobody reads");
         let command = match &row.matter {
             Matter::Plan(about) => {
@@ -124,7 +124,7 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
                 Then::StopThePlan => Command::Stop { plan: plan.unwrap(), task: None },
                 Then::InterruptTheLead => {
                     // From another terminal: the owner hears of it by itself.
-                    Post::new(journal).stop_agent(&owner(), key("interrupt"), opened.agent).await.unwrap();
+                    UserMail::new(journal).stop_agent(&owner(), key("interrupt"), opened.agent).await.unwrap();
                     continue;
                 }
             },

@@ -8,7 +8,9 @@ use max_team_core::event::{Configured, Event};
 use max_team_core::id::SessionId;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion};
 use max_team_journal::Journal;
-use max_team_runtime::{Changes, Command, Crew, Definitions, Lead, Mate, Open, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{
+    Changes, Command, Definitions, Lead, Mate, OpenOptions, RuntimeError, TeamDefinitions, TeamHandle, Which,
+};
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, events};
@@ -18,7 +20,7 @@ use super::{house_of, order, owner, project, yes};
 
 /// Definitions that a test changes.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Mutex<Option<Arc<Crew>>>);
+pub(crate) struct Files(Mutex<Option<Arc<TeamDefinitions>>>);
 
 impl Definitions for Files {
     fn changes(&self) -> Changes {
@@ -29,20 +31,25 @@ impl Definitions for Files {
         Changes::default()
     }
 
-    fn accepted(&self, _: &Crew) {
+    fn accepted(&self, _: &TeamDefinitions) {
         *self.0.lock().unwrap() = None;
     }
 }
 
 impl Files {
-    pub(crate) fn of(open: &mut Open) -> Arc<Self> {
+    pub(crate) fn of(open: &mut OpenOptions) -> Arc<Self> {
         let files = Arc::new(Self::default());
         open.definitions = Some(files.clone());
         files
     }
 
     /// Changes the definitions. A message to an unknown name makes the runtime read them, and is refused after that.
-    pub(crate) async fn change(&self, team: &TeamHandle, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+    pub(crate) async fn change(
+        &self,
+        team: &TeamHandle,
+        session: SessionId,
+        crew: TeamDefinitions,
+    ) -> Result<(), RuntimeError> {
         *self.0.lock().unwrap() = Some(Arc::new(crew));
         let (to, text) = (vec!["no-such-agent".into()], "x".into());
         let refused = order(team, Command::Write { session, to, text }).await.unwrap_err();
@@ -87,7 +94,7 @@ members:
     let mut leo = mate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
     let walls = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
     leo.settings = leo.settings.under(&walls);
-    let crew = Crew { lead: None, members: vec![leo], experts: Vec::new() };
+    let crew = TeamDefinitions { lead: None, members: vec![leo], experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
     let heard = rest(&mut notices).await;
@@ -129,7 +136,7 @@ members:
     let heard = rest(&mut notices).await;
     let (question, _) = heard.asked();
     let members: Vec<Mate> = members().into_iter().filter(|mate| mate.definition.name != "ray").collect();
-    let crew = Crew { lead: None, members, experts: Vec::new() };
+    let crew = TeamDefinitions { lead: None, members, experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
     rest(&mut notices).await;
@@ -185,7 +192,7 @@ async fn a_lead_is_redefined_between_its_turns() {
         definition.prompt = prompt.to_owned();
         definition.tools.extend(tool.map(str::to_owned));
         let lead = Some(Lead { definition, constraints: Constraints::default(), model: None });
-        Crew { lead, members: Vec::new(), experts: Vec::new() }
+        TeamDefinitions { lead, members: Vec::new(), experts: Vec::new() }
     };
     let refused = files.change(&team, session, led("You are odd.", Some("no_such_tool"))).await;
     assert!(matches!(&refused, Err(RuntimeError::Definition { detail, .. }) if detail.contains("no_such_tool")));
@@ -206,7 +213,7 @@ async fn a_lead_is_redefined_between_its_turns() {
     let mut other = open.definition.clone();
     (other.name, other.prompt) = ("other".into(), "You are another.".into());
     let lead = Some(Lead { definition: other, constraints: Constraints::default(), model: None });
-    let crew = Crew { lead, members: Vec::new(), experts: Vec::new() };
+    let crew = TeamDefinitions { lead, members: Vec::new(), experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and who now?".into() }).await.unwrap();
     rest(&mut notices).await;

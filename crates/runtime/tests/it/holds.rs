@@ -13,7 +13,8 @@ use max_team_core::status::{AgentStage, IdleReason};
 use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, TaskUpdate};
 use max_team_journal::{Commit, CrashPoint, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id, query,
+    Command, Enrolled, Fate, Order, READ_ON, ReadModel, RuntimeError, TaskLists, TeamHandle, UserMail, Which, new_id,
+    query,
 };
 use serde_json::json;
 
@@ -58,8 +59,8 @@ enum Way {
 }
 
 async fn stop(way: Way, team: &TeamHandle, journal: &Journal, session: SessionId) {
-    let roll = Census::new(journal).roll(session).unwrap();
-    let (post, mate) = (Post::new(journal), roll.mates.first().and_then(|mate| mate.person.agent));
+    let roll = ReadModel::new(journal).roll(session).unwrap();
+    let (post, mate) = (UserMail::new(journal), roll.mates.first().and_then(|mate| mate.person.agent));
     match way {
         Way::Key => order(team, Command::Interrupt { session }).await.unwrap(),
         Way::Chat => order(team, Command::StopSession { session }).await.unwrap(),
@@ -74,7 +75,7 @@ async fn write(team: &TeamHandle, session: SessionId, text: &str) {
 }
 
 fn bob(journal: &Journal, session: SessionId) -> Enrolled {
-    Census::new(journal).roll(session).unwrap().mates.remove(0)
+    ReadModel::new(journal).roll(session).unwrap().mates.remove(0)
 }
 
 #[tokio::test]
@@ -162,7 +163,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, "solo"), ["do it"], "{way:?}, {restarts}");
-            let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person;
+            let lead = ReadModel::new(&journal).roll(session).unwrap().lead.unwrap().person;
             assert_eq!(lead.state, AgentStage::Stopped, "{lead:?}");
         }
         // What is to have a turn of its own has one.
@@ -190,7 +191,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     rest(&mut notices).await;
     let lead = inputs(&journal, "max").len();
     // That bob was stopped is told with something else: Max could begin at once.
-    let max = Census::new(&journal).roll(session).unwrap().lead.unwrap();
+    let max = ReadModel::new(&journal).roll(session).unwrap().lead.unwrap();
     assert_eq!((max.person.state, max.unread), (AgentStage::Ready, 1));
     let begun = events(&journal).into_iter().filter_map(|(stream, event)| match event {
         Event::TurnStarted(started) => Some((stream, started.turn)),
@@ -226,14 +227,14 @@ async fn esc_stops_the_turn_and_the_called_agent_and_no_teammate() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), ESC);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    while inputs(&journal, "explore").is_empty() || Post::new(&journal).inbox().unwrap().is_empty() {
+    while inputs(&journal, "explore").is_empty() || UserMail::new(&journal).inbox().unwrap().is_empty() {
         notices.recv().await.unwrap();
     }
     stop(Way::Key, &team, &journal, session).await;
     assert!(rest(&mut notices).await.waiting, "bob still asks");
     let turn = |name: &str| {
-        let row = Census::new(&journal).agents(session).unwrap().into_iter().find(|row| row.name == name).unwrap();
-        Census::new(&journal).turn(row.agent).unwrap()
+        let row = ReadModel::new(&journal).agents(session).unwrap().into_iter().find(|row| row.name == name).unwrap();
+        ReadModel::new(&journal).turn(row.agent).unwrap()
     };
     assert_eq!(turn("explore").last().unwrap().end, TurnOutcome::Interrupted);
     assert_eq!(turn("max").last().unwrap().end, TurnOutcome::Interrupted);
@@ -269,7 +270,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         team.ask(query::Settled { session }).await.unwrap();
         let plan = only_plan(&journal);
         let state = |journal: &Journal| {
-            let census = Census::new(journal);
+            let census = ReadModel::new(journal);
             census.plan_state(&census.plan(plan).unwrap()).unwrap()
         };
         assert_eq!(state(&journal), PlanState::Stopped);
@@ -282,7 +283,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         until(&mut notices, "turn_ended").await;
         team.ask(query::Settled { session }).await.unwrap();
         assert_eq!((state(&journal), inputs(&journal, "ada").len()), (PlanState::Stopped, 1), "only max begins");
-        assert_eq!(Post::new(&journal).stopped_plans(session).unwrap(), [plan]);
+        assert_eq!(UserMail::new(&journal).stopped_plans(session).unwrap(), [plan]);
         match continues {
             true => order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap(),
             false => order(&team, Command::Stop { plan, task: None }).await.unwrap(),
@@ -359,9 +360,9 @@ async fn a_stopped_teammate_leaves_a_task_to_another() {
         list_two(&journal, session).await;
         order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
         assert!(rest(&mut notices).await.waiting, "{stopped} asks");
-        let mates = Census::new(&journal).roll(session).unwrap().mates;
+        let mates = ReadModel::new(&journal).roll(session).unwrap().mates;
         let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
-        Post::new(&journal).stop_agent(&owner(), key("stop"), agent).await.unwrap();
+        UserMail::new(&journal).stop_agent(&owner(), key("stop"), agent).await.unwrap();
         rest(&mut notices).await;
         list(&journal, session, done()).await;
         until(&mut notices, "turn_started").await;
@@ -435,13 +436,13 @@ async fn a_session_stop_holds_idle_teammates_too() {
     assert!(rest(&mut notices).await.waiting, "bob asks");
     stop(Way::Chat, &team, &journal, session).await;
     rest(&mut notices).await;
-    let mates = Census::new(&journal).roll(session).unwrap().mates;
+    let mates = ReadModel::new(&journal).roll(session).unwrap().mates;
     let agent = |name: &str| mates.iter().find(|mate| mate.person.name == name).unwrap().person.agent.unwrap();
     let [bob, carol] = ["bob", "carol"].map(agent);
     let held: Vec<_> =
-        [bob, carol].map(|agent| Census::new(&journal).turn(agent).unwrap().held().unwrap().since).into();
-    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-    let since = Census::new(&journal).turn(lead).unwrap().held().unwrap().since;
+        [bob, carol].map(|agent| ReadModel::new(&journal).turn(agent).unwrap().held().unwrap().since).into();
+    let lead = ReadModel::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let since = ReadModel::new(&journal).turn(lead).unwrap().held().unwrap().since;
     assert!(since.is_some() && held.iter().all(|held| *held == since), "{since:?} {held:?}");
     let begun = events(&journal).into_iter().find_map(|(stream, event)| match event {
         Event::TurnStarted(started) if stream == format!("agent/{bob}") => Some(started.turn),
@@ -465,16 +466,16 @@ async fn a_session_stop_holds_idle_teammates_too() {
     rest(&mut notices).await;
     assert_eq!(inputs(&journal, GENERAL).len(), 2, "carol begins nothing");
     // It counts as what waits, though no stop has named it.
-    let waits = Post::new(&journal).stopped(session).unwrap();
+    let waits = UserMail::new(&journal).stopped(session).unwrap();
     assert!(waits.iter().any(|reader| reader.name == "carol"), "{waits:?}");
     // What bob writes himself, in a turn that began later, is news; with it she is told what waited.
     write(&team, session, "go").await;
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(3).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
-    let letters = Census::new(&journal).letters(session).unwrap();
+    let letters = ReadModel::new(&journal).letters(session).unwrap();
     let wrote = letters.into_iter().find(|letter| letter.text() == "of later").unwrap().envelope;
-    let turn = Census::new(&journal).turn(bob).unwrap().last().unwrap().turn;
+    let turn = ReadModel::new(&journal).turn(bob).unwrap().last().unwrap().turn;
     assert_eq!(wrote.cause, Some(turn.to_string()), "whoever writes says in which turn");
     assert!(Some(turn) > since, "and that is newer than the stop");
 }
@@ -498,7 +499,7 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
-    let (post, census) = (Post::new(&journal), Census::new(&journal));
+    let (post, census) = (UserMail::new(&journal), ReadModel::new(&journal));
     assert!(census.at_work(session).unwrap().is_empty());
     post.write(&owner(), key("second"), session, &["bob".to_owned()], "second").await.unwrap();
     let agent = bob(&journal, session).person.agent.unwrap();
@@ -537,7 +538,7 @@ async fn somebody_is_at_what_its_turn_is_about() {
     let team = house_of(&journal, folder.path(), READY);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
-    let census = Census::new(&journal);
+    let census = ReadModel::new(&journal);
     let started = census.roll(session).unwrap().mates.remove(0).person.since_ms.unwrap();
     // Ids of turns are newer than everything before them, to the millisecond at least.
     let later = std::iter::repeat_with(|| new_id().get_timestamp().unwrap().to_unix());
@@ -584,7 +585,7 @@ async fn a_stop_counts_from_when_it_was_written() {
     assert!(rest(&mut notices).await.waiting, "ann asks");
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
-    let (post, census) = (Post::new(&journal), Census::new(&journal));
+    let (post, census) = (UserMail::new(&journal), ReadModel::new(&journal));
     let lead = census.roll(session).unwrap().lead.unwrap().person.agent.unwrap();
     let [ann] = census.at_work(session).unwrap().try_into().unwrap();
     assert_ne!(ann, lead);
@@ -619,20 +620,20 @@ async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_pe
     let team = house_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
-    let agents = Census::new(&journal).agents(session).unwrap();
+    let agents = ReadModel::new(&journal).agents(session).unwrap();
     let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
     order(&team, Command::Write { session, to: vec![called.handle()], text: "again".into() }).await.unwrap();
     until(&mut notices, "turn_started").await;
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
-    let last = || Census::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
+    let last = || ReadModel::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
     assert_eq!(last().end, TurnOutcome::Interrupted);
-    let stopped = Post::new(&journal).stopped(session).unwrap();
+    let stopped = UserMail::new(&journal).stopped(session).unwrap();
     assert_eq!(stopped.into_iter().map(|reader| reader.name).collect::<Vec<_>>(), [called.handle()]);
     order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!((last().end, last().text.as_str()), (TurnOutcome::Answered, "Here."));
-    let letters = Census::new(&journal).letters(session).unwrap();
+    let letters = ReadModel::new(&journal).letters(session).unwrap();
     assert!(letters.iter().any(|letter| letter.text() == "Here." && letter.envelope.to.starts_with("user/")));
 }
 
@@ -699,7 +700,7 @@ async fn what_was_written_to_a_teammate_is_taken_back_before_it_is_read() {
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
     let fate = |text: &str| {
-        let all = Census::new(&journal).letters(session).unwrap();
+        let all = ReadModel::new(&journal).letters(session).unwrap();
         all.into_iter().find(|letter| letter.text() == text).unwrap().fate
     };
     let take_back = async |text: &str| order(&team, Command::Withdraw { session, letter: key(text) }).await;

@@ -11,7 +11,9 @@ use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion, Ruling};
 use max_team_core::plan::{Draft, TaskStatus};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which, new_id};
+use max_team_runtime::{
+    Command, Matter, Notice, OpenOptions, Order, RuntimeError, TeamHandle, UserMail, Which, new_id,
+};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
@@ -21,7 +23,7 @@ use super::team::{Heard, rest, with_team};
 use super::{house_of, order, owner};
 
 /// A team that costs something, under a cap.
-pub(crate) fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> Open {
+pub(crate) fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> OpenOptions {
     let mut open = with_team(which, ApprovalMode::Never);
     open.settings.model.price = Some(price);
     open.settings.budget_nano = cap_nano;
@@ -70,7 +72,7 @@ fn crowd(tasks: usize, rounds: usize, input: u64, output: u64, more: &str) -> St
     text
 }
 
-pub(crate) async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Receiver<Notice>) {
+pub(crate) async fn begin(team: &TeamHandle, root: &Path, open: OpenOptions) -> (Heard, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let session = team.open(owner(), root, open).await.unwrap().session;
     rest(&mut notices).await;
@@ -80,7 +82,7 @@ pub(crate) async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard,
 }
 
 pub(crate) fn asked_about(journal: &Journal) -> Vec<PlanQuestion> {
-    let inbox = Post::new(journal).inbox().unwrap().into_iter();
+    let inbox = UserMail::new(journal).inbox().unwrap().into_iter();
     let about = inbox.filter_map(|pending| match pending.row.matter {
         Matter::Plan(about) => Some(about),
         Matter::Tool { .. } => None,
@@ -142,7 +144,7 @@ proptest! {
 /// Says yes as long as a plan asks for more; how often that was.
 async fn grant(team: &TeamHandle, journal: &Journal, notices: &mut mpsc::Receiver<Notice>) -> u64 {
     for grants in 0..1_000 {
-        let Some(pending) = Post::new(journal).inbox().unwrap().pop() else { return grants };
+        let Some(pending) = UserMail::new(journal).inbox().unwrap().pop() else { return grants };
         assert_eq!(pending.row.matter, Matter::Plan(PlanQuestion::Budget));
         order(team, Command::Decide { question: pending.row.question, say: PlanDecision::Approve }).await.unwrap();
         rest(notices).await;
@@ -397,7 +399,7 @@ members:
                 {"id": "b", "agent": "ada", "description": "B"}]"#;
             let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
             let heard = rest(&mut notices).await;
-            let question = Post::new(&journal).inbox().unwrap().pop().unwrap();
+            let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap();
             let Matter::Plan(PlanQuestion::Failure { task, error }) = &question.row.matter else {
                 panic!("{question:?}")
             };
@@ -409,12 +411,12 @@ members:
                 assert!(rest(&mut notices).await.waiting);
                 std::fs::write(folder.path().join("a.txt"), "mended").unwrap();
             }
-            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             decide(question, ruling.clone()).await.unwrap();
             let heard = rest(&mut notices).await;
             let plan = team.plan(only_plan(&journal)).unwrap();
             assert_eq!((plan.ended(), plan.task(0).unwrap().status), (Some(end), status), "{ruling:?}");
-            assert!(!heard.waiting && Post::new(&journal).inbox().unwrap().is_empty(), "{ruling:?}");
+            assert!(!heard.waiting && UserMail::new(&journal).inbox().unwrap().is_empty(), "{ruling:?}");
             check_rest(&journal);
         });
     }
@@ -478,7 +480,7 @@ members:
             if approve == ApprovalMode::Plan {
                 order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
-                let pending = Post::new(&journal).inbox().unwrap().pop().unwrap();
+                let pending = UserMail::new(&journal).inbox().unwrap().pop().unwrap();
                 assert_eq!(pending.words(), "write_file: a.txt");
                 let answer = super::yes();
                 order(&team, Command::Answer { session, question: pending.row.question, answer }).await.unwrap();
@@ -520,14 +522,14 @@ members:
             let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), ApprovalMode::Plan)).await;
             let owned = matches!(&opened, Err(RuntimeError::OwnedElsewhere { .. }));
             assert!(owned, "{opened:?}");
-            let question = Post::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
+            let question = UserMail::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
             let key = max_team_core::id::EnvelopeId::new(new_id());
-            Post::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await.unwrap();
+            UserMail::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await.unwrap();
 
             let done = rest(&mut notices).await;
             assert!(!done.waiting, "{:?}", done.names());
             assert_eq!(team.plan(only_plan(&journal)).unwrap().ended(), Some(PlanEnd::Done));
-            let late = Post::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await;
+            let late = UserMail::new(&other).decide(&owner(), key, question, &PlanDecision::Approve).await;
             assert!(matches!(&late, Err(RuntimeError::Answered { by, .. }) if by == "ada at test"), "{late:?}");
             team.shutdown().await.unwrap();
         });

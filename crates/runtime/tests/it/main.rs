@@ -42,7 +42,7 @@ use max_team_journal::{CrashPoint, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
 use max_team_runtime::{
-    Command, House, Notice, Open, Options, Order, Remember, RuntimeError, TeamHandle, Which, new_id,
+    Command, Notice, OpenOptions, Options, Order, Remember, Runtime, RuntimeError, TeamHandle, Which, new_id,
 };
 use max_team_tools::{Registry, Services, ToolSource};
 use read::Reads as _;
@@ -105,7 +105,7 @@ fn build(
         started_at_ms: 0,
         what: "a test".into(),
     };
-    House::build(Options {
+    Runtime::build(Options {
         storage: journal.clone().into(),
         process: info,
         router: Router::replay(replay),
@@ -127,7 +127,7 @@ fn owner() -> Principal {
     Principal { door: "test".into(), user: "ada".into(), role: Role::Owner }
 }
 
-fn open(which: Which) -> Open {
+fn open(which: Which) -> OpenOptions {
     let model = Model {
         provider: "recording".into(),
         name: "m".into(),
@@ -139,7 +139,7 @@ fn open(which: Which) -> Open {
     let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
     let definition =
         Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools, ..Definition::default() };
-    Open::new(which, definition, Settings::new(model), None)
+    OpenOptions::new(which, definition, Settings::new(model), None)
 }
 
 async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {

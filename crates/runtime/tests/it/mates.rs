@@ -5,7 +5,7 @@ use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::message::MessageKind;
 use max_team_core::policy::Mode;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Open, Which, new_id};
+use max_team_runtime::{Command, OpenOptions, Which, new_id};
 
 use super::calls::{calling, came_to, inputs, say, started};
 use super::crashes::{check_rest, events};
@@ -13,7 +13,7 @@ use super::team::{Heard, rest};
 use super::{house_of, order, project};
 
 /// A lead that starts teammates.
-pub(crate) fn leading(which: Which) -> Open {
+pub(crate) fn leading(which: Which) -> OpenOptions {
     let mut open = calling(which);
     open.definition.tools.extend([SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED].map(str::to_owned));
     open
@@ -170,7 +170,7 @@ async fn one_who_plans_first_changes_nothing_before_somebody_says_yes() {
     let wrapped = "<teammate-message teammate_id=\"ann\" type=\"plan_approval_request\" request_id=\"";
     assert!(asked[1].starts_with(wrapped) && asked[1].contains("Write two into a.txt."), "{asked:?}");
     // A person says no, with a word; then yes.
-    let post = max_team_runtime::Post::new(&journal);
+    let post = max_team_runtime::UserMail::new(&journal);
     let answer = |allow: bool, comment: &str| max_team_core::policy::PermissionAnswer {
         comment: comment.to_owned(),
         ..max_team_core::policy::PermissionAnswer::new(allow, max_team_core::policy::DecidedBy::Person("test".into()))
@@ -317,7 +317,7 @@ async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting && heard.names().contains(&"question_asked"), "{:?}", heard.names());
-    let [pending] = max_team_runtime::Post::new(&journal).inbox().unwrap().try_into().unwrap();
+    let [pending] = max_team_runtime::UserMail::new(&journal).inbox().unwrap().try_into().unwrap();
     assert_eq!(pending.who, "ann");
     let answer = max_team_core::policy::PermissionAnswer { always: true, ..super::yes() };
     let always = max_team_runtime::Command::Answer { session, question: pending.row.question, answer };
@@ -333,14 +333,14 @@ async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
     // Evidence names the answer that ben's file rests on.
     let mut words = Vec::new();
     let filter = max_team_runtime::Filter { kinds: vec!["tool_intent".into()], ..Default::default() };
-    let each = |seen: max_team_runtime::Seen<'_>| {
-        let max_team_runtime::Seen::Record(_, record) = seen else { panic!("{seen:?}") };
+    let each = |seen: max_team_runtime::EvidenceItem<'_>| {
+        let max_team_runtime::EvidenceItem::Record(_, record) = seen else { panic!("{seen:?}") };
         if let Some(max_team_runtime::Allowed::Before { word, .. }) = &record.allowed {
             words.push((record.what.clone(), word.as_ref().map(|word| word.at_ms)));
         }
         std::ops::ControlFlow::Continue(())
     };
-    max_team_runtime::Census::new(&journal).records(&filter, each).unwrap();
+    max_team_runtime::ReadModel::new(&journal).records(&filter, each).unwrap();
     let entries = journal.read_all(0, usize::MAX).unwrap();
     let answered = entries.iter().find(|entry| &*entry.event == "question_answered").unwrap().at_ms;
     assert_eq!(words, [("write_file ben.txt".to_owned(), Some(answered))]);

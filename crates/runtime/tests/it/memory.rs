@@ -10,7 +10,8 @@ use max_team_core::plan::event::ApprovalMode;
 use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{
-    Census, Command, Memories, Open, Order, Remember, TeamHandle, Which, new_id, project_entry, project_scope, query,
+    Command, Memories, OpenOptions, Order, ReadModel, Remember, TeamHandle, Which, new_id, project_entry,
+    project_scope, query,
 };
 use max_team_tools::Registry;
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ fn user() -> Writer {
 async fn begin(
     team: &TeamHandle,
     root: &Path,
-    open: Open,
+    open: OpenOptions,
 ) -> (SessionId, tokio::sync::mpsc::Receiver<max_team_runtime::Notice>) {
     let mut notices = team.watch();
     let opened = team.open(owner(), root, open).await.unwrap();
@@ -152,7 +153,7 @@ answers:
     let lead = open(Which::New);
     let tools = ["memory_read", "memory_write"].map(str::to_owned).to_vec();
     let definition = Definition { name: "memory".into(), tools, ..lead.definition.clone() };
-    let (session, mut notices) = begin(&team, folder.path(), Open { definition, ..lead }).await;
+    let (session, mut notices) = begin(&team, folder.path(), OpenOptions { definition, ..lead }).await;
     say(&team, session, "hello there").await;
     rest(&mut notices).await;
     let results = results(&journal);
@@ -297,11 +298,11 @@ members:
     say(&team, session, "今天天气怎么样").await;
     rest(&mut notices).await;
     assert_eq!(handed(), 1);
-    let [expert] = Census::new(&journal).at_work(session).unwrap().try_into().unwrap();
+    let [expert] = ReadModel::new(&journal).at_work(session).unwrap().try_into().unwrap();
     order(&team, Command::StopSession { session }).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    assert!(!Census::new(&journal).at_work(session).unwrap().contains(&expert));
-    assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, TurnOutcome::Interrupted);
+    assert!(!ReadModel::new(&journal).at_work(session).unwrap().contains(&expert));
+    assert_eq!(ReadModel::new(&journal).turn(expert).unwrap().last().unwrap().end, TurnOutcome::Interrupted);
 }
 
 /// What is dull is looked at after a few exchanges, all of it at once.

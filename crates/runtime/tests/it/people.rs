@@ -6,7 +6,7 @@ use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_core::status::IdleReason;
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
-    Census, Command, Fate, Letter, Order, Parting, Post, RuntimeError, Shown, Spawn, TeamHandle, Which,
+    Command, EndMode, Fate, Letter, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle, UserMail, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ async fn order(team: &TeamHandle, number: u128, command: Command) -> Result<(), 
 }
 
 fn letters(journal: &Journal, session: SessionId) -> Vec<Letter> {
-    Census::new(journal).letters(session).unwrap()
+    ReadModel::new(journal).letters(session).unwrap()
 }
 
 fn fate_of(journal: &Journal, session: SessionId, text: &str) -> Fate {
@@ -83,28 +83,33 @@ async fn of_letters_to_a_person_those_that_were_shown_are_read() {
     rest(&mut notices).await;
     order(&team, 7, Command::Write { session, to: vec!["alice".into()], text: "use tabs".into() }).await.unwrap();
     rest(&mut notices).await;
-    let alice = Census::new(&journal).roll(session).unwrap().mates[0].person.agent.unwrap();
+    let alice = ReadModel::new(&journal).roll(session).unwrap().mates[0].person.agent.unwrap();
     let ended = events(&journal).into_iter().filter_map(|(stream, event)| match event {
         Event::TurnEnded(ended) if stream == format!("agent/{alice}") => Some(ended.turn),
         _ => None,
     });
     let [made, answered] = *ended.collect::<Vec<TurnId>>() else { panic!("two turns") };
     let fate = || fate_of(&journal, session, "Tabs it is.");
-    let others = [Shown::Letter(key(1)), Shown::Letter(key(7)), Shown::Turn(alice, made), Shown::End(alice)];
-    let read = async |by: Principal, shown: &[Shown]| {
+    let others = [
+        ShownContent::Letter(key(1)),
+        ShownContent::Letter(key(7)),
+        ShownContent::Turn(alice, made),
+        ShownContent::End(alice),
+    ];
+    let read = async |by: Principal, shown: &[ShownContent]| {
         let command = Command::MarkRead { shown: shown.to_vec() };
         team.command(Order { by, cwd: ".".into(), key: key(9), command }).await
     };
     read(by(), &others).await.unwrap();
     assert_eq!(fate(), Fate::Delivered);
-    read(Principal { user: "bob".into(), ..by() }, &[Shown::Turn(alice, answered)]).await.unwrap();
+    read(Principal { user: "bob".into(), ..by() }, &[ShownContent::Turn(alice, answered)]).await.unwrap();
     assert_eq!(fate(), Fate::Delivered, "it is not his");
-    let viewer = read(Principal { role: Role::Viewer, ..by() }, &[Shown::Turn(alice, answered)]).await;
+    let viewer = read(Principal { role: Role::Viewer, ..by() }, &[ShownContent::Turn(alice, answered)]).await;
     assert!(matches!(viewer, Err(RuntimeError::RoleTooLow { .. })), "{viewer:?}");
     assert_eq!(fate(), Fate::Delivered, "a viewer changes nothing");
-    read(by(), &[Shown::Turn(alice, answered)]).await.unwrap();
+    read(by(), &[ShownContent::Turn(alice, answered)]).await.unwrap();
     assert_eq!(fate(), Fate::Read(None));
-    read(by(), &[Shown::Turn(alice, answered)]).await.unwrap();
+    read(by(), &[ShownContent::Turn(alice, answered)]).await.unwrap();
     check_rest(&journal);
 }
 
@@ -123,7 +128,7 @@ async fn teammates_that_a_user_wants_begin_once() {
     };
     let painted = |name: &str, color: &str| Spawn { color: Some(color.into()), ..spawn(name, None) };
     let names = |journal: &Journal| {
-        let mates = Census::new(journal).roll(session).unwrap().mates.into_iter();
+        let mates = ReadModel::new(journal).roll(session).unwrap().mates.into_iter();
         mates.map(|mate| (mate.person.name, mate.color)).collect::<Vec<_>>()
     };
     // Not all of them can, so nobody does.
@@ -154,7 +159,7 @@ async fn teammates_that_a_user_wants_begin_once() {
     order(&team, 9, Command::Team { session, mates }).await.unwrap();
     let want = [("alice", "blue"), ("bob", "yellow"), ("dora", "green")];
     assert_eq!(names(&journal), want.map(|(name, color)| (name.to_owned(), color.to_owned())));
-    let roll = Census::new(&journal).roll(session).unwrap();
+    let roll = ReadModel::new(&journal).roll(session).unwrap();
     assert_eq!(roll.mates[1].spawn.prompt, "Be there.");
     check_rest(&journal);
 }
@@ -167,9 +172,9 @@ async fn what_nobody_will_read_comes_back() {
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     team.close(session).await;
-    let post = Post::new(&journal);
+    let post = UserMail::new(&journal);
     let alice = || vec!["alice".to_owned()];
-    let written = post.part(&by(), key(1), session, &alice(), Parting::Told).await.unwrap();
+    let written = post.part(&by(), key(1), session, &alice(), EndMode::Told).await.unwrap();
     let fate = |id| letters(&journal, session).into_iter().find(|letter| letter.envelope.id == id).unwrap().fate;
     assert_eq!(fate(written.letters[0].id), Fate::Queued);
     let open = leading(Which::Id(session));
@@ -189,7 +194,7 @@ async fn what_nobody_will_read_comes_back() {
     assert!(matches!(&fate, Fate::Dead(why) if why.contains("it is no more")), "{fate:?}");
     let gone = post.write(&by(), key(3), session, &alice(), "hello?").await;
     assert!(matches!(gone, Err(RuntimeError::Gone { .. })), "{gone:?}");
-    let lead = post.part(&by(), key(4), session, &["max".to_owned()], Parting::Asked).await;
+    let lead = post.part(&by(), key(4), session, &["max".to_owned()], EndMode::Asked).await;
     assert!(matches!(lead, Err(RuntimeError::NoReader { .. })), "{lead:?}");
     check_rest(&journal);
 }
@@ -224,7 +229,7 @@ async fn what_was_written_to_all_is_one_thing_to_take_back() {
     assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
     // Where nobody has the session open it waits for all of them, and the lead's copy says so.
     team.close(session).await;
-    let all = Post::new(&journal).write(&by(), key(13), session, &["team".into()], "hold on").await.unwrap();
+    let all = UserMail::new(&journal).write(&by(), key(13), session, &["team".into()], "hold on").await.unwrap();
     assert_eq!(all.letters.len(), 2, "{all:?}");
     let opened = team.open(by(), folder.path(), leading(Which::Id(session))).await.unwrap();
     let queued: Vec<(&str, bool)> = opened.queued.iter().map(|queued| (queued.text.as_str(), queued.all)).collect();
@@ -257,7 +262,7 @@ async fn whoever_ended_without_reading_it_has_not_read_it() {
     assert!(rest(&mut notices).await.waiting, "both ask, and read nothing meanwhile");
     order(&team, 7, Command::Write { session, to: vec!["team".into()], text: "hold on".into() }).await.unwrap();
     rest(&mut notices).await;
-    Post::new(&journal).part(&by(), key(8), session, &["amy".into()], Parting::Told).await.unwrap();
+    UserMail::new(&journal).part(&by(), key(8), session, &["amy".into()], EndMode::Told).await.unwrap();
     rest(&mut notices).await;
     let fates =
         letters(&journal, session).into_iter().filter(|letter| letter.text() == "hold on" && letter.to == "amy");
@@ -282,7 +287,7 @@ async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
     while !rest(&mut notices).await.waiting {}
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
-    let people = Census::new(&journal).people(1, false).unwrap();
+    let people = ReadModel::new(&journal).people(1, false).unwrap();
     assert!(people.iter().any(|person| person.name == "alice"), "{people:?}");
 }
 
@@ -299,7 +304,7 @@ async fn what_is_written_elsewhere_is_seen_here_once() {
     let write = |text: &str| Command::Write { session, to: vec!["alice".into()], text: text.into() };
     order(&team, 7, write("use tabs")).await.unwrap();
     rest(&mut notices).await;
-    Post::new(&other).write(&by(), key(8), session, &["alice".into()], "and be quick").await.unwrap();
+    UserMail::new(&other).write(&by(), key(8), session, &["alice".into()], "and be quick").await.unwrap();
     let heard = rest(&mut notices).await;
     let mailed = |(who, event): &(String, Event)| match event {
         Event::Mailed(letter) => Some((who.clone(), letter.body["text"].clone())),
@@ -320,7 +325,7 @@ async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
-    let (census, post) = (Census::new(&journal), Post::new(&journal));
+    let (census, post) = (ReadModel::new(&journal), UserMail::new(&journal));
     assert!(census.people(0, false).unwrap().is_empty(), "all of it is done");
     let alice = census.roll(session).unwrap().mates[0].person.agent.unwrap();
     for number in [21, 22] {

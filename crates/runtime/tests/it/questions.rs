@@ -7,7 +7,7 @@ use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, Pla
 use max_team_core::plan::{Edit, TaskStatus, WaitReason};
 use max_team_core::policy::{Mode, PermissionAnswer};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Post, RuntimeError, Which, new_id};
+use max_team_runtime::{Command, RuntimeError, UserMail, Which, new_id};
 
 use super::calls::{inputs, say};
 use super::crashes::check_rest;
@@ -43,7 +43,7 @@ members:
         let plan = team.plan(only_plan(&journal)).unwrap();
         let view = plan.task(0).unwrap();
         assert_eq!((view.status, view.waits), (TaskStatus::Running, WaitReason::Approval));
-        let inbox = Post::new(&journal).inbox().unwrap();
+        let inbox = UserMail::new(&journal).inbox().unwrap();
         let asked = inbox.iter().find(|pending| pending.who == "leo").unwrap().row.question;
         order(&team, Command::Answer { session, question: asked, answer: yes() }).await.unwrap();
         until(&mut notices, "task_done", 1).await;
@@ -75,7 +75,7 @@ fn a_question_that_the_lead_is_silent_about_is_the_users() {
             if approve == ApprovalMode::Plan {
                 order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
-                let pending = Post::new(&journal).inbox().unwrap().pop().unwrap();
+                let pending = UserMail::new(&journal).inbox().unwrap().pop().unwrap();
                 assert_eq!((pending.who.as_str(), pending.words().as_str()), ("leo", "need_clarify: Which colour?"));
                 let answer = PermissionAnswer { comment: "crimson".into(), ..yes() };
                 order(&team, Command::Answer { session, question: pending.row.question, answer }).await.unwrap();
@@ -124,7 +124,7 @@ fn a_changed_plan_is_another_question() {
         let elsewhere = journal.reopen().unwrap();
         let from_elsewhere = async |edit: Edit| {
             let key = EnvelopeId::new(new_id());
-            Post::new(&elsewhere).decide(&owner(), key, first, &PlanDecision::Edit(vec![edit])).await
+            UserMail::new(&elsewhere).decide(&owner(), key, first, &PlanDecision::Edit(vec![edit])).await
         };
         let nothing = from_elsewhere(Edit::Skip { task: "b".into(), skip: true }).await;
         assert!(matches!(&nothing, Err(RuntimeError::Plan(why)) if why.contains("no such task")), "{nothing:?}");
@@ -151,7 +151,7 @@ fn a_changed_plan_is_another_question() {
 
         let stale = order(&team, Command::Decide { question: first, say: PlanDecision::Approve }).await;
         assert!(matches!(&stale, Err(RuntimeError::Answered { said, .. }) if said == "edited"), "{stale:?}");
-        assert_eq!(Post::new(&journal).inbox().unwrap().len(), 1);
+        assert_eq!(UserMail::new(&journal).inbox().unwrap().len(), 1);
         order(&team, Command::Decide { question: last, say: PlanDecision::Approve }).await.unwrap();
         until(&mut notices, "plan_ended", 1).await;
         assert_eq!(team.plan(only_plan(&journal)).unwrap().ended(), Some(PlanEnd::Done));
@@ -194,7 +194,7 @@ members:
                 let settings = Settings { mode: Mode::Plan, ..open(Which::New).settings };
                 order(&team, Command::Configure { session, settings }).await.unwrap();
             }
-            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
             let heard = until(&mut notices, "plan_ended", 1).await;
             let refused = heard.events.iter().any(|(who, event)| {
@@ -230,13 +230,13 @@ members:
             Event::QuestionAsked(asked) => Some(asked.question),
             _ => None,
         });
-        let inbox = Post::new(&journal).inbox().unwrap().into_iter().map(|pending| pending.row.question);
+        let inbox = UserMail::new(&journal).inbox().unwrap().into_iter().map(|pending| pending.row.question);
         assert_eq!(inbox.collect::<Vec<_>>(), asked.collect::<Vec<_>>(), "they are listed as they were heard");
         team.shutdown().await.unwrap();
     });
     let journal = journal.reopen().unwrap();
     block_on(async {
-        let post = Post::new(&journal);
+        let post = UserMail::new(&journal);
         let ben = post.inbox().unwrap().into_iter().find(|pending| pending.who == "ben").unwrap().row.question;
         post.answer(&owner(), EnvelopeId::new(new_id()), ben, &yes()).await.unwrap();
         let team = house_of(&journal, folder.path(), recording);
@@ -266,7 +266,7 @@ async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
         team.shutdown().await.unwrap();
         let journal = journal.reopen().unwrap();
         if stops {
-            Post::new(&journal).stop_session(&owner(), session).await.unwrap();
+            UserMail::new(&journal).stop_session(&owner(), session).await.unwrap();
         }
         let team = house_of(&journal, folder.path(), EDITS);
         let found = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap().recovered;

@@ -11,7 +11,7 @@ use max_team_core::status::{AgentStage, IdleReason};
 use max_team_core::task_list::{ListRequest, NewTask};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
-use max_team_runtime::{Census, Command, Post, TaskLists, Which, compare_rows, new_id, query};
+use max_team_runtime::{Command, ReadModel, TaskLists, UserMail, Which, compare_rows, new_id, query};
 use serde_json::json;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -26,7 +26,7 @@ use super::{house_of, order, owner, project, until};
 const HELD_BACK: u32 = 10_000;
 
 fn agent(journal: &Journal, session: SessionId, name: &str) -> AgentId {
-    let roll = Census::new(journal).roll(session).unwrap();
+    let roll = ReadModel::new(journal).roll(session).unwrap();
     roll.lead.into_iter().chain(roll.mates).find(|of| of.person.name == name).unwrap().person.agent.unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(inputs(&journal, GENERAL).len(), 2);
-    let ann = Census::new(&journal).turn(agent(&journal, session, "ann")).unwrap();
+    let ann = ReadModel::new(&journal).turn(agent(&journal, session, "ann")).unwrap();
     assert_eq!(ann.last().unwrap().end, TurnOutcome::Interrupted);
 }
 
@@ -114,8 +114,8 @@ async fn one_that_cannot_be_read_keeps_a_stop_from_nobody() {
     let journal = journal.reopen().unwrap();
     let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
     append(&journal, ann, "of_tomorrow", b"{}".to_vec()).await;
-    assert!(Census::new(&journal).turn(ann).is_err());
-    Post::new(&journal).stop_session(&owner(), session).await.unwrap();
+    assert!(ReadModel::new(&journal).turn(ann).is_err());
+    UserMail::new(&journal).stop_session(&owner(), session).await.unwrap();
     for agent in [lead, ann, bob] {
         let mail = journal.pending_mail(&format!("agent/{agent}")).unwrap();
         assert!(mail.iter().any(is_stop), "{agent}: {mail:?}");
@@ -139,7 +139,7 @@ async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything(
     while inputs(&journal, "explore").is_empty() {
         until(&mut notices, "turn_started").await;
     }
-    let agents = Census::new(&journal).agents(session).unwrap();
+    let agents = ReadModel::new(&journal).agents(session).unwrap();
     let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
     order(&team, Command::Write { session, to: vec![called.handle()], text: "and b?".into() }).await.unwrap();
     order(&team, Command::StopSession { session }).await.unwrap();
@@ -170,7 +170,7 @@ fn subject(subject: &str) -> ListRequest {
 
 /// Where somebody stands, and why.
 fn stands(journal: &Journal, session: SessionId, name: &str) -> (AgentStage, Option<IdleReason>) {
-    let roll = Census::new(journal).roll(session).unwrap();
+    let roll = ReadModel::new(journal).roll(session).unwrap();
     let person = roll.mates.into_iter().find(|mate| mate.person.name == name).unwrap().person;
     (person.state, person.reason)
 }
@@ -194,9 +194,9 @@ async fn a_stop_holds_a_teammate_that_could_take_a_task() {
         TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
     }
     let ann = agent(&journal, session, "ann");
-    assert_eq!(Census::new(&journal).at_work(session).unwrap(), [ann], "there is something to stop");
-    Post::new(&journal).stop_session(&owner(), session).await.unwrap();
-    assert!(Census::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
+    assert_eq!(ReadModel::new(&journal).at_work(session).unwrap(), [ann], "there is something to stop");
+    UserMail::new(&journal).stop_session(&owner(), session).await.unwrap();
+    assert!(ReadModel::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
     team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
     team.ask(query::Settled { session }).await.unwrap();
     assert_eq!(inputs(&journal, GENERAL).len(), 1);
@@ -218,14 +218,14 @@ async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
     }
     TaskLists::new(&journal).write(session, &owner(), &subject("first")).await.unwrap();
     until(&mut notices, "turn_started").await;
-    assert!(Census::new(&journal).nobody_takes(session).unwrap().is_empty());
+    assert!(ReadModel::new(&journal).nobody_takes(session).unwrap().is_empty());
     order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     team.ask(query::Settled { session }).await.unwrap();
     assert_eq!(stands(&journal, session, "ann").0, AgentStage::Stopped);
     TaskLists::new(&journal).write(session, &owner(), &subject("second")).await.unwrap();
     team.ask(query::Settled { session }).await.unwrap();
-    assert_eq!(Census::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
+    assert_eq!(ReadModel::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
     assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
     assert_eq!(inputs(&journal, GENERAL).len(), 2, "she takes no other");
 }
@@ -270,7 +270,7 @@ async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
     let body = json!({ "by": "cli", "stopped": true, "since": since });
     let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), MessageKind::Shutdown, body, 1);
     journal.commit(Commit { sends: vec![stop], ..Commit::default() }).await.unwrap();
-    let is_at_work = |agent| Census::new(&journal).turn(agent).unwrap().is_busy();
+    let is_at_work = |agent| ReadModel::new(&journal).turn(agent).unwrap().is_busy();
     while is_at_work(ann) || is_at_work(bob) {
         until(&mut notices, "turn_ended").await;
     }
@@ -291,8 +291,8 @@ async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
     let ended = events(&journal).into_iter().rfind(|(stream, event)| is_bobs(stream) && event.name() == "turn_ended");
     append(&journal, bob, "of_tomorrow", b"{}".to_vec()).await;
     append(&journal, bob, "turn_ended", serde_json::to_vec(&ended.unwrap().1).unwrap()).await;
-    assert!(Census::new(&journal).turn(bob).is_err());
-    let stopped = Post::new(&journal).stopped(session).unwrap();
+    assert!(ReadModel::new(&journal).turn(bob).is_err());
+    let stopped = UserMail::new(&journal).stopped(session).unwrap();
     assert_eq!(stopped.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>(), ["ann"]);
 }
 

@@ -5,7 +5,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Plan;
 use max_team_core::task_list::TaskList;
-use max_team_runtime::{Cost, Question, Reader, RuntimeError, SessionRow, Spawn, TeamHandle, query};
+use max_team_runtime::{Cost, Question, Recipient, RuntimeError, SessionRow, Spawn, TeamHandle, query};
 
 type Read<T> = Result<T, RuntimeError>;
 
@@ -24,7 +24,7 @@ pub(crate) trait Reads {
         self.read(query::Events { session })
     }
 
-    fn stopped(&self, session: SessionId) -> Read<Vec<Reader>> {
+    fn stopped(&self, session: SessionId) -> Read<Vec<Recipient>> {
         self.read(query::Stopped { session })
     }
 

@@ -10,7 +10,7 @@ use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::message::MessageKind;
 use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, Mode, PermissionAnswer};
 use max_team_journal::{CrashPoint, Journal};
-use max_team_runtime::{CONTINUE, Census, Command, Matter, Notice, Open, Order, Post, Spawn, Which};
+use max_team_runtime::{CONTINUE, Command, Matter, Notice, OpenOptions, Order, ReadModel, Spawn, UserMail, Which};
 use max_team_tools::worktree::Worktrees;
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ members:
 "#;
 
 /// A team that edits without being asked about it.
-fn editing(which: Which) -> Open {
+fn editing(which: Which) -> OpenOptions {
     let mut open = leading(which);
     open.settings.mode = Mode::AcceptEdits;
     for mate in &mut open.team.as_mut().unwrap().members {
@@ -196,7 +196,7 @@ async fn one_that_failed_asks_about_what_it_left() {
         assert!(told.contains("the limit of 1 rounds was reached") && told.contains(words), "{told}");
         assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
         let [leo] = started(&journal, "leo").try_into().unwrap();
-        assert_eq!(Census::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, TurnOutcome::Rounds);
+        assert_eq!(ReadModel::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, TurnOutcome::Rounds);
         check_rest(&journal);
     }
 }
@@ -237,7 +237,7 @@ async fn one_that_is_gone_on_with_asks_anew_when_it_is_done() {
     order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert!(heard.waiting && read(root) == "one\n", "{:?}", heard.names());
-    let inbox = Post::new(&journal).inbox().unwrap();
+    let inbox = UserMail::new(&journal).inbox().unwrap();
     let [pending] = inbox.as_slice() else { panic!("{inbox:?}") };
     assert_ne!(pending.row.question, first.question, "{:?}", heard.names());
     assert!(matches!(&pending.row.matter, Matter::Tool { action, .. } if action.preview.contains("+three")));
@@ -268,7 +268,7 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
             team.shutdown().await.unwrap();
             drop(team);
             journal = journal.reopen().unwrap();
-            Post::new(&journal).write(&owner(), key("more"), session, &to, "Change it more.").await.unwrap();
+            UserMail::new(&journal).write(&owner(), key("more"), session, &to, "Change it more.").await.unwrap();
             team = house_of(&journal, root, &recording);
             notices = team.watch();
             team.open(owner(), root, editing(Which::Latest)).await.unwrap();
@@ -314,7 +314,7 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
         let mut open = leading(Which::New);
         open.settings.permissions.rules.push(super::worktrees::asking(folder.path()));
         let (session, mut notices) = say(&team, folder.path(), open).await;
-        while Post::new(&journal).inbox().unwrap().len() < 2 {
+        while UserMail::new(&journal).inbox().unwrap().len() < 2 {
             rest(&mut notices).await;
         }
         assert!(team.stopped(session).unwrap().is_empty());
@@ -395,7 +395,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
     assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
     let told = inputs(&journal, "max").pop().unwrap();
     assert!(told.contains("Changed.\n\n[The copy is gone: what was in it has been taken or dropped.]"), "{told}");
-    assert!(Post::new(&journal).inbox().unwrap().is_empty());
+    assert!(UserMail::new(&journal).inbox().unwrap().is_empty());
     check_rest(&journal);
 }
 
@@ -411,7 +411,7 @@ async fn play(recording: &str, journal: &Journal, root: &Path) {
     let session = team.open(owner(), root, editing(which)).await.unwrap().session;
     loop {
         let waiting = rest(&mut notices).await.waiting;
-        let inbox = Post::new(journal).inbox().unwrap();
+        let inbox = UserMail::new(journal).inbox().unwrap();
         let (key, command) = if !journal.has_mail(key("say")).unwrap() {
             (key("say"), Command::Say { session, text: "go".into() })
         } else if let Some(pending) = inbox.first() {
@@ -497,7 +497,7 @@ fn loaded() -> Vec<Spawn> {
 }
 
 fn mates(journal: &Journal, session: SessionId) -> Vec<String> {
-    let roll = Census::new(journal).roll(session).unwrap();
+    let roll = ReadModel::new(journal).roll(session).unwrap();
     roll.mates.into_iter().map(|mate| mate.person.name).collect()
 }
 
@@ -551,7 +551,7 @@ async fn the_names_of_a_team_that_is_about_to_begin_are_taken() {
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     team.close(session).await;
-    let (post, number) = (Post::new(&journal), |number| EnvelopeId::new(Uuid::from_u128(number)));
+    let (post, number) = (UserMail::new(&journal), |number| EnvelopeId::new(Uuid::from_u128(number)));
     let plain = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
     let wanted = || vec![plain("ann"), plain("dan")];
     let names = |mates: Vec<Spawn>| mates.into_iter().map(|mate| mate.name).collect::<Vec<_>>();
@@ -606,7 +606,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         assert!(super::lives(&journal, None, async { met = Some(meet.await) }));
         let (session, journal) = (met.unwrap(), journal.reopen().unwrap());
         let ask = async {
-            let post = Post::new(&journal);
+            let post = UserMail::new(&journal);
             post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, mates_wanted).await.unwrap();
             post.stop_session(&owner(), session).await.unwrap();
             if speaks {
@@ -642,7 +642,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
 /// A request that was refused lies there till its copies are gone, and is none of what the lead will be told.
 fn told_to_nobody_once_refused(journal: &Journal, session: SessionId, said_since: usize) {
     let is_refused = events(journal).iter().any(|(_, event)| matches!(event, Event::LetterRefused(_)));
-    let unread = Census::new(journal).roll(session).unwrap().lead.unwrap().unread;
+    let unread = ReadModel::new(journal).roll(session).unwrap().lead.unwrap().unread;
     assert!(!is_refused || unread <= said_since, "{unread} unread");
 }
 
@@ -658,7 +658,7 @@ async fn a_session_in_which_only_a_team_was_stopped_is_one() {
     let opened = team.open(owner(), root, editing(Which::New)).await.unwrap();
     let session = opened.session;
     team.close(session).await;
-    let post = Post::new(&journal);
+    let post = UserMail::new(&journal);
     post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
     post.stop_session(&owner(), session).await.unwrap();
     assert_eq!(team.held(session).unwrap(), 0, "whoever does not begin is no letter");
@@ -686,7 +686,7 @@ async fn copies_of_a_team_that_does_not_begin_do_not_stay() {
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     let key = EnvelopeId::new(Uuid::from_u128(9));
-    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let lead = ReadModel::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
     let start = format!("{key}.1");
     let stream = format!("agent/{lead}");
     let bob = AgentId::new(Hash::of_fields(&[stream.as_bytes(), start.as_bytes(), b"dispatch"]).uuid());

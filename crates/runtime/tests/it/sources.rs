@@ -8,7 +8,7 @@ use max_team_core::id::SessionId;
 use max_team_core::policy::Repeatability;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Notice, Open, TeamHandle, Which};
+use max_team_runtime::{Command, Notice, OpenOptions, TeamHandle, Which};
 use max_team_tools::{Handler, Registry, ToolSource};
 use tokio::sync::mpsc;
 
@@ -47,7 +47,7 @@ impl ToolSource for Shop {
     }
 }
 
-fn with_shop(which: Which) -> Open {
+fn with_shop(which: Which) -> OpenOptions {
     let mut open = open(which);
     open.definition.tools = vec!["read_file".into()];
     open.definition.sources = vec!["shop".into()];

@@ -6,7 +6,7 @@ use max_team_journal::{CrashPoint, Journal};
 use max_team_runtime::query;
 use max_team_runtime::replay::{Point, Site, Tape};
 use max_team_runtime::{
-    Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which, new_id,
+    Command, Fate, Notice, Order, Queued, ReadModel, RuntimeError, Sessions, TeamHandle, UserMail, Which, new_id,
 };
 use tokio::sync::mpsc;
 
@@ -140,7 +140,7 @@ async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
     assert_eq!((first, letters.as_slice()), (&said[0], &said[1..]));
     assert!(words.starts_with("use tabs\n\nand be quick\n\n(From the program"), "{words}");
     assert_eq!((tests.as_str(), last, docs.as_str()), ("then the tests", &late, "and the docs"));
-    let fates = Census::new(&journal).letters(session).unwrap();
+    let fates = ReadModel::new(&journal).letters(session).unwrap();
     assert!(fates.iter().all(|letter| matches!(letter.fate, Fate::Acted(_))), "{fates:?}");
     // Whoever goes on from before that turn says all of it again.
     let fork = Tape::of(&journal, session).unwrap().fork(Point::Turn(2), false, folder.path(), Site::Here).unwrap();
@@ -206,7 +206,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     say(&team, session, "use tabs").await;
     team.ask(query::Details { session }).await.unwrap();
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
-    Post::new(&journal).stop_agent(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
+    UserMail::new(&journal).stop_agent(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;
     assert_eq!(ends(&mut notices).await.0, TurnOutcome::Interrupted);
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
@@ -243,7 +243,7 @@ async fn what_is_taken_back_was_never_said() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), letters.map(|letter| (true, letter)));
-    let listed = Census::new(&journal).letters(session).unwrap();
+    let listed = ReadModel::new(&journal).letters(session).unwrap();
     let fates = letters.map(|letter| listed.iter().find(|known| known.envelope.id == letter).unwrap().fate.clone());
     assert_eq!(fates, [Fate::Withdrawn, Fate::Withdrawn], "nobody has acted on it");
 }

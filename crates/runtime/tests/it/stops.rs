@@ -9,7 +9,7 @@ use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuesti
 use max_team_core::plan::{Draft, Plan, TaskStatus};
 use max_team_journal::{Append, Commit, Journal, Options};
 use max_team_llm::Replay;
-use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which, new_id};
+use max_team_runtime::{Command, Notice, Order, ReadModel, TeamHandle, UserMail, Which, new_id};
 
 use super::crashes::{check_rest, events};
 use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
@@ -67,7 +67,7 @@ members:
             }
             let stand = || plans.iter().map(|plan| team.plan(*plan).unwrap().task(0).unwrap().status);
             assert_eq!(stand().collect::<Vec<_>>(), [TaskStatus::Running, TaskStatus::Approved]);
-            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
             until(&mut notices, "plan_ended", 2).await;
             let told = events(&journal).into_iter().filter_map(|(_, event)| match event {
@@ -157,8 +157,8 @@ members:
         let journal = journal.reopen().unwrap();
         block_on(async {
             let plan = only_plan(&journal);
-            Post::new(&journal).stop(&owner(), key(), plan, task).await.unwrap();
-            let census = Census::new(&journal);
+            UserMail::new(&journal).stop(&owner(), key(), plan, task).await.unwrap();
+            let census = ReadModel::new(&journal);
             assert_eq!(census.stopping(plan).unwrap(), Some(task.map(str::to_owned)));
             let replay = Replay::read(recording).unwrap();
             let team = house_with(&journal, folder.path(), replay.clone());
@@ -207,9 +207,9 @@ members:
             drop(team);
 
             let journal = journal.reopen().unwrap();
-            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
             if while_closed {
-                Post::new(&journal).decide(&owner(), key(), question, &PlanDecision::Approve).await.unwrap();
+                UserMail::new(&journal).decide(&owner(), key(), question, &PlanDecision::Approve).await.unwrap();
             }
             let team = house_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
@@ -307,7 +307,7 @@ fn a_long_plan_goes_on_from_its_snapshot() {
         let plan = only_plan(&journal);
         let snapshot = journal.snapshot(&format!("plan/{plan}")).unwrap().unwrap();
         assert!(snapshot.stream_seq >= 4_096, "{}", snapshot.stream_seq);
-        let census = Census::new(&journal);
+        let census = ReadModel::new(&journal);
         let mut whole = Plan::new();
         census.plan_events(plan).unwrap().iter().for_each(|(at_ms, event)| whole.apply(event, *at_ms));
         assert_eq!((whole.tally().done, &census.plan(plan).unwrap()), (1_400, &whole));

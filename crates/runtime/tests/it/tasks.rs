@@ -7,7 +7,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, ReleaseReason, StatusChange, TOOLS, TaskUpdate};
 use max_team_journal::Journal;
-use max_team_runtime::{Open, RuntimeError, TaskLists, Which, new_id};
+use max_team_runtime::{OpenOptions, RuntimeError, TaskLists, Which, new_id};
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, lists};
@@ -15,7 +15,7 @@ use super::team::{Heard, rest};
 use super::{house_of, owner, project};
 
 /// A team in which everybody has the list.
-fn listing() -> Open {
+fn listing() -> OpenOptions {
     let mut open = calling(Which::New);
     let team = open.team.as_mut().unwrap();
     team.approve = ApprovalMode::Never;

@@ -10,7 +10,9 @@ use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, Proof};
 use max_team_journal::Journal;
-use max_team_runtime::{ASK_USER, Command, DISPATCH_TASK, Mate, Notice, Open, Post, Team, TeamHandle, Which};
+use max_team_runtime::{
+    ASK_USER, Command, DISPATCH_TASK, Mate, Notice, OpenOptions, Team, TeamHandle, UserMail, Which,
+};
 use tokio::sync::mpsc;
 
 use super::read::Reads as _;
@@ -28,7 +30,7 @@ pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
     Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..open(Which::New).settings } }
 }
 
-pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> Open {
+pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> OpenOptions {
     let lead = ["submit_plan", "task_create", "task_update", "task_query", DISPATCH_TASK, ASK_USER];
     let definition = Definition {
         name: "max".into(),
@@ -52,7 +54,7 @@ pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> Open {
         coordinator: false,
         wished: BTreeMap::new(),
     };
-    Open { definition, team: Some(team), ..open(which) }
+    OpenOptions { definition, team: Some(team), ..open(which) }
 }
 
 fn git(root: &Path, words: &[&str]) {
@@ -169,7 +171,7 @@ async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     assert_eq!(heard.last_words().text, "This needs a design first.");
     let (question, about) = heard.asked();
     assert_eq!(about, PlanQuestion::Proposal);
-    assert_eq!(Post::new(&journal).inbox().unwrap().len(), 1);
+    assert_eq!(UserMail::new(&journal).inbox().unwrap().len(), 1);
     assert!(!folder.path().join("src").exists(), "nothing runs before it is approved");
 
     order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
@@ -185,7 +187,7 @@ async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     assert_eq!(result.proof, Proof::Verified);
     let diff = result.artifacts.iter().find(|artifact| artifact.name == "code_diff").unwrap();
     assert!(diff.content.contains("+hello"), "{}", diff.content);
-    assert!(Post::new(&journal).inbox().unwrap().is_empty());
+    assert!(UserMail::new(&journal).inbox().unwrap().is_empty());
     assert_eq!(plan.task(0).unwrap().status, TaskStatus::Done);
 }
 
@@ -278,7 +280,7 @@ async fn a_false_done_comes_out_as_failed() {
 }
 
 fn open_question(journal: &Journal) -> Option<(QuestionId, PlanQuestion)> {
-    let inbox = Post::new(journal).inbox().unwrap();
+    let inbox = UserMail::new(journal).inbox().unwrap();
     inbox.into_iter().find_map(|pending| match pending.row.matter {
         max_team_runtime::Matter::Plan(about) => Some((pending.row.question, about)),
         max_team_runtime::Matter::Tool { .. } => None,
@@ -332,7 +334,7 @@ async fn a_delegation_asks_the_usual_questions() {
     let (session, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "{:?}", heard.names());
-    let inbox = Post::new(&journal).inbox().unwrap();
+    let inbox = UserMail::new(&journal).inbox().unwrap();
     assert_eq!(inbox.len(), 1);
     assert_eq!((inbox[0].who.as_str(), inbox[0].words().as_str()), ("leo", "edit_file: a.txt"));
     let question = inbox[0].row.question;

@@ -12,8 +12,8 @@ use max_team_core::policy::{ActionKind, DecidedBy, MergeDecision, PermissionAnsw
 use max_team_journal::{CrashPoint, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::query;
-use max_team_runtime::rewind::{Rewind, To};
-use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which, new_id};
+use max_team_runtime::rewind::{Rewind, RewindPoint};
+use max_team_runtime::{Command, Matter, Notice, Options, Order, Runtime, TeamHandle, UserMail, Which, new_id};
 use max_team_tools::worktree::Worktrees;
 use max_team_tools::{Registry, Services};
 use tokio::sync::mpsc;
@@ -112,7 +112,7 @@ async fn play_on(journal: &Journal, root: &Path) {
         rest(&mut notices).await;
         let (key, command) = if !journal.has_mail(key("say")).unwrap() {
             (key("say"), Command::Say { session, text: "add a greeting".into() })
-        } else if let Some(pending) = Post::new(journal).inbox().unwrap().first() {
+        } else if let Some(pending) = UserMail::new(journal).inbox().unwrap().first() {
             let question = pending.row.question;
             (key(&question.to_string()), Command::Decide { question, say: PlanDecision::Approve })
         } else {
@@ -152,7 +152,7 @@ fn a_merge_whose_end_was_not_written_down_is_found_done() {
         assert_eq!((read(root.join("src/hello.txt")), read(root.join("a.txt"))), ("hello\n".into(), "two\n".into()));
         assert!(copies(root).list().is_empty() && count(&journal, "files_changed") == notes, "it was done once");
         let session = team.sessions(1).unwrap().pop().unwrap().session;
-        let back = Rewind::new(&journal, &root.join("home"), session).plan(To::LastTurn, &[]).unwrap();
+        let back = Rewind::new(&journal, &root.join("home"), session).plan(RewindPoint::LastTurn, &[]).unwrap();
         let is_back = |path: &str| back.puts.iter().any(|put| put.change.path == path);
         assert!(is_back("a.txt") && is_back("src/hello.txt") && back.skipped.is_empty(), "{back:?}");
     }
@@ -263,7 +263,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         started_at_ms: 0,
         what: "a test".into(),
     };
-    House::build(Options {
+    Runtime::build(Options {
         storage: journal.clone().into(),
         process: info,
         router: max_team_llm::Router::replay(replay),
@@ -318,7 +318,7 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
         let journal = Journal::memory();
         let team = house_of(&journal, root, DELEGATED);
         let (session, mut notices, asked) = changed(&team, root).await;
-        let inbox = Post::new(&journal).inbox().unwrap();
+        let inbox = UserMail::new(&journal).inbox().unwrap();
         assert_eq!(inbox.iter().map(|pending| pending.row.question).collect::<Vec<_>>(), [asked.question]);
         order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
@@ -492,9 +492,9 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
     let mut merged = 0;
     let heard = loop {
         let heard = rest(&mut notices).await;
-        let inbox = Post::new(&journal).inbox().unwrap();
+        let inbox = UserMail::new(&journal).inbox().unwrap();
         let Some(pending) = inbox.first() else { break heard };
-        let merges = |pending: &&max_team_runtime::Pending| match &pending.row.matter {
+        let merges = |pending: &&max_team_runtime::PendingQuestion| match &pending.row.matter {
             Matter::Tool { action, .. } => action.deed == ActionKind::Merge,
             Matter::Plan(_) => false,
         };

@@ -4,7 +4,7 @@
 //! as another process would, so that failed writes are repeated.
 
 use max_team_core::interrupt::is_stop;
-use max_team_runtime::{Opened, RuntimeError, Which};
+use max_team_runtime::{OpenedSession, RuntimeError, Which};
 
 use super::super::command_queue::UiCommand;
 use super::super::rows::Row;
@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// It is open again.
-    pub(super) fn go_on_again(&mut self, opened: &Opened) -> Vec<Item> {
+    pub(super) fn go_on_again(&mut self, opened: &OpenedSession) -> Vec<Item> {
         let mut items = vec![note(self.lang.goes_on_here().to_owned())];
         for later in std::mem::take(&mut self.messages.later) {
             items.extend(match later {

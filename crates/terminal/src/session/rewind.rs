@@ -1,7 +1,7 @@
 //! `/rewind`: the points, what going back to one would do, and doing it once the user has seen that.
 
 use max_team_core::rewind::FailedRestore;
-use max_team_runtime::rewind::{Moment, Outcome, Plan, Sheet, To};
+use max_team_runtime::rewind::{Moment, Outcome, RewindPlan, RewindPoint, Sheet};
 
 use super::super::command_queue::{CommandResult, UiCommand};
 use super::super::rows::Row;
@@ -23,8 +23,8 @@ impl Session {
         let plan = self.offered.rewind.take();
         match (back, plan) {
             (RewindTo::List, _) => self.ask(UiCommand::Moments),
-            (RewindTo::Turn(number), _) => self.ask(UiCommand::Rewinding(To::Turn(number))),
-            (RewindTo::Undo, _) => self.ask(UiCommand::Rewinding(To::Undo)),
+            (RewindTo::Turn(number), _) => self.ask(UiCommand::Rewinding(RewindPoint::Turn(number))),
+            (RewindTo::Undo, _) => self.ask(UiCommand::Rewinding(RewindPoint::Undo)),
             (RewindTo::Yes, Some(plan)) => self.ask(UiCommand::Rewind(plan)),
             (RewindTo::Yes, None) => vec![note(self.lang.rewind_first().to_owned())],
         }
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// What would be put back. It is kept until the user says yes, or something else.
-    fn planned(&mut self, plan: Plan, sheets: &[Sheet]) -> Vec<Item> {
+    fn planned(&mut self, plan: RewindPlan, sheets: &[Sheet]) -> Vec<Item> {
         let mut items: Vec<Item> = sheets.iter().map(|sheet| Item::Row(Row::Diff(named(sheet)))).collect();
         let skipped = plan.skipped.iter().map(|skip| format!("{}: {}", skip.path, self.lang.rewind_skip(&skip.why)));
         let mut left: Vec<String> = skipped.collect();

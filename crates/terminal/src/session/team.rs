@@ -11,7 +11,7 @@ use max_team_core::mention;
 use max_team_core::plan::event::{PlanAnswered, PlanAsked, PlanDecision, PlanQuestion};
 use max_team_core::plan::{Draft, Plan, TaskStatus};
 use max_team_core::task_list::TaskList;
-use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
+use max_team_runtime::{OpenedSession, Origin, RuntimeError, ShownContent, Team, is_go_on};
 
 use super::super::background::Background;
 use super::super::command_queue::{AgentWork, UiCommand};
@@ -36,7 +36,11 @@ impl Session {
     }
 
     /// Others work here now, or something is wrong with how they are written.
-    pub(super) fn hear_of_crew(&mut self, crew: Option<&max_team_runtime::Crew>, notes: &[String]) -> Vec<Item> {
+    pub(super) fn hear_of_crew(
+        &mut self,
+        crew: Option<&max_team_runtime::TeamDefinitions>,
+        notes: &[String],
+    ) -> Vec<Item> {
         if let (Some(team), Some(crew)) = (&mut self.setup.team, crew) {
             (team.members, team.experts) = (crew.members.clone(), crew.experts.clone());
         }
@@ -111,7 +115,7 @@ impl Session {
     }
 
     /// Takes up what the team was at before we came.
-    pub(super) fn join_team(&mut self, opened: &Opened) {
+    pub(super) fn join_team(&mut self, opened: &OpenedSession) {
         self.plans = Plans::default();
         self.list = TaskPanel::default();
         if opened.resumed {
@@ -190,7 +194,7 @@ impl Session {
         let row = self.crew.event(from, at_ms, event);
         // What a teammate says at the end of a turn may be its answer to the user.
         if let (Some(Row::Mate { .. }), Event::TurnEnded(ended)) = (&row, event) {
-            self.seen(from.agent.map(|agent| Shown::Turn(agent, ended.turn)));
+            self.seen(from.agent.map(|agent| ShownContent::Turn(agent, ended.turn)));
         }
         items.extend(row.map(Item::Row));
         items

@@ -9,7 +9,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::status::IdleReason;
 use max_team_core::suggest::nearest;
 use max_team_core::teammate::name::{Addressee, means};
-use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Roll, Shown, Spawn, is_go_on};
+use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Roll, ShownContent, Spawn, is_go_on};
 
 use super::super::background::LostCommand;
 use super::super::command_queue::{CommandResult, UiCommand, fresh};
@@ -323,7 +323,7 @@ impl Session {
         };
         let shown: Vec<&Letter> = letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).collect();
         let seen = shown.iter().filter(|letter| letter.to == "user" && letter.fate == Fate::Delivered);
-        let seen: Vec<Shown> = seen.map(|letter| Shown::Letter(letter.envelope.id)).collect();
+        let seen: Vec<ShownContent> = seen.map(|letter| ShownContent::Letter(letter.envelope.id)).collect();
         let mut told: Vec<Item> = shown.into_iter().map(|letter| self.row(letter)).collect();
         self.acts.extend((!seen.is_empty()).then_some(UiCommand::Seen(seen)));
         if !told.is_empty() {
@@ -353,7 +353,7 @@ impl Session {
         let told = self.lang.came_to_nothing(letter).map(note);
         let told = told.or_else(|| (letter.kind == MessageKind::ShutdownRejected).then(|| self.refuses(from, letter)));
         if told.is_some() {
-            self.seen(Some(Shown::Letter(letter.id)));
+            self.seen(Some(ShownContent::Letter(letter.id)));
         }
         told
     }
@@ -367,7 +367,7 @@ impl Session {
     }
 
     /// This is on the screen now; what was there before is read.
-    pub(super) fn seen(&mut self, shown: Option<Shown>) {
+    pub(super) fn seen(&mut self, shown: Option<ShownContent>) {
         let shown = shown.filter(|_| !self.run.replaying);
         self.acts.extend(shown.map(|shown| UiCommand::Seen(vec![shown])));
     }
@@ -381,7 +381,7 @@ impl Session {
         }
         match event {
             Event::AgentEnded(ended) => {
-                self.seen(from.agent.map(Shown::End));
+                self.seen(from.agent.map(ShownContent::End));
                 vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))]
             }
             Event::FilesChanged(changed) if !changed.moved.is_empty() => {

@@ -10,7 +10,7 @@ use max_team_core::interrupt::Hold;
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::RewindNote;
-use max_team_runtime::{Notice, Opened, Queued, RuntimeError, Spawn};
+use max_team_runtime::{Notice, OpenedSession, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
 use super::super::command_queue::{CommandResult, UiCommand};
@@ -199,7 +199,7 @@ fn a_resumed_session_shows_unread_messages() {
         all: false,
     };
     let waiting = vec![queued(70, "use tabs", false), queued(71, "then the tests", true)];
-    let opened = Opened { resumed: true, continuing: true, queued: waiting, ..opened() };
+    let opened = OpenedSession { resumed: true, continuing: true, queued: waiting, ..opened() };
     let mut stage = Stage::keyed(WhileBusy::Steer, &opened);
     let screen = stage.glass.screen();
     assert!(screen.contains("queued (Up takes it back): then the tests"), "{screen}");
@@ -380,7 +380,7 @@ fn what_comes_after_a_stop_is_counted_by_the_mail() {
 #[test]
 fn what_waits_is_told_when_a_session_is_opened() {
     for (count, is_told) in [(0, false), (2, true)] {
-        let opened = Opened { resumed: true, held: count, ..stage::opened() };
+        let opened = OpenedSession { resumed: true, held: count, ..stage::opened() };
         let stage = Stage::led(80, 24, false, Lang::En, None, &opened);
         let screen = stage.glass.screen();
         assert_eq!(screen.contains("✉ 2 messages wait; write or /continue"), is_told, "{screen}");

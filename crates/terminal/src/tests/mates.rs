@@ -16,7 +16,8 @@ use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, Remem
 use max_team_core::teammate::render::{MessageAttributes, wrapped};
 use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
-    Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, SessionDetails, Spawn, letter_of,
+    Fate, Letter, Notice, OpenQuestion, OpenedSession, Origin, Queued, READ_ON, RuntimeError, SessionDetails, Spawn,
+    letter_of,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -457,7 +458,7 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
 /// Whoever asked before we came waits for us, and is at work for whoever says stop; what follows is its own.
 #[test]
 fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
-    let ask = |number: u128, name: &str, color: Option<&str>, task: Option<&str>| Asked {
+    let ask = |number: u128, name: &str, color: Option<&str>, task: Option<&str>| OpenQuestion {
         question: QuestionId::new(Uuid::from_u128(number)),
         tool: "write_file".into(),
         action: edit("A.txt", ""),
@@ -471,7 +472,7 @@ fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
         at_ms: stage::START_MS,
     };
     let asked = vec![ask(11, "alice", Some("blue"), Some("Make a schema")), ask(2, "Max", None, None)];
-    let opened = Opened { resumed: true, continuing: true, asked, ..stage::opened() };
+    let opened = OpenedSession { resumed: true, continuing: true, asked, ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.wait(1_000);
     let screen = stage.glass.screen();
@@ -686,7 +687,7 @@ fn a_read_message_is_not_offered_for_taking_back() {
 #[test]
 fn what_waits_for_all_since_before_is_taken_back_for_all() {
     let queued = Queued { letter: EnvelopeId::new(Uuid::from_u128(9)), text: "hold on".into(), wait: false, all: true };
-    let opened = Opened { resumed: true, queued: vec![queued], ..stage::opened() };
+    let opened = OpenedSession { resumed: true, queued: vec![queued], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.key(KeyCode::Up);
     let Some(UiCommand::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -705,8 +706,10 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
     let stopped = || Notice::Stopped { session: stage::session_id(), whole: true, error: Arc::new(full()) };
     stage.chat.notice(&stopped());
     stage.say("@bob one more thing");
-    let arrival =
-        Arrival { opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }), events: Vec::new() };
+    let arrival = Arrival {
+        opened: Box::new(OpenedSession { resumed: true, continuing: true, ..stage::opened() }),
+        events: Vec::new(),
+    };
     stage.chat.done(CommandResult::Opened { outcome: Ok(arrival) });
     stage.paint();
     let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };

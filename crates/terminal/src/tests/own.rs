@@ -10,7 +10,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::teammate::render::{MessageAttributes, OF_PLAN, wrapped};
 use max_team_core::turn::{Forked, InheritedConversation};
 use max_team_runtime::storage::JournalError;
-use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError, Shown};
+use max_team_runtime::{CONTINUE, Fate, Letter, Notice, OpenedSession, READ_ON, RuntimeError, ShownContent};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -102,7 +102,8 @@ fn letters_are_not_shown_twice_in_one_chat() {
             stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
             stage.say("more");
         }
-        let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
+        let arrival =
+            Arrival { opened: Box::new(OpenedSession { resumed: true, ..stage::opened() }), events: Vec::new() };
         stage.chat.done(CommandResult::Opened { outcome: Ok(arrival) });
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
         let envelope = Envelope::new(id, "user/me", "agent/b", MessageKind::UserInput, body, 0);
@@ -146,8 +147,8 @@ fn letters_that_were_not_shown_are_not_read() {
     stage.chat.done(CommandResult::Letters(Ok(letters)));
     stage.paint();
     // Two of the ten rows are not the user's to read.
-    let want: Vec<Shown> =
-        (5..=12).rev().map(|number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
+    let want: Vec<ShownContent> =
+        (5..=12).rev().map(|number| ShownContent::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
     assert_eq!(seen(&mut stage), want);
     stage.chat.done(CommandResult::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
     stage.chat.done(CommandResult::Letters(Ok(Vec::new())));
@@ -157,7 +158,7 @@ fn letters_that_were_not_shown_are_not_read() {
     begins(&mut stage, &alice, "Make a schema");
     assert_eq!(seen(&mut stage), []);
     ends(&mut stage, &alice, "Made.");
-    assert!(matches!(seen(&mut stage)[..], [Shown::Turn(agent, _)] if Some(agent) == alice.agent));
+    assert!(matches!(seen(&mut stage)[..], [ShownContent::Turn(agent, _)] if Some(agent) == alice.agent));
 }
 
 /// What follows for one from what another could not store is nothing to read about.

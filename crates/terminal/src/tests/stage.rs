@@ -18,7 +18,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::{Charge, Ledger, Price};
 use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule, Repeatability};
-use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, SessionDetails, Team};
+use max_team_runtime::{Delta, Notice, OpenedSession, Origin, Recovered, SessionDetails, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -70,8 +70,8 @@ pub(crate) fn settings() -> Settings {
     })
 }
 
-pub(crate) fn opened() -> Opened {
-    Opened {
+pub(crate) fn opened() -> OpenedSession {
+    OpenedSession {
         held: 0,
         session: session_id(),
         agent: AgentId::new(Uuid::from_u128(2)),
@@ -128,18 +128,25 @@ impl Stage {
     }
 
     /// With a team, or after a resume.
-    pub(super) fn led(columns: u16, rows: u16, color: bool, lang: Lang, team: Option<Team>, opened: &Opened) -> Self {
+    pub(super) fn led(
+        columns: u16,
+        rows: u16,
+        color: bool,
+        lang: Lang,
+        team: Option<Team>,
+        opened: &OpenedSession,
+    ) -> Self {
         let session = Session::new(lang, "Max".into(), models(), opened).with_team(team);
         Self::of(columns, rows, color, session, opened)
     }
 
     /// With what Enter does while a turn runs.
-    pub(super) fn keyed(while_busy: WhileBusy, opened: &Opened) -> Self {
+    pub(super) fn keyed(while_busy: WhileBusy, opened: &OpenedSession) -> Self {
         let session = Session::new(Lang::En, "Max".into(), models(), opened).with_keys(while_busy);
         Self::of(80, 24, true, session, opened)
     }
 
-    fn of(columns: u16, rows: u16, color: bool, mut session: Session, opened: &Opened) -> Self {
+    fn of(columns: u16, rows: u16, color: bool, mut session: Session, opened: &OpenedSession) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let begun = session.begin(opened, Vec::new());
         let history = folder.path().join("history");

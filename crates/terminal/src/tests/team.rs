@@ -12,7 +12,7 @@ use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, PlanDecision, Proof, Ruling};
 use max_team_core::plan::{Draft, Findings, PlanInput, Report};
 use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule};
-use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, SessionDetails};
+use max_team_runtime::{AgentRow, Delta, OpenQuestion, OpenedSession, Origin, SessionDetails};
 use uuid::Uuid;
 
 use super::super::chat::Hint;
@@ -371,7 +371,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
     let mut first = House::approved(80, 24, Lang::En);
     first.begin("design");
     let id = first.id;
-    let asked = Asked {
+    let asked = OpenQuestion {
         question: QuestionId::new(Uuid::from_u128(21)),
         tool: "edit_file".into(),
         action: edit_action("a.md", ""),
@@ -384,7 +384,8 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         recourse: Recourse::default(),
         at_ms: stage::START_MS,
     };
-    let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
+    let opened =
+        OpenedSession { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     assert!(stage.acts.iter().any(|act| matches!(act, UiCommand::Plan(plan) if *plan == id)));
     let plan = Box::new(first.plan.clone());
@@ -415,7 +416,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
 #[test]
 fn a_parked_proposal_is_asked_again_after_a_resume() {
     let mut first = House::proposed(80, 24, Lang::En);
-    let opened = Opened { resumed: true, continuing: true, plans: vec![first.id], ..stage::opened() };
+    let opened = OpenedSession { resumed: true, continuing: true, plans: vec![first.id], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.chat.done(CommandResult::Plan { plan: first.id, outcome: Ok(Box::new(first.plan.clone())) });
     stage.wait(1_000);

@@ -2,7 +2,7 @@
 
 use max_team_core::policy::{AutoAllow, DecidedBy};
 use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind, SchemaChange};
-use max_team_runtime::{Allowed, Refused, Set, Word};
+use max_team_runtime::{Allowed, AnswerEvidence, RefusedEvidence, Set};
 
 use super::Lang;
 use crate::format::local;
@@ -198,7 +198,7 @@ impl Lang {
     }
 
     /// On whose word something did not happen.
-    pub fn refused_by(self, refused: &Refused) -> String {
+    pub fn refused_by(self, refused: &RefusedEvidence) -> String {
         let reason = self.grounds(&refused.by);
         self.refused_by_text(&reason)
     }
@@ -264,12 +264,12 @@ impl Lang {
         }
     }
 
-    fn with_word(self, rule: &str, word: Option<&Word>) -> String {
+    fn with_word(self, rule: &str, word: Option<&AnswerEvidence>) -> String {
         word.map_or_else(|| rule.to_owned(), |word| format!("{rule}: {}", self.word(word)))
     }
 
-    fn word(self, word: &Word) -> String {
-        let Word { by, at_ms, .. } = word;
+    fn word(self, word: &AnswerEvidence) -> String {
+        let AnswerEvidence { by, at_ms, .. } = word;
         let (at, said) = (local(*at_ms), self.told(&word.said));
         match by {
             DecidedBy::Person(who) => match who.rsplit_once(" at ") {

@@ -1,7 +1,7 @@
 //! The phrases about what is kept: recovery, backups, forgetting.
 
 use max_team_core::id::SessionId;
-use max_team_runtime::{Gone, Recovered};
+use max_team_runtime::{Recovered, Tombstone};
 
 use super::{Lang, plural};
 use crate::format::local;
@@ -48,8 +48,8 @@ impl Lang {
     }
 
     /// The user asks for a session that was erased.
-    pub fn was_forgotten(self, gone: &Gone) -> String {
-        let Gone { session, seq, by, .. } = gone;
+    pub fn was_forgotten(self, gone: &Tombstone) -> String {
+        let Tombstone { session, seq, by, .. } = gone;
         let (at, by) = (local(gone.at_ms), self.told(by));
         self.was_forgotten_text(session, &at, &by, seq)
     }

@@ -1,7 +1,7 @@
 //! The phrases of files that are put back.
 
 use max_team_core::rewind::{FileState, RewindNote, SkippedChange, SkippedReason};
-use max_team_runtime::rewind::{Moment, Plan, Skip};
+use max_team_runtime::rewind::{Moment, RewindPlan, Skip};
 
 use super::{Lang, plural};
 
@@ -42,7 +42,7 @@ impl Lang {
     }
 
     /// Why nothing is put back.
-    pub fn nothing_put_back(self, plan: &Plan) -> &'static str {
+    pub fn nothing_put_back(self, plan: &RewindPlan) -> &'static str {
         if plan.is_complete() { self.nothing_to_rewind() } else { self.nothing_can_be_rewound() }
     }
 

@@ -1,6 +1,6 @@
 //! The phrases of worktrees: what differs in one, and what became of it.
 
-use max_team_runtime::Waiting;
+use max_team_runtime::WaitingWorktree;
 use max_team_tools::worktree::{Fate, IgnoredFiles, file_names};
 
 use super::{Lang, plural};
@@ -53,8 +53,8 @@ impl Lang {
     }
 
     /// What a run leaves in a worktree.
-    pub fn copy_waits(self, copy: &Waiting) -> String {
-        let Waiting { id, by, open, ignored, trouble } = copy;
+    pub fn copy_waits(self, copy: &WaitingWorktree) -> String {
+        let WaitingWorktree { id, by, open, ignored, trouble } = copy;
         if let Some(trouble) = trouble {
             return self.copy_waits_text(id, trouble);
         }

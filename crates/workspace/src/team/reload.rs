@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use max_team_core::agent::{Member, Settings};
-use max_team_runtime::{Changes, Crew as Staff, Definitions, Lead, Mate};
+use max_team_runtime::{Changes, Definitions, Lead, Mate, TeamDefinitions as Staff};
 
 use super::{TeamOptions, allot, colleagues, narrowed, seated, vouching, wish};
 use crate::agents::{self, FoundDefinitions, MergedTeam, TeamMerge};

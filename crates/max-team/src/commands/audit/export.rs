@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::{Entry, FaultDetail};
-use max_team_runtime::{Filter, Met, RuntimeError, Seen, Step};
+use max_team_runtime::{EvidenceItem, Filter, RuntimeError, WalkStep, WalkSummary};
 use serde_json::json;
 
 use super::out::{AuditWriter, ExportFile};
@@ -35,8 +35,8 @@ pub(crate) fn export(place: &AppEnv, options: &args::Export) -> anyhow::Result<E
         let now = local(context::now_ms());
         out.put(&page::head(lang, &now));
         let walked = storage.records(&filter, |seen| match seen {
-            Seen::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
-            Seen::Unread { from, to } => out.line(page::gap(from, to, lang).as_bytes()),
+            EvidenceItem::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
+            EvidenceItem::Unread { from, to } => out.line(page::gap(from, to, lang).as_bytes()),
         });
         // A page that lacks something of the log must not look whole.
         let note = match &walked {
@@ -66,22 +66,22 @@ pub(crate) fn export(place: &AppEnv, options: &args::Export) -> anyhow::Result<E
     conclude(&walked.map_err(setup::failed)?, &filter)
 }
 
-fn lines(storage: &Storage, filter: &Filter, out: &mut AuditWriter<'_>) -> Result<Met, RuntimeError> {
+fn lines(storage: &Storage, filter: &Filter, out: &mut AuditWriter<'_>) -> Result<WalkSummary, RuntimeError> {
     let plain = Filter { session: filter.session, after_seq: filter.after_seq, ..Filter::default() };
     if *filter != plain {
         return storage.records(filter, |seen| match seen {
-            Seen::Record(entry, record) => put(out, entry, &record.damaged),
-            Seen::Unread { from, to } => out.line(unread(from, to).as_bytes()),
+            EvidenceItem::Record(entry, record) => put(out, entry, &record.damaged),
+            EvidenceItem::Unread { from, to } => out.line(unread(from, to).as_bytes()),
         });
     }
     // Without a wish there is nothing to look up, and what is damaged further on is no reason to print less.
-    let mut met = Met::default();
+    let mut met = WalkSummary::default();
     storage.entries(filter.session, filter.after_seq, |step| match step {
-        Step::Entry(entry, damaged) => {
+        WalkStep::Entry(entry, damaged) => {
             met.damaged += u64::from(!damaged.is_empty());
             put(out, entry, &damaged)
         }
-        Step::Unread { from, to } => {
+        WalkStep::Unread { from, to } => {
             met.hides = true;
             out.line(unread(from, to).as_bytes())
         }
