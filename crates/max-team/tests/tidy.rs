@@ -140,7 +140,9 @@ fn frontends_do_not_hold_the_journal() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        for word in ["max_team_journal", "storage::Journal,", "storage::Journal;", "{Journal,", " Journal,", "Census"] {
+        for word in
+            ["max_team_journal", "storage::Journal,", "storage::Journal;", "{Journal,", " Journal,", "ReadModel"]
+        {
             let is_used = text.lines().any(|line| line.contains("max_team_") && line.contains(word));
             assert!(!is_used, "{name}: `{word}`; use `max_team_runtime::query` or `maintenance` instead");
         }

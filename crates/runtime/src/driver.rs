@@ -10,9 +10,9 @@ use max_team_core::event::Event;
 use max_team_core::machine::Machine;
 use max_team_journal::{Commit, Entry, Expect, Journal, Projection};
 
+use crate::active_session::{ActiveSession, HandedIn};
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
-use crate::floor::{ActiveSession, HandedIn};
 use crate::handle::{Notice, Origin};
 use crate::notices::Ticket;
 use crate::rows::{self, event_of};

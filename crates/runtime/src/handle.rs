@@ -28,10 +28,10 @@ use tokio::sync::mpsc;
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::house::{ResumedLead, Runtime};
-use crate::post::{PendingQuestion, ShownContent};
 use crate::query::{self, Query, Question, Reply};
 use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
+use crate::user_mail::{PendingQuestion, ShownContent};
 
 /// A command, with its author and its idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -29,20 +29,20 @@ use max_team_tools::{Registry, Services, ToolSource};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::active_session::ActiveSession;
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::audit::AuditOptions;
-use crate::census::ReadModel;
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
 use crate::handle::{Notice, OpenOptions, OpenQuestion, OpenedSession, Queued, SessionDetails, TeamHandle, Which};
 use crate::maintenance::Storage;
 use crate::memory::Remember;
-use crate::post::{self, PendingQuestion, UserMail};
+use crate::read_model::ReadModel;
 use crate::rewind;
 use crate::rows::{self, AgentRow, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
+use crate::user_mail::{self, PendingQuestion, UserMail};
 use crate::worktree::{self, WaitingWorktree};
 
 pub use resume::ResumedLead;
@@ -470,7 +470,7 @@ impl Runtime {
     /// Wakes the loop at an address, if its session is open here; otherwise the session's owner hears of the message
     /// by a nudge.
     fn ring(&self, address: &str) {
-        let session = post::session_at(&self.shared.journal, address);
+        let session = user_mail::session_at(&self.shared.journal, address);
         if let Some(floor) = session.and_then(|session| self.floor(session).ok()) {
             floor.ring(address);
         }

@@ -4,16 +4,15 @@
 //! frontend never reaches past it. Behind it the [`House`] keeps the journal, the models and the tools, and gives
 //! every open session an agent whose loop (`agent`) follows one rule: decide, commit, apply, do.
 
+mod active_session;
 mod agent;
 mod audit;
 mod budget;
 mod cache;
-mod census;
 mod definitions;
 mod driver;
 mod error;
 mod executor;
-mod floor;
 pub mod front_matter;
 mod handle;
 mod house;
@@ -23,9 +22,9 @@ mod notices;
 mod outbox;
 pub mod parallel;
 mod plan;
-mod post;
 mod prompt;
 pub mod query;
+mod read_model;
 mod reader;
 pub mod replay;
 pub mod rewind;
@@ -36,6 +35,7 @@ pub mod skills;
 pub mod stream;
 mod tasks;
 mod team_tools;
+mod user_mail;
 mod work_clock;
 mod worktree;
 pub mod yaml;
@@ -51,10 +51,6 @@ pub mod storage {
 pub use agent::{TIME_OVER, is_path};
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use cache::Caches;
-pub use census::{
-    Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, Letter, Person, PlanLine, ReadModel,
-    Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
-};
 pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
 pub use executor::block_on;
@@ -72,11 +68,11 @@ pub use memory::{ForgottenFacts, Hit, Memories, RecalledFacts, Remember, project
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
-pub use post::{
-    CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
-    ShownContent, UserMail, is_go_on, letter_of,
-};
 pub use query::{Query, Question, Reply, StoredQuestion};
+pub use read_model::{
+    Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, Letter, Person, PlanLine, ReadModel,
+    Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
+};
 pub use reader::{LogEntry, LogFollower, TeamReader};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
@@ -85,4 +81,8 @@ pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{ListedTask as TaskLine, TaskLists, user as list_user};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
+pub use user_mail::{
+    CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
+    ShownContent, UserMail, is_go_on, letter_of,
+};
 pub use worktree::WaitingWorktree;

@@ -14,9 +14,9 @@ use max_team_core::rewind::FileChange;
 use max_team_journal::{DriftReport, ExternalSeal, Journal, JournalError, Options, Report, Worker, WorkerInfo};
 use max_team_tools::{AgentStore, OutputStore};
 
-use crate::census::{EvidenceItem, Filter, ReadModel, WalkStep, WalkSummary};
 use crate::error::RuntimeError;
 use crate::plan::Basis;
+use crate::read_model::{EvidenceItem, Filter, ReadModel, WalkStep, WalkSummary};
 use crate::reader::TeamReader;
 use crate::rewind::{self, Rewind};
 use crate::session::Sessions;

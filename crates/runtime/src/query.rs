@@ -21,13 +21,14 @@ use max_team_journal::{Journal, WorkerInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Caches;
-use crate::census::{Cost, EvidenceItem, Filter, IdTarget, Letter, Person, PlanLine, ReadModel, Record, Roll, Span};
 use crate::error::RuntimeError;
 use crate::house::Runtime;
 use crate::maintenance::Tombstone;
 use crate::memory::{Hit, Memories, RecalledFacts};
 use crate::outbox::{self, OutgoingMessage};
-use crate::post::{PendingQuestion, Recipient, ResumableWork, UserMail};
+use crate::read_model::{
+    Cost, EvidenceItem, Filter, IdTarget, Letter, Person, PlanLine, ReadModel, Record, Roll, Span,
+};
 use crate::replay::Tape;
 use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
@@ -35,6 +36,7 @@ use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
 use crate::tasks::{ListedTask as TaskLine, TaskLists};
+use crate::user_mail::{PendingQuestion, Recipient, ResumableWork, UserMail};
 use crate::{SessionDetails, Team as SessionTeam, agent, worktree};
 
 /// Audit records in one answer; the next page begins behind the last one.

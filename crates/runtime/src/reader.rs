@@ -9,10 +9,10 @@ use max_team_journal::{Entry, Journal, Watch};
 use crate::cache::Caches;
 use crate::error::RuntimeError;
 use crate::memory::Memories;
-use crate::post::UserMail;
 use crate::query::StoredQuestion;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::tasks::TaskLists;
+use crate::user_mail::UserMail;
 
 /// Reads the journal without a running team. Opening one needs neither settings nor models.
 #[derive(Debug, Clone)]

@@ -22,8 +22,8 @@ use max_team_tools::worktree::{
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::active_session::ActiveSession;
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
 use crate::rewind::Merger;
 use crate::shared::{Shared, now_ms};
 

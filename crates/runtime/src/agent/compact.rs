@@ -16,13 +16,13 @@ use max_team_core::turn::TurnInput;
 use max_team_llm::{Head, Request, RequestOptions, Transcript};
 
 use super::{Agent, Extra};
-use crate::census::ReadModel;
+use crate::active_session::fold_plan;
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
 use crate::plan::about_words;
-use crate::post::UserMail;
+use crate::read_model::ReadModel;
 use crate::rows::Matter;
 use crate::skills;
+use crate::user_mail::UserMail;
 
 /// Prompt for a summary.
 pub(crate) const PROMPT: &str = include_str!("../../../../prompts/compact.md");

@@ -13,9 +13,9 @@ use max_team_core::turn::is_stop;
 
 use super::mail::{derived, stopper};
 use super::{Agent, Extra};
-use crate::census::stopped_since;
 use crate::error::RuntimeError;
-use crate::post::is_go_on;
+use crate::read_model::stopped_since;
+use crate::user_mail::is_go_on;
 
 /// A person's stop of agents and plans.
 pub(crate) struct PersonStop<'s> {

@@ -23,11 +23,11 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
-use crate::post::is_go_on;
 use crate::session;
 use crate::shared::new_id;
 use crate::skills::{self, SkillContext};
 use crate::team_tools::{self, Act};
+use crate::user_mail::is_go_on;
 use crate::worktree;
 
 /// Prompt for the last turn that a lead has without a message of the user.

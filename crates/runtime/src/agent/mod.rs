@@ -60,12 +60,12 @@ use max_team_core::policy::{ActionKind, DecidedBy};
 use max_team_core::turn::{Turn, TurnEffect, TurnEnv, TurnInput, TurnStage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::active_session::{ActiveSession, Activity};
 use crate::budget::BudgetPool;
-use crate::census::ReadModel;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::floor::{ActiveSession, Activity};
 use crate::handle::{Origin, SessionDetails};
+use crate::read_model::ReadModel;
 use crate::session;
 use crate::shared::{new_id, now_ms};
 

@@ -14,8 +14,8 @@ use max_team_journal::Commit;
 use tokio::sync::mpsc;
 
 use super::{Agent, Control};
+use crate::active_session::ActiveSession;
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
 use crate::shared::append;
 use crate::{rows, session};
 

@@ -23,10 +23,10 @@ use super::mail::derived;
 use super::steer::of_user;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::post::{UserMail, is_go_on};
 use crate::rows::{self, AgentRow};
 use crate::session;
 use crate::shared::now_ms;
+use crate::user_mail::{UserMail, is_go_on};
 
 /// The author of a forced end after the deadline.
 pub(super) const OVERDUE: &str = "the deadline of its shutdown";

@@ -20,7 +20,7 @@ use super::calls::TIME_OVER;
 use super::mail::{derived, result_id};
 use crate::error::RuntimeError;
 use crate::plan::correct;
-use crate::post::is_go_on;
+use crate::user_mail::is_go_on;
 use crate::{rows, session, team_tools};
 
 impl Agent {

@@ -14,16 +14,16 @@ use max_team_journal::Durability;
 use tokio::sync::oneshot;
 
 use super::{Runtime, finished, heard};
+use crate::active_session::fold_plan;
 use crate::agent::Control;
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
 use crate::handle::{Command, Notice, Order, Origin};
 use crate::plan::{letters, propose};
-use crate::post::{self, SentMessages, UserMail};
 use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
+use crate::user_mail::{self, SentMessages, UserMail};
 
 /// How long a rewind waits until all loops of the session are idle.
 const REST_WAIT: Duration = Duration::from_secs(2);
@@ -175,7 +175,7 @@ impl Runtime {
         by: &Principal,
     ) -> Result<(), RuntimeError> {
         let address = post.address(question)?;
-        let floor = post::session_at(&self.shared.journal, &address).and_then(|session| self.floor(session).ok());
+        let floor = user_mail::session_at(&self.shared.journal, &address).and_then(|session| self.floor(session).ok());
         let plan = address.strip_prefix("plan/").and_then(|id| id.parse().ok());
         let (Some(floor), Some(plan)) = (floor, plan) else { return Ok(()) };
         let (plan, _) = fold_plan(&self.shared, plan)?;

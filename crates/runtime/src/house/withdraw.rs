@@ -8,13 +8,13 @@ use max_team_core::message::Principal;
 use tokio::sync::oneshot;
 
 use super::{Runtime, heard};
+use crate::active_session::ActiveSession;
 use crate::agent::Control;
-use crate::census::{Fate, Letter, ReadModel};
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
 use crate::handle::{Notice, Origin};
-use crate::post::UserMail;
+use crate::read_model::{Fate, Letter, ReadModel};
 use crate::shared::now_ms;
+use crate::user_mail::UserMail;
 
 impl Runtime {
     /// Takes a message back from every reader that has not read it. The reader's loop decides, so that each copy is

@@ -22,13 +22,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cache::{self, Caches};
-use crate::census::Cast;
 use crate::error::RuntimeError;
 use crate::memory::Memories;
-use crate::post;
+use crate::read_model::Cast;
 use crate::rows::{all_entries, event_of, project};
 use crate::session::{self, Sessions};
 use crate::shared::now_ms;
+use crate::user_mail;
 
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
@@ -93,7 +93,7 @@ pub fn forks_of(journal: &Journal, sessions: &[SessionId]) -> Result<Vec<Session
     let mut forks = BTreeSet::new();
     each_event(journal, FORKED, |entry, event| {
         let Event::Forked(forked) = event else { return };
-        let fork = post::session_at(journal, &entry.stream).filter(|fork| !sessions.contains(fork));
+        let fork = user_mail::session_at(journal, &entry.stream).filter(|fork| !sessions.contains(fork));
         forks.extend(fork.filter(|_| sessions.contains(&forked.session)));
     })?;
     Ok(forks.into_iter().collect())

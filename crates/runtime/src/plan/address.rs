@@ -6,8 +6,8 @@ use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::TaskStatus;
 use max_team_journal::Journal;
 
-use crate::census::ReadModel;
 use crate::error::RuntimeError;
+use crate::read_model::ReadModel;
 use crate::rows::{self, AgentRow};
 
 /// The task that an address stands for.

@@ -14,9 +14,9 @@ use max_team_journal::Commit;
 use super::serve::Beginning;
 use super::{Batch, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
-use crate::census::ReadModel;
 use crate::driver::Part;
 use crate::error::RuntimeError;
+use crate::read_model::ReadModel;
 use crate::session;
 use crate::shared::now_ms;
 

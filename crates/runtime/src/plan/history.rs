@@ -4,8 +4,8 @@ use max_team_core::limits::{HISTORY_PLANS_MAX, HISTORY_TASKS_MAX};
 use max_team_core::plan::{History, TaskSample, TaskStatus, TaskView};
 use max_team_journal::Journal;
 
-use crate::census::ReadModel;
 use crate::error::RuntimeError;
+use crate::read_model::ReadModel;
 use crate::rows::{self, CostRow};
 
 /// The basis of a forecast.

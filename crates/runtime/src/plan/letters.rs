@@ -19,8 +19,8 @@ use max_team_core::plan::{Budget, LeadNote, Plan, TaskStatus, TaskView};
 use max_team_core::policy::DecidedBy;
 
 use super::{plan_stream, upstream};
+use crate::active_session::ActiveSession;
 use crate::agent::derived;
-use crate::floor::ActiveSession;
 use crate::prompt::fill;
 use crate::shared::now_ms;
 use crate::{session, worktree};

@@ -41,12 +41,12 @@ use tokio_util::sync::CancellationToken;
 
 pub use history::Basis;
 
+use crate::active_session::{ActiveSession, Activity, Place};
 use crate::agent::{Control, derived};
-use crate::census::ReadModel;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::floor::{ActiveSession, Activity, Place};
 use crate::handle::Origin;
+use crate::read_model::ReadModel;
 use crate::session;
 use crate::shared::now_ms;
 use crate::work_clock::{BEAT, WorkClock};

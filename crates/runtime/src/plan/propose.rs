@@ -23,8 +23,8 @@ use max_team_tools::project::{self, Project};
 
 use super::history::Basis;
 use super::leave;
+use crate::active_session::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
-use crate::floor::{ActiveSession, fold_plan};
 use crate::handle::Team;
 use crate::rows;
 use crate::shared::new_id;

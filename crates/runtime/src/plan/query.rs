@@ -10,9 +10,9 @@ use max_team_core::text::Page;
 use super::correct::evidence_lines;
 use super::letters::{corrected_words, indented, proof_words};
 use super::propose::open_plans;
-use crate::census::ReadModel;
+use crate::active_session::ActiveSession;
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
+use crate::read_model::ReadModel;
 use crate::team_tools::TaskQueryArgs;
 
 /// The state of tasks, as text for a model: of open plans, then of finished ones, newest first.

@@ -12,8 +12,8 @@ use max_team_core::plan::{Plan, TaskStatus};
 use super::letters::cost;
 use super::plan_stream;
 use super::propose::open_plans;
+use crate::active_session::{ActiveSession, fold_plan};
 use crate::agent::derived;
-use crate::floor::{ActiveSession, fold_plan};
 use crate::shared::now_ms;
 
 /// The plans that a new one replaces.

@@ -11,7 +11,7 @@ use max_team_core::plan::{Plan, TaskView};
 
 use super::check::CODE_DIFF;
 use super::correct::evidence_lines;
-use crate::floor::ActiveSession;
+use crate::active_session::ActiveSession;
 
 /// Tells an owner that has read older results which ones count.
 const REPLACES: &str = "These are the newest results: they replace those that you were given before.\n";

@@ -17,9 +17,9 @@ use uuid::Uuid;
 
 use super::Tape;
 use super::strict::{CallPart, ReplayDifference};
+use crate::active_session::ActiveSession;
 use crate::agent::{Frame, look_at_words};
 use crate::error::RuntimeError;
-use crate::floor::ActiveSession;
 use crate::plan::{letters, plan_stream, upstream};
 use crate::rows::event_of;
 

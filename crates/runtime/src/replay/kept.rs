@@ -9,9 +9,9 @@ use max_team_journal::{Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use super::Tape;
-use crate::census::{Cast, fold_agent, fold_plan};
 use crate::error::RuntimeError;
 use crate::maintenance::Storage;
+use crate::read_model::{Cast, fold_agent, fold_plan};
 use crate::rows::{self, project_entry};
 use crate::session;
 

@@ -21,9 +21,9 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, FaultDetail, Journal};
 
-use crate::census::Cast;
 use crate::error::RuntimeError;
 use crate::maintenance::Storage;
+use crate::read_model::Cast;
 use crate::rows::{self, event_of, project_entry};
 use crate::session;
 use crate::stream::{Mark, Scope, StreamEvent, StreamReader};

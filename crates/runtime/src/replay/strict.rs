@@ -29,9 +29,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Tape, again};
+use crate::active_session::{ActiveSession, fold_plan, under};
 use crate::agent::{EXPERT, Frame, UNATTENDED};
 use crate::error::RuntimeError;
-use crate::floor::{ActiveSession, fold_plan, under};
 use crate::handle::{Mate, OpenOptions, TeamHandle};
 use crate::house::Runtime;
 use crate::team_tools::DISPATCH_TASK;

@@ -12,9 +12,9 @@ use max_team_tools::rewind::RestoreRoot;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
-use crate::post;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
+use crate::user_mail;
 
 /// Records merges of worktrees into a project as steps of a session.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn note_accepted(
     changes: &[FileChange],
 ) -> Result<(), RuntimeError> {
     // The worktree of a fork has no agent: its session is the one that works in it.
-    let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };
+    let Some(session) = user_mail::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };
     let merger =
         Merger { journal, session, fence: None, actor: by.address(), gone: None, key: format!("accept {copy}") };
     merger.note(project, changes)

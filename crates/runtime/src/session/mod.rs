@@ -13,9 +13,9 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
-use crate::census::{Cast, ReadModel};
 use crate::error::RuntimeError;
 use crate::memory;
+use crate::read_model::{Cast, ReadModel};
 use crate::rows::{self, MateRow, put};
 use crate::skills::Contract;
 use crate::tasks;

@@ -9,8 +9,8 @@ use max_team_core::status::SessionStatus;
 use max_team_journal::{Entry, Journal};
 
 use super::reader::{Source, find};
-use crate::census::Cast;
 use crate::error::RuntimeError;
+use crate::read_model::Cast;
 use crate::rows::event_of;
 
 /// Entries that are read at a time.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::TaskLists;
-use crate::census::ReadModel;
 use crate::error::RuntimeError;
+use crate::read_model::ReadModel;
 
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use super::{UserMail, person};
 use crate::agent::derived;
-use crate::census::ReadModel;
 use crate::error::RuntimeError;
 use crate::plan::address;
+use crate::read_model::ReadModel;
 use crate::rows::{self, AgentRow, MateRow};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{append, commit_at, now_ms};

@@ -25,9 +25,9 @@ use max_team_journal::{Durability, Journal};
 use serde::Serialize;
 
 use crate::agent::{PersonStop, derived};
-use crate::census::{self, ReadModel, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
+use crate::read_model::{self, ReadModel, means};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
@@ -110,7 +110,7 @@ pub struct UserMail<'j> {
 
 impl std::fmt::Debug for UserMail<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Post").finish_non_exhaustive()
+        f.debug_struct("UserMail").finish_non_exhaustive()
     }
 }
 
@@ -197,7 +197,7 @@ impl<'j> UserMail<'j> {
     ) -> Result<Option<PendingQuestion>, RuntimeError> {
         let state = match plans.entry(plan) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(census::fold_plan(self.journal, plan)?.0),
+            Entry::Vacant(place) => place.insert(read_model::fold_plan(self.journal, plan)?.0),
         };
         let open = state.asked().any(|(question, about)| question == row.question && matters(state, about));
         if state.ended().is_some() || !open {
@@ -421,7 +421,7 @@ impl<'j> UserMail<'j> {
     /// Edits that do not fit the plan are refused before they are sent.
     fn check_edits(&self, address: &str, edits: &[Edit]) -> Result<(), RuntimeError> {
         let Some(plan) = plan_at(address) else { return Ok(()) };
-        let (plan, _) = census::fold_plan(self.journal, plan)?;
+        let (plan, _) = read_model::fold_plan(self.journal, plan)?;
         let mut draft = plan.draft().cloned().unwrap_or_default();
         for change in edits {
             draft = edit(&draft, change).map_err(|flaw| RuntimeError::Plan(flaw.to_string()))?;

@@ -8,8 +8,8 @@ use max_team_core::turn::Turn;
 
 use super::{NotedAnswer, PendingQuestion, UserMail};
 use crate::agent::sharing_letter;
-use crate::census::fold_agent;
 use crate::error::RuntimeError;
+use crate::read_model::fold_agent;
 use crate::rows::{self, Matter};
 use crate::session;
 

@@ -46,7 +46,7 @@ use crate::handle::{Mate, Team};
 use crate::house::ResumedLead;
 use crate::plan::Basis;
 use crate::shared::{Shared, lock, new_id, now_ms};
-use crate::{census, rows};
+use crate::{read_model, rows};
 
 pub(crate) use calls::callable;
 use chairs::LoopSlot;
@@ -267,7 +267,7 @@ impl ActiveSession {
         if journal.head(&crate::session::agent_stream(agent))? == 0 {
             return Ok((0, 0));
         }
-        let (own, others) = census::ReadModel::new(journal).costs_of(self.session, agent, 0, now_ms())?;
+        let (own, others) = read_model::ReadModel::new(journal).costs_of(self.session, agent, 0, now_ms())?;
         let all = Spending::of(own.iter().chain(&others).map(|cost| &cost.charge));
         Ok((all.nano, all.tokens()))
     }
@@ -335,12 +335,12 @@ pub(crate) fn under(approve: ApprovalMode, mode: Mode) -> Mode {
 
 /// Folds a plan's stream.
 pub(crate) fn fold_plan(shared: &Shared, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
-    census::fold_plan(&shared.journal, plan)
+    read_model::fold_plan(&shared.journal, plan)
 }
 
 impl Shared {
     /// Folds an agent's stream.
     pub(crate) fn fold_agent(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
-        census::fold_agent(&self.journal, agent)
+        read_model::fold_agent(&self.journal, agent)
     }
 }

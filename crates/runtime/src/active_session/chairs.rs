@@ -24,7 +24,7 @@ use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::plan::plan_stream;
 use crate::shared::lock;
-use crate::{post, rows, session, worktree};
+use crate::{rows, session, user_mail, worktree};
 
 /// How long an agent that has answered may take to leave its worktree.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
@@ -354,12 +354,12 @@ impl ActiveSession {
     fn seat_reader(self: &Arc<Self>, address: &str) {
         // The reader was unloaded since; addresses of other sessions are not ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
-            && post::session_at(&self.shared.journal, address) == Some(self.session)
+            && user_mail::session_at(&self.shared.journal, address) == Some(self.session)
         {
             self.tell_why(address, self.seat_agent(agent));
         }
         if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
-            && post::session_at(&self.shared.journal, address) == Some(self.session)
+            && user_mail::session_at(&self.shared.journal, address) == Some(self.session)
         {
             self.tell_why(address, self.seat_plan(plan));
         }
@@ -412,7 +412,7 @@ impl ActiveSession {
     pub(super) fn is_called_for(&self, address: &str) -> bool {
         let journal = &self.shared.journal;
         address.starts_with("agent/")
-            && post::session_at(journal, address) == Some(self.session)
+            && user_mail::session_at(journal, address) == Some(self.session)
             && journal
                 .pending_mail(address)
                 .is_ok_and(|mail| mail.iter().any(|letter| letter.from.starts_with("user/") && !is_stop(letter)))

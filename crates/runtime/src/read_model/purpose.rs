@@ -4,8 +4,8 @@ use max_team_core::id::{AgentId, PlanId, SessionId};
 
 use super::ReadModel;
 use crate::error::RuntimeError;
-use crate::post;
 use crate::session::{Sessions, preview};
+use crate::user_mail;
 
 impl ReadModel<'_> {
     /// The work that a question belongs to, in one line: the plan's task, else the agent's assignment, else the plan's
@@ -42,7 +42,7 @@ impl ReadModel<'_> {
             return Ok(None);
         };
         let turn = self.turn(agent)?;
-        let first = post::agent_row(self.journal, &agent.to_string())?.and_then(|row| row.assignment);
+        let first = user_mail::agent_row(self.journal, &agent.to_string())?.and_then(|row| row.assignment);
         let assignment = turn.assignment().or(first.as_deref());
         Ok(assignment.map(|assignment| assignment.title.clone()).filter(|title| !title.is_empty()))
     }

@@ -9,7 +9,7 @@ use max_team_core::turn::Turn;
 use super::{ActiveSession, fold_plan};
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
-use crate::{UserMail, post, session};
+use crate::{UserMail, session, user_mail};
 
 impl ActiveSession {
     /// Counts open work, before any loop continues with it.
@@ -29,7 +29,7 @@ impl ActiveSession {
         for plan in plans {
             found.tasks += fold_plan(&self.shared, *plan)?.0.active().count();
         }
-        let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
+        let is_mine = |address: &str| user_mail::session_at(journal, address) == Some(self.session);
         let leads = session::agent_stream(self.lead);
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
             let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
@@ -65,7 +65,7 @@ impl ActiveSession {
     pub(crate) fn plans_with_mail(&self, open: &[PlanId]) -> Result<Vec<PlanId>, RuntimeError> {
         let journal = &self.shared.journal;
         let mailboxes = journal.mailboxes()?.into_iter();
-        let mine = mailboxes.filter(|address| post::session_at(journal, address) == Some(self.session));
+        let mine = mailboxes.filter(|address| user_mail::session_at(journal, address) == Some(self.session));
         let plans = mine.filter_map(|address| address.strip_prefix("plan/")?.parse().ok());
         Ok(plans.filter(|plan| !open.contains(plan)).collect())
     }

@@ -17,9 +17,9 @@ use serde::Serialize;
 use super::grants::Grants;
 use super::{Cast, ReadModel};
 use crate::error::RuntimeError;
-use crate::post;
 use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
 use crate::session::{self, preview};
+use crate::user_mail;
 
 /// A person's answer that refuses.
 const NO: &str = "no";
@@ -385,7 +385,7 @@ impl<'j> LogWalk<'j> {
         }
         let address = stream.strip_prefix("mail/").unwrap_or(stream);
         let named = session::session_of(address).or_else(|| address.strip_prefix("tasks/"));
-        let session = named.and_then(|id| id.parse().ok()).or_else(|| post::session_at(self.journal, address));
+        let session = named.and_then(|id| id.parse().ok()).or_else(|| user_mail::session_at(self.journal, address));
         let agent = address.strip_prefix("agent/").zip(session).and_then(|(id, session)| {
             rows::row::<AgentRow>(self.journal, &rows::agents_of(&session.to_string()), id).ok().flatten()
         });

@@ -28,9 +28,9 @@ use crate::driver;
 use crate::error::RuntimeError;
 use crate::maintenance::{Tombstone, gone};
 use crate::plan::plan_stream;
-use crate::post;
 use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow};
 use crate::session::{self, Sessions};
+use crate::user_mail;
 
 pub(crate) use cast::Cast;
 pub use costs::Cost;
@@ -104,7 +104,7 @@ impl<'j> ReadModel<'j> {
         let mut found = Vec::new();
         for (key, name) in rows::rows::<String>(self.journal, rows::COMMANDS)?.into_iter().rev() {
             let Some((agent, id)) = key.split_once('/') else { continue };
-            let row = post::agent_row(self.journal, agent)?;
+            let row = user_mail::agent_row(self.journal, agent)?;
             let is_meant = |row: &AgentRow| row.session == session && of.is_none_or(|of| row.agent == of);
             let Some(row) = row.filter(is_meant) else { continue };
             // An ended agent has no running commands, even if an older version has not recorded their end.

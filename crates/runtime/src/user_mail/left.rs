@@ -5,8 +5,8 @@ use max_team_core::id::{AgentId, SessionId};
 use serde::Serialize;
 
 use super::UserMail;
-use crate::census::{ReadModel, fold_agent};
 use crate::error::RuntimeError;
+use crate::read_model::{ReadModel, fold_agent};
 use crate::rows;
 use crate::session::{Sessions, agent_stream};
 
