@@ -323,48 +323,37 @@ impl CommandContext {
                 CommandResult::Said { key, text: said, outcome: self.command(key, command).await }
             }
             UiCommand::Withdraw { key, text } => {
-                let outcome = self.command(fresh(), Command::Withdraw { session, letter: key }).await;
+                let outcome = self.give(Command::Withdraw { session, letter: key }).await;
                 CommandResult::Withdrawn { key, text, outcome }
             }
             UiCommand::Answer { question, answer } => {
                 let command = Command::Answer { session, question, answer };
-                CommandResult::Answered { question, outcome: self.command(fresh(), command).await }
+                CommandResult::Answered { question, outcome: self.give(command).await }
             }
             // A session is opened only where it works, so its project is the one we are in.
             UiCommand::Remember(rules) => {
                 CommandResult::Remembered(permissions::remember(&self.home, &self.cwd, &rules))
             }
-            UiCommand::Decide { question, say } => CommandResult::Decided {
-                question,
-                outcome: self.command(fresh(), Command::Decide { question, say }).await,
-            },
+            UiCommand::Decide { question, say } => {
+                CommandResult::Decided { question, outcome: self.give(Command::Decide { question, say }).await }
+            }
             UiCommand::Propose { draft, source } => {
-                CommandResult::Proposed(self.command(fresh(), Command::Propose { session, draft, source }).await)
+                CommandResult::Proposed(self.give(Command::Propose { session, draft, source }).await)
             }
-            UiCommand::Stop { plan, task } => {
-                CommandResult::Stopped(self.command(fresh(), Command::Stop { plan, task }).await)
-            }
+            UiCommand::Stop { plan, task } => CommandResult::Stopped(self.give(Command::Stop { plan, task }).await),
             UiCommand::Plan(plan) => CommandResult::Plan { plan, outcome: self.ask(query::Plan { plan }).await },
             UiCommand::Tasks => CommandResult::Tasks(self.ask(query::Tasks { session }).await),
             UiCommand::Paths(settings) => CommandResult::Paths(self.paths(*settings).await),
-            UiCommand::Interrupt => {
-                CommandResult::Interrupted(self.command(fresh(), Command::Interrupt { session }).await)
-            }
-            UiCommand::StopSession => {
-                CommandResult::Interrupted(self.command(fresh(), Command::StopSession { session }).await)
-            }
-            UiCommand::Compact(keep) => {
-                CommandResult::Compacted(self.command(fresh(), Command::Compact { session, keep }).await)
-            }
-            UiCommand::Uncompact => {
-                CommandResult::Compacted(self.command(fresh(), Command::Uncompact { session }).await)
-            }
+            UiCommand::Interrupt => CommandResult::Interrupted(self.give(Command::Interrupt { session }).await),
+            UiCommand::StopSession => CommandResult::Interrupted(self.give(Command::StopSession { session }).await),
+            UiCommand::Compact(keep) => CommandResult::Compacted(self.give(Command::Compact { session, keep }).await),
+            UiCommand::Uncompact => CommandResult::Compacted(self.give(Command::Uncompact { session }).await),
             UiCommand::Moments => CommandResult::Moments(self.ask(query::RewindPoints { session }).await),
             UiCommand::Rewinding(to) => CommandResult::Rewinding(self.ask(query::RewindPreview { session, to }).await),
             UiCommand::Rewind(plan) => CommandResult::Rewound(self.rewind(plan).await),
             UiCommand::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
-                CommandResult::Configured(self.command(fresh(), command).await)
+                CommandResult::Configured(self.give(command).await)
             }
             UiCommand::Status(reason) => {
                 CommandResult::Status { reason, outcome: self.ask(query::Details { session }).await }
@@ -392,6 +381,11 @@ impl CommandContext {
             UiCommand::Leave => self.leave().await,
             UiCommand::Open { which, settings } => self.open_another(which, *settings).await,
         }
+    }
+
+    /// Sends a command of its own, which is not sent again.
+    async fn give(&self, command: Command) -> Outcome<()> {
+        self.command(fresh(), command).await
     }
 
     async fn ask<Q: Question>(&self, question: Q) -> Outcome<Q::Answer> {

@@ -354,7 +354,7 @@ pub(super) fn headline(about: &PlanQuestion, plan: Option<&Plan>, lang: Lang) ->
         PlanQuestion::Failure { task, .. } => {
             let view = plan.and_then(|plan| plan.task(plan.graph()?.index(task)?));
             let (member, attempt) = view.map_or(("?", 0), |view| (view.member, view.attempt));
-            lang.task_failed(&clean_line(task), &clean_line(member), attempt)
+            lang.task_failed(clean_line(task), clean_line(member), attempt)
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct AgentQuestion<'a> {
 pub struct Clarification<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Cow<'a, Assignment>>,
-    /// The text of the answer.
+    /// The text of the question.
     pub question: &'a str,
     /// The key of the call that waits for the answer.
     pub call: &'a str,

@@ -82,17 +82,6 @@ impl Lang {
         self.damaged_text(&why)
     }
 
-    /// What is told behind entries some of which are not as they were written.
-    pub fn entries_damaged(self, count: u64) -> String {
-        let entries =
-            if count == 1 { "1 of these entries is".to_owned() } else { format!("{count} of these entries are") };
-        say!(
-            self,
-            "{entries} not as written, and marked as damaged wherever shown: do not rely on them; `max-team audit verify` tells all",
-            "其中 {count} 条记录与写入时不同，显示时均标为已损坏：不可作为依据；`max-team audit verify` 列出全部问题"
-        )
-    }
-
     pub fn no_kind(self, kind: &str, there: &[String]) -> String {
         let there = self.there(there);
         self.no_event_is_called(kind, &there)
@@ -117,17 +106,6 @@ impl Lang {
             Self::En => named.join(", "),
             Self::Zh => named.join("、"),
         }
-    }
-
-    pub fn log_edited(self, faults: u64) -> String {
-        let things = if faults == 1 { "fault" } else { "faults" };
-        say!(
-            self,
-            "{faults} {things}: the journal is not as it was written; `max-team audit show` marks what is damaged; keep a copy \
-             as evidence, and put a backup in its place with `max-team restore FILE`",
-            "发现 {faults} 处问题：日志与写入时不同；`max-team audit show` 会标出已损坏的记录；请保留副本作为证据，\
-             并用 `max-team restore 文件` 恢复备份"
-        )
     }
 
     /// What to do about a file that is damaged; the copies that lie beside it are named, newest first.
@@ -164,20 +142,6 @@ impl Lang {
             DriftKind::Differs => ("does not say what the log says", "与日志不符"),
         };
         say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
-    }
-
-    pub fn more_rows(self, count: u64) -> String {
-        let differ = if count == 1 { "more row differs" } else { "more rows differ" };
-        say!(self, "{count} {differ}", "另有 {count} 行不符")
-    }
-
-    pub fn rows_differ(self, count: u64) -> String {
-        let rows = if count == 1 { "1 row beside it does".to_owned() } else { format!("{count} rows beside it do") };
-        say!(
-            self,
-            "the log holds, but {rows} not follow from it: `max-team doctor --rebuild` makes what follows again",
-            "日志完好，但有 {count} 行数据与其不符：用 `max-team doctor --rebuild` 重新生成"
-        )
     }
 
     pub fn audit_heads(self) -> [&'static str; 9] {

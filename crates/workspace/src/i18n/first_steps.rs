@@ -65,7 +65,7 @@ impl Lang {
             LineFault::Role(role) => self.message_role_is_and(role),
             LineFault::Part(kind) => self.a_part_is_of(kind),
             LineFault::NoContent => self.message_content_is_neither().to_owned(),
-            LineFault::Silent => self.it_says_nothing().to_owned(),
+            LineFault::Silent => self.line_is_empty().to_owned(),
         };
         self.standard_input_line(number, &why)
     }

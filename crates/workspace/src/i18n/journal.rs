@@ -177,7 +177,7 @@ impl Lang {
 
     /// A teammate that takes tasks by itself was stopped.
     fn takes_none(self, name: &str) -> String {
-        self.it_was_stopped_and(name)
+        self.stopped_takes_no_tasks(name)
     }
 
     /// What is always said in the same words; names and errors stay as they are.
@@ -338,7 +338,7 @@ impl Lang {
     pub fn noted(self, session: Option<SessionId>) -> String {
         match session {
             Some(session) => self.noted_text(session),
-            None => self.it_is_noted().to_owned(),
+            None => self.answer_noted().to_owned(),
         }
     }
 
@@ -357,7 +357,7 @@ impl Lang {
     /// A command was stored, but the process that runs the session has not read it yet.
     pub fn unheard(self, owner: &WorkerInfo) -> String {
         let (pid, what) = (owner.pid, &owner.what);
-        self.it_is_noted_process(pid, what)
+        self.answer_noted_for_process(pid, what)
     }
 
     pub fn not_remembered(self) -> &'static str {

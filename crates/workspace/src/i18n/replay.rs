@@ -13,13 +13,13 @@ impl Lang {
     /// Why a file is no run.
     pub fn tape_fault(self, fault: &BadTape) -> String {
         match fault {
-            BadTape::Io(error) => self.it_cannot_be_read(error),
-            BadTape::Other => self.it_does_not_begin().to_owned(),
-            BadTape::Newer(version) => self.it_is_a_recording(version, TAPE_VERSION),
+            BadTape::Io(error) => self.recording_unreadable(error),
+            BadTape::Other => self.not_a_recording().to_owned(),
+            BadTape::Newer(version) => self.recording_too_new(version, TAPE_VERSION),
             BadTape::Line { line, detail } => self.line_is_no_line(line, detail),
-            BadTape::NoLead { line } => self.it_ends_at_line(line),
+            BadTape::NoLead { line } => self.recording_without_lead(line),
             BadTape::LongLine { line, max } => self.line_has_more_than(line, max),
-            BadTape::Long(max) => self.it_has_more_than(max),
+            BadTape::Long(max) => self.recording_too_long(max),
             BadTape::Cut(entries) => self.its_end_is_missing(entries),
         }
     }
@@ -69,28 +69,5 @@ impl Lang {
             _ => ("ends", "结束"),
         };
         if self == Self::En { en } else { zh }
-    }
-
-    pub fn run_damaged(self, count: usize) -> String {
-        let entries =
-            if count == 1 { "1 entry of the run is".to_owned() } else { format!("{count} entries of the run are") };
-        say!(
-            self,
-            "{entries} not as written: what is played is not what happened; `max-team audit verify` tells all",
-            "该运行中有 {count} 条记录与写入时不同：回放的内容并非当时发生的；`max-team audit verify` 列出全部问题"
-        )
-    }
-
-    pub fn not_as_recorded(self, count: usize) -> String {
-        let things = if count == 1 {
-            "1 thing that follows from it is"
-        } else {
-            &format!("{count} things that follow from it are")
-        };
-        say!(
-            self,
-            "{things} not what was recorded: the file was changed, or another version made it; record the run again",
-            "有 {count} 项与录制时的结果不一致：文件被改动过，或由其他版本录制；请重新录制"
-        )
     }
 }

@@ -48,11 +48,11 @@ impl Lang {
 
     pub fn rewind_skip(self, why: &Skip) -> String {
         match why {
-            Skip::Changed => self.it_has_been_changed().to_owned(),
-            Skip::Lost => self.what_it_was_is().to_owned(),
+            Skip::Changed => self.skip_changed().to_owned(),
+            Skip::Lost => self.skip_not_kept().to_owned(),
             Skip::Unread(why) => self.rewind_skip_text(why),
-            Skip::Large => self.it_is_larger_than().to_owned(),
-            Skip::Away => self.this_folder_is_not().to_owned(),
+            Skip::Large => self.skip_too_large().to_owned(),
+            Skip::Away => self.skip_folder_missing().to_owned(),
         }
     }
 
@@ -70,10 +70,10 @@ impl Lang {
             SkippedReason::Large => self.larger_than_what_is().to_owned(),
             SkippedReason::Many => self.too_many_files_or().to_owned(),
             SkippedReason::Slow => self.looking_took_too_long().to_owned(),
-            SkippedReason::Unread => self.it_could_not_be().to_owned(),
+            SkippedReason::Unread => self.skip_unreadable().to_owned(),
             SkippedReason::Background => self.a_command_in_the().to_owned(),
             SkippedReason::Later => self.changed_after_a_command().to_owned(),
-            SkippedReason::Cut => self.it_did_not_come().to_owned(),
+            SkippedReason::Cut => self.skip_unfinished().to_owned(),
         }
     }
 

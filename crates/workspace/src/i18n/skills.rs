@@ -25,7 +25,7 @@ impl Lang {
         let named = names.iter().take(UNTRUSTED_NAMED_MAX).map(|name| format!("`{name}`"));
         let more = (more > 0).then(|| self.skills_untrusted_text(more));
         let names = named.chain(more).collect::<Vec<_>>().join(", ");
-        self.this_project_brings_skills(&names)
+        self.untrusted_skills(&names)
     }
 
     fn lacks(self, missing: &str) -> String {

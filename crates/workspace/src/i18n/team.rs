@@ -10,7 +10,7 @@ use max_team_core::plan::event::{
 use max_team_core::plan::{PlanState, TaskStatus};
 use max_team_core::rewind::MovedFile;
 
-use super::{Lang, plural};
+use super::Lang;
 use crate::format::spent;
 
 /// Files of a stopped task that a line names.
@@ -22,30 +22,13 @@ impl Lang {
         self.critical_path(&counts, path)
     }
 
-    pub fn counts(self, tasks: usize, waves: usize) -> String {
-        let (task, wave) = (plural(tasks, "task"), plural(waves, "wave"));
-        say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
-    }
-
     /// The forecast of a plan; without a range, no price is known.
     pub fn forecast(self, range: Option<&str>, time: &str, calls: u64) -> String {
-        let s = if calls == 1 { "" } else { "s" };
-        let calls = say!(self, "{calls} model call{s}", "{calls} 次模型调用");
+        let calls = self.model_calls(calls);
         match range {
             Some(range) => self.about_and(range, time, &calls),
             None => self.cost_unknown_about(time, &calls),
         }
-    }
-
-    pub fn forecast_samples(self, tasks: u64) -> String {
-        let s = if tasks == 1 { "" } else { "s" };
-        say!(self, "; from {tasks} earlier task{s}", "；依据此前 {tasks} 个任务")
-    }
-
-    /// Rows of a task's instructions that are not shown, and the key or command that shows them.
-    pub fn more_instructions(self, rows: usize, how: &str) -> String {
-        let word = if rows == 1 { "line" } else { "lines" };
-        say!(self, "… {rows} more {word} ({how})", "……还有 {rows} 行（{how}）")
     }
 
     /// The last correction of a task: what the checks say now, and what it cost.
@@ -120,7 +103,7 @@ impl Lang {
             (more, Self::En) => format!(" and {more} more"),
             (more, Self::Zh) => format!(" 等另外 {more} 个"),
         };
-        self.it_has_changed(&shown, &rest)
+        self.agent_changed_files(&shown, &rest)
     }
 
     /// What an unfinished task leaves: changed files, commands whose changes are not known yet, protected files that were
@@ -304,15 +287,6 @@ impl Lang {
             0 => text,
             _ => text + &self.progress_text(failing),
         }
-    }
-
-    pub fn task_failed(self, task: &str, member: &str, attempt: u32) -> String {
-        let times = if attempt == 1 { "attempt" } else { "attempts" };
-        say!(
-            self,
-            "Task {task} ({member}) failed after {attempt} {times}",
-            "任务 {task}（{member}）尝试 {attempt} 次后失败"
-        )
     }
 
     /// Money and time of a member that was given one thing to do.

@@ -133,18 +133,9 @@ impl Lang {
 
     /// Messages wait because the agent was stopped; without a name, the lead.
     pub fn letters_wait(self, who: Option<&str>, count: usize) -> String {
-        let (letters, wait) = if count == 1 { ("message", "waits") } else { ("messages", "wait") };
         match who {
-            None => say!(
-                self,
-                "✉ {count} {letters} {wait}; write or /continue",
-                "✉ 有 {count} 条消息在等待；写点什么或输入 /continue"
-            ),
-            Some(who) => say!(
-                self,
-                "✉ {who}: {count} {letters} {wait}; write to {who} or /continue {who}",
-                "✉ {who}：有 {count} 条消息在等待；给 {who} 发消息或输入 /continue {who}"
-            ),
+            None => self.messages_wait_for_lead(count),
+            Some(who) => self.messages_wait_for(who, count),
         }
     }
 
@@ -190,7 +181,7 @@ impl Lang {
     }
 
     pub fn nothing_to_save(self) -> String {
-        self.this_session_has_no().to_owned()
+        self.no_teammates_to_save().to_owned()
     }
 
     /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.

@@ -79,26 +79,6 @@ impl Lang {
         )
     }
 
-    /// What waits in a worktree.
-    pub fn copy_open(self, open: usize, id: &str) -> String {
-        let en = if open == 1 { "1 file still waits".to_owned() } else { format!("{open} files still wait") };
-        say!(
-            self,
-            "{en} for a decision: `max-team worktrees show {id}`",
-            "还有 {open} 个文件待决定：`max-team worktrees show {id}`"
-        )
-    }
-
-    /// Copies that were cleaned away, and those that stay.
-    pub fn copies_cleaned(self, gone: usize, kept: usize) -> String {
-        let en = if gone == 1 { "worktree" } else { "worktrees" };
-        say!(
-            self,
-            "{gone} {en} removed, {kept} kept (in use, or with changes or ignored files that wait for a decision)",
-            "已移除 {gone} 个副本，保留 {kept} 个（正在使用，或有待决定的改动或被忽略的文件）"
-        )
-    }
-
     /// The heads of the list.
     pub fn copy_heads(self) -> [&'static str; 5] {
         match self {
