@@ -2,7 +2,7 @@
 //!
 //! A worktree has the agent's id as its name, so that a restarted agent finds it. The agent's journalled settings say
 //! where it is (`Permissions::copy`): an agent that was given a worktree never works in the project itself. Without a
-//! sandbox nothing would keep an agent inside, so then there are no worktrees. `tools::copy` makes and merges them,
+//! sandbox nothing would keep an agent inside, so then there are no worktrees. `tools::worktree` makes and merges them,
 //! and can repeat every step; nothing is journalled here besides.
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //!
 //! Layers: tools that steer the team belong to the agent that talks to the user or works on a plan (1). A type defined
 //! in a file is trusted less than a built-in one (2). An agent in the background cannot ask a person (3). A type gets
-//! only the tools that it lists (4). A caller with tools of its own gives the called agent none that it lacks itself.
+//! only the tools that it lists (4). A caller with tools of its own gives the called agent none that it lacks itself (5).
 //! The tools that each layer removed are recorded for display.
 
 use serde::Serialize;

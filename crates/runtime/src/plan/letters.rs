@@ -1,6 +1,6 @@
 //! The messages that a plan's events send: tasks to members, reports to the lead.
 //!
-//! Every text for a model is in a file under `prompts/`; this module only fills them in, within named bounds.
+//! Long texts for a model are files under `prompts/`; this module fills them in, within named bounds.
 
 use std::borrow::Cow;
 use std::path::Path;
