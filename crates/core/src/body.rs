@@ -181,7 +181,7 @@ impl<'a> Body<'a> {
                 }
             }
             MessageKind::NeedClarify => match letter.read::<Clarification<'_>>() {
-                asked if asked.assignment.is_some() => Self::Clarification(asked),
+                asked if asked.assignment.is_some() || letter.text().is_empty() => Self::Clarification(asked),
                 // The question of a task's owner, told to the lead.
                 _ => Self::Words(letter.read()),
             },

@@ -598,7 +598,7 @@ async fn whoever_cannot_sit_down_has_failed_and_the_session_opens() {
     assert_eq!(heard.last_words().text, "It is in a copy.", "the lead goes on");
     let told = results(&heard);
     assert!(
-        told.iter().any(|told| told.contains("`leo` did not finish") && told.contains("there is no copy")),
+        told.iter().any(|told| told.contains("`leo` did not finish") && told.contains("there is no worktree")),
         "{told:?}"
     );
     assert_eq!(read(root.join("a.txt")), "one\n");

@@ -47,7 +47,7 @@ impl Session {
             None if matches!(error, RuntimeError::Behind(_)) => words,
             None => {
                 self.acts.push(UiCommand::Leave);
-                format!("{words}\n{}", self.lang.stopped_house())
+                format!("{words}\n{}", self.lang.session_stopped())
             }
         };
         vec![Item::Row(Row::Error(shown))]

@@ -207,7 +207,7 @@ fn a_worktree_needs_a_repository_and_a_valid_name() {
     };
     assert!(make("a").contains("is in no git repository"), "{}", make("a"));
     for id in ["", "../a", "a/b", ".making-a", "a b"] {
-        assert!(make(id).contains("cannot be the name of a copy"), "{id}");
+        assert!(make(id).contains("cannot be the name of a worktree"), "{id}");
     }
     assert_eq!(fs::read_dir(desk.home.path().join("copies")).unwrap().count(), 0, "what was begun is cleared away");
 }

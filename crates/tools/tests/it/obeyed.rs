@@ -247,7 +247,7 @@ impl World {
             processes: 100,
             file_bytes: 32 << 20,
             open_files: 256,
-            output_bytes: 16 << 20,
+            output_bytes: 4 << 20,
             ..Limits::default()
         };
         let walls =

@@ -28,14 +28,14 @@ impl Lang {
 
     pub fn no_agent(self, name: &str, near: Option<&str>) -> String {
         match near {
-            Some(near) => self.there_is_no_agent(name, near),
-            None => self.there_is_no_agent_max(name),
+            Some(near) => self.unknown_agent_near(name, near),
+            None => self.unknown_agent(name),
         }
     }
 
     pub fn no_agent_name(self, name: &str, near: Option<&str>) -> String {
         let near = near.map(|near| self.would_do(near));
         let near = near.unwrap_or_default();
-        self.is_no_name_for(name, &near)
+        self.bad_agent_name(name, &near)
     }
 }

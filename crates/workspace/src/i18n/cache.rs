@@ -38,8 +38,8 @@ impl Lang {
 
     pub fn nothing_cached_of(self, expert: &str, key: Option<&str>) -> String {
         match key {
-            None => self.no_answers_of_are(expert),
-            Some(key) => self.no_answers_of_are_kept(expert, key),
+            None => self.no_cached_answers_of(expert),
+            Some(key) => self.no_cached_answers_under(expert, key),
         }
     }
 }

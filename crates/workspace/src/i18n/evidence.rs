@@ -89,12 +89,12 @@ impl Lang {
 
     pub fn no_agent_there(self, agent: &str, there: &[String]) -> String {
         let there = self.there(there);
-        self.no_entry_there_is(agent, &there)
+        self.no_entry_of_agent(agent, &there)
     }
 
     pub fn no_task_there(self, task: &str, there: &[String]) -> String {
         let there = self.there(there);
-        self.no_entry_there_is_about(task, &there)
+        self.no_entry_about_task(task, &there)
     }
 
     /// Names, or that there are none.
@@ -223,7 +223,7 @@ impl Lang {
             Some(other) => other.name(),
             None => {
                 let actor = &set.actor;
-                self.setter_text_2(actor)
+                self.setter_unknown(actor)
             }
         }
     }

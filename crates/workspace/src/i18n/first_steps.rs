@@ -28,7 +28,7 @@ impl Lang {
     /// Why a mechanism is not used: it does not work here, or another one comes first.
     pub fn passed_over(self, engine: Engine, missing: Option<&str>) -> String {
         let name = match engine {
-            Engine::Namespaces => self.passed_over_text().to_owned(),
+            Engine::Namespaces => self.namespaces_engine().to_owned(),
             Engine::Bubblewrap => "bubblewrap".to_owned(),
             _ => "Landlock".to_owned(),
         };
@@ -60,10 +60,10 @@ impl Lang {
             LineFault::TooLong(megabytes) => self.more_than_mb(megabytes),
             LineFault::NotJson(detail) => self.not_json(detail),
             LineFault::NotText => self.not_utf_convert_it().to_owned(),
-            LineFault::Type(kind) if kind.is_empty() => self.type_is_missing_is().to_owned(),
-            LineFault::Type(kind) => self.type_is_and_only(kind),
-            LineFault::Role(role) => self.message_role_is_and(role),
-            LineFault::Part(kind) => self.a_part_is_of(kind),
+            LineFault::Type(kind) if kind.is_empty() => self.line_type_missing().to_owned(),
+            LineFault::Type(kind) => self.line_type_unknown(kind),
+            LineFault::Role(role) => self.line_role_unknown(role),
+            LineFault::Part(kind) => self.bad_part_type(kind),
             LineFault::NoContent => self.message_content_is_neither().to_owned(),
             LineFault::Silent => self.line_is_empty().to_owned(),
         };
@@ -74,7 +74,7 @@ impl Lang {
     pub fn not_utf8(self, name: &str, variable: Option<&str>) -> String {
         match variable {
             Some(variable) => self.not_utf8_text(variable, name),
-            None => self.the_name_of_this(name),
+            None => self.folder_not_utf8(name),
         }
     }
 
@@ -119,7 +119,7 @@ impl Lang {
 
     pub fn little_space(self, free: u64) -> String {
         let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
-        self.only_are_left_on(&free)
+        self.disk_almost_full(&free)
     }
 
     pub fn model_with_key(self, model: &str, key: &str, priced: bool) -> String {

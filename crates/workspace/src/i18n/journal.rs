@@ -241,7 +241,7 @@ impl Lang {
             ToolOutcome::Unknown => self.outcome_unknown(),
             ToolOutcome::Ran | ToolOutcome::Invalid => return self.call_failed_text(key),
         };
-        self.call_failed_text_2(key, how)
+        self.call_failed_because(key, how)
     }
 
     pub fn question_answered(self, yes: bool, by: &str) -> String {

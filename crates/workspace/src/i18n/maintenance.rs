@@ -34,17 +34,17 @@ impl Lang {
         let parts = parts.join(if self == Self::En { ", " } else { "、" });
         let mut line = self.going_on_where_it(&parts);
         if found.approvals > 0 {
-            line.push_str(self.max_team_inbox_shows());
+            line.push_str(self.hint_inbox());
         }
         if found.unknown > 0 {
-            line.push_str(&self.max_team_trace_shows(session));
+            line.push_str(&self.hint_trace(session));
         }
         Some(line)
     }
 
     pub fn backed_up(self, file: &str, entries: u64, bytes: u64) -> String {
         let size = size(bytes);
-        self.entries_are_in_and(entries, &size, file)
+        self.backup_written(entries, &size, file)
     }
 
     /// The user asks for a session that was erased.
@@ -66,7 +66,7 @@ impl Lang {
     pub fn restored(self, file: &str, entries: u64, kept: Option<&str>) -> String {
         let mut words = self.entries_is_the_journal(file, entries);
         if let Some(kept) = kept {
-            words.push_str(&self.the_one_of_before(kept));
+            words.push_str(&self.old_journal_kept(kept));
         }
         words
     }
@@ -88,7 +88,7 @@ impl Lang {
             "{what} forgotten: {entries} entries have no content any more, and the chain still holds",
             "已清除 {sessions} 个会话：{entries} 条记录的内容已删除，链条依然完好"
         );
-        words.push_str(&if beside { self.their_space_is_used().to_owned() } else { self.given_back(&space) });
+        words.push_str(&if beside { self.space_reused().to_owned() } else { self.given_back(&space) });
         words
     }
 }

@@ -28,11 +28,11 @@ impl Lang {
 
     /// What `doctor` leaves untested.
     pub fn untested(self, online: bool) -> String {
-        let others = self.the_fallback_model_web();
+        let others = self.other_untested_parts();
         if online {
             return others.to_owned();
         }
-        self.whether_key_server_and(others)
+        self.not_tested_online(others)
     }
 
     /// The model has answered the request of `doctor --online`.
@@ -45,7 +45,7 @@ impl Lang {
     pub fn online_failed(self, trouble: ModelFault, model: &str, key: &str, detail: &str) -> String {
         match trouble {
             ModelFault::Key => self.the_key_was_refused(key, detail),
-            ModelFault::Server => self.the_server_does_not(detail),
+            ModelFault::Server => self.server_silent(detail),
             ModelFault::Model => self.the_model_was_refused(model, detail),
             ModelFault::Address => self.no_model_answers_at(detail),
             ModelFault::Busy => self.the_provider_cannot_answer(detail),

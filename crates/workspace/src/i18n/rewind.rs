@@ -67,7 +67,7 @@ impl Lang {
 
     pub fn rewind_left_why(self, why: SkippedReason) -> String {
         match why {
-            SkippedReason::Large => self.larger_than_what_is().to_owned(),
+            SkippedReason::Large => self.unknown_too_large().to_owned(),
             SkippedReason::Many => self.too_many_files_or().to_owned(),
             SkippedReason::Slow => self.looking_took_too_long().to_owned(),
             SkippedReason::Unread => self.skip_unreadable().to_owned(),

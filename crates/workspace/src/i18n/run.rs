@@ -15,9 +15,9 @@ impl Lang {
         let others = if more.is_empty() { String::new() } else { format!(" (+{})", more.len()) };
         // Advice to write a rule is true if it helps one of the calls.
         Some(if calls.iter().all(|(_, recourse)| recourse.is_beyond_rules()) {
-            self.nobody_asked_text(first, &others)
+            self.not_done_needs_chat(first, &others)
         } else {
-            self.nobody_asked_text_2(first, &others)
+            self.not_done_needs_rule(first, &others)
         })
     }
 
@@ -60,7 +60,7 @@ impl Lang {
     /// What of a budget that ended a turn may not have been spent, and what to do about it.
     pub fn budget_unknown(self, ended: &TurnEnded) -> Option<String> {
         let money = Some(ended.unknown_nano).filter(|nano| *nano > 0).map(dollars)?;
-        Some(self.of_that_budget_is(&money))
+        Some(self.budget_estimated(&money))
     }
 
     /// Why a turn of a headless run ended without a plain answer, and what to do next.
@@ -95,10 +95,10 @@ impl Lang {
                 "预算已用完；用 `-c -p \"\"` 并加大 --max-budget-usd 继续",
             ),
             TurnOutcome::Failed { detail, .. } => {
-                return Some(self.the_model_could_not(detail));
+                return Some(self.model_gave_no_answer(detail));
             }
             TurnOutcome::Broken { detail } => {
-                return Some(self.the_work_could_not(detail));
+                return Some(self.work_failed(detail));
             }
         };
         Some(if self == Self::En { en } else { zh }.to_owned())
@@ -113,7 +113,7 @@ impl Lang {
         let progress = self.progress(&plan.tally(), failing);
         Some(match self.answered_with(plan) {
             Some(how) => self.standing_text(&how, &progress),
-            None => self.the_plan_is_not(&progress),
+            None => self.plan_unfinished(&progress),
         })
     }
 
@@ -122,19 +122,19 @@ impl Lang {
         let id = plan.id()?;
         let (question, about) = plan.asked().next()?;
         Some(match about {
-            PlanQuestion::Failure { task, .. } => self.answered_with_text(task, question),
+            PlanQuestion::Failure { task, .. } => self.failed_task_needs_decision(task, question),
             PlanQuestion::Budget => self.the_budget_is_used_up(question),
-            PlanQuestion::Start { .. } | PlanQuestion::Rest => self.the_plan_waits_for(question),
-            PlanQuestion::Proposal if plan.approve() == ApprovalMode::Never => self.answered_with_text_2(id),
-            PlanQuestion::Proposal => self.the_plan_waits_for_a(id),
+            PlanQuestion::Start { .. } | PlanQuestion::Rest => self.plan_question_waits(question),
+            PlanQuestion::Proposal if plan.approve() == ApprovalMode::Never => self.risky_plan_waits(id),
+            PlanQuestion::Proposal => self.plan_approval_waits(id),
         })
     }
 
     /// That a run was stopped; and how to go on, where there is something to go on with.
     pub fn interrupted(self, session: Option<&str>) -> String {
         match session {
-            Some(session) => self.stopped_what_was_done(session),
-            None => self.stopped_what_was_done_is().to_owned(),
+            Some(session) => self.stopped_work_kept_resume(session),
+            None => self.stopped_work_kept().to_owned(),
         }
     }
 

@@ -34,15 +34,15 @@ impl Lang {
 
     pub fn no_skill(self, name: &str, near: Option<&str>) -> String {
         match near {
-            Some(near) => self.there_is_no_skill(name, near),
-            None => self.there_is_no_skill_max(name),
+            Some(near) => self.unknown_skill_near(name, near),
+            None => self.unknown_skill(name),
         }
     }
 
     pub fn skill_switched(self, name: &str, is_on: bool) -> String {
         match is_on {
             true => self.skill_is_on(name),
-            false => self.skill_is_off_max(name),
+            false => self.skill_is_off(name),
         }
     }
 
@@ -56,7 +56,7 @@ impl Lang {
     /// A skill that has not come to its end is talked to.
     pub fn skill_talked_to(self, name: &str, goes_on: bool) -> String {
         let back = match goes_on {
-            true => self.max_team_c_p().to_owned(),
+            true => self.skill_continues_with().to_owned(),
             false => String::new(),
         };
         self.skill_talked_to_text(name, &back)

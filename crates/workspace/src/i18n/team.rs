@@ -88,10 +88,10 @@ impl Lang {
     /// That another plan was proposed, and the tasks that wait for the decision about it.
     pub fn plan_revised(self, by: &str, held: &[String]) -> String {
         if held.is_empty() {
-            return self.plan_was_proposed_in(by);
+            return self.plan_replaced_by(by);
         }
         let held = held.join(", ");
-        self.plan_was_proposed_in_its(by, &held)
+        self.plan_replaced_by_holding(by, &held)
     }
 
     /// The files that a stopped task had changed, as many as fit a line.
@@ -115,7 +115,7 @@ impl Lang {
         }
         if !left.running.is_empty() {
             let commands = left.running.join("`, `");
-            words.push(self.was_still_running_so(&commands));
+            words.push(self.command_still_running(&commands));
         }
         if !left.moved.is_empty() {
             words.push(self.moved_away(&left.moved));
@@ -256,7 +256,7 @@ impl Lang {
                 self.outcome_text(proof, &commands)
             }
             None if result.evidence.iter().any(|evidence| evidence.passed_before) => self.a_check_also_passed(proof),
-            None if result.is_only_files() => self.verified_only_that_its().to_owned(),
+            None if result.is_only_files() => self.only_files_verified().to_owned(),
             None => proof.to_owned(),
             Some(cached) => {
                 let age = self.age(AnswerAge::of(cached.age_ms));

@@ -118,7 +118,7 @@ impl Lang {
         let (name, text) = (letter.author(), letter.text());
         let why = if text.is_empty() { String::new() } else { format!(": {text}") };
         let is_it = letter.kind == MessageKind::ShutdownRejected && letter.to.starts_with("user/");
-        is_it.then(|| self.does_not_end_max(name, &why))
+        is_it.then(|| self.refuses_to_end(name, &why))
     }
 
     /// Worktrees are being made, in a headless run.
@@ -175,8 +175,8 @@ impl Lang {
 
     pub fn no_team_file(self, name: &str, names: &str) -> String {
         match names {
-            "" => self.there_is_no_team(name),
-            _ => self.there_is_no_team_there(name, names),
+            "" => self.no_saved_teams(name),
+            _ => self.unknown_team(name, names),
         }
     }
 

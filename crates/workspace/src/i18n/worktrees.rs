@@ -9,12 +9,12 @@ impl Lang {
     /// What becomes of a file, in a word or two.
     pub fn fate(self, fate: &Fate) -> String {
         match fate {
-            Fate::Ready => self.fate_text_3().to_owned(),
+            Fate::Ready => self.fate_ready().to_owned(),
             Fate::Done => self.in_the_project().to_owned(),
-            Fate::Rejected => self.fate_text().to_owned(),
-            Fate::Back => self.put_back_by_the().to_owned(),
+            Fate::Rejected => self.fate_rejected().to_owned(),
+            Fate::Back => self.fate_restored_by_fork().to_owned(),
             Fate::Conflict { why } => self.conflict(why),
-            Fate::Refused { why } => self.fate_text_2(why),
+            Fate::Refused { why } => self.fate_not_merged(why),
         }
     }
 
@@ -41,7 +41,7 @@ impl Lang {
     /// What a merge had already taken of a worktree that the user then rejects.
     pub fn copy_stays(self, taken: &[String]) -> String {
         let files = file_names(taken.iter());
-        self.a_merge_that_did(&files)
+        self.merge_cut_off(&files)
     }
 
     /// How much waits in a worktree, for a table.

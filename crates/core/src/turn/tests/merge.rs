@@ -237,7 +237,7 @@ fn a_merge_decision_is_carried_out() {
     );
     assert!(world.input(TurnInput::Broken { detail: "no project".into() }).is_ok());
     let text = &review_of(&world).text;
-    assert!(text.contains("nobody knows whether it was done: no project") && !text.contains("not in the project yet"));
+    assert!(text.contains("it is unknown whether it was done: no project") && !text.contains("not in the project yet"));
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     let done = ran(&["git", "commit", "--quiet", "--all", "-m", "mine"]);
     assert!(done.ok(), "{}", done.output);
     let told = ran(&["git", "log", "--format=%s"]);
-    assert_eq!(told.output, "mine\nThe project as it lay there when this copy was made\nbegin\n");
+    assert_eq!(told.output, "mine\nThe project as it lay there when this worktree was made\nbegin\n");
 
     let project = desk.project.inside("");
     let beside = || {
