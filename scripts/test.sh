@@ -19,6 +19,9 @@ cargo fmt --all --check
 say "lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
+say "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
 say "tests"
 if command -v cargo-nextest >/dev/null 2>&1; then
   cargo test --workspace --locked --doc --quiet
@@ -40,8 +43,5 @@ say "hostile input at random"
 seconds="${FUZZ_SECONDS:-60}"
 cargo run --quiet --locked -p max-team-tools --example fuzz_shell -- "$seconds"
 cargo run --quiet --locked -p max-team-tools --example fuzz_path -- "$seconds"
-
-say "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 say "all green"

@@ -543,7 +543,7 @@ pub struct TeamHandle {
 
 impl TeamHandle {
     /// Opens a session, claims it for this process, and continues the work that was waiting in it. Not a command, because the
-    /// definitions of its agents are read again from a source in this process ([`Open::definitions`]).
+    /// definitions of its agents are read again from a source in this process ([`Definitions`]).
     pub async fn open(
         &self,
         by: Principal,

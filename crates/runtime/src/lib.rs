@@ -1,7 +1,7 @@
 //! The team at work.
 //!
 //! [`TeamHandle`] is the one interface under every frontend: commands go in, queries are answered, notices come out. A
-//! frontend never reaches past it. Behind it the [`House`] keeps the journal, the models and the tools, and gives
+//! frontend never reaches past it. Behind it the [`Runtime`] keeps the journal, the models and the tools, and gives
 //! every open session an agent whose loop (`agent`) follows one rule: decide, commit, apply, do.
 
 mod active_session;

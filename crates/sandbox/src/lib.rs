@@ -1,7 +1,7 @@
 //! Runs one command, or several joined ones, in a sandbox.
 //!
 //! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small
-//! supervisor, this very program started again ([`supervisor`]): it ends the whole tree of processes when the command is
+//! supervisor, this very program started again (`supervisor`): it ends the whole tree of processes when the command is
 //! over, at its limits, when it is told to, or when we die. On Linux the supervisor makes namespaces; where the system
 //! denies us those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here
 //! judges whether a command may run.
