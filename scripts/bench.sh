@@ -7,5 +7,5 @@ target="${CARGO_TARGET_DIR:-target}"
 cargo build --profile dist --quiet --locked -p max-team
 cargo build --profile dist --quiet --locked -p max-team-testkit -p max-team-journal -p max-team-core -p max-team-runtime -p max-team-tools \
   --example bench --example floor --example journal_bench --example plan_bench --example plan_steps --example long_journal \
-  --example search --example walls_bench --example judge_bench
+  --example search --example isolation_bench --example judge_bench
 exec "$target/dist/examples/bench" --bin "$target/dist/max-team" --examples "$target/dist/examples" "$@"

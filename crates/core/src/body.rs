@@ -155,44 +155,44 @@ fn is_false(flag: &bool) -> bool {
 
 impl<'a> Body<'a> {
     /// The body of a message. Fields that cannot be read have their default.
-    pub fn read(letter: &'a Envelope) -> Self {
-        match letter.kind {
+    pub fn read(envelope: &'a Envelope) -> Self {
+        match envelope.kind {
             MessageKind::Text | MessageKind::TaskFailed | MessageKind::AllTasksDone | MessageKind::ShutdownRejected => {
-                Self::Words(letter.read())
+                Self::Words(envelope.read())
             }
-            MessageKind::UserInput => Self::Input(letter.read()),
-            MessageKind::TaskAssign => Self::Task(letter.read()),
-            MessageKind::TaskResult | MessageKind::IdleNotification => Self::Result(Box::new(letter.read())),
-            MessageKind::Shutdown | MessageKind::ShutdownRequest => Self::Stop(letter.read()),
-            MessageKind::PermissionRequest | MessageKind::SandboxPermissionRequest => Self::Question(letter.read()),
+            MessageKind::UserInput => Self::Input(envelope.read()),
+            MessageKind::TaskAssign => Self::Task(envelope.read()),
+            MessageKind::TaskResult | MessageKind::IdleNotification => Self::Result(Box::new(envelope.read())),
+            MessageKind::Shutdown | MessageKind::ShutdownRequest => Self::Stop(envelope.read()),
+            MessageKind::PermissionRequest | MessageKind::SandboxPermissionRequest => Self::Question(envelope.read()),
             MessageKind::PermissionResponse | MessageKind::SandboxPermissionResponse => {
-                Self::Answer(Box::new(letter.read()))
+                Self::Answer(Box::new(envelope.read()))
             }
-            MessageKind::PlanApprovalRequest => match letter.read::<Proposal>() {
+            MessageKind::PlanApprovalRequest => match envelope.read::<Proposal>() {
                 proposal if proposal.proposed.is_some() => Self::Proposal(proposal),
-                _ => Self::Question(letter.read()),
+                _ => Self::Question(envelope.read()),
             },
             MessageKind::PlanApprovalResponse => {
-                match (letter.read::<PlanAnswer>(), letter.read::<QuestionAnswer<'_>>()) {
+                match (envelope.read::<PlanAnswer>(), envelope.read::<QuestionAnswer<'_>>()) {
                     (said, _) if said.say.is_some() => Self::PlanAnswer(said),
                     (_, answer) if answer.answer.is_some() => Self::Answer(Box::new(answer)),
                     // The user's answer about a plan, told to its lead.
-                    _ => Self::Words(letter.read()),
+                    _ => Self::Words(envelope.read()),
                 }
             }
-            MessageKind::NeedClarify => match letter.read::<Clarification<'_>>() {
-                asked if asked.assignment.is_some() || letter.text().is_empty() => Self::Clarification(asked),
+            MessageKind::NeedClarify => match envelope.read::<Clarification<'_>>() {
+                asked if asked.assignment.is_some() || envelope.text().is_empty() => Self::Clarification(asked),
                 // The question of a task's owner, told to the lead.
-                _ => Self::Words(letter.read()),
+                _ => Self::Words(envelope.read()),
             },
-            MessageKind::TaskUpdate => Self::Update(letter.read()),
-            MessageKind::PlanRevised => Self::Revision(letter.read()),
-            MessageKind::ShutdownApproved | MessageKind::TeammateTerminated => Self::Ended(letter.read()),
-            MessageKind::ModeSetRequest => Self::Mode(letter.read()),
-            MessageKind::TeamPermissionUpdate => Self::Grant(letter.read()),
-            MessageKind::Undelivered => Self::Undelivered(letter.read()),
-            MessageKind::TeamRequest => Self::Team(letter.read()),
-            MessageKind::FilesRewound => Self::Rewound(letter.read()),
+            MessageKind::TaskUpdate => Self::Update(envelope.read()),
+            MessageKind::PlanRevised => Self::Revision(envelope.read()),
+            MessageKind::ShutdownApproved | MessageKind::TeammateTerminated => Self::Ended(envelope.read()),
+            MessageKind::ModeSetRequest => Self::Mode(envelope.read()),
+            MessageKind::TeamPermissionUpdate => Self::Grant(envelope.read()),
+            MessageKind::Undelivered => Self::Undelivered(envelope.read()),
+            MessageKind::TeamRequest => Self::Team(envelope.read()),
+            MessageKind::FilesRewound => Self::Rewound(envelope.read()),
         }
     }
 }
@@ -225,7 +225,7 @@ impl Envelope {
     }
 
     /// Of a report of a teammate or a background task: the name of its agent.
-    pub fn mate(&self) -> Option<&str> {
+    pub fn teammate(&self) -> Option<&str> {
         self.body.get("mate").and_then(Value::as_str)
     }
 

@@ -36,7 +36,7 @@ use crate::recovery::Failure;
 use crate::rewind::{FilesChanged, RewindEnded, RewindNote, Rewound};
 use crate::task_list::{ItemAdded, ItemMoved, ItemWritten};
 use crate::teammate::requests::{Requested, Responded};
-use crate::teammate::{AgentEnded, CommandBegun, CommandOver, Granted, LetterRefused};
+use crate::teammate::{AgentEnded, CommandBegun, CommandOver, Granted, MessageRefused};
 use crate::turn::Forked;
 
 pub use names::NAMES;
@@ -111,7 +111,8 @@ pub enum Event {
     /// The request was answered, or has expired (agent stream).
     Responded(Responded),
     /// A message was not accepted (agent stream).
-    LetterRefused(LetterRefused),
+    #[serde(rename = "letter_refused")]
+    MessageRefused(MessageRefused),
     /// The agent has ended (agent stream).
     AgentEnded(AgentEnded),
     /// The agent gets a permission that a person granted to a member of its team for the session (agent stream).
@@ -281,7 +282,8 @@ pub struct TurnStarted {
     pub rewound: Vec<RewindNote>,
     /// Further messages that it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub letters: Vec<EnvelopeId>,
+    #[serde(rename = "letters")]
+    pub envelopes: Vec<EnvelopeId>,
     /// No agent waits for the answer: only the end of the turn is reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
@@ -308,7 +310,8 @@ pub struct Steered {
     pub input: Vec<Part>,
     /// Messages of the team that are added with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub letters: Vec<EnvelopeId>,
+    #[serde(rename = "letters")]
+    pub from_team: Vec<EnvelopeId>,
 }
 
 /// What a request was made of, so that it can be made again from the journal alone.
@@ -651,7 +654,8 @@ pub struct ReviewBegun {
     pub turn: TurnId,
     pub copy: String,
     /// The message to send after the decision, with the outcome appended to its text.
-    pub letter: Box<Envelope>,
+    #[serde(rename = "letter")]
+    pub envelope: Box<Envelope>,
 }
 
 /// Resources other than money that a budget limits.

@@ -11,7 +11,7 @@ use crate::id::{EnvelopeId, TurnId};
 use crate::message::{Envelope, MessageKind};
 use crate::policy::DecidedBy;
 
-/// All of them, in small letters.
+/// All of them, in small messages.
 const WORDS: [&str; 5] = ["stop", "/stop", "打断", "停", "停止"];
 
 /// Whether a message consists of a stop word alone. While nothing runs it is a message like any other.
@@ -25,7 +25,8 @@ pub fn is_stop(message: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hold {
     /// The messages that were unread when the stop was read.
-    pub letters: Vec<EnvelopeId>,
+    #[serde(rename = "letters")]
+    pub envelopes: Vec<EnvelopeId>,
     /// Of a session stop: messages that agents write in turns older than this one are on hold, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<TurnId>,
@@ -46,17 +47,17 @@ pub fn newer(fresh: TurnId, known: TurnId) -> TurnId {
 impl Hold {
     /// Adds a second stop: it releases no message of the first.
     pub fn add(&mut self, other: &Self) {
-        let fresh = other.letters.iter().filter(|letter| !self.letters.contains(letter));
+        let fresh = other.envelopes.iter().filter(|envelope| !self.envelopes.contains(envelope));
         let fresh: Vec<EnvelopeId> = fresh.copied().collect();
-        self.letters.extend(fresh);
+        self.envelopes.extend(fresh);
         self.since = self.since.max(other.since);
         self.at_ms = self.at_ms.max(other.at_ms);
     }
 
     /// Whether a message is not newer than the stop.
-    pub fn holds(&self, letter: &Envelope) -> bool {
-        let turn = letter.cause.as_deref().and_then(|cause| cause.parse::<TurnId>().ok());
-        self.letters.contains(&letter.id) || turn.zip(self.since).is_some_and(|(turn, since)| turn < since)
+    pub fn holds(&self, envelope: &Envelope) -> bool {
+        let turn = envelope.cause.as_deref().and_then(|cause| cause.parse::<TurnId>().ok());
+        self.envelopes.contains(&envelope.id) || turn.zip(self.since).is_some_and(|(turn, since)| turn < since)
     }
 }
 
@@ -64,9 +65,9 @@ impl Hold {
 const SILENT_TEXT: &str = "it was stopped";
 
 /// Whether a message only reports that a teammate was stopped: the note says so for all of them.
-pub fn is_bare_report(letter: &Envelope) -> bool {
-    let is_silent = || letter.result().silent || letter.text() == SILENT_TEXT;
-    letter.kind == MessageKind::TaskResult && letter.mate().is_some() && letter.is_stopped() && is_silent()
+pub fn is_bare_report(envelope: &Envelope) -> bool {
+    let is_silent = || envelope.result().silent || envelope.text() == SILENT_TEXT;
+    envelope.kind == MessageKind::TaskResult && envelope.teammate().is_some() && envelope.is_stopped() && is_silent()
 }
 
 /// The cause of a stop, in words for a model.
@@ -82,18 +83,18 @@ pub fn stopper_words(by: &str, who: Option<&DecidedBy>) -> String {
 pub const OF_PROGRAM: &str = "(From the program, not from the user.) ";
 
 /// The note that an agent gets after a stop: the stopped work, the cause, and the work that goes on. `own`: the cause
-/// of the stop of its own last turn, if it was stopped. `mates`: its stopped teammates. `goes_on`: whether all of it
+/// of the stop of its own last turn, if it was stopped. `teammates`: its stopped teammates. `goes_on`: whether all of it
 /// goes on now.
-pub fn note(own: Option<&str>, mates: &[String], goes_on: bool) -> Option<String> {
+pub fn note(own: Option<&str>, teammates: &[String], goes_on: bool) -> Option<String> {
     let who = own.unwrap_or("The user");
-    let names = || mates.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let what = match (own, mates) {
+    let names = || teammates.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let what = match (own, teammates) {
         (None, []) => return None,
         (Some(_), []) => "your last turn before it was finished".to_owned(),
         (None, _) => names(),
         (Some(_), _) => format!("your last turn before it was finished, and {}", names()),
     };
-    let next = match (goes_on, own, mates) {
+    let next = match (goes_on, own, teammates) {
         (true, ..) => "All of it goes on now.",
         (false, Some(_), []) => "Nothing of it goes on by itself.",
         (false, _, []) => "",
@@ -109,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_stop_note_names_the_stop_and_the_remaining_work() {
-        let mates = ["alice".to_owned(), "bob".to_owned()];
-        for (own, mates, goes_on, want) in [
+        let teammates = ["alice".to_owned(), "bob".to_owned()];
+        for (own, teammates, goes_on, want) in [
             (None, &[][..], false, None),
             (
                 Some("The user"),
@@ -132,13 +133,13 @@ mod tests {
             ),
             (
                 None,
-                &mates,
+                &teammates,
                 false,
                 Some("The user stopped `alice`, `bob`. They go on when you or the user write to them."),
             ),
             (
                 Some("The user"),
-                &mates,
+                &teammates,
                 true,
                 Some(
                     "The user stopped your last turn before it was finished, and `alice`, `bob`. All of it goes on now.",
@@ -146,22 +147,22 @@ mod tests {
             ),
         ] {
             let want = want.map(|want| format!("{OF_PROGRAM}{want}"));
-            assert_eq!(note(own, mates, goes_on), want, "{own:?} {mates:?} {goes_on}");
+            assert_eq!(note(own, teammates, goes_on), want, "{own:?} {teammates:?} {goes_on}");
         }
     }
 
     #[test]
     fn a_message_newer_than_a_stop_is_not_held() {
         let turn = |number| TurnId::new(Uuid::from_u128(number));
-        let letter = |number, cause: Option<TurnId>| {
+        let envelope = |number, cause: Option<TurnId>| {
             let id = EnvelopeId::new(Uuid::from_u128(number));
-            let letter = Envelope::new(id, "agent/b", "agent/a", MessageKind::Text, serde_json::Value::Null, 0);
-            Envelope { cause: cause.map(|cause| cause.to_string()), ..letter }
+            let envelope = Envelope::new(id, "agent/b", "agent/a", MessageKind::Text, serde_json::Value::Null, 0);
+            Envelope { cause: cause.map(|cause| cause.to_string()), ..envelope }
         };
-        let letters = vec![EnvelopeId::new(Uuid::from_u128(1))];
-        let alone = Hold { letters: letters.clone(), ..Hold::default() };
-        let all = Hold { letters, since: Some(turn(5)), at_ms: 0 };
-        // Which letter, written in which turn; whether it waits where one was stopped, and where everybody was.
+        let envelopes = vec![EnvelopeId::new(Uuid::from_u128(1))];
+        let alone = Hold { envelopes: envelopes.clone(), ..Hold::default() };
+        let all = Hold { envelopes, since: Some(turn(5)), at_ms: 0 };
+        // Which message, written in which turn; whether it waits where one was stopped, and where everybody was.
         let table = [
             (1, None, true, true),
             (1, Some(turn(9)), true, true),
@@ -170,22 +171,22 @@ mod tests {
             (2, Some(turn(6)), false, false),
         ];
         for (number, cause, is_held_alone, is_held_by_all) in table {
-            let letter = letter(number, cause);
-            let waits = (alone.holds(&letter), all.holds(&letter));
+            let envelope = envelope(number, cause);
+            let waits = (alone.holds(&envelope), all.holds(&envelope));
             assert_eq!(waits, (is_held_alone, is_held_by_all), "{number} {cause:?}");
         }
     }
 
     #[test]
     fn a_second_stop_lets_nothing_go_that_the_first_has_held() {
-        let letter = |number| EnvelopeId::new(Uuid::from_u128(number));
+        let envelope = |number| EnvelopeId::new(Uuid::from_u128(number));
         let turn = |number| Some(TurnId::new(Uuid::from_u128(number)));
-        let mut held = Hold { letters: vec![letter(1)], since: turn(5), at_ms: 4 };
+        let mut held = Hold { envelopes: vec![envelope(1)], since: turn(5), at_ms: 4 };
         let first = held.clone();
         held.add(&Hold::default());
         assert_eq!(held, first);
-        held.add(&Hold { letters: vec![letter(1), letter(2)], since: turn(7), at_ms: 3 });
-        assert_eq!(held, Hold { letters: vec![letter(1), letter(2)], since: turn(7), at_ms: 4 });
+        held.add(&Hold { envelopes: vec![envelope(1), envelope(2)], since: turn(7), at_ms: 3 });
+        assert_eq!(held, Hold { envelopes: vec![envelope(1), envelope(2)], since: turn(7), at_ms: 4 });
     }
 
     #[test]

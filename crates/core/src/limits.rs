@@ -366,11 +366,11 @@ pub const MEMORY_SHORT_FORM_WEIGHT_MAX: usize = 10;
 pub const MEMORY_NEAR_FORM_WEIGHT_MAX: usize = 24;
 /// Failures that are kept for each agent under `agent_errors`, the newest.
 pub const MEMORY_ERRORS_MAX: usize = 8;
-/// Letters of one such failure, and of the parts of `dialog_context`.
+/// Messages of one such failure, and of the parts of `dialog_context`.
 pub const MEMORY_NOTE_CHARS_MAX: usize = 240;
 /// Terms that a fact is found by.
 pub const MEMORY_TERMS_MAX: usize = 128;
-/// Letters of such a term.
+/// Messages of such a term.
 pub const MEMORY_TERM_CHARS_MAX: usize = 32;
 /// Tokens of the facts about the user that a lead always has.
 pub const MEMORY_STANDING_TOKENS_MAX: u64 = 1_000;
@@ -403,18 +403,18 @@ pub const HOPS_MAX: u32 = 40;
 /// reads no messages until the user writes.
 pub const UNASKED_TURNS_MAX: u32 = 200;
 /// Teammates that exist in one session at once.
-pub const MATES_MAX: usize = 1_024;
+pub const TEAMMATES_MAX: usize = 1_024;
 /// Tasks of one agent that run in the background at once.
 pub const BACKGROUND_TASKS_MAX: usize = 32;
 /// Loops of a session up to which idle teammates keep theirs; above that, an idle teammate's loop ends and starts
 /// again when a message arrives.
-pub const MATES_SEATED_MAX: usize = 128;
+pub const TEAMMATES_SEATED_MAX: usize = 128;
 /// Milliseconds that an agent that was asked to shut down has at least after the program was restarted.
 pub const SHUTDOWN_RESUMED_MS: i64 = 30_000;
 /// Teammates that a user starts at once.
-pub const MATES_LOADED_MAX: usize = 64;
+pub const TEAMMATES_LOADED_MAX: usize = 64;
 /// Characters of a teammate's name.
-pub const MATE_NAME_CHARS_MAX: usize = 48;
+pub const TEAMMATE_NAME_CHARS_MAX: usize = 48;
 /// Bytes of messages that one turn begins with; the rest wait for the next turn.
 pub const MAIL_TOLD_BYTES_MAX: usize = 64 << 10;
 /// Messages that may wait for one teammate; the sender of a further one is told that it is not delivered.

@@ -190,8 +190,8 @@ impl Envelope {
     }
 
     /// The same message as the answer to another.
-    pub fn answering(self, letter: impl Into<Option<EnvelopeId>>) -> Self {
-        Self { reply_to: letter.into(), ..self }
+    pub fn answering(self, envelope: impl Into<Option<EnvelopeId>>) -> Self {
+        Self { reply_to: envelope.into(), ..self }
     }
 }
 

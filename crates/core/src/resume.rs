@@ -95,8 +95,8 @@ mod tests {
         Rule::new(list, text, origin, &Anchors { root: "/p", base: "/p", home: "/h" })
     }
 
-    fn verdict(settings: &Settings, deed: ActionKind, path: &str) -> Verdict {
-        judge(&settings.rules(), "a_tool", &Action { deed, ..Action::read(path) }).verdict
+    fn verdict(settings: &Settings, kind: ActionKind, path: &str) -> Verdict {
+        judge(&settings.rules(), "a_tool", &Action { kind, ..Action::read(path) }).verdict
     }
 
     #[test]
@@ -108,9 +108,9 @@ mod tests {
         };
         let before = Settings { mode: Mode::AcceptEdits, ..settings(&constraints) };
         let today = Settings { mode: Mode::AcceptEdits, ..settings(&Constraints::default()) };
-        for (deed, path) in [(ActionKind::Read, "secret.txt"), (ActionKind::Write, "src/a.rs")] {
-            assert_ne!(verdict(&today, deed, path), Verdict::Deny, "{path}");
-            assert_eq!(verdict(&today.clone().resuming(&before, false), deed, path), Verdict::Deny, "{path}");
+        for (kind, path) in [(ActionKind::Read, "secret.txt"), (ActionKind::Write, "src/a.rs")] {
+            assert_ne!(verdict(&today, kind, path), Verdict::Deny, "{path}");
+            assert_eq!(verdict(&today.clone().resuming(&before, false), kind, path), Verdict::Deny, "{path}");
         }
         assert_eq!(verdict(&today.clone().resuming(&before, false), ActionKind::Write, "docs/a.md"), Verdict::Allow);
         // Twice is once, so that nothing is journalled again.
@@ -161,7 +161,7 @@ mod tests {
             permissions: today.clone().resuming(&before),
             ..settings(&Constraints::default())
         };
-        for (deed, path, want) in [
+        for (kind, path, want) in [
             (ActionKind::Write, "db/a", Verdict::Deny),
             (ActionKind::Write, "own/a", Verdict::Deny),
             (ActionKind::Write, "top/a", Verdict::Deny),
@@ -172,7 +172,7 @@ mod tests {
             (ActionKind::Write, "eer/a", Verdict::Allow),
             (ActionKind::Write, "a", Verdict::Allow),
         ] {
-            assert_eq!(verdict(&both, deed, path), want, "{path}");
+            assert_eq!(verdict(&both, kind, path), want, "{path}");
         }
         let again = both.permissions.clone();
         assert_eq!(again.clone().resuming(&both.permissions), again, "twice is once");

@@ -438,7 +438,7 @@ pub fn standing<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> BTreeMa
 
 /// Whether a call may change files that it does not name, so that the tree is scanned before and after it.
 pub fn is_opaque(class: Repeatability, action: &Action) -> bool {
-    match action.deed {
+    match action.kind {
         ActionKind::Execute => class == Repeatability::Opaque && !action.line.as_ref().is_some_and(only_looks),
         ActionKind::Merge => true,
         _ => false,
@@ -600,13 +600,13 @@ mod tests {
         let run = |words: &str| {
             let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let action =
-                Action { deed: ActionKind::Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) };
+                Action { kind: ActionKind::Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) };
             is_opaque(Repeatability::Opaque, &action)
         };
         for (words, want) in [("ls -l", false), ("cat a", false), ("rm -r a", true), ("make", true), ("touch a", true)]
         {
             assert_eq!(run(words), want, "{words}");
         }
-        assert!(!is_opaque(Repeatability::Idempotent, &Action { deed: ActionKind::Write, ..Action::read("a") }));
+        assert!(!is_opaque(Repeatability::Idempotent, &Action { kind: ActionKind::Write, ..Action::read("a") }));
     }
 }

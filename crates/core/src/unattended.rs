@@ -19,8 +19,8 @@ pub enum UnattendedQuestion {
 
 /// Decides about a question that an agent asks. A run that listens for further messages does not end with a question,
 /// so nothing waits in it.
-pub fn on_question(deed: ActionKind, listens: bool) -> UnattendedQuestion {
-    match deed {
+pub fn on_question(kind: ActionKind, listens: bool) -> UnattendedQuestion {
+    match kind {
         ActionKind::Ask | ActionKind::Write if !listens => UnattendedQuestion::Waits,
         _ => UnattendedQuestion::Refused,
     }
@@ -28,19 +28,19 @@ pub fn on_question(deed: ActionKind, listens: bool) -> UnattendedQuestion {
 
 /// Decides about a question that waited when the session was opened again. A message of the user, given with this run
 /// or expected by a run that listens, reaches the agent before anything else.
-pub fn on_reopening(deed: ActionKind, brings_words: bool) -> UnattendedQuestion {
-    match deed {
+pub fn on_reopening(kind: ActionKind, brings_words: bool) -> UnattendedQuestion {
+    match kind {
         // The lead answers the plan of its teammate.
         ActionKind::Propose => UnattendedQuestion::Left,
         _ if brings_words => UnattendedQuestion::Waits,
-        deed => on_question(deed, false),
+        kind => on_question(kind, false),
     }
 }
 
 impl PermissionAnswer {
     /// The refusal of a call that needs an approval, with what would have helped.
-    pub fn unattended(deed: ActionKind, recourse: Recourse) -> Self {
-        let why = match (recourse, deed) {
+    pub fn unattended(kind: ActionKind, recourse: Recourse) -> Self {
+        let why = match (recourse, kind) {
             (Recourse::Person | Recourse::Nothing, _) => {
                 "headless; no rule or mode allows it, a chat can ask (`max-team -c`)"
             }
@@ -57,8 +57,8 @@ impl PermissionAnswer {
 
     /// The user's message where a question waited: it answers a question to the user; any other call is postponed, and
     /// its agent reads the message.
-    pub fn in_words(deed: ActionKind, words: String, by: DecidedBy) -> Self {
-        let is_answer = deed == ActionKind::Ask;
+    pub fn in_words(kind: ActionKind, words: String, by: DecidedBy) -> Self {
+        let is_answer = kind == ActionKind::Ask;
         Self { comment: words, put_off: !is_answer, ..Self::new(is_answer, by) }
     }
 }
@@ -77,11 +77,11 @@ mod tests {
             (ActionKind::Merge, UnattendedQuestion::Refused, UnattendedQuestion::Refused, UnattendedQuestion::Waits),
             (ActionKind::Propose, UnattendedQuestion::Refused, UnattendedQuestion::Left, UnattendedQuestion::Left),
         ];
-        for (deed, asked, reopened, with_words) in table {
-            assert_eq!(on_question(deed, false), asked, "{deed:?}");
-            assert_eq!(on_question(deed, true), UnattendedQuestion::Refused, "{deed:?}");
-            assert_eq!(on_reopening(deed, false), reopened, "{deed:?}");
-            assert_eq!(on_reopening(deed, true), with_words, "{deed:?}");
+        for (kind, asked, reopened, with_words) in table {
+            assert_eq!(on_question(kind, false), asked, "{kind:?}");
+            assert_eq!(on_question(kind, true), UnattendedQuestion::Refused, "{kind:?}");
+            assert_eq!(on_reopening(kind, false), reopened, "{kind:?}");
+            assert_eq!(on_reopening(kind, true), with_words, "{kind:?}");
         }
     }
 
@@ -95,9 +95,9 @@ mod tests {
             (ActionKind::Write, Recourse::Person, "no rule or mode allows it"),
             (ActionKind::Execute, Recourse::Nothing, "no rule or mode allows it"),
         ];
-        for (deed, recourse, words) in table {
-            let DecidedBy::Nobody(why) = PermissionAnswer::unattended(deed, recourse).by else { panic!("{deed:?}") };
-            assert!(why.contains(words), "{deed:?} {recourse:?}: {why}");
+        for (kind, recourse, words) in table {
+            let DecidedBy::Nobody(why) = PermissionAnswer::unattended(kind, recourse).by else { panic!("{kind:?}") };
+            assert!(why.contains(words), "{kind:?} {recourse:?}: {why}");
         }
     }
 

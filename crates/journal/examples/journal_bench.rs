@@ -158,7 +158,7 @@ async fn rich(dir: &Path) -> Outcome<f64> {
     let mut times = Vec::new();
     let mut last = None;
     for step in 0..NORMAL_STEPS / 4 {
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             format!("env_{step:032x}").parse()?,
             stream,
             "user/ada",
@@ -166,12 +166,12 @@ async fn rich(dir: &Path) -> Outcome<f64> {
             json!({ "text": "done" }),
             0,
         );
-        let sent = letter.id;
+        let sent = envelope.id;
         let commit = Commit {
             expect: vec![(stream.to_owned(), Expect::At(step))],
             fence: Some(Fence { resource: stream.to_owned(), worker: worker.id(), epoch }),
             appends: vec![append(stream, step)],
-            sends: vec![letter],
+            sends: vec![envelope],
             acks: last.take().into_iter().collect(),
             projections: vec![Projection::Put {
                 table: "agents".into(),

@@ -109,7 +109,8 @@ pub struct Commit {
     pub strength: Durability,
     /// Whether it may wait briefly for other commits to share its transaction, as when many agents wait at once.
     #[serde(default)]
-    pub patient: bool,
+    #[serde(rename = "patient")]
+    pub batch: bool,
     /// What must hold of the streams.
     pub expect: Vec<(String, Expect)>,
     /// The ownership that must still hold.

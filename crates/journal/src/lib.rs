@@ -411,15 +411,15 @@ impl Journal {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.pending_mail(address))?,
             Engine::Memory(memory) => memory.open_tables()?.pending_mail(address),
         };
-        let mut letters = Vec::with_capacity(entries.len());
+        let mut envelopes = Vec::with_capacity(entries.len());
         for entry in &entries {
             // A message that was erased before it was acknowledged has no content.
             let Some(payload) = entry.payload.as_deref() else { continue };
             if let Event::Mailed(envelope) = system_events::parse(entry, payload)? {
-                letters.push(envelope);
+                envelopes.push(envelope);
             }
         }
-        Ok(letters)
+        Ok(envelopes)
     }
 
     /// How many messages wait in a mailbox.
@@ -446,11 +446,11 @@ impl Journal {
 
     /// The address that the message with this id was sent to, acknowledged or not.
     pub fn addressee(&self, id: EnvelopeId) -> Result<Option<String>, JournalError> {
-        let letter = match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(|db| db.letter(id))?,
-            Engine::Memory(memory) => memory.open_tables()?.letter(id),
+        let envelope = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.envelope(id))?,
+            Engine::Memory(memory) => memory.open_tables()?.envelope(id),
         };
-        Ok(letter.and_then(|letter| system_events::mail_address(&letter.stream).map(str::to_owned)))
+        Ok(envelope.and_then(|envelope| system_events::mail_address(&envelope.stream).map(str::to_owned)))
     }
 
     /// A projected row.

@@ -406,7 +406,7 @@ impl Tables {
         self.streams.iter().map(|(name, stream)| (name.clone(), stream.head)).collect()
     }
 
-    pub(crate) fn letter(&self, id: EnvelopeId) -> Option<SentMessage> {
+    pub(crate) fn envelope(&self, id: EnvelopeId) -> Option<SentMessage> {
         let mail = self.rows.mail.get(&id)?;
         Some(SentMessage { stream: self.stored(mail.seq)?.stream.clone(), taken: mail.taken.is_some() })
     }

@@ -70,10 +70,10 @@ impl TransactionReader<'_> {
         }
     }
 
-    fn letter(self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
+    fn envelope(self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
         match self {
-            Self::Sqlite(db) => db.letter(id),
-            Self::Memory(tables) => Ok(tables.letter(id)),
+            Self::Sqlite(db) => db.envelope(id),
+            Self::Memory(tables) => Ok(tables.envelope(id)),
         }
     }
 
@@ -112,7 +112,7 @@ pub(crate) fn resolve(commit: Commit, look: TransactionReader<'_>) -> Result<(Wr
         last_seq: look.last_seq()?,
         writes: Writes::default(),
         checked: HashMap::new(),
-        letters: HashMap::new(),
+        envelopes: HashMap::new(),
         timers: HashMap::new(),
         parts: HashMap::new(),
     };
@@ -199,7 +199,7 @@ struct Transaction<'a> {
     last_seq: u64,
     writes: Writes,
     checked: HashMap<String, Head>,
-    letters: HashMap<EnvelopeId, SentMessage>,
+    envelopes: HashMap<EnvelopeId, SentMessage>,
     timers: HashMap<String, bool>,
     parts: HashMap<String, OutboxRecord>,
 }
@@ -249,18 +249,18 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn letter(&mut self, id: EnvelopeId) -> Result<Option<&mut SentMessage>, JournalError> {
-        if !self.letters.contains_key(&id)
-            && let Some(letter) = self.look.letter(id)?
+    fn envelope(&mut self, id: EnvelopeId) -> Result<Option<&mut SentMessage>, JournalError> {
+        if !self.envelopes.contains_key(&id)
+            && let Some(envelope) = self.look.envelope(id)?
         {
-            self.letters.insert(id, letter);
+            self.envelopes.insert(id, envelope);
         }
-        Ok(self.letters.get_mut(&id))
+        Ok(self.envelopes.get_mut(&id))
     }
 
     fn send(&mut self, envelope: Envelope) -> Result<(), JournalError> {
         let id = envelope.id;
-        if self.letter(id)?.is_some() {
+        if self.envelope(id)?.is_some() {
             return Ok(());
         }
         let stream = system_events::mail_stream(&envelope.to);
@@ -272,7 +272,7 @@ impl Transaction<'_> {
         let append = Append { stream: stream.clone(), event, version: event::VERSION, payload, actor, cause };
         let seq = self.append(append)?;
         SystemEvent::Mailed(id).rows(seq, &mut self.writes.rows);
-        self.letters.insert(id, SentMessage { stream, taken: false });
+        self.envelopes.insert(id, SentMessage { stream, taken: false });
         Ok(())
     }
 
@@ -280,9 +280,9 @@ impl Transaction<'_> {
     fn ack(&mut self, ids: Vec<EnvelopeId>) -> Result<(), JournalError> {
         let mut boxes: BTreeMap<String, Vec<EnvelopeId>> = BTreeMap::new();
         for id in ids {
-            let letter = self.letter(id)?.ok_or(JournalError::UnknownMail { id })?;
-            if !std::mem::replace(&mut letter.taken, true) {
-                boxes.entry(letter.stream.clone()).or_default().push(id);
+            let envelope = self.envelope(id)?.ok_or(JournalError::UnknownMail { id })?;
+            if !std::mem::replace(&mut envelope.taken, true) {
+                boxes.entry(envelope.stream.clone()).or_default().push(id);
             }
         }
         for (stream, ids) in boxes {

@@ -212,7 +212,7 @@ pub(crate) struct TalkFlags {
     pub(crate) coordinator: bool,
     /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
     #[arg(long = "team", value_name = "NAME")]
-    pub(crate) mates: Option<String>,
+    pub(crate) teammates: Option<String>,
     /// Model rounds per turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,

@@ -1,6 +1,6 @@
 //! Talking: chat, headless and demo are one path with different frontends and models.
 //!
-//! Settings → model → journal (while the connection is prepared on another thread) → house → frontend. However the
+//! Settings → model → journal (while the connection is prepared on another thread) → runtime → frontend. However the
 //! frontend ends, sessions are parked and the journal is closed before the program ends.
 
 mod fork;
@@ -82,10 +82,10 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
         ..workspace.request(which)
     };
     let initial = open.definition.work.initial_prompt.clone();
-    let mates = match talk.mates.as_deref() {
+    let teammates = match talk.teammates.as_deref() {
         Some(name) => {
             let here = TeamContext::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
-            mates(place, name, &open.definition.name, &here)?
+            teammates(place, name, &open.definition.name, &here)?
         }
         None => Vec::new(),
     };
@@ -99,7 +99,7 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
             partial: talk.formats.include_partial_messages,
             key_source: chosen.key_source.clone(),
             verbose: talk.team.verbose,
-            mates,
+            teammates,
             record,
             limit,
             ..Headless::new(place, &team, root, task, place.lang(&config))
@@ -111,7 +111,7 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
-    let seating = ChatStart { first, no_color: talk.no_color, mates, record, ..ChatStart::at(root) };
+    let seating = ChatStart { first, no_color: talk.no_color, teammates, record, ..ChatStart::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
@@ -167,7 +167,7 @@ fn task(place: &AppEnv, talk: &TalkFlags) -> Result<Option<Task>, CliError> {
     match talk.formats.input_format {
         Input::Text => {
             // There is something to do without words.
-            let goes_on = talk.continue_last || talk.resume.is_some() || talk.mates.is_some();
+            let goes_on = talk.continue_last || talk.resume.is_some() || talk.teammates.is_some();
             Ok(Some(Task::Say(stdin::prompt(given, goes_on)?)))
         }
         Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen(Input::StreamJson))),
@@ -176,7 +176,7 @@ fn task(place: &AppEnv, talk: &TalkFlags) -> Result<Option<Task>, CliError> {
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.
-fn mates(place: &AppEnv, name: &str, lead: &str, here: &TeamContext) -> Result<Vec<Spawn>, CliError> {
+fn teammates(place: &AppEnv, name: &str, lead: &str, here: &TeamContext) -> Result<Vec<Spawn>, CliError> {
     let (team, warnings) = team_file::find(place, name, here)?;
     warnings.iter().for_each(|warning| headless::talk(&place.speaks().team_faults(warning)));
     crate::commands::team::tell_of_lead(&team, Some(lead), place.speaks());
@@ -196,13 +196,13 @@ pub(crate) fn work(
     warm(&workspace.chosen);
     // With a terminal the user sees the plan and decides.
     let is_chat = matches!(task, Task::Run { .. }) && has_screen(place) && format == Format::Text && !talk.yes_to_plans;
-    let house = workspace.start(place, place.begin(&workspace.config)?, "a plan", is_chat)?;
+    let runtime = workspace.start(place, place.begin(&workspace.config)?, "a plan", is_chat)?;
     let Workspace { config, chosen, root, .. } = workspace;
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
             let seating = ChatStart { propose, no_color: talk.no_color, record, ..ChatStart::at(root) };
-            return chat(place, &config, &house, Some(chosen), open, seating);
+            return chat(place, &config, &runtime, Some(chosen), open, seating);
         }
         task => task,
     };
@@ -212,9 +212,9 @@ pub(crate) fn work(
         consent: if talk.yes_to_plans { Consent::Plans } else { Consent::Nothing },
         verbose: talk.team.verbose,
         record,
-        ..Headless::new(place, &house, root, task, place.lang(&config))
+        ..Headless::new(place, &runtime, root, task, place.lang(&config))
     };
-    drive(&house, |signals| face.run(open, signals))
+    drive(&runtime, |signals| face.run(open, signals))
 }
 
 /// A skill with a contract, carried out by an agent that has the tools it takes and no others. Its answer is held to the
@@ -237,16 +237,16 @@ pub(crate) fn skill(
     let open = contracted(Which::New, name, contract, settings);
     warm(&chosen);
     let storage = place.begin(&config)?;
-    let house = setup::house(place, &config, storage, chosen.router.clone(), "a skill", None)?;
+    let runtime = setup::runtime(place, &config, storage, chosen.router.clone(), "a skill", None)?;
     let face = Headless {
         format: options.output_format,
         key_source: chosen.key_source.clone(),
         verbose: options.team.verbose,
         record,
         limit: Some(limit_of(name, contract)),
-        ..Headless::new(place, &house, root, Task::Say(Contract::asked(input)), place.lang(&config))
+        ..Headless::new(place, &runtime, root, Task::Say(Contract::asked(input)), place.lang(&config))
     };
-    drive(&house, |signals| face.run(open, signals))
+    drive(&runtime, |signals| face.run(open, signals))
 }
 
 /// A session with an agent that carries out a skill by itself.
@@ -337,7 +337,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let sandboxed = missing.is_none();
     let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
     let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::house_within(&away, &config, storage, router, "the demo", sandboxed, None)?;
+    let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, None)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());
@@ -428,7 +428,7 @@ struct ChatStart {
     /// Its journal is thrown away afterwards.
     scratch: bool,
     /// Teammates that begin before anything is said.
-    mates: Vec<Spawn>,
+    teammates: Vec<Spawn>,
     /// The file that the run is written into afterwards.
     record: Option<PathBuf>,
 }
@@ -436,8 +436,8 @@ struct ChatStart {
 impl ChatStart {
     /// An interactive chat in a folder.
     fn at(root: PathBuf) -> Self {
-        let (no_color, scratch, mates) = (false, false, Vec::new());
-        Self { root, first: None, propose: None, no_color, scratch, mates, record: None }
+        let (no_color, scratch, teammates) = (false, false, Vec::new());
+        Self { root, first: None, propose: None, no_color, scratch, teammates, record: None }
     }
 }
 
@@ -466,7 +466,7 @@ fn chat(
         color: place.color(config, seating.no_color),
         lang,
         scratch: seating.scratch,
-        mates: seating.mates,
+        teammates: seating.teammates,
         teams: teams(place, here, lang),
         when_started: max_team_sandbox::release_code,
     };
@@ -486,7 +486,7 @@ fn chat(
             }
             signal = signals.next() => signal,
         };
-        // The face puts the terminal back; the house parks what runs.
+        // The face puts the terminal back; the runtime parks what runs.
         told.cancel();
         let session = face.await?.session;
         was_in.set(Some(session));

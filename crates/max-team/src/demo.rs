@@ -133,7 +133,7 @@ pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
     match ran {
         Ok(ran) if ran.ok() => Ok(()),
         Ok(ran) => Err(ran.output.trim().to_owned()),
-        Err(CommandError::NoWalls { why, .. }) => Err(why),
+        Err(CommandError::NoSandbox { why, .. }) => Err(why),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -24,7 +24,7 @@ use max_team_workspace::exit::Exit;
 pub(crate) fn init(opened: &OpenedSession, open: &OpenOptions, cwd: &std::path::Path, key_source: &str) -> Value {
     let others = open.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
     let agents: Vec<&String> =
-        std::iter::once(&open.definition.name).chain(others.map(|mate| &mate.definition.name)).collect();
+        std::iter::once(&open.definition.name).chain(others.map(|teammate| &teammate.definition.name)).collect();
     json!({
         "type": "system", "subtype": "init", "session_id": opened.session, "uuid": new_id(),
         "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),

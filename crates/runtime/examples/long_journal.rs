@@ -1,8 +1,8 @@
 //! Makes a long journal out of a short one, and measures what an append costs on the way.
 //!
 //! `long_journal --from FOLDER --to FOLDER --entries N`: what happened in the first journal happens again and again in
-//! the second, each time to other sessions, agents, plans and letters, a minute later. So the streams, rows and
-//! letters are those of real work. It goes through the journal as everybody does, with normal commits. Prints one
+//! the second, each time to other sessions, agents, plans and messages, a minute later. So the streams, rows and
+//! messages are those of real work. It goes through the journal as everybody does, with normal commits. Prints one
 //! line of JSON.
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
@@ -103,7 +103,7 @@ async fn again(journal: &Journal, seed: &[Entry], copy: u64) -> Outcome<()> {
             ..entry.clone()
         };
         let acks: Vec<EnvelopeId> = if part == Part::Ack { parse(&entry)? } else { Vec::new() };
-        // A letter is taken in a later commit than the one that sends it.
+        // A message is taken in a later commit than the one that sends it.
         let is_full = commit.appends.len() + commit.sends.len() >= GROUP_MAX;
         if is_full || last > Some(part) || acks.iter().any(|id| sent.contains(id)) {
             journal.commit(std::mem::take(&mut commit)).await?;
@@ -120,9 +120,9 @@ async fn again(journal: &Journal, seed: &[Entry], copy: u64) -> Outcome<()> {
         match part {
             Part::Append => commit.appends.push(append(entry)),
             Part::Send => {
-                if let Event::Mailed(letter) = parse(&entry)? {
-                    sent.insert(letter.id);
-                    commit.sends.push(letter);
+                if let Event::Mailed(envelope) = parse(&entry)? {
+                    sent.insert(envelope.id);
+                    commit.sends.push(envelope);
                 }
             }
             Part::Ack => commit.acks.extend(acks),

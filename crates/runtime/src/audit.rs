@@ -3,10 +3,10 @@
 //! Every line has `ts`, `type` (llm_call, tool_exec, msg_sent, task_update, approval, error), `agent` and `data`.
 //! People and log shippers rely on it, so a file that cannot be written stops the work: at the start, or at the next
 //! commit ([`AuditFailure`]). The work does not wait for the file: a thread of its own writes the queued lines
-//! (`desk`), all of them before the runtime is closed.
+//! (`writer`), all of them before the runtime is closed.
 
-mod desk;
 mod lines;
+mod writer;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::handle::Origin;
 use lines::Names;
 
-pub(crate) use desk::Audit;
+pub(crate) use writer::Audit;
 
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,9 +101,9 @@ impl AuditBuffer {
         }
     }
 
-    fn letter(&mut self, letter: &Envelope) {
-        let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
-        self.line(AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, data);
+    fn envelope(&mut self, envelope: &Envelope) {
+        let data = json!({ "from": envelope.from, "to": envelope.to, "kind": envelope.kind, "id": envelope.id });
+        self.line(AuditLevel::Debug, envelope.sent_at_ms, "msg_sent", &envelope.from, data);
     }
 
     fn line(&mut self, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: impl Serialize) {

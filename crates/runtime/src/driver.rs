@@ -44,12 +44,12 @@ pub(crate) struct Part {
 impl Part {
     /// The first half of a commit with this number of events of a stream: it waits in the journal's queue.
     pub(crate) async fn hand_in(
-        floor: &Arc<ActiveSession>,
+        active: &Arc<ActiveSession>,
         commit: Commit,
         newcomers: Vec<Newcomer>,
         events: usize,
     ) -> Result<Self, RuntimeError> {
-        Ok(Self { handed: floor.hand_in(commit).await?, newcomers, events })
+        Ok(Self { handed: active.hand_in(commit).await?, newcomers, events })
     }
 }
 
@@ -81,9 +81,9 @@ impl<M: Machine> Driver<M> {
     }
 
     /// A commit to the stream, behind this number of events that are on their way.
-    pub(crate) fn commit_at(&self, floor: &ActiveSession, at_ms: i64, behind: usize) -> Commit {
+    pub(crate) fn commit_at(&self, active: &ActiveSession, at_ms: i64, behind: usize) -> Commit {
         let mut commit = commit_at(at_ms);
-        commit.fence = Some(floor.fence.clone());
+        commit.fence = Some(active.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head + behind as u64)));
         let name = &self.origin.name;
         commit.actor = if self.origin.agent.is_some() { format!("agent:{name}") } else { name.to_string() };
@@ -100,15 +100,15 @@ impl<M: Machine> Driver<M> {
     /// The second half: it is in the journal, and its newcomers begin. They get ready while the journal writes.
     pub(crate) async fn stored(
         &mut self,
-        floor: &Arc<ActiveSession>,
+        active: &Arc<ActiveSession>,
         part: Part,
         at_ms: i64,
     ) -> Result<(), RuntimeError> {
         let Part { handed, mut newcomers, events } = part;
         newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
-        floor.stored(handed).await?;
+        active.stored(handed).await?;
         self.head += events as u64;
-        newcomers.into_iter().for_each(|newcomer| newcomer.begin(floor));
+        newcomers.into_iter().for_each(|newcomer| newcomer.begin(active));
         Ok(())
     }
 
@@ -121,12 +121,12 @@ impl<M: Machine> Driver<M> {
     /// Announces events with the next `tell`, at their place in the order of commits.
     pub(crate) fn will_tell(
         &mut self,
-        floor: &ActiveSession,
+        active: &ActiveSession,
         word: Ticket,
         at_ms: i64,
         events: impl IntoIterator<Item = Event>,
     ) {
-        let (session, from) = (floor.session, &self.origin);
+        let (session, from) = (active.session, &self.origin);
         let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
         self.untold.push((word, events.into_iter().map(notice).collect()));
     }
@@ -141,12 +141,12 @@ impl<M: Machine> Driver<M> {
 
     /// Keeps folding short: at most one snapshot per doubling of the stream, of what the log says rather than of the machine,
     /// whose times may differ from those of the commits.
-    pub(crate) async fn snapshot(&mut self, floor: &ActiveSession) -> Result<(), RuntimeError> {
+    pub(crate) async fn snapshot(&mut self, active: &ActiveSession) -> Result<(), RuntimeError> {
         if self.head < M::SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
             return Ok(());
         }
         self.snapshot_at = self.head;
-        let (shared, stream) = (Arc::clone(&floor.shared), self.stream.clone());
+        let (shared, stream) = (Arc::clone(&active.shared), self.stream.clone());
         let state = move || {
             let (machine, head) = fold::<M>(&shared.journal, &stream)?;
             Ok::<_, RuntimeError>((serde_json::to_vec(&machine).ok(), head))
@@ -154,10 +154,10 @@ impl<M: Machine> Driver<M> {
         let Ok(folded) = tokio::task::spawn_blocking(state).await else { return Ok(()) };
         let (Some(state), stream_seq) = folded? else { return Ok(()) };
         let mut commit = commit_at(now_ms());
-        commit.fence = Some(floor.fence.clone());
+        commit.fence = Some(active.fence.clone());
         let (stream, version) = (self.stream.clone(), M::SNAPSHOT_VERSION);
         commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
-        floor.shared.keep(commit).await
+        active.shared.keep(commit).await
     }
 }
 

@@ -27,9 +27,9 @@ use tokio::sync::mpsc;
 
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
-use crate::house::{ResumedLead, Runtime};
 use crate::query::{self, Query, Question, Reply};
 use crate::rewind;
+use crate::runtime::{ResumedLead, Runtime};
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::user_mail::{PendingQuestion, ShownContent};
 
@@ -60,7 +60,8 @@ pub enum Command {
     Withdraw {
         session: SessionId,
         /// The key of the order that sent it.
-        letter: EnvelopeId,
+        #[serde(rename = "letter")]
+        envelope: EnvelopeId,
     },
     /// Send a message to agents of a session, open here or not: teammates by name, `team` for all of them, the lead.
     Write {
@@ -76,7 +77,11 @@ pub enum Command {
         to: Vec<String>,
     },
     /// Start these teammates. The lead checks them by the rules that apply to teammates its model asks for.
-    Team { session: SessionId, mates: Vec<Spawn> },
+    Team {
+        session: SessionId,
+        #[serde(rename = "mates")]
+        teammates: Vec<Spawn>,
+    },
     /// Answer a question.
     Answer { session: SessionId, question: QuestionId, answer: PermissionAnswer },
     /// Answer a question of a plan.
@@ -223,10 +228,10 @@ impl OpenOptions {
 /// The agents that a lead can use, and the bounds for them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Team {
-    pub members: Vec<Mate>,
+    pub members: Vec<AgentSpec>,
     /// Agents that can be called but own no tasks of plans: experts, and the agent types that come with the program.
     #[serde(default)]
-    pub experts: Vec<Mate>,
+    pub experts: Vec<AgentSpec>,
     /// When a person is asked while plans are approved and carried out.
     pub approve: ApprovalMode,
     /// Tasks that may run at once.
@@ -249,9 +254,9 @@ pub struct Team {
 pub struct TeamDefinitions {
     /// The lead, if its definition has changed.
     pub lead: Option<Lead>,
-    pub members: Vec<Mate>,
+    pub members: Vec<AgentSpec>,
     /// Agents that can be called but own no tasks.
-    pub experts: Vec<Mate>,
+    pub experts: Vec<AgentSpec>,
 }
 
 /// A changed definition of a lead: another prompt, other tools or another model.
@@ -265,7 +270,7 @@ pub struct Lead {
 
 /// An agent's definition, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mate {
+pub struct AgentSpec {
     pub definition: Arc<Definition>,
     pub settings: Settings,
 }
@@ -351,7 +356,7 @@ impl Recovered {
 /// A message of the user that no turn has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
-    pub letter: EnvelopeId,
+    pub envelope: EnvelopeId,
     pub text: String,
     /// Whether it waits for the end of the running turn.
     pub wait: bool,
@@ -538,7 +543,7 @@ impl Notice {
 /// A cheap handle on the runtime of this process. Every frontend holds one.
 #[derive(Debug, Clone)]
 pub struct TeamHandle {
-    pub(crate) house: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
 }
 
 impl TeamHandle {
@@ -551,7 +556,7 @@ impl TeamHandle {
         open: OpenOptions,
     ) -> Result<OpenedSession, RuntimeError> {
         require(&by, Role::Member)?;
-        self.house.open(by, cwd, open).await
+        self.runtime.open(by, cwd, open).await
     }
 
     /// Joins a session that a frontend of this or another process has open: the questions that wait there, and the place in the log
@@ -568,41 +573,41 @@ impl TeamHandle {
     /// Carries an order out; returns after its commit.
     pub async fn command(&self, order: Order) -> Result<(), RuntimeError> {
         require(&order.by, order.command.role())?;
-        self.house.command(order).await
+        self.runtime.command(order).await
     }
 
     /// Answers a question with its own type. Every role may ask.
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, RuntimeError> {
-        question.answer(&self.house).await
+        question.answer(&self.runtime).await
     }
 
     /// Answers a question that came over a wire.
     pub async fn query(&self, query: Query) -> Result<Reply, RuntimeError> {
-        query.answer(&self.house).await
+        query.answer(&self.runtime).await
     }
 
     /// Events of a scope from a place in the log on: first the stored ones, then new ones, with the live pieces of
     /// answers. A slow reader delays no agent.
     pub fn stream(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
-        let shared = &self.house.shared;
+        let shared = &self.runtime.shared;
         Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
     }
 
     /// Notices from now on: the stream for a frontend in this process, which shares the events instead of getting them in the
     /// format of the wire.
     pub fn watch(&self) -> mpsc::Receiver<Notice> {
-        self.house.watch()
+        self.runtime.watch()
     }
 
     /// Closes a session: running work is dropped and continued when the session is opened again. Not a command, because it commits
     /// nothing and cannot be refused: the process gives back what `open` took.
     pub async fn close(&self, session: SessionId) {
-        self.house.close_session(session).await;
+        self.runtime.close_session(session).await;
     }
 
     /// Closes all sessions, then seals and closes the journal. The end of the process, and so no command either.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
-        self.house.shutdown().await
+        self.runtime.shutdown().await
     }
 }
 

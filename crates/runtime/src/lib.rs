@@ -15,7 +15,6 @@ mod error;
 mod executor;
 pub mod front_matter;
 mod handle;
-mod house;
 pub mod maintenance;
 mod memory;
 mod notices;
@@ -29,6 +28,7 @@ mod reader;
 pub mod replay;
 pub mod rewind;
 mod rows;
+mod runtime;
 mod session;
 mod shared;
 pub mod skills;
@@ -55,10 +55,9 @@ pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
 pub use executor::block_on;
 pub use handle::{
-    Attached, Command, Delta, Lead, Mate, Notice, OpenOptions, OpenQuestion, OpenedSession, Order, Origin, Queued,
+    AgentSpec, Attached, Command, Delta, Lead, Notice, OpenOptions, OpenQuestion, OpenedSession, Order, Origin, Queued,
     Recovered, SessionDetails, Team, TeamDefinitions, TeamHandle, Which,
 };
-pub use house::{Options, ResumedLead, Runtime};
 pub use maintenance::{
     SessionsForgotten, Tombstone, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows,
 };
@@ -70,11 +69,12 @@ pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
 pub use query::{Query, Question, Reply, StoredQuestion};
 pub use read_model::{
-    Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, Letter, Person, PlanLine, ReadModel,
-    Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
+    Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, MailRecord, Person, PlanLine,
+    ReadModel, Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
 };
 pub use reader::{LogEntry, LogFollower, TeamReader};
-pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
+pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, TeammateRow, project_entry};
+pub use runtime::{Options, ResumedLead, Runtime};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
 pub use shared::{new_id, now_ms};
@@ -83,6 +83,6 @@ pub use tasks::{ListedTask as TaskLine, TaskLists, user as list_user};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
 pub use user_mail::{
     CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
-    ShownContent, UserMail, is_go_on, letter_of,
+    ShownContent, UserMail, envelope_of, is_go_on,
 };
 pub use worktree::WaitingWorktree;

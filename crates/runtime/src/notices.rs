@@ -82,9 +82,9 @@ impl NoticeBus {
     }
 
     /// Writes a message to the audit file.
-    pub(crate) fn letter(&self, letter: &Envelope) {
+    pub(crate) fn envelope(&self, envelope: &Envelope) {
         if let Some(audit) = &self.audit {
-            audit.letter(letter);
+            audit.envelope(envelope);
         }
     }
 

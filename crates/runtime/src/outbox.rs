@@ -8,7 +8,7 @@ use max_team_journal::{Durability, Fence, Journal, JournalError, OutboxOp, Outbo
 use serde::Serialize;
 
 use crate::error::RuntimeError;
-use crate::house::Runtime;
+use crate::runtime::Runtime;
 use crate::shared::{commit_at, lock, now_ms};
 
 /// A message to a chat that is not sent yet.

@@ -22,16 +22,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::Caches;
 use crate::error::RuntimeError;
-use crate::house::Runtime;
 use crate::maintenance::Tombstone;
 use crate::memory::{Hit, Memories, RecalledFacts};
 use crate::outbox::{self, OutgoingMessage};
 use crate::read_model::{
-    Cost, EvidenceItem, Filter, IdTarget, Letter, Person, PlanLine, ReadModel, Record, Roll, Span,
+    Cost, EvidenceItem, Filter, IdTarget, MailRecord, Person, PlanLine, ReadModel, Record, Roll, Span,
 };
 use crate::replay::Tape;
 use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
+use crate::runtime::Runtime;
 use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
@@ -47,7 +47,7 @@ pub const AUDIT_PAGE_MAX: usize = 1_000;
 pub trait Question {
     type Answer;
     /// Finds the answer.
-    async fn answer(self, house: &Runtime) -> Result<Self::Answer, RuntimeError>;
+    async fn answer(self, runtime: &Runtime) -> Result<Self::Answer, RuntimeError>;
 }
 
 /// A question that the journal answers by itself, without a running team.
@@ -63,8 +63,8 @@ macro_rules! implement {
         implement!(read $name, $answer, $journal, ($($field),*), $body);
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, house: &Runtime) -> Result<$answer, RuntimeError> {
-                self.read(&house.shared.journal)
+            async fn answer(self, runtime: &Runtime) -> Result<$answer, RuntimeError> {
+                self.read(&runtime.shared.journal)
             }
         }
     };
@@ -72,15 +72,15 @@ macro_rules! implement {
         implement!(read $name, $answer, $journal, ($($field),*), $body);
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, house: &Runtime) -> Result<$answer, RuntimeError> {
-                blocking(house, move |shared| self.read(&shared.journal)).await
+            async fn answer(self, runtime: &Runtime) -> Result<$answer, RuntimeError> {
+                blocking(runtime, move |shared| self.read(&shared.journal)).await
             }
         }
     };
-    (live $name:ident, $answer:ty, $house:ident, ($($field:ident),*), $body:expr) => {
+    (live $name:ident, $answer:ty, $runtime:ident, ($($field:ident),*), $body:expr) => {
         impl Question for $name {
             type Answer = $answer;
-            async fn answer(self, $house: &Runtime) -> Result<$answer, RuntimeError> {
+            async fn answer(self, $runtime: &Runtime) -> Result<$answer, RuntimeError> {
                 let Self { $($field),* } = self;
                 $body
             }
@@ -114,9 +114,9 @@ macro_rules! questions {
         }
 
         impl Query {
-            pub(crate) async fn answer(self, house: &Runtime) -> Result<Reply, RuntimeError> {
+            pub(crate) async fn answer(self, runtime: &Runtime) -> Result<Reply, RuntimeError> {
                 Ok(match self {
-                    $(Self::$name(question) => Reply::$name(question.answer(house).await?),)*
+                    $(Self::$name(question) => Reply::$name(question.answer(runtime).await?),)*
                 })
             }
         }
@@ -188,7 +188,7 @@ questions! {
     /// Money, tokens, window and settings of an open session.
     live Details {
         session: SessionId,
-    } -> Box<SessionDetails>, house => house.details(session).await.map(Box::new);
+    } -> Box<SessionDetails>, runtime => runtime.details(session).await.map(Box::new);
     /// Which agents of a session work or were stopped, and the questions that wait there.
     stored Status {
         session: SessionId,
@@ -265,7 +265,7 @@ questions! {
         agent: AgentId,
     } -> Vec<EnvelopeId>, journal => {
         let mail = journal.pending_mail(&session::agent_stream(agent))?;
-        Ok(mail.iter().map(|letter| letter.id).collect())
+        Ok(mail.iter().map(|envelope| envelope.id).collect())
     };
     /// Whether an agent has not read a stop yet.
     stored HasUnreadStop {
@@ -285,16 +285,16 @@ questions! {
         session: SessionId,
         /// The agent; the lead without one.
         agent: Option<AgentId>,
-    } -> usize, house => held(&house.shared, session, agent);
+    } -> usize, runtime => held(&runtime.shared, session, agent);
     /// The messages between the agents of a session.
     slow Messages {
         session: SessionId,
-    } -> Vec<Letter>, journal => ReadModel::new(journal).letters(session);
+    } -> Vec<MailRecord>, journal => ReadModel::new(journal).messages(session);
     /// The message of a session with this id; a unique part of it is enough.
     stored FindMessage {
         session: SessionId,
         text: String,
-    } -> Option<Letter>, journal => ReadModel::new(journal).find_letter(session, &text);
+    } -> Option<MailRecord>, journal => ReadModel::new(journal).find_envelope(session, &text);
     /// Questions and plans that wait for a person, in all sessions, oldest first.
     stored Inbox {} -> Vec<PendingQuestion>, journal => {
         let post = UserMail::new(journal);
@@ -452,26 +452,26 @@ questions! {
     /// The points of a session to which files can be restored, oldest first.
     live RewindPoints {
         session: SessionId,
-    } -> Vec<rewind::Moment>, house => {
-        Rewind::new(&house.shared.journal, &house.shared.home, session).moments()
+    } -> Vec<rewind::Moment>, runtime => {
+        Rewind::new(&runtime.shared.journal, &runtime.shared.home, session).moments()
     };
     /// The changes, file by file, of putting files back to a point.
     live RewindPreview {
         session: SessionId,
         to: RewindPoint,
-    } -> (rewind::RewindPlan, Vec<Sheet>), house => house.rewinding(session, to).await;
+    } -> (rewind::RewindPlan, Vec<Sheet>), runtime => runtime.rewinding(session, to).await;
     /// The outcome of a rewind, by the key of the order that asked for it; `None` if there was none, or it has not ended.
     live RewindOutcome {
         session: SessionId,
         /// The key of the order.
         key: EnvelopeId,
-    } -> Option<rewind::Outcome>, house => {
-        blocking(house, move |shared| Rewind::new(&shared.journal, &shared.home, session).outcome(key)).await
+    } -> Option<rewind::Outcome>, runtime => {
+        blocking(runtime, move |shared| Rewind::new(&shared.journal, &shared.home, session).outcome(key)).await
     };
     /// Answered once no agent of an open session is busy, background agents included.
     live Settled {
         session: SessionId,
-    } -> (), house => house.settled(session).await;
+    } -> (), runtime => runtime.settled(session).await;
     /// Everything that the journal holds of a session, as a recording.
     slow Recording {
         session: SessionId,
@@ -479,24 +479,24 @@ questions! {
     /// The worktrees of an open session with files that wait for the user.
     live Worktrees {
         session: SessionId,
-    } -> Vec<worktree::WaitingWorktree>, house => house.waiting(session).await;
+    } -> Vec<worktree::WaitingWorktree>, runtime => runtime.waiting(session).await;
     /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
     live Paths {
         root: PathBuf,
         /// What the lead works under.
         settings: AgentSettings,
         team: Option<SessionTeam>,
-    } -> Vec<String>, house => {
-        blocking(house, move |shared| Ok(agent::paths(shared, &root, &settings, team.as_ref()))).await
+    } -> Vec<String>, runtime => {
+        blocking(runtime, move |shared| Ok(agent::paths(shared, &root, &settings, team.as_ref()))).await
     };
 }
 
 /// Reads that can take long run beside the agents.
 async fn blocking<T: Send + 'static>(
-    house: &Runtime,
+    runtime: &Runtime,
     read: impl FnOnce(&Shared) -> Result<T, RuntimeError> + Send + 'static,
 ) -> Result<T, RuntimeError> {
-    let shared = Arc::clone(&house.shared);
+    let shared = Arc::clone(&runtime.shared);
     match tokio::task::spawn_blocking(move || read(&shared)).await {
         Ok(answer) => answer,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

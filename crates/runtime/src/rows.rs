@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use max_team_core::event::{Event, Interrupted, TurnOutcome};
+use max_team_core::event::{AgentStarted, Event, Interrupted, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::interrupt::Hold;
 use max_team_core::ledger::Charge;
@@ -65,15 +65,18 @@ pub(crate) fn agents_of(session: &str) -> String {
 }
 
 /// The teammates of a session, by name.
-pub(crate) fn mates_of(session: &str) -> String {
+pub(crate) fn teammates_of(session: &str) -> String {
     format!("mates/{session}")
 }
 
 /// The teammates of a session that have not ended, by name.
-pub(crate) fn mates_there(journal: &Journal, session: SessionId) -> Result<Vec<(String, MateRow)>, RuntimeError> {
-    let mut mates = rows::<MateRow>(journal, &mates_of(&session.to_string()))?;
-    mates.retain(|(_, row)| row.gone.is_none());
-    Ok(mates)
+pub(crate) fn teammates_there(
+    journal: &Journal,
+    session: SessionId,
+) -> Result<Vec<(String, TeammateRow)>, RuntimeError> {
+    let mut teammates = rows::<TeammateRow>(journal, &teammates_of(&session.to_string()))?;
+    teammates.retain(|(_, row)| row.gone.is_none());
+    Ok(teammates)
 }
 
 /// The agents of a session that have unfinished work.
@@ -127,7 +130,7 @@ pub struct AgentRow {
 
 /// A teammate of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MateRow {
+pub struct TeammateRow {
     /// Which agent it is.
     pub agent: AgentId,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -265,7 +268,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         changed
     } else {
         match event {
-            Event::Mailed(letter) => of_letter(letter),
+            Event::Mailed(envelope) => of_envelope(envelope),
             _ => Vec::new(),
         }
     }
@@ -273,58 +276,33 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
 
 /// The rows that a commit's messages change.
 pub(crate) fn of_sends(commit: &mut Commit) {
-    commit.projections.extend(commit.sends.iter().flat_map(of_letter));
+    commit.projections.extend(commit.sends.iter().flat_map(of_envelope));
 }
 
-fn of_letter(letter: &Envelope) -> Vec<Projection> {
-    match (letter.kind, letter.session()) {
+fn of_envelope(envelope: &Envelope) -> Vec<Projection> {
+    match (envelope.kind, envelope.session()) {
         // The time of sending, not of storing: the sender knows only the first.
         (MessageKind::PlanApprovalRequest, Some(session)) => {
-            let plan = letter.to.strip_prefix("plan/");
-            plan.map(|plan| put(PLAN_OPEN, plan, letter.sent_at_ms, &session)).unwrap_or_default()
+            let plan = envelope.to.strip_prefix("plan/");
+            plan.map(|plan| put(PLAN_OPEN, plan, envelope.sent_at_ms, &session)).unwrap_or_default()
         }
         // The runtime reported for an agent that it cannot work; the agent itself may have written nothing.
-        (MessageKind::TaskResult, _) if matches!(letter.result().work.end, Some(TurnOutcome::Broken { .. })) => {
-            letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
+        (MessageKind::TaskResult, _) if matches!(envelope.result().work.end, Some(TurnOutcome::Broken { .. })) => {
+            envelope.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
         // A stop counts from its own time, whenever it is read. Two processes may write the same one, and the first is
         // stored; of two different ones the later counts, even if it is stored first.
         (MessageKind::Shutdown, _) => {
-            since_of(letter).and_then(|since| raise(STOPPED, told(&letter.to), &since)).into_iter().collect()
+            since_of(envelope).and_then(|since| raise(STOPPED, told(&envelope.to), &since)).into_iter().collect()
         }
-        (_, Some(session)) => put(session::USED, &session.to_string(), letter.sent_at_ms, &true),
+        (_, Some(session)) => put(session::USED, &session.to_string(), envelope.sent_at_ms, &true),
         _ => Vec::new(),
     }
 }
 
 fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
     match event {
-        Event::AgentStarted(started) => {
-            let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-            let row = AgentRow {
-                agent: started.agent,
-                session: started.session,
-                name: mate.map_or(&started.definition.name, |mate| &mate.name).clone(),
-                role: mate.map_or(&started.definition.role, |mate| &mate.role).clone(),
-                assignment: started.assignment.clone(),
-                at_ms,
-            };
-            let session = started.session.to_string();
-            let mut rows = put(&agents_of(&session), agent, at_ms, &row);
-            if let Some(mate) = mate {
-                let row = MateRow { agent: started.agent, color: mate.color.clone(), claims: mate.claims, gone: None };
-                rows.extend(put(&mates_of(&session), &mate.name, at_ms, &row));
-            }
-            rows.extend(put(AGENT, agent, at_ms, &session));
-            if let Some(given) = &started.assignment {
-                rows.extend(put(WORKING, agent, at_ms, &session));
-                let asked = given.cache.iter();
-                rows.extend(
-                    asked.flat_map(|asked| put(&asked_of(&session), &asked.call.to_string(), at_ms, &started.agent)),
-                );
-            }
-            rows
-        }
+        Event::AgentStarted(started) => started_rows(agent, at_ms, started),
         // A first attempt has its row since the agent's start.
         Event::TurnStarted(started) if started.assignment.as_ref().is_some_and(|task| task.attempt > 1) => {
             put(WORKING, agent, at_ms, &"")
@@ -357,8 +335,8 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {
             let Ok(id) = agent.parse() else { return Vec::new() };
-            let row = MateRow { agent: id, color: String::new(), claims: false, gone: Some(ended.clone()) };
-            put(&mates_of(&ended.session.to_string()), &ended.name, at_ms, &row)
+            let row = TeammateRow { agent: id, color: String::new(), claims: false, gone: Some(ended.clone()) };
+            put(&teammates_of(&ended.session.to_string()), &ended.name, at_ms, &row)
         }
         Event::TurnEnded(ended) => {
             let mut rows = vec![delete(INBOX, stream), delete(WORKING, agent)];
@@ -370,6 +348,32 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         }
         _ => Vec::new(),
     }
+}
+
+fn started_rows(agent: &str, at_ms: i64, started: &AgentStarted) -> Vec<Projection> {
+    let teammate = started.assignment.as_ref().and_then(|given| given.life.teammate());
+    let row = AgentRow {
+        agent: started.agent,
+        session: started.session,
+        name: teammate.map_or(&started.definition.name, |teammate| &teammate.name).clone(),
+        role: teammate.map_or(&started.definition.role, |teammate| &teammate.role).clone(),
+        assignment: started.assignment.clone(),
+        at_ms,
+    };
+    let session = started.session.to_string();
+    let mut rows = put(&agents_of(&session), agent, at_ms, &row);
+    if let Some(teammate) = teammate {
+        let row =
+            TeammateRow { agent: started.agent, color: teammate.color.clone(), claims: teammate.claims, gone: None };
+        rows.extend(put(&teammates_of(&session), &teammate.name, at_ms, &row));
+    }
+    rows.extend(put(AGENT, agent, at_ms, &session));
+    if let Some(given) = &started.assignment {
+        rows.extend(put(WORKING, agent, at_ms, &session));
+        let asked = given.cache.iter();
+        rows.extend(asked.flat_map(|asked| put(&asked_of(&session), &asked.call.to_string(), at_ms, &started.agent)));
+    }
+    rows
 }
 
 fn moved_rows(agent: &str, at_ms: i64, moved: &[MovedFile]) -> Vec<Projection> {
@@ -585,11 +589,11 @@ mod tests {
 
     use super::*;
 
-    /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
+    /// Whoever proposes a plan knows when its message was written, not when it will be stored.
     #[test]
-    fn an_open_plan_is_sorted_by_its_letter() {
+    fn an_open_plan_is_sorted_by_its_message() {
         let session = SessionId::new(max_team_core::hash::Hash::of("session").uuid());
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
             "agent/a",
             "plan/p",
@@ -597,7 +601,7 @@ mod tests {
             json!({ "session": session }),
             5,
         );
-        let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
+        let rows = project("mail/plan/p", 9, &Event::Mailed(envelope));
         assert_eq!(rows, put(PLAN_OPEN, "p", 5, &session));
     }
 }

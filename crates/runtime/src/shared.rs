@@ -20,9 +20,9 @@ use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
 use crate::error::RuntimeError;
-use crate::house::Options;
 use crate::memory::Remember;
 use crate::notices::NoticeBus;
+use crate::runtime::Options;
 use crate::skills::Library;
 use crate::stream::Pieces;
 use crate::{session, team_tools};

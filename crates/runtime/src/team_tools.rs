@@ -4,8 +4,8 @@
 //! agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
 
 mod call;
-mod mates;
 mod tasks;
+mod teammates;
 
 use max_team_core::delegation::offer::TOOL_SEARCH;
 use max_team_core::delegation::tool_filter::{
@@ -23,8 +23,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Callee, DelegateCall, Way, title, tools as calling};
-pub(crate) use mates::{Message, Spawned, checked};
 pub(crate) use tasks::{Create, LIST_ONLY, TaskListRequest, TaskQueryArgs, Update};
+pub(crate) use teammates::{Message, Spawned, checked};
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};
@@ -40,13 +40,13 @@ pub use max_team_core::delegation::tool_filter::ASK_USER;
 pub use max_team_core::turn::NEED_CLARIFY;
 
 /// Whether a call's result comes by mail.
-pub(crate) fn answers_by_mail(tool: &str, deed: ActionKind) -> bool {
-    is_call(tool, deed) || tool == NEED_CLARIFY
+pub(crate) fn answers_by_mail(tool: &str, kind: ActionKind) -> bool {
+    is_call(tool, kind) || tool == NEED_CLARIFY
 }
 
 /// Whether another agent works for the call. Some skills are carried out by another agent.
-pub(crate) fn is_call(tool: &str, deed: ActionKind) -> bool {
-    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && deed == ActionKind::Team)
+pub(crate) fn is_call(tool: &str, kind: ActionKind) -> bool {
+    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && kind == ActionKind::Team)
 }
 
 /// A parsed call.
@@ -99,7 +99,7 @@ impl Act {
             TASK => Self::Call(DelegateCall::task(input)?),
             AGENT => Self::Call(DelegateCall::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
-            SPAWN_TEAMMATE => Self::Spawn(Box::new(mates::read_spawn(input)?)),
+            SPAWN_TEAMMATE => Self::Spawn(Box::new(teammates::read_spawn(input)?)),
             SPAWN => Self::Call(DelegateCall::spawn(input)?),
             SPAWNED => Self::Spawned(Spawned::read(input)?),
             CHECK_INBOX => Self::Inbox,
@@ -120,7 +120,7 @@ impl Act {
 #[derive(Debug)]
 pub(crate) struct TeamTool {
     spec: Spec,
-    deed: ActionKind,
+    kind: ActionKind,
 }
 
 impl Tool for TeamTool {
@@ -130,12 +130,14 @@ impl Tool for TeamTool {
 
     fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
         let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
-        let preview = match self.deed {
+        let preview = match self.kind {
             ActionKind::Ask => question(args),
-            ActionKind::Propose => mates::TeammatePlanArgs::read(args.clone()).map_err(ToolError::correctable)?.plan,
+            ActionKind::Propose => {
+                teammates::TeammatePlanArgs::read(args.clone()).map_err(ToolError::correctable)?.plan
+            }
             _ => String::new(),
         };
-        Ok(Action { deed: self.deed, preview, ..Action::read(target) })
+        Ok(Action { kind: self.kind, preview, ..Action::read(target) })
     }
 
     fn call(&self, _: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
@@ -189,7 +191,7 @@ pub fn with_team(mut tools: Registry) -> Registry {
 }
 
 /// A tool of the team.
-fn tool(name: &str, deed: ActionKind, description: &str, schema: Value) -> TeamTool {
+fn tool(name: &str, kind: ActionKind, description: &str, schema: Value) -> TeamTool {
     let spec = Spec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -197,7 +199,7 @@ fn tool(name: &str, deed: ActionKind, description: &str, schema: Value) -> TeamT
         class: Repeatability::Pure,
         null_is_absent: true,
     };
-    TeamTool { spec, deed }
+    TeamTool { spec, kind }
 }
 
 fn all() -> Vec<TeamTool> {
@@ -214,7 +216,7 @@ fn all() -> Vec<TeamTool> {
     own.into_iter()
         .chain(search)
         .chain(calling(&[]))
-        .chain(mates::tools())
+        .chain(teammates::tools())
         .chain(memory)
         .chain(tasks::tools())
         .collect()

@@ -35,7 +35,7 @@ use crate::shared::{commit_at, new_id, now_ms};
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub use left::ResumableWork;
 pub use mark_read::ShownContent;
-pub use write::{EndMode, Recipient, SentMessages, letter_of};
+pub use write::{EndMode, Recipient, SentMessages, envelope_of};
 
 /// Name of the asker of a plan's question.
 const PLAN: &str = "plan";
@@ -228,7 +228,7 @@ impl<'j> UserMail<'j> {
     /// The first answer in the asker's mailbox.
     pub(crate) fn noted(&self, row: &InboxRow) -> Result<Option<NotedAnswer>, RuntimeError> {
         let mail = self.journal.pending_mail(&row.address)?;
-        Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
+        Ok(mail.iter().filter(|envelope| asks(envelope) == Some(row.question)).find_map(read_answer))
     }
 
     /// The question with that id, or the only one whose id begins or ends with it, or the only one of the plan with
@@ -465,15 +465,15 @@ impl<'j> UserMail<'j> {
         let id = derived(&[question.to_string().as_bytes(), b"answered"]);
         let known = self.journal.has_mail(id)?;
         let address = if known { to } else { self.send(by, id, to, kind, body.clone()).await? };
-        let stored = self.journal.pending_mail(&address)?.into_iter().find(|letter| letter.id == id);
-        let mine = |letter: &Envelope| match Body::read(letter) {
+        let stored = self.journal.pending_mail(&address)?.into_iter().find(|envelope| envelope.id == id);
+        let mine = |envelope: &Envelope| match Body::read(envelope) {
             Body::Answer(said) => said.key == Some(key),
             Body::PlanAnswer(said) => said.key == Some(key),
             _ => false,
         };
         match stored {
-            Some(letter) if !mine(&letter) => {
-                let (by, at_ms) = (letter.from.trim_start_matches("user/").to_owned(), letter.sent_at_ms);
+            Some(envelope) if !mine(&envelope) => {
+                let (by, at_ms) = (envelope.from.trim_start_matches("user/").to_owned(), envelope.sent_at_ms);
                 Err(RuntimeError::Answered { by, said: "answered".to_owned(), at_ms })
             }
             // The stored answer was read and did not settle the question, which is still open.
@@ -524,8 +524,8 @@ fn person(by: &Principal) -> String {
 }
 
 /// The question that a message answers.
-fn asks(letter: &Envelope) -> Option<QuestionId> {
-    match Body::read(letter) {
+fn asks(envelope: &Envelope) -> Option<QuestionId> {
+    match Body::read(envelope) {
         Body::Answer(said) => said.question,
         Body::PlanAnswer(said) => said.question,
         _ => None,
@@ -533,16 +533,16 @@ fn asks(letter: &Envelope) -> Option<QuestionId> {
 }
 
 /// The content of an unread answer.
-fn read_answer(letter: &Envelope) -> Option<NotedAnswer> {
-    let (by, said, until) = match Body::read(letter) {
-        Body::Answer(said) if letter.kind == MessageKind::PermissionResponse => {
+fn read_answer(envelope: &Envelope) -> Option<NotedAnswer> {
+    let (by, said, until) = match Body::read(envelope) {
+        Body::Answer(said) if envelope.kind == MessageKind::PermissionResponse => {
             let answer = said.answer?;
             (answer.by.name(), rows::yes_or_no(&answer), answer.always.then_some(answer.until))
         }
         Body::PlanAnswer(answer) => (person(&answer.by?), said(&answer.say?), None),
         _ => return None,
     };
-    Some(NotedAnswer { by, said, at_ms: letter.sent_at_ms, until })
+    Some(NotedAnswer { by, said, at_ms: envelope.sent_at_ms, until })
 }
 
 /// The row of an agent.

@@ -89,15 +89,15 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// A lead with a worktree of its own.
-    pub(crate) fn leading(floor: &ActiveSession, settings: &Settings, definition: &Definition) -> Self {
-        let (id, project, by) = (floor.lead.to_string(), floor.root.clone(), definition.name.clone());
+    pub(crate) fn leading(active: &ActiveSession, settings: &Settings, definition: &Definition) -> Self {
+        let (id, project, by) = (active.lead.to_string(), active.root.clone(), definition.name.clone());
         Self { id, project, settings: settings.clone(), by, named: Vec::new() }
     }
 
     /// The agent's worktree; made if it does not exist. Blocking.
     pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Worktree, WorktreeError> {
         if !shared.walled {
-            return Err(WorktreeError::NoWalls);
+            return Err(WorktreeError::NoSandbox);
         }
         let sight = sight(&self.settings);
         let (id, project, named, by) = (&self.id, &self.project, &self.named, &self.by);
@@ -119,7 +119,7 @@ impl Worker {
     /// The worktree of an agent that is about to start. It must exist already, because making one would take too long
     /// here.
     pub(crate) fn place(&self, shared: &Shared) -> Result<Worktree, RuntimeError> {
-        let found = if shared.walled { copies(shared).find(&self.id) } else { Err(WorktreeError::NoWalls) };
+        let found = if shared.walled { copies(shared).find(&self.id) } else { Err(WorktreeError::NoSandbox) };
         let path = || self.settings.permissions.copy.clone();
         found.map_err(|error| RuntimeError::Root { path: path(), detail: error.to_string() })
     }
@@ -231,7 +231,7 @@ impl Changed {
     /// The question whether to merge it, with the agent's answer.
     pub(crate) fn question(self, said: String) -> Action {
         let after = Some(Hash::of(&self.diff));
-        Action { deed: ActionKind::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
+        Action { kind: ActionKind::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
     }
 }
 

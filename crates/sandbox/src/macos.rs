@@ -45,13 +45,13 @@ pub(crate) fn separate(_: &Spec) -> Result<Option<Pid>, String> {
 }
 
 /// Chooses the mechanism for this sandbox.
-pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> {
-    let Some(walls) = walls else { return Ok(Engine::Bare) };
-    let none = |why: String| SandboxError::NoWalls {
+pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxError> {
+    let Some(isolation) = isolation else { return Ok(Engine::Bare) };
+    let none = |why: String| SandboxError::NoSandbox {
         why,
         advice: "turn the sandbox off with `project.sandbox: false` in your own settings".to_owned(),
     };
-    if matches!(walls.network, Network::Hosts(_)) {
+    if matches!(isolation.network, Network::Hosts(_)) {
         return Err(none("seatbelt cannot tell hosts apart".to_owned()));
     }
     engine().map_err(none)
@@ -74,10 +74,10 @@ pub(crate) fn start(
     program: &Path,
     [input, output, errors]: [OwnedFd; 3],
 ) -> Result<(Pid, Option<Cgroup>), SandboxError> {
-    let mut command = match (engine, &spec.walls) {
-        (Engine::Seatbelt, Some(walls)) => {
+    let mut command = match (engine, &spec.isolation) {
+        (Engine::Seatbelt, Some(isolation)) => {
             let mut command = Command::new(SEATBELT);
-            command.arg("-p").arg(seatbelt::profile(walls, program)).arg(program);
+            command.arg("-p").arg(seatbelt::profile(isolation, program)).arg(program);
             command
         }
         _ => Command::new(program),

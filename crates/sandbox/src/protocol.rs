@@ -43,8 +43,9 @@ pub(crate) struct Order {
 impl Order {
     /// Whether the supervisor hands out a socket that leads to us.
     pub(crate) fn has_door(&self) -> bool {
-        let walls = self.spec.walls.as_ref();
-        walls.is_some_and(|walls| matches!(walls.network, Network::Hosts(_))) && self.engine.has_namespaces()
+        let isolation = self.spec.isolation.as_ref();
+        isolation.is_some_and(|isolation| matches!(isolation.network, Network::Hosts(_)))
+            && self.engine.has_namespaces()
     }
 }
 
@@ -69,7 +70,8 @@ pub(crate) enum StartError {
     Denied,
     Folder,
     /// The sandbox could not be built, for this reason.
-    Walls(String),
+    #[serde(rename = "walls")]
+    Sandbox(String),
     /// The number of an error of the system.
     Errno(i32),
 }

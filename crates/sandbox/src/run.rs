@@ -50,7 +50,7 @@ pub fn run(
     cancel: &CancellationToken,
     sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
 ) -> Result<CommandOutcome, SandboxError> {
-    run_by(system::choose(spec.walls.as_ref())?, spec, apart, cancel, sink)
+    run_by(system::choose(spec.isolation.as_ref())?, spec, apart, cancel, sink)
 }
 
 /// Like `run`, with a chosen engine.
@@ -80,7 +80,7 @@ pub fn run_by(
             appeared: Vec::new(),
         });
     }
-    if spec.walls.is_some() {
+    if spec.isolation.is_some() {
         system::wait_for_orphans();
     }
     let started = Instant::now();
@@ -135,7 +135,7 @@ pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     match heard {
         Some(SupervisorReport::Ready) => Ok(()),
-        Some(SupervisorReport::Unable(StartError::Walls(why))) => Err(why),
+        Some(SupervisorReport::Unable(StartError::Sandbox(why))) => Err(why),
         _ => Err("the supervisor did not answer".to_owned()),
     }
 }
@@ -158,7 +158,7 @@ fn error(trouble: StartError, spec: &Spec, program: &str) -> SandboxError {
         StartError::Interpreter => SandboxError::Interpreter(program),
         StartError::Denied => SandboxError::Denied(program),
         StartError::Folder => SandboxError::Folder(spec.dir.clone()),
-        StartError::Walls(detail) => SandboxError::Broken { program, detail },
+        StartError::Sandbox(detail) => SandboxError::Broken { program, detail },
         StartError::Errno(number) => SandboxError::Io { program, source: io::Error::from_raw_os_error(number) },
     }
 }

@@ -17,18 +17,18 @@ const BASE: &str = r#"(version 1)
 "#;
 
 /// The profile; `program` is the supervisor.
-pub(crate) fn profile(walls: &Isolation, program: &Path) -> String {
+pub(crate) fn profile(isolation: &Isolation, program: &Path) -> String {
     let mut text = BASE.to_owned();
     let mut rule = |what: &str, how: &str, path: &Path| text.push_str(&format!("({what} ({how} {}))\n", quoted(path)));
     rule("allow file-read*", "literal", program);
-    for path in &walls.readable {
+    for path in &isolation.readable {
         rule("allow file-read*", "subpath", path);
     }
-    for path in &walls.writable {
+    for path in &isolation.writable {
         rule("allow file-read* file-write*", "subpath", path);
     }
-    let within = |path: &Path| walls.writable.iter().find(|root| path.starts_with(root));
-    for path in walls.protected.iter().chain(&walls.hidden) {
+    let within = |path: &Path| isolation.writable.iter().find(|root| path.starts_with(root));
+    for path in isolation.protected.iter().chain(&isolation.hidden) {
         rule("deny file-write*", "subpath", path);
         // A folder above it must not be renamed away.
         let Some(root) = within(path) else { continue };
@@ -36,10 +36,10 @@ pub(crate) fn profile(walls: &Isolation, program: &Path) -> String {
             rule("deny file-write-unlink", "literal", folder);
         }
     }
-    for path in &walls.hidden {
+    for path in &isolation.hidden {
         rule("deny file-read*", "subpath", path);
     }
-    if walls.network == Network::All {
+    if isolation.network == Network::All {
         text.push_str(
             "(allow network-outbound (remote ip))\n(allow network-inbound (local ip))\n(allow system-socket)\n",
         );
@@ -60,14 +60,14 @@ mod tests {
 
     #[test]
     fn later_rules_are_the_stricter_ones() {
-        let walls = Isolation {
+        let isolation = Isolation {
             readable: vec!["/p".into()],
             writable: vec![PathBuf::from("/p/o\"wn")],
             protected: vec!["/p/o\"wn/.git/config".into()],
             hidden: vec!["/p/.env".into()],
             ..Isolation::default()
         };
-        let text = profile(&walls, Path::new("/bin/max-team"));
+        let text = profile(&isolation, Path::new("/bin/max-team"));
         let own: Vec<&str> = text.strip_prefix(BASE).unwrap().lines().collect();
         let want = [
             r#"(allow file-read* (literal "/bin/max-team"))"#,
@@ -79,7 +79,7 @@ mod tests {
             r#"(deny file-read* (subpath "/p/.env"))"#,
         ];
         assert_eq!(own, want);
-        let open = profile(&Isolation { network: Network::All, ..walls }, Path::new("/x"));
+        let open = profile(&Isolation { network: Network::All, ..isolation }, Path::new("/x"));
         assert!(open.contains("network-outbound") && !text.contains("network"));
     }
 }

@@ -21,7 +21,8 @@ pub struct Spec {
     /// Its whole environment.
     pub env: Vec<(String, String)>,
     /// Its sandbox; `None`: it only has limits and a supervisor.
-    pub walls: Option<Isolation>,
+    #[serde(rename = "walls")]
+    pub isolation: Option<Isolation>,
     /// Where it is stopped.
     pub limits: Limits,
     /// The file in which its supervisor notes its end.
@@ -56,7 +57,7 @@ impl Spec {
             line: Vec::new(),
             dir: PathBuf::from("/"),
             env: Vec::new(),
-            walls: Some(Isolation::default()),
+            isolation: Some(Isolation::default()),
             limits: Limits::default(),
             end_mark: None,
         }
@@ -64,7 +65,7 @@ impl Spec {
 
     /// The hosts that it may reach, if only some are allowed.
     pub(crate) fn hosts(&self) -> Vec<String> {
-        match self.walls.as_ref().map(|walls| &walls.network) {
+        match self.isolation.as_ref().map(|isolation| &isolation.network) {
             Some(Network::Hosts(hosts)) => hosts.clone(),
             _ => Vec::new(),
         }
@@ -225,7 +226,7 @@ pub enum SandboxError {
     Folder(PathBuf),
     /// This machine cannot build the sandbox.
     #[error("the walls around a command cannot be built here: {why}; {advice}")]
-    NoWalls {
+    NoSandbox {
         /// What is in the way.
         why: String,
         /// What to do about it.

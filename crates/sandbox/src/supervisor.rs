@@ -72,7 +72,7 @@ fn supervise() -> io::Result<()> {
         match system::separate(&order.spec) {
             Ok(None) => {}
             Ok(Some(supervisor)) => detach::stand_by(supervisor),
-            Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Walls(why))),
+            Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Sandbox(why))),
         }
     }
     system::own()?;
@@ -80,9 +80,9 @@ fn supervise() -> io::Result<()> {
     let before = ProtectedState::of(&order.spec);
     let others = system::census(OTHERS_MAX);
     let started = limit(&order)
-        .map_err(|error| StartError::Walls(error.to_string()))
-        .and_then(|()| open_door(&mut order, &control).map_err(|error| StartError::Walls(error.to_string())))
-        .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(StartError::Walls))
+        .map_err(|error| StartError::Sandbox(error.to_string()))
+        .and_then(|()| open_door(&mut order, &control).map_err(|error| StartError::Sandbox(error.to_string())))
+        .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(StartError::Sandbox))
         .and_then(|()| send(&control, &SupervisorReport::Ready).map_err(|error| trouble(&order.spec, &error)))
         .and_then(|()| start(&order));
     let leader = match started {
@@ -233,7 +233,7 @@ fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
     if order.engine == Engine::Landlock
         && let Err(error) = system::enter(&order.spec)
     {
-        return send(&supervisor, &StartError::Walls(error)).map(|()| 1);
+        return send(&supervisor, &StartError::Sandbox(error)).map(|()| 1);
     }
     let Spec { argv, dir, env, line, .. } = &order.spec;
     if line.is_empty() {
@@ -381,7 +381,7 @@ struct ScratchDir(Option<PathBuf>);
 
 impl ScratchDir {
     fn for_engine(order: &mut Order) -> io::Result<Self> {
-        let Some(walls) = order.spec.walls.as_mut().filter(|_| order.engine == Engine::Landlock) else {
+        let Some(isolation) = order.spec.isolation.as_mut().filter(|_| order.engine == Engine::Landlock) else {
             return Ok(Self(None));
         };
         // The environment is empty, so this is the system's own folder.
@@ -391,7 +391,7 @@ impl ScratchDir {
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let scratch = Self(Some(path.clone()));
         order.spec.env.push(("TMPDIR".to_owned(), path.display().to_string()));
-        walls.writable.push(path);
+        isolation.writable.push(path);
         Ok(scratch)
     }
 }
@@ -409,14 +409,14 @@ struct ProtectedState(Vec<(PathBuf, Option<PathBuf>)>);
 
 impl ProtectedState {
     fn of(spec: &Spec) -> Self {
-        let Some(walls) = &spec.walls else { return Self(Vec::new()) };
-        let written = |path: &&PathBuf| walls.writable.iter().any(|root| path.starts_with(root));
+        let Some(isolation) = &spec.isolation else { return Self(Vec::new()) };
+        let written = |path: &&PathBuf| isolation.writable.iter().any(|root| path.starts_with(root));
         let loose = |path: &PathBuf| match fs::symlink_metadata(path) {
             Ok(meta) => meta.is_symlink().then(|| fs::read_link(path).ok()),
             Err(_) => Some(None),
         };
         let state = |path: &PathBuf| Some((path.clone(), loose(path)?));
-        Self(walls.protected.iter().filter(written).filter_map(state).collect())
+        Self(isolation.protected.iter().filter(written).filter_map(state).collect())
     }
 
     /// Moves protected paths that the command has made out of the way.

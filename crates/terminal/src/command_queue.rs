@@ -19,7 +19,7 @@ use max_team_core::policy::PermissionAnswer;
 use max_team_core::task_list::TaskList;
 use max_team_runtime::rewind::{self, Moment, RewindPoint, Sheet};
 use max_team_runtime::{
-    AgentRow, Command, Letter, OpenOptions, OpenedSession, Order, Roll, RuntimeError, SessionDetails, SessionRow,
+    AgentRow, Command, MailRecord, OpenOptions, OpenedSession, Order, Roll, RuntimeError, SessionDetails, SessionRow,
     ShownContent, Spawn, Team, TeamHandle, Which, new_id,
 };
 use max_team_runtime::{Definitions, Question, query};
@@ -102,7 +102,7 @@ pub(super) enum UiCommand {
         read: bool,
     },
     /// How many messages wait for these teammates since a stop.
-    MatesHeld(Vec<(String, AgentId)>),
+    TeammatesHeld(Vec<(String, AgentId)>),
     /// Who of them rests because it was stopped.
     Standing,
     /// Let these teammates begin.
@@ -110,8 +110,8 @@ pub(super) enum UiCommand {
     /// Who is on the team; whether it is to be shown.
     Roll(bool),
     /// What the team has written.
-    Letters,
-    /// This is on the screen: the letters to the user that say it are read.
+    Messages,
+    /// This is on the screen: the messages to the user that say it are read.
     Seen(Vec<ShownContent>),
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
@@ -191,7 +191,7 @@ pub(super) enum CommandResult {
         read: bool,
         outcome: Outcome<usize>,
     },
-    MatesHeld(Outcome<Vec<(String, usize)>>),
+    TeammatesHeld(Outcome<Vec<(String, usize)>>),
     /// Who of them was there already, or about to begin.
     Recruited(Outcome<Vec<String>>),
     Roll {
@@ -199,7 +199,7 @@ pub(super) enum CommandResult {
         outcome: Outcome<Box<Roll>>,
     },
     Standing(Outcome<BTreeSet<String>>),
-    Letters(Outcome<Vec<Letter>>),
+    Messages(Outcome<Vec<MailRecord>>),
     Shown {
         wanted: Option<String>,
         outcome: Outcome<AgentWork>,
@@ -227,7 +227,7 @@ pub(super) struct Arrival {
 
 /// Orders on their way.
 pub(super) struct CommandQueue {
-    desk: CommandContext,
+    context: CommandContext,
     waiting: PendingCommands,
     running: Option<Pin<Box<dyn Future<Output = CommandResult> + Send>>>,
 }
@@ -281,8 +281,8 @@ pub(super) struct CommandContext {
 }
 
 impl CommandQueue {
-    pub(super) fn new(desk: CommandContext) -> Self {
-        Self { desk, waiting: PendingCommands::default(), running: None }
+    pub(super) fn new(context: CommandContext) -> Self {
+        Self { context, waiting: PendingCommands::default(), running: None }
     }
 
     pub(super) fn send(&mut self, acts: impl IntoIterator<Item = UiCommand>) {
@@ -297,7 +297,7 @@ impl CommandQueue {
     pub(super) async fn next(&mut self) -> CommandResult {
         if self.running.is_none() {
             match self.waiting.acts.pop_front() {
-                Some(act) => self.running = Some(Box::pin(self.desk.clone().carry_out(act))),
+                Some(act) => self.running = Some(Box::pin(self.context.clone().carry_out(act))),
                 None => return std::future::pending().await,
             }
         }
@@ -307,7 +307,7 @@ impl CommandQueue {
         };
         self.running = None;
         if let CommandResult::Opened { outcome: Ok(arrival), .. } = &done {
-            self.desk.session = arrival.opened.session;
+            self.context.session = arrival.opened.session;
         }
         done
     }
@@ -323,7 +323,7 @@ impl CommandContext {
                 CommandResult::Said { key, text: said, outcome: self.command(key, command).await }
             }
             UiCommand::Withdraw { key, text } => {
-                let outcome = self.give(Command::Withdraw { session, letter: key }).await;
+                let outcome = self.give(Command::Withdraw { session, envelope: key }).await;
                 CommandResult::Withdrawn { key, text, outcome }
             }
             UiCommand::Answer { question, answer } => {
@@ -366,13 +366,13 @@ impl CommandContext {
             UiCommand::Held { read } => {
                 CommandResult::Held { read, outcome: self.ask(query::HeldMessages { session, agent: None }).await }
             }
-            UiCommand::MatesHeld(mates) => CommandResult::MatesHeld(self.held_by(mates).await),
-            UiCommand::Recruit(mates) => CommandResult::Recruited(self.recruit(mates).await),
+            UiCommand::TeammatesHeld(teammates) => CommandResult::TeammatesHeld(self.held_by(teammates).await),
+            UiCommand::Recruit(teammates) => CommandResult::Recruited(self.recruit(teammates).await),
             UiCommand::Roll(shown) => CommandResult::Roll { shown, outcome: self.ask(query::Team { session }).await },
             UiCommand::Standing => {
                 CommandResult::Standing(self.ask(query::Team { session }).await.map(|roll| teammates::stopped(&roll)))
             }
-            UiCommand::Letters => CommandResult::Letters(self.ask(query::Messages { session }).await),
+            UiCommand::Messages => CommandResult::Messages(self.ask(query::Messages { session }).await),
             UiCommand::Seen(shown) => self.mark_read(shown).await,
             UiCommand::Show(wanted) => CommandResult::Shown { outcome: self.show(wanted.as_deref()).await, wanted },
             UiCommand::Sessions(wanted) => {
@@ -398,9 +398,9 @@ impl CommandContext {
         self.ask(query::Paths { root, settings, team }).await.unwrap_or_default()
     }
 
-    async fn held_by(&self, mates: Vec<(String, AgentId)>) -> Outcome<Vec<(String, usize)>> {
+    async fn held_by(&self, teammates: Vec<(String, AgentId)>) -> Outcome<Vec<(String, usize)>> {
         let mut counts = Vec::new();
-        for (name, agent) in mates {
+        for (name, agent) in teammates {
             counts.push((name, self.ask(query::HeldMessages { session: self.session, agent: Some(agent) }).await?));
         }
         Ok(counts)
@@ -416,12 +416,12 @@ impl CommandContext {
     }
 
     /// Starts the teammates that do not exist yet and were not requested before. Returns the names of the others.
-    async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
-        let (there, mates) = self.ask(query::Newcomers { session: self.session, teammates: mates }).await?;
-        if !mates.is_empty() {
-            self.command(fresh(), Command::Team { session: self.session, mates }).await?;
+    async fn recruit(&self, teammates: Vec<Spawn>) -> Outcome<Vec<String>> {
+        let (there, teammates) = self.ask(query::Newcomers { session: self.session, teammates }).await?;
+        if !teammates.is_empty() {
+            self.command(fresh(), Command::Team { session: self.session, teammates }).await?;
         }
-        Ok(there.into_iter().map(|mate| mate.name).collect())
+        Ok(there.into_iter().map(|teammate| teammate.name).collect())
     }
 
     /// Continues one stopped agent, or all of them and the stopped plans. Returns their names, and the number of messages
@@ -509,11 +509,11 @@ mod tests {
 
     #[test]
     fn what_only_looks_waits_behind_a_stop_and_once() {
-        let letter = |number| ShownContent::Letter(EnvelopeId::new(Uuid::from_u128(number)));
+        let envelope = |number| ShownContent::Message(EnvelopeId::new(Uuid::from_u128(number)));
         let mut queue = PendingCommands::default();
         let say = |text: &str| UiCommand::Say { key: fresh(), text: text.to_owned(), wait: false };
         for number in 1..=3 {
-            queue.push(UiCommand::Seen(vec![letter(number)]));
+            queue.push(UiCommand::Seen(vec![envelope(number)]));
             queue.push(UiCommand::Standing);
             queue.push(UiCommand::Tasks);
         }
@@ -527,7 +527,7 @@ mod tests {
             .iter()
             .map(|act| match act {
                 UiCommand::Say { text, .. } => text.clone(),
-                UiCommand::Seen(shown) => format!("{}", *shown == [letter(1), letter(2), letter(3)]),
+                UiCommand::Seen(shown) => format!("{}", *shown == [envelope(1), envelope(2), envelope(3)]),
                 act => format!("{act:?}"),
             })
             .collect();

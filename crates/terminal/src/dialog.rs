@@ -206,7 +206,7 @@ impl Dialog {
 /// Who asks and what for. If the row is too short for both, the agent's name is cut.
 fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: RowStyle) -> Vec<Line<'static>> {
     let who = clean_line(&question.by.title(look.lang));
-    let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));
+    let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.teammate(color));
     let rest: Vec<Span<'static>> = wish.into_iter().chain(more(count, look)).collect();
     let taken = SIGN.len() + 1 + rest.iter().map(|span| text::width(&span.content)).sum::<usize>();
     let who = text::cut(&who, look.columns.saturating_sub(taken).max(WHO_COLUMNS_MIN));

@@ -87,7 +87,7 @@ pub struct ChatOptions {
     /// A demo: its models are a recording, and its session is gone with the program.
     pub scratch: bool,
     /// Teammates that begin before anything is said.
-    pub mates: Vec<Spawn>,
+    pub teammates: Vec<Spawn>,
     /// How `/team load` finds teams.
     pub teams: TeamFiles,
     /// Called once the chat has started and waits: gives memory back that only the start needed.
@@ -116,11 +116,16 @@ pub enum ExitReason {
 }
 
 /// Starts the teammates that the session does not have yet: a chat that goes on is begun with the same flags.
-async fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mates: Vec<Spawn>) -> anyhow::Result<()> {
-    if mates.is_empty() {
+async fn recruit(
+    handle: &TeamHandle,
+    session: &mut Session,
+    id: SessionId,
+    teammates: Vec<Spawn>,
+) -> anyhow::Result<()> {
+    if teammates.is_empty() {
         return Ok(());
     }
-    let (_, new) = handle.ask(query::Newcomers { session: id, teammates: mates }).await?;
+    let (_, new) = handle.ask(query::Newcomers { session: id, teammates }).await?;
     if !new.is_empty() {
         session.recruit(new);
     }
@@ -143,7 +148,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         color,
         lang,
         scratch,
-        mates,
+        teammates,
         teams,
         when_started,
     } = options;
@@ -162,7 +167,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     let root = cwd.clone();
     session.find_files(move |name| max_team_runtime::is_path(&root, name));
     let mut begun = session.begin(&opened, events);
-    recruit(&handle, &mut session, opened.session, mates).await?;
+    recruit(&handle, &mut session, opened.session, teammates).await?;
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {
         session.propose(draft, source);

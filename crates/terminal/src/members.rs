@@ -11,7 +11,7 @@ use max_team_core::id::{AgentId, PlanId};
 use max_team_runtime::{Delta, OpenQuestion, Origin};
 
 use super::rows::{Row, ToolRow};
-use super::teammates::{TeamMessage, letters};
+use super::teammates::{TeamMessage, envelopes};
 use super::text::clean_line;
 use super::transcript::{Activity, Item, Transcript};
 use max_team_workspace::format::{duration, spent};
@@ -21,7 +21,7 @@ use max_team_workspace::i18n::Lang;
 pub(super) struct Members {
     lang: Lang,
     settings: Settings,
-    mates: Vec<ActiveMember>,
+    teammates: Vec<ActiveMember>,
     /// Tool calls that ended since the last read, with their agents.
     tools: Vec<(String, ToolRow)>,
 }
@@ -40,7 +40,7 @@ pub(super) struct ActiveMember {
     /// What it is painted in, if it is a teammate.
     pub(super) color: Option<String>,
     /// What it is writing to others.
-    letters: Vec<TeamMessage>,
+    envelopes: Vec<TeamMessage>,
     transcript: Transcript,
     /// Whether it was stopped because it is to end.
     ends: bool,
@@ -74,10 +74,10 @@ impl ActiveMember {
         }
     }
 
-    /// The row about a letter that is on its way now.
+    /// The row about a message that is on its way now.
     fn wrote(&mut self, done: &ToolDone) -> Option<Row> {
-        let index = self.letters.iter().position(|letter| letter.key == done.key)?;
-        let TeamMessage { to, text, .. } = self.letters.swap_remove(index);
+        let index = self.envelopes.iter().position(|envelope| envelope.key == done.key)?;
+        let TeamMessage { to, text, .. } = self.envelopes.swap_remove(index);
         let color = self.color.clone().unwrap_or_default();
         (!done.is_error).then(|| Row::Mail { from: self.name.clone(), color, to, text })
     }
@@ -95,7 +95,7 @@ impl ActiveMember {
 
 impl Members {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, mates: Vec::new(), tools: Vec::new() }
+        Self { lang, settings, teammates: Vec::new(), tools: Vec::new() }
     }
 
     /// The tool calls that have ended since the last time.
@@ -105,41 +105,55 @@ impl Members {
 
     /// The member at a task.
     pub(super) fn at(&self, plan: PlanId, task: &str) -> Option<&ActiveMember> {
-        self.mates.iter().find(|mate| mate.task.as_ref().is_some_and(|(at, name)| *at == plan && name == task))
+        self.teammates
+            .iter()
+            .find(|teammate| teammate.task.as_ref().is_some_and(|(at, name)| *at == plan && name == task))
     }
 
     /// Members that the lead gave one thing to do, and that are at it.
     pub(super) fn delegated(&self) -> impl Iterator<Item = &ActiveMember> {
-        self.mates.iter().filter(|mate| mate.task.is_none() && !mate.is_over)
+        self.teammates.iter().filter(|teammate| teammate.task.is_none() && !teammate.is_over)
     }
 
     /// All agents at work.
     pub(super) fn busy(&self) -> impl Iterator<Item = &ActiveMember> {
-        self.mates.iter().filter(|mate| !mate.is_over)
+        self.teammates.iter().filter(|teammate| !teammate.is_over)
     }
 
     /// The title of a teammate's current work.
     pub(super) fn title(&self, from: &Origin) -> Option<String> {
-        let mate = self.mates.iter().find(|mate| Some(mate.agent) == from.agent && mate.color.is_some())?;
-        Some(mate.title.clone()).filter(|title| !title.is_empty())
+        let teammate =
+            self.teammates.iter().find(|teammate| Some(teammate.agent) == from.agent && teammate.color.is_some())?;
+        Some(teammate.title.clone()).filter(|title| !title.is_empty())
     }
 
     /// An agent in the middle of a turn.
     fn joins(&self, agent: AgentId, name: String, color: Option<String>, at_ms: i64) -> ActiveMember {
         let mut transcript = Transcript::new(self.lang, self.settings.clone());
         transcript.join(at_ms);
-        let (task, title, letters) = (None, String::new(), Vec::new());
-        ActiveMember { agent, name, task, title, aside: false, color, letters, transcript, ends: false, is_over: false }
+        let (task, title, envelopes) = (None, String::new(), Vec::new());
+        ActiveMember {
+            agent,
+            name,
+            task,
+            title,
+            aside: false,
+            color,
+            envelopes,
+            transcript,
+            ends: false,
+            is_over: false,
+        }
     }
 
     /// An agent was asking when the session was opened. Members of plans are shown with their plan.
     pub(super) fn resume(&mut self, asked: &OpenQuestion) {
         let is_of_plan = asked.task.is_some() && asked.color.is_none();
         let Some(agent) = asked.agent.filter(|_| !is_of_plan) else { return };
-        if self.mates.iter().all(|mate| mate.agent != agent) {
-            let mate = self.joins(agent, asked.by.clone(), asked.color.clone(), asked.at_ms);
+        if self.teammates.iter().all(|teammate| teammate.agent != agent) {
+            let teammate = self.joins(agent, asked.by.clone(), asked.color.clone(), asked.at_ms);
             let title = asked.task.clone().unwrap_or_default();
-            self.mates.push(ActiveMember { title, ..mate });
+            self.teammates.push(ActiveMember { title, ..teammate });
         }
     }
 
@@ -152,57 +166,57 @@ impl Members {
             event,
             Event::TurnStarted(_) | Event::LlmIntent(_) | Event::ToolIntent(_) | Event::QuestionAsked(_)
         );
-        let known = self.mates.iter().position(|mate| mate.agent == agent);
+        let known = self.teammates.iter().position(|teammate| teammate.agent == agent);
         let index = match known {
             Some(index) => index,
             None if !begins => return None,
             None => {
                 let (name, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
-                let mate = self.joins(agent, name, color, at_ms);
-                self.mates.push(ActiveMember { task: from.task.clone(), aside: from.aside, ..mate });
-                self.mates.len() - 1
+                let teammate = self.joins(agent, name, color, at_ms);
+                self.teammates.push(ActiveMember { task: from.task.clone(), aside: from.aside, ..teammate });
+                self.teammates.len() - 1
             }
         };
-        let mate = self.mates.get_mut(index)?;
+        let teammate = self.teammates.get_mut(index)?;
         if let Event::TurnStarted(started) = event {
             // The member's own notices say so only from the next one on.
             let given = started.assignment.as_ref();
-            mate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
+            teammate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
             // What the lead gives a member to do begins with the words themselves.
-            mate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
-            mate.is_over = false;
+            teammate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
+            teammate.is_over = false;
         }
-        mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
-        let ms = mate.elapsed_ms(at_ms);
-        for item in mate.transcript.event(at_ms, event) {
+        teammate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
+        let ms = teammate.elapsed_ms(at_ms);
+        for item in teammate.transcript.event(at_ms, event) {
             if let Item::Row(Row::Tool(row)) = item {
-                self.tools.push((mate.name.clone(), row));
+                self.tools.push((teammate.name.clone(), row));
             }
         }
-        if mate.color.is_some() {
-            mate.letters.extend(letters(event));
+        if teammate.color.is_some() {
+            teammate.envelopes.extend(envelopes(event));
         }
-        let wrote = if let Event::ToolDone(done) = event { mate.wrote(done) } else { None };
+        let wrote = if let Event::ToolDone(done) = event { teammate.wrote(done) } else { None };
         let Event::TurnEnded(ended) = event else { return wrote };
-        mate.is_over = true;
-        if mate.task.is_some() {
+        teammate.is_over = true;
+        if teammate.task.is_some() {
             return None;
         }
-        let mate = self.mates.remove(index);
+        let teammate = self.teammates.remove(index);
         let sum = Spending::of(&ended.charges);
         let money = if sum.nano > 0 { format!(" · {}", spent(sum.nano, sum.unknown_nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, TurnOutcome::Answered | TurnOutcome::Proposed);
-        if let Some(color) = mate.color {
-            let words = if ok { ended.text.clone() } else { told(ended, mate.ends, self.lang) };
-            return Some(Row::Mate { name: mate.name, color, words, figures, ok });
+        if let Some(color) = teammate.color {
+            let words = if ok { ended.text.clone() } else { told(ended, teammate.ends, self.lang) };
+            return Some(Row::Teammate { name: teammate.name, color, words, figures, ok });
         }
-        Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
+        Some(Row::Member { words: self.lang.member_done(&teammate.called(), ok, &figures), ok })
     }
 
     pub(super) fn delta(&mut self, from: &Origin, call: u32, delta: &Delta, now_ms: i64) {
-        if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
-            drop(mate.transcript.delta(call, delta, now_ms));
+        if let Some(teammate) = self.teammates.iter_mut().find(|teammate| Some(teammate.agent) == from.agent) {
+            drop(teammate.transcript.delta(call, delta, now_ms));
         }
     }
 
@@ -216,15 +230,15 @@ impl Members {
             Event::TaskCancelled(cancelled) => &cancelled.task,
             Event::TaskPaused(paused) => &paused.task,
             Event::PlanEnded(_) => {
-                return self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, _)| *at != plan));
+                return self.teammates.retain(|teammate| teammate.task.as_ref().is_none_or(|(at, _)| *at != plan));
             }
             _ => return,
         };
-        self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, name)| *at != plan || name != task));
+        self.teammates.retain(|teammate| teammate.task.as_ref().is_none_or(|(at, name)| *at != plan || name != task));
     }
 
     pub(super) fn clear(&mut self) {
-        self.mates.clear();
+        self.teammates.clear();
     }
 }
 

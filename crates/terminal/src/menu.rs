@@ -36,23 +36,23 @@ pub(super) struct MentionMenu {
 
 impl MentionMenu {
     /// The draft has changed. Returns whether the project's paths are to be listed.
-    pub(super) fn update(&mut self, draft: &str, cursor: usize, mates: &Teammates) -> bool {
+    pub(super) fn update(&mut self, draft: &str, cursor: usize, teammates: &Teammates) -> bool {
         let Some(open) = open_at(draft, cursor) else {
             *self = Self::default();
             return false;
         };
         let is_new = self.start != Some(open.start);
         self.start = Some(open.start);
-        let choices = self.fitting(open, mates);
+        let choices = self.fitting(open, teammates);
         if choices != self.choices {
             (self.choices, self.chosen) = (choices, 0);
         }
         is_new
     }
 
-    fn fitting(&self, OpenMention { start, query }: OpenMention<'_>, mates: &Teammates) -> Vec<MentionChoice> {
+    fn fitting(&self, OpenMention { start, query }: OpenMention<'_>, teammates: &Teammates) -> Vec<MentionChoice> {
         // A teammate is written to at the beginning of a message.
-        let names = mates.iter().filter(|known| start == 0 && known.name.starts_with(query));
+        let names = teammates.iter().filter(|known| start == 0 && known.name.starts_with(query));
         let mut choices: Vec<MentionChoice> = names.cloned().map(MentionChoice::Teammate).take(CHOICES_MAX).collect();
         let paths = rank(query, self.paths.iter().map(String::as_str), CHOICES_MAX - choices.len());
         choices.extend(paths.into_iter().map(|path| MentionChoice::Path(path.to_owned())));
@@ -93,10 +93,10 @@ impl MentionMenu {
 mod tests {
     use super::*;
 
-    fn mates(names: &[&str]) -> Teammates {
-        let mut mates = Teammates::default();
-        names.iter().for_each(|name| mates.add(name, "blue"));
-        mates
+    fn teammates(names: &[&str]) -> Teammates {
+        let mut teammates = Teammates::default();
+        names.iter().for_each(|name| teammates.add(name, "blue"));
+        teammates
     }
 
     fn offered(menu: &MentionMenu) -> Vec<String> {
@@ -108,20 +108,20 @@ mod tests {
 
     #[test]
     fn teammates_come_first_and_paths_behind_them() {
-        let mates = mates(&["alice", "bob"]);
+        let teammates = teammates(&["alice", "bob"]);
         let mut menu = MentionMenu::default();
-        assert!(menu.update("@", 1, &mates), "a new mention lists the paths");
+        assert!(menu.update("@", 1, &teammates), "a new mention lists the paths");
         assert_eq!(offered(&menu), [">@alice", "@bob"]);
         menu.fill(["app.rs", "a b.txt", "docs/"].map(str::to_owned).to_vec());
-        assert!(!menu.update("@a", 2, &mates));
+        assert!(!menu.update("@a", 2, &teammates));
         assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""]);
         (0..3).for_each(|_| menu.step(true));
         assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""], "around the list");
         menu.step(false);
         assert_eq!(menu.chosen(), Some((0, "@\"a b.txt\" ".to_owned())));
-        assert!(menu.update("hi @a", 5, &mates), "another mention");
+        assert!(menu.update("hi @a", 5, &teammates), "another mention");
         assert_eq!(offered(&menu), [">@app.rs", "@\"a b.txt\""], "teammates are written to at the beginning");
-        menu.update("hi ", 3, &mates);
+        menu.update("hi ", 3, &teammates);
         menu.step(true);
         assert!(!menu.is_open() && menu.paths.is_empty() && menu.chosen().is_none());
     }

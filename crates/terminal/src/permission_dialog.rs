@@ -40,7 +40,7 @@ impl PermissionChoice {
         match &permit.memory {
             _ if permit.merges => &[Self::Once, Self::Drop, Self::Later],
             RememberedRule::Rules(_) => &Self::ALL,
-            RememberedRule::Deed => &[Self::Once, Self::Session, Self::No],
+            RememberedRule::Kind => &[Self::Once, Self::Session, Self::No],
             RememberedRule::Nothing => &[Self::Once, Self::No],
         }
     }

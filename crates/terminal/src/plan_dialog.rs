@@ -425,12 +425,12 @@ pub(super) fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>>
 
 /// The names of the team.
 pub(super) fn members(team: Option<&Team>) -> String {
-    let names = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.as_str());
+    let names = team.iter().flat_map(|team| &team.members).map(|teammate| teammate.definition.name.as_str());
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// The error if the team has no member of that name.
 pub(super) fn unknown_member(name: &str, team: Option<&Team>, lang: Lang) -> Option<String> {
-    let known = team.iter().flat_map(|team| &team.members).any(|mate| mate.definition.name == name);
+    let known = team.iter().flat_map(|team| &team.members).any(|teammate| teammate.definition.name == name);
     (!known).then(|| lang.no_member(name, members(team)))
 }

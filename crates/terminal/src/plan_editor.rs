@@ -316,7 +316,7 @@ fn refusal(draft: &Draft, change: &Edit, team: Option<&Team>, lang: Lang) -> Opt
         Err(flaw) => return Some(flaw.to_string()),
     };
     let names: Vec<&str> =
-        team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.as_str()).collect();
+        team.iter().flat_map(|team| &team.members).map(|teammate| teammate.definition.name.as_str()).collect();
     let flaws = Graph::new(&changed, &names).err()?;
     Some(flaws.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }

@@ -127,8 +127,8 @@ fn progress(known: &PlanEntry, session: &Session, look: RowStyle, now_ms: i64) -
     let running: u64 = session
         .crew()
         .busy()
-        .filter(|mate| mate.task.as_ref().is_some_and(|(plan, _)| *plan == known.id))
-        .map(|mate| session.turn_nano(mate))
+        .filter(|teammate| teammate.task.as_ref().is_some_and(|(plan, _)| *plan == known.id))
+        .map(|teammate| session.turn_nano(teammate))
         .sum();
     let mut parts = vec![lang.progress(&tally, failing), whole_seconds(known.elapsed_ms(now_ms))];
     let nano = tally.spent.nano.saturating_add(running);
@@ -206,7 +206,7 @@ fn row(
     now_ms: i64,
 ) -> Line<'static> {
     let RowStyle { columns, theme, lang } = look;
-    let mate = session.crew().at(known.id, &view.task.id);
+    let teammate = session.crew().at(known.id, &view.task.id);
     let asks = session.questions.all().any(|question| question.by.is_at(&view.task.id));
     let sign = if asks { '?' } else { plan_text::mark(view) };
     let style = if asks { theme.warning() } else { style_of(view, look) };
@@ -227,7 +227,7 @@ fn row(
     };
     spans.push(Span::styled(format!("{} ", pad_left(&time, 10.min(columns / 6))), theme.faint()));
     if columns >= COST_COLUMNS_MIN {
-        let nano = view.spent.nano.saturating_add(mate.map_or(0, |mate| session.turn_nano(mate)));
+        let nano = view.spent.nano.saturating_add(teammate.map_or(0, |teammate| session.turn_nano(teammate)));
         let money = if nano > 0 { spent(nano, view.spent.unknown_nano) } else { String::new() };
         spans.push(Span::styled(format!("{} ", pad_left(&money, 8)), theme.faint()));
     }
@@ -248,7 +248,7 @@ fn action(view: &TaskView<'_>, known: &PlanEntry, session: &Session, look: RowSt
             if session.questions.all().any(|question| question.by.is_at(&view.task.id)) {
                 return format!("{}{attempt}", lang.waiting_for_you());
             }
-            let doing = session.crew().at(known.id, &view.task.id).map(|mate| session.doing(mate, now_ms));
+            let doing = session.crew().at(known.id, &view.task.id).map(|teammate| session.doing(teammate, now_ms));
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
         TaskStatus::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),

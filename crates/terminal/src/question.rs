@@ -112,11 +112,11 @@ impl QuestionKind {
     }
 
     fn of(tool: &str, action: &Action, rule: &str, memory: &RememberedRule) -> Self {
-        if action.deed == ActionKind::Ask {
+        if action.kind == ActionKind::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
             return Self::Words(TextQuestion::read(words));
         }
-        let merges = action.deed == ActionKind::Merge;
+        let merges = action.kind == ActionKind::Merge;
         Self::Permit(PermissionQuestion {
             tool: tool.to_owned(),
             target: action.target.clone(),

@@ -31,7 +31,7 @@ const SAID_LINES_MAX: usize = 12;
 /// Tasks of a plan that is over that stay in the transcript.
 const SUMMARY_ROWS_MAX: usize = 12;
 /// Lines of what a teammate has come to that stay in the transcript.
-const MATE_LINES_MAX: usize = 12;
+const TEAMMATE_LINES_MAX: usize = 12;
 /// Lines of a command's output that stay in the transcript: of its beginning …
 const FIRST_LINES: usize = 2;
 /// … and of its end;
@@ -92,7 +92,7 @@ pub(super) enum Row {
         ok: bool,
     },
     /// A teammate's turn is over: what came of it.
-    Mate {
+    Teammate {
         name: String,
         color: String,
         words: String,
@@ -161,7 +161,7 @@ impl Row {
         match self {
             Self::Said(_) => Group::User,
             Self::Files(_) => Group::Files,
-            Self::Thought(_) | Self::Tool(_) | Self::Member { .. } | Self::Mate { .. } | Self::Mail { .. } => {
+            Self::Thought(_) | Self::Tool(_) | Self::Member { .. } | Self::Teammate { .. } | Self::Mail { .. } => {
                 Group::Work
             }
             Self::Ended(_) | Self::Footer { .. } => Group::End,
@@ -202,11 +202,13 @@ impl Row {
             Self::Table(rows) => table(rows, look),
             Self::Member { words, ok: true } => marked("⏺", theme.good(), words, theme.faint(), look),
             Self::Member { words, ok: false } => marked("✗", theme.warning(), words, theme.warning(), look),
-            Self::Mate { name, color, words, figures, ok } => mate_lines(name, color, words, figures, *ok, look),
+            Self::Teammate { name, color, words, figures, ok } => {
+                teammate_lines(name, color, words, figures, *ok, look)
+            }
             Self::Mail { from, color, to, text } => {
                 let room = look.columns.saturating_sub(text::width(from) + 2);
                 let words = text::cut(&format!(" → {}: {}", clean_line(to), clean_line(text)), room);
-                let from = Span::styled(clean_line(from), theme.mate(color));
+                let from = Span::styled(clean_line(from), theme.teammate(color));
                 vec![Line::from(vec![Span::styled("✉ ", theme.faint()), from, Span::styled(words, theme.faint())])]
             }
             Self::Step { sign, bad, words } => {
@@ -362,16 +364,16 @@ fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: RowSty
 }
 
 /// What a teammate has come to: its name in its colour, then its words.
-fn mate_lines(name: &str, color: &str, words: &str, figures: &str, ok: bool, look: RowStyle) -> Vec<Line<'static>> {
+fn teammate_lines(name: &str, color: &str, words: &str, figures: &str, ok: bool, look: RowStyle) -> Vec<Line<'static>> {
     let theme = look.theme;
     let (sign, style) = if ok { ("⏺ ", theme.good()) } else { ("✗ ", theme.warning()) };
     let mut lines = vec![Line::from(vec![
         Span::styled(sign, style),
-        Span::styled(clean_line(name), theme.mate(color)),
+        Span::styled(clean_line(name), theme.teammate(color)),
         Span::styled(format!(" · {figures}"), theme.faint()),
     ])];
     let told = text::wrap(&[Span::raw(clean(words.trim_end()))], look.columns.saturating_sub(2));
-    lines.extend(folded(told, MATE_LINES_MAX, look));
+    lines.extend(folded(told, TEAMMATE_LINES_MAX, look));
     lines
 }
 

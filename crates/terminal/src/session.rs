@@ -82,7 +82,7 @@ pub(super) struct Session {
     plans: Plans,
     list: TaskPanel,
     crew: Members,
-    mates: Teammates,
+    teammates: Teammates,
     /// Which agents were stopped, and which teammates are to begin.
     agents: SessionStatus,
     background: Background,
@@ -185,7 +185,7 @@ impl Session {
             list: TaskPanel::default(),
             crew: Members::new(lang, settings.clone()),
             settings,
-            mates: Teammates::default(),
+            teammates: Teammates::default(),
             agents: SessionStatus::default(),
             background: Background::default(),
             details: Details::default(),
@@ -213,7 +213,7 @@ impl Session {
         self.agents = SessionStatus::default();
         self.cost = opened.cost.clone();
         self.acts.push(UiCommand::Status(StatusReason::Footer));
-        self.mates.begin(is_again);
+        self.teammates.begin(is_again);
         self.run.copies.clear();
         self.messages.waits_told.clear();
         if opened.resumed {
@@ -317,8 +317,8 @@ impl Session {
     }
 
     /// The cost of the turn that a member is in.
-    pub(super) fn turn_nano(&self, mate: &ActiveMember) -> u64 {
-        self.cost.turn(mate.agent).nano
+    pub(super) fn turn_nano(&self, teammate: &ActiveMember) -> u64 {
+        self.cost.turn(teammate.agent).nano
     }
 
     /// Whether anything was ever said.
@@ -369,7 +369,7 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
-            Notice::Stopped { session, whole: true, error } if *session == self.id => self.house_stopped(error),
+            Notice::Stopped { session, whole: true, error } if *session == self.id => self.runtime_stopped(error),
             // The others go on, and are heard. What only follows from what is on the screen is nothing to read about.
             Notice::Stopped { session, error, .. } if *session == self.id => {
                 match self.is_stopped() && error.is_anothers() {
@@ -412,7 +412,7 @@ impl Session {
                 self.acts.push(UiCommand::Status(StatusReason::Footer));
                 // Stopped agents write nothing more now, so the messages that wait can be counted.
                 self.count_waiting();
-                self.count_mates_waiting();
+                self.count_teammates_waiting();
                 Vec::new()
             }
             _ => Vec::new(),
@@ -452,7 +452,7 @@ impl Session {
             }
         }
         if !self.run.replaying {
-            items.extend(self.hear_of_mates(from, event));
+            items.extend(self.hear_of_teammates(from, event));
         }
         match event {
             Event::Configured(configured) => self.settings = Settings::clone(&configured.settings),
@@ -468,7 +468,7 @@ impl Session {
                 self.run.turns = self.run.turns.max(1);
                 self.messages.read.clear();
                 self.lead_read(&[started.envelope]);
-                self.lead_read(&started.letters);
+                self.lead_read(&started.envelopes);
             }
             // How many messages wait is told once the turn is over.
             Event::Interrupted(_) if !self.transcript.is_busy() => self.count_waiting(),
@@ -588,11 +588,11 @@ impl Session {
             done @ (CommandResult::Written { .. }
             | CommandResult::Continued { .. }
             | CommandResult::Held { .. }
-            | CommandResult::MatesHeld(_)
+            | CommandResult::TeammatesHeld(_)
             | CommandResult::Standing(_)
             | CommandResult::Recruited(_)
             | CommandResult::Roll { .. }
-            | CommandResult::Letters(_)) => self.mates_done(done, now_ms),
+            | CommandResult::Messages(_)) => self.teammates_done(done, now_ms),
             CommandResult::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
             CommandResult::Shown { outcome: Err(error), .. } => failed(&error),
             CommandResult::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),

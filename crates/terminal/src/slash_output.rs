@@ -7,7 +7,7 @@ use max_team_core::agent::Model;
 use max_team_core::cost::SessionCost;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::PlanQuestion;
-use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionDetails, SessionRow, Team};
+use max_team_runtime::{AgentRow, AgentSpec, Enrolled, Roll, SessionDetails, SessionRow, Team};
 
 use super::members::Members;
 use super::plans::Plans;
@@ -143,8 +143,8 @@ pub(super) fn instruction(lang: Lang, name: &str, size: usize) -> String {
 
 /// Who is on the team, with what, doing what.
 pub(super) fn team(lang: Lang, team: &Team, crew: &Members) -> Row {
-    let row = |mate: &Mate| {
-        let definition = &mate.definition;
+    let row = |teammate: &AgentSpec| {
+        let definition = &teammate.definition;
         let busy = crew.busy().filter(|at| at.name == definition.name);
         let busy: Vec<String> = busy
             .map(|at| at.task.as_ref().map_or_else(|| lang.working().to_owned(), |(_, task)| task.clone()))
@@ -153,7 +153,7 @@ pub(super) fn team(lang: Lang, team: &Team, crew: &Members) -> Row {
         let about = format!(
             "{} · {} · {}: {state} · {}: {}",
             definition.role,
-            mate.settings.model.name,
+            teammate.settings.model.name,
             lang.state(),
             lang.tools(),
             definition.tools.join(", ")
@@ -181,7 +181,7 @@ pub(super) fn roll(lang: Lang, roll: &Roll, now_ms: i64) -> Row {
         parts.retain(|part| !part.is_empty());
         (member.person.name.clone(), parts.join(" · "))
     };
-    Row::Table(roll.lead.iter().chain(&roll.mates).map(row).collect())
+    Row::Table(roll.lead.iter().chain(&roll.teammates).map(row).collect())
 }
 
 /// Those who were called, with what for.

@@ -13,8 +13,8 @@ use max_team_core::teammate::protocol::ProtocolMessage;
 use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
 
-/// Letters on their way that are remembered of one answer.
-const LETTERS_MAX: usize = 64;
+/// Messages on their way that are remembered of one answer.
+const ENVELOPES_MAX: usize = 64;
 
 /// All teammates, in the order they were started.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Teammates {
     there: Vec<TeammateEntry>,
     /// Those who rest because they were stopped, as far as the registry was asked.
     stopped: BTreeSet<String>,
-    /// Letters that came to nothing and were told.
+    /// Messages that came to nothing and were told.
     told: Vec<EnvelopeId>,
     /// Whether the session was opened again in this chat, which has shown what they wrote.
     is_again: bool,
@@ -72,14 +72,14 @@ impl Teammates {
 
     /// Whether the user has not been told yet of a message that failed. After a session is opened such a message may
     /// arrive twice: from the past, and as a new event.
-    pub(super) fn is_news(&self, letter: &Envelope) -> bool {
-        !self.told.contains(&letter.id)
+    pub(super) fn is_news(&self, envelope: &Envelope) -> bool {
+        !self.told.contains(&envelope.id)
     }
 
-    /// Such a letter is told.
-    pub(super) fn tell(&mut self, letter: &Envelope) {
-        if matches!(letter.kind, MessageKind::Undelivered | MessageKind::ShutdownRejected) && self.is_news(letter) {
-            self.told.push(letter.id);
+    /// Such a message is told.
+    pub(super) fn tell(&mut self, envelope: &Envelope) {
+        if matches!(envelope.kind, MessageKind::Undelivered | MessageKind::ShutdownRejected) && self.is_news(envelope) {
+            self.told.push(envelope.id);
         }
     }
 
@@ -102,9 +102,10 @@ impl Teammates {
     /// As the registry has it.
     pub(super) fn read(&mut self, roll: &Roll) {
         self.stopped = stopped(roll);
-        let there = roll.mates.iter().filter(|mate| mate.is_active());
-        self.there =
-            there.map(|mate| TeammateEntry { name: mate.person.name.clone(), color: mate.color.clone() }).collect();
+        let there = roll.teammates.iter().filter(|teammate| teammate.is_active());
+        self.there = there
+            .map(|teammate| TeammateEntry { name: teammate.person.name.clone(), color: teammate.color.clone() })
+            .collect();
     }
 
     /// The registry was asked who rests because it was stopped.
@@ -153,20 +154,20 @@ impl Teammates {
 
 /// Who rests because it was stopped, as `/team` has it.
 pub(super) fn stopped(roll: &Roll) -> BTreeSet<String> {
-    let is_stopped = |mate: &&Enrolled| mate.is_active() && mate.person.state == AgentStage::Stopped;
-    roll.mates.iter().filter(is_stopped).map(|mate| mate.person.name.clone()).collect()
+    let is_stopped = |teammate: &&Enrolled| teammate.is_active() && teammate.person.state == AgentStage::Stopped;
+    roll.teammates.iter().filter(is_stopped).map(|teammate| teammate.person.name.clone()).collect()
 }
 
 /// What an answer writes to others.
-pub(super) fn letters(event: &Event) -> Vec<TeamMessage> {
+pub(super) fn envelopes(event: &Event) -> Vec<TeamMessage> {
     let Event::LlmEnded(ended) = event else { return Vec::new() };
     let LlmOutcome::Done(answer) = &ended.outcome else { return Vec::new() };
-    let uses = answer.message.tool_uses().enumerate().take(LETTERS_MAX);
+    let uses = answer.message.tool_uses().enumerate().take(ENVELOPES_MAX);
     let sends = uses.filter(|(_, (_, name, _))| *name == SEND_MESSAGE);
-    sends.filter_map(|(index, (_, _, input))| letter(format!("{}.{index}", ended.call), input)).collect()
+    sends.filter_map(|(index, (_, _, input))| envelope(format!("{}.{index}", ended.call), input)).collect()
 }
 
-fn letter(key: String, input: &Value) -> Option<TeamMessage> {
+fn envelope(key: String, input: &Value) -> Option<TeamMessage> {
     let to = match input.get("to")? {
         Value::String(name) => name.clone(),
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
@@ -190,15 +191,15 @@ fn letter(key: String, input: &Value) -> Option<TeamMessage> {
 mod tests {
     use super::*;
 
-    fn mates(names: &[&str]) -> Teammates {
+    fn teammates(names: &[&str]) -> Teammates {
         let known = |name: &&str| TeammateEntry { name: (*name).to_owned(), color: "blue".to_owned() };
         Teammates { there: names.iter().map(known).collect(), ..Teammates::default() }
     }
 
     #[test]
     fn a_line_is_addressed_to_a_known_teammate() {
-        let mates = mates(&["alice", "bob"]);
-        let to = |line: &str| mates.addressed(line, "max");
+        let teammates = teammates(&["alice", "bob"]);
+        let to = |line: &str| teammates.addressed(line, "max");
         assert_eq!(to("@alice use  tabs\nplease "), Some(("alice".into(), "use  tabs\nplease".into())));
         assert_eq!(to("@team stop"), Some(("team".into(), "stop".into())));
         assert_eq!(to("@max hello"), Some(("max".into(), "hello".into())));
@@ -210,9 +211,9 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_told_from_plain_text() {
-        let mates = mates(&["alice", "bob"]);
+        let teammates = teammates(&["alice", "bob"]);
         for (line, name) in [("@carol hi", Some("carol")), (" @阿丽 你好", Some("阿丽"))] {
-            assert_eq!(mates.nobody(line, "max", false), name, "{line}");
+            assert_eq!(teammates.nobody(line, "max", false), name, "{line}");
         }
         let others = [
             "@alice hi",
@@ -225,7 +226,7 @@ mod tests {
             "me@b.org hi",
         ];
         for line in others {
-            assert_eq!(mates.nobody(line, "max", false), None, "{line}");
+            assert_eq!(teammates.nobody(line, "max", false), None, "{line}");
         }
         assert_eq!(Teammates::default().nobody("@dataclass fails", "max", false), None, "there is no team");
         assert_eq!(
@@ -237,12 +238,12 @@ mod tests {
 
     #[test]
     fn a_name_with_punctuation_or_alone_is_suggested() {
-        let mates = mates(&["alice", "bob"]);
+        let teammates = teammates(&["alice", "bob"]);
         for line in ["@bob: hi", "@bob,hi", "@bob", " @bob ", "@bob：你好"] {
-            assert_eq!(mates.nearly(line, "max"), Some("bob"), "{line}");
+            assert_eq!(teammates.nearly(line, "max"), Some("bob"), "{line}");
         }
         for line in ["@bob hi", "@bobby: hi", "@max", "bob: hi", "@bob/src: hi", "@carol", "@"] {
-            assert_eq!(mates.nearly(line, "max"), None, "{line}");
+            assert_eq!(teammates.nearly(line, "max"), None, "{line}");
         }
         assert_eq!(Teammates::default().nearly("@bob: hi", "max"), None, "nobody is there");
     }

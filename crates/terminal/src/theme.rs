@@ -57,7 +57,7 @@ impl Theme {
     }
 
     /// A teammate, in its colour.
-    pub(super) fn mate(self, color: &str) -> Style {
+    pub(super) fn teammate(self, color: &str) -> Style {
         let color = match color {
             "blue" => Color::Blue,
             "green" => Color::Green,

@@ -387,11 +387,11 @@ impl Transcript {
             // Rules speak of its type; people, of its name.
             tool.target = format!("{name} ({})", action.target);
         }
-        tool.is_command = action.deed == ActionKind::Execute;
-        tool.asks = action.deed == ActionKind::Ask;
-        tool.merges = action.deed == ActionKind::Merge;
+        tool.is_command = action.kind == ActionKind::Execute;
+        tool.asks = action.kind == ActionKind::Ask;
+        tool.merges = action.kind == ActionKind::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
-        tool.preview = if matches!(action.deed, ActionKind::Write | ActionKind::WriteOwn) {
+        tool.preview = if matches!(action.kind, ActionKind::Write | ActionKind::WriteOwn) {
             action.preview.clone()
         } else {
             String::new()
@@ -482,9 +482,9 @@ impl Tool {
     }
 }
 
-/// Whether a letter is the house's own: its id then follows from what it is about, and people's ids never do.
-fn is_news(letter: EnvelopeId) -> bool {
-    letter.uuid().get_version() == Some(uuid::Version::Custom)
+/// Whether a message is the runtime's own: its id then follows from what it is about, and people's ids never do.
+fn is_news(envelope: EnvelopeId) -> bool {
+    envelope.uuid().get_version() == Some(uuid::Version::Custom)
 }
 
 /// The calls of an answer, under the keys that their events will carry.

@@ -114,7 +114,7 @@ fn draft(chat: &mut Chat, look: RowStyle, rows_max: usize) -> (Vec<Line<'static>
     };
     let editor = chat.focused_editor();
     if editor.is_empty() && !writes {
-        // Letters answer now; a place to write would say otherwise.
+        // Messages answer now; a place to write would say otherwise.
         return (Vec::new(), None);
     }
     if editor.is_empty() {
@@ -181,8 +181,8 @@ fn menu(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     let mut chosen = 0;
     let draw = |(choice, is_chosen): (&MentionChoice, bool)| {
         let (words, style) = match choice {
-            MentionChoice::Teammate(mate) => {
-                (text::cut(&format!("@{}", clean_line(&mate.name)), room), theme.mate(&mate.color))
+            MentionChoice::Teammate(teammate) => {
+                (text::cut(&format!("@{}", clean_line(&teammate.name)), room), theme.teammate(&teammate.color))
             }
             MentionChoice::Path(path) => (text::cut_front(&clean_line(path), room), Style::default()),
         };
@@ -355,9 +355,9 @@ fn board(chat: &mut Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
 /// The teammates that have nothing to do, and those who were stopped, as `/team` has them.
 fn resting(chat: &Chat, look: RowStyle) -> Option<Line<'static>> {
     let session = chat.session();
-    let is_busy = |name: &str| session.crew().busy().any(|mate| mate.name == name);
-    let idle = session.mates().iter().map(|mate| mate.name.as_str()).filter(|name| !is_busy(name));
-    let (stopped, idle): (Vec<&str>, Vec<&str>) = idle.partition(|name| session.mates().is_stopped(name));
+    let is_busy = |name: &str| session.crew().busy().any(|teammate| teammate.name == name);
+    let idle = session.teammates().iter().map(|teammate| teammate.name.as_str()).filter(|name| !is_busy(name));
+    let (stopped, idle): (Vec<&str>, Vec<&str>) = idle.partition(|name| session.teammates().is_stopped(name));
     let names = |names: &[&str]| clean_line(&names.join(", "));
     let words: Vec<String> = [
         (!idle.is_empty()).then(|| look.lang.resting(names(&idle))),
@@ -404,15 +404,15 @@ fn above(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
         }
     }
     let now_ms = chat.now_ms();
-    for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
-        let style = mate.color.as_ref().map_or(look.theme.faint(), |color| look.theme.mate(color));
-        let name = Span::styled(format!("⏺ {}: ", mate.called()), style);
-        let used = match session.cost().turn(mate.agent).tokens() {
+    for teammate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
+        let style = teammate.color.as_ref().map_or(look.theme.faint(), |color| look.theme.teammate(color));
+        let name = Span::styled(format!("⏺ {}: ", teammate.called()), style);
+        let used = match session.cost().turn(teammate.agent).tokens() {
             0 => String::new(),
             used => format!(" · {}", look.lang.so_many_tokens(tokens(used))),
         };
         let room = look.columns.saturating_sub(text::width(&name.content) + text::width(&used));
-        let doing = Span::raw(text::cut(&session.doing(mate, now_ms), room));
+        let doing = Span::raw(text::cut(&session.doing(teammate, now_ms), room));
         work.push(Line::from(vec![name, doing, Span::styled(used, look.theme.faint())]));
     }
     let more = session.crew().delegated().count().saturating_sub(MEMBER_ROWS_MAX);

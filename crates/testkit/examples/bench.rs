@@ -6,13 +6,13 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
 
 mod defs;
+mod isolation;
 mod judge;
 mod long;
 mod makespan;
-mod mates;
 mod steps;
+mod teammates;
 mod tree;
-mod walls;
 
 use std::fs::File;
 use std::io::Write;
@@ -78,11 +78,11 @@ fn main() -> ExitCode {
         ("steps", steps::steps),
         ("plan", makespan::plan),
         ("plan_coders", makespan::coders),
-        ("teammates", mates::teammates),
-        ("handoff", mates::handoff::handoff),
-        ("mail", mates::mail),
+        ("teammates", teammates::teammates),
+        ("handoff", teammates::handoff::handoff),
+        ("mail", teammates::mail),
         ("search", tree::search),
-        ("walls", walls::walls),
+        ("walls", isolation::isolation),
         ("judge", judge::judge),
         ("defs", defs::defs),
     ];

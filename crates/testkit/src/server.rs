@@ -24,7 +24,7 @@ use crate::wire::{Ask, Dialect, model_list, tag_list};
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
-    desk: Arc<ServerState>,
+    state: Arc<ServerState>,
     /// Dropped to stop the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl ModelServer {
     pub fn start_on(port: u16, script: impl Into<Script>) -> ModelServer {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("bind the model server");
         let address = listener.local_addr().expect("the model server's address");
-        let desk = Arc::new(ServerState {
+        let state = Arc::new(ServerState {
             started: Instant::now(),
             script: Mutex::new(script.into()),
             log: Signal::default(),
@@ -67,10 +67,10 @@ impl ModelServer {
         });
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("model-server".into()).spawn({
-            let desk = desk.clone();
-            move || run(listener, desk, stopped)
+            let state = state.clone();
+            move || run(listener, state, stopped)
         });
-        ModelServer { address, desk, stop: Some(stop), thread: Some(thread.expect("start the model server")) }
+        ModelServer { address, state, stop: Some(stop), thread: Some(thread.expect("start the model server")) }
     }
 
     /// The base URL, without a path: `http://127.0.0.1:PORT`.
@@ -80,38 +80,38 @@ impl ModelServer {
 
     /// Every request so far, in order of arrival.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.desk.log.read(|log| log.requests.clone())
+        self.state.log.read(|log| log.requests.clone())
     }
 
     pub fn count(&self) -> usize {
-        self.desk.log.read(|log| log.arrived)
+        self.state.log.read(|log| log.arrived)
     }
 
     /// What was wrong with the script rather than with the product: requests it had no reply for, faults past the end
     /// of a reply. The client got HTTP 500 for each.
     pub fn problems(&self) -> Vec<String> {
-        self.desk.log.read(|log| log.problems.clone())
+        self.state.log.read(|log| log.problems.clone())
     }
 
     /// How many replies of the script's list are still to be given.
     pub fn left(&self) -> usize {
-        self.desk.script.lock().unwrap_or_else(PoisonError::into_inner).left()
+        self.state.script.lock().unwrap_or_else(PoisonError::into_inner).left()
     }
 
     /// Blocks until `count` requests have arrived. In async tests use [`ModelServer::arrived`].
     pub fn wait_requests(&self, count: usize) {
-        self.desk.wait(count);
+        self.state.wait(count);
     }
 
     /// Blocks until `count` requests have been answered, so that their times are whole: a client may have its answer
     /// before the server has written that down.
     pub fn wait_answered(&self, count: usize) {
         let story = |log: &Log| format!("{} of {count} requests were answered: {:#?}", log.answered, log.problems);
-        self.desk.log.wait(|log| log.answered >= count, story);
+        self.state.log.wait(|log| log.answered >= count, story);
     }
 
     pub async fn arrived(&self, count: usize) {
-        off_thread(self.desk.clone(), move |desk| desk.wait(count)).await;
+        off_thread(self.state.clone(), move |state| state.wait(count)).await;
     }
 }
 
@@ -125,7 +125,7 @@ impl Drop for ModelServer {
     }
 }
 
-fn run(listener: TcpListener, desk: Arc<ServerState>, stopped: oneshot::Receiver<()>) {
+fn run(listener: TcpListener, state: Arc<ServerState>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("the server's runtime");
     runtime.block_on(async {
         listener.set_nonblocking(true).expect("a nonblocking listener");
@@ -134,7 +134,7 @@ fn run(listener: TcpListener, desk: Arc<ServerState>, stopped: oneshot::Receiver
             loop {
                 let (stream, _) = listener.accept().await.expect("accept a client");
                 // Owned by the runtime, which ends with this function.
-                tokio::spawn(desk.clone().serve(stream));
+                tokio::spawn(state.clone().serve(stream));
             }
         };
         tokio::select! {

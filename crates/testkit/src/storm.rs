@@ -1,9 +1,9 @@
 //! Mail among many agents, while their program is killed again and again.
 //!
-//! A lead starts the agents, and tells them to begin when all are there; each writes so many letters to the others in turn,
+//! A lead starts the agents, and tells them to begin when all are there; each writes so many messages to the others in turn,
 //! half of them in the turn that then begins and half in later ones, several with each answer. What the model says follows
 //! from the conversation alone, so a program that was killed may ask again. At the end the conversations themselves are the
-//! proof: each letter must stand in the input of its reader's turns once, and those of one writer in the order in which they
+//! proof: each message must stand in the input of its reader's turns once, and those of one writer in the order in which they
 //! were written.
 
 use std::collections::HashMap;
@@ -25,15 +25,15 @@ const STARTED_AT_ONCE: usize = 64;
 const LOOK: Duration = Duration::from_micros(200);
 /// How long nothing may happen.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
-/// Requests of an agent beside those that write letters: the ends of its turns.
+/// Requests of an agent beside those that write messages: the ends of its turns.
 const OTHER_REQUESTS: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Storm {
     pub agents: usize,
-    /// Letters, of all agents together.
+    /// Messages, of all agents together.
     pub messages: usize,
-    /// Letters that one answer writes.
+    /// Messages that one answer writes.
     pub at_once: usize,
     pub kills: usize,
     /// The same seed kills after the same requests; what the program was at just then is up to the machine.
@@ -45,11 +45,11 @@ pub struct Storm {
 pub struct Calm {
     pub kills: usize,
     pub requests: usize,
-    /// Letters that stand in a turn's input once.
+    /// Messages that stand in a turn's input once.
     pub told: usize,
     pub lost: usize,
     pub twice: usize,
-    /// Letters that stand before one that the same writer had written to the same reader earlier.
+    /// Messages that stand before one that the same writer had written to the same reader earlier.
     pub disordered: usize,
     pub seconds: f64,
 }
@@ -92,12 +92,12 @@ impl Storm {
         self.messages / self.at_once + OTHER_REQUESTS * self.agents
     }
 
-    /// Letters that each of them writes.
+    /// Messages that each of them writes.
     fn quota(self) -> usize {
         self.messages / self.agents
     }
 
-    /// To whom an agent writes a letter.
+    /// To whom an agent writes a message.
     fn reader(self, writer: usize, number: usize) -> usize {
         (writer + 1 + number % (self.agents - 1)) % self.agents
     }
@@ -121,8 +121,9 @@ impl Storm {
         if texts.len() == 1 {
             return Some(Reply::text("Ready."));
         }
-        // As many letters come to each as it writes: as long as some are missing, there will be another turn for the rest.
-        let is_first = texts.len() == 2 && texts.iter().map(|text| letters(text).count()).sum::<usize>() < self.quota();
+        // As many messages come to each as it writes: as long as some are missing, there will be another turn for the rest.
+        let is_first =
+            texts.len() == 2 && texts.iter().map(|text| envelopes(text).count()).sum::<usize>() < self.quota();
         let due = if is_first { self.quota() / 2 } else { self.quota() };
         let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
         let told: Vec<String> = texts.into_iter().skip(1).collect();
@@ -141,7 +142,7 @@ impl Storm {
 
     fn judge(self, mut calm: Calm, reader: usize, told: Option<&Vec<String>>) -> Calm {
         let mut came: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (writer, to, number) in told.into_iter().flatten().flat_map(|text| letters(text)) {
+        for (writer, to, number) in told.into_iter().flatten().flat_map(|text| envelopes(text)) {
             assert_eq!(to, reader, "letter {number} of {writer} came to the wrong reader");
             came.entry(writer).or_default().push(number);
         }
@@ -160,8 +161,8 @@ impl Storm {
     }
 }
 
-/// The letters in what somebody was told: who wrote, to whom, and which one it was.
-fn letters(text: &str) -> impl Iterator<Item = (usize, usize, usize)> {
+/// The messages in what somebody was told: who wrote, to whom, and which one it was.
+fn envelopes(text: &str) -> impl Iterator<Item = (usize, usize, usize)> {
     text.lines().filter_map(|line| {
         let (writer, rest) = line.split_once('>')?;
         let (to, number) = rest.split_once('#')?;

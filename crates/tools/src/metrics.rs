@@ -96,7 +96,7 @@ fn action(cx: &ToolContext, args: &QueryMetrics) -> Result<Action, ToolError> {
         MetricsRequest::Now { query, .. } | MetricsRequest::Range { query, .. } => query.to_owned(),
     };
     let shown = visible(&clip(&words, QUERY_SHOWN_MAX));
-    Ok(Action { deed: ActionKind::Query, ..Action::read(format!("prometheus {shown}")) })
+    Ok(Action { kind: ActionKind::Query, ..Action::read(format!("prometheus {shown}")) })
 }
 
 fn base(cx: &ToolContext) -> Result<reqwest::Url, ToolError> {

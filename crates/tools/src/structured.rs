@@ -53,7 +53,7 @@ impl Tool for Structured {
     }
 
     fn action(&self, _: &ToolContext, _: &Value) -> Result<Action, ToolError> {
-        Ok(Action { deed: ActionKind::Answer, ..Action::read("answer") })
+        Ok(Action { kind: ActionKind::Answer, ..Action::read("answer") })
     }
 
     fn call(&self, _: &ToolContext, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {

@@ -65,7 +65,7 @@ impl Workspace {
         is_chat: bool,
     ) -> Result<TeamHandle, CliError> {
         let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
-        setup::house(place, &self.config, storage, self.chosen.router.clone(), purpose, Some(remember))
+        setup::runtime(place, &self.config, storage, self.chosen.router.clone(), purpose, Some(remember))
     }
 
     /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.

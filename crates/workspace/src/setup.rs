@@ -1,4 +1,4 @@
-//! From arguments and settings to a house: the place, the settings, the journal, the model, the team.
+//! From arguments and settings to a runtime: the place, the settings, the journal, the model, the team.
 //!
 //! Each step is taken only by commands that need it, and once. What a step finds wrong is a `CliError`: an exit code and
 //! words that say what to do next.
@@ -289,8 +289,8 @@ pub fn worker_info(place: &AppEnv, what: &str) -> WorkerInfo {
     }
 }
 
-/// Builds the house over an open journal. Without `remember` nothing is extracted from conversations.
-pub fn house(
+/// Builds the runtime over an open journal. Without `remember` nothing is extracted from conversations.
+pub fn runtime(
     place: &AppEnv,
     config: &Config,
     storage: Storage,
@@ -309,11 +309,11 @@ pub fn house(
     if home.is_some() && home == config.project.root.canonicalize().ok() {
         place.tell(place.lang(config).project_is_home());
     }
-    house_within(place, config, storage, router, what, config.project.sandbox, remember)
+    runtime_within(place, config, storage, router, what, config.project.sandbox, remember)
 }
 
-/// Like `house`, but with or without a sandbox instead of by the settings.
-pub fn house_within(
+/// Like `runtime`, but with or without a sandbox instead of by the settings.
+pub fn runtime_within(
     place: &AppEnv,
     config: &Config,
     storage: Storage,
@@ -348,7 +348,7 @@ pub fn house_within(
     built.map_err(failed)
 }
 
-/// How the house looks after its memory.
+/// How the runtime looks after its memory.
 pub fn remember(place: &AppEnv, config: &Config, chosen: &ChosenModel, is_chat: bool) -> Result<Remember, CliError> {
     let extracts = match config.memory.extract {
         ExtractWhen::Never => false,

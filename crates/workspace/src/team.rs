@@ -11,7 +11,7 @@ use std::sync::Arc;
 use max_team_core::agent::{Constraints, Definition, Member, Model, Settings};
 use max_team_core::plan::event::ApprovalMode;
 use max_team_runtime::skills::Catalogue;
-use max_team_runtime::{Mate, NEED_CLARIFY, Team};
+use max_team_runtime::{AgentSpec, NEED_CLARIFY, Team};
 
 use crate::agents;
 use crate::config::Override;
@@ -80,9 +80,9 @@ impl LeadKind {
                 let mut own = narrowed(settings, &agent.definition);
                 (own.structured, own.budget_nano) = (settings.structured, settings.budget_nano);
                 wish(&mut own, agent.wish.as_deref(), chosen);
-                let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
+                let AgentSpec { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
                 // It has no members, only the experts that it may call.
-                let crew = agent.crew.mates(chosen, settings);
+                let crew = agent.crew.teammates(chosen, settings);
                 let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
                 let definition = Arc::unwrap_or_clone(definition);
                 Ok(SessionLead { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
@@ -94,8 +94,8 @@ impl LeadKind {
             Self::Team(mut led) => {
                 led.definition = agents::leading(led.definition, &led.members, ways.coordinator);
                 let team = resolve(&led, chosen, settings, ways)?;
-                let mates = team.experts.iter().chain(&team.members);
-                let settings = settings.clone().leading_under(&vouching(led.constraints, mates));
+                let teammates = team.experts.iter().chain(&team.members);
+                let settings = settings.clone().leading_under(&vouching(led.constraints, teammates));
                 let team = Some(team);
                 Ok(SessionLead { settings, definition: led.definition, team, crew: Some(led.crew) })
             }
@@ -128,8 +128,8 @@ pub struct TeamOptions {
 impl TeamOptions {
     fn team(
         self,
-        members: Vec<Mate>,
-        experts: Vec<Mate>,
+        members: Vec<AgentSpec>,
+        experts: Vec<AgentSpec>,
         models: BTreeMap<String, Model>,
         chosen: &ChosenModel,
     ) -> Team {
@@ -153,12 +153,12 @@ pub struct LeadWithTeam {
 
 /// Reads who is on the team.
 pub fn read(file: Option<&std::path::Path>, place: &AppEnv) -> Result<(LeadWithTeam, Vec<String>), CliError> {
-    let agents::Team { lead, members, mut warnings, models, roster, desk, lead_at, .. } = agents::team(file, place)?;
+    let agents::Team { lead, members, mut warnings, models, roster, merge, lead_at, .. } = agents::team(file, place)?;
     let Member { definition, model, constraints, .. } = lead.clone();
     // First, so that no number of other warnings hides it.
     warnings.splice(..0, lead_at.map(|at| place.speaks().project_leads(&at, &definition.name)));
     let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
-    let crew = DefinitionSources::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    let crew = DefinitionSources::new(roster, merge, taken.map(|definition| definition.name.clone()).collect());
     let (path, place) = (file.map(std::path::Path::to_path_buf), place.clone());
     let crew = crew.of(TeamSource { path, place, model_is_named: false, lead, members: members.clone() });
     Ok((LeadWithTeam { definition, model, constraints, members, crew, models }, warnings))
@@ -172,7 +172,7 @@ pub fn resolve(
     ways: TeamOptions,
 ) -> Result<Team, CliError> {
     let members = colleagues(&led.members, &led.models, chosen, settings)?;
-    let experts = led.crew.mates(chosen, settings);
+    let experts = led.crew.teammates(chosen, settings);
     let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
     Ok(ways.team(members, experts, known.collect(), chosen))
 }
@@ -183,8 +183,8 @@ fn colleagues(
     places: &BTreeMap<String, String>,
     chosen: &ChosenModel,
     settings: &Settings,
-) -> Result<Vec<Mate>, CliError> {
-    let mut mates = Vec::new();
+) -> Result<Vec<AgentSpec>, CliError> {
+    let mut teammates = Vec::new();
     for member in members {
         let mut own = narrowed(settings, &member.definition);
         let who = &member.definition.name;
@@ -202,17 +202,17 @@ fn colleagues(
             }
         }
         allot(&mut own, &member.definition);
-        let mut mate = seated(member.definition.clone(), own, &member.constraints);
-        if !mate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
-            Arc::make_mut(&mut mate.definition).tools.push(NEED_CLARIFY.to_owned());
+        let mut teammate = seated(member.definition.clone(), own, &member.constraints);
+        if !teammate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            Arc::make_mut(&mut teammate.definition).tools.push(NEED_CLARIFY.to_owned());
         }
-        let given = agents::given(&mate.definition);
-        let own = Arc::make_mut(&mut mate.definition);
+        let given = agents::given(&teammate.definition);
+        let own = Arc::make_mut(&mut teammate.definition);
         own.hidden_tools.extend(given.iter().cloned());
         own.tools.extend(given);
-        mates.push(mate);
+        teammates.push(teammate);
     }
-    Ok(mates)
+    Ok(teammates)
 }
 
 /// The model that a definition wishes for, where this session has it; else the session's own. The definition was written
@@ -246,8 +246,8 @@ fn allot(own: &mut Settings, definition: &Definition) {
 
 /// The lead's constraints with the hosts of all agents that it can call: an agent gets at most its caller's hosts, and
 /// the lead itself has no tool that uses a host. Each agent it calls is still limited to its own hosts.
-fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Mate>) -> Constraints {
-    for host in mates.flat_map(|mate| &mate.settings.constraints.allowed_hosts) {
+fn vouching<'a>(mut constraints: Constraints, teammates: impl Iterator<Item = &'a AgentSpec>) -> Constraints {
+    for host in teammates.flat_map(|teammate| &teammate.settings.constraints.allowed_hosts) {
         if !constraints.allowed_hosts.contains(host) {
             constraints.allowed_hosts.push(host.clone());
         }
@@ -256,12 +256,12 @@ fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Ma
 }
 
 /// The same with its model's effort and its constraints.
-fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) -> Mate {
+fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) -> AgentSpec {
     if let Some(effort) = definition.work.effort {
         // Thoughts must leave room for an answer.
         own.model.thinking_tokens = effort.tokens().min(own.model.max_tokens / 2);
     }
     let times = [constraints.timeout_ms, definition.work.budget.wall_ms];
     let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
-    Mate { definition: definition.into(), settings: own.under(&constraints) }
+    AgentSpec { definition: definition.into(), settings: own.under(&constraints) }
 }

@@ -53,7 +53,7 @@ impl TeamContext {
     /// Those who sit in a session.
     pub fn seated(lead: &str, team: Option<&Team>, mode: Mode) -> Self {
         let types = team.iter().flat_map(|team| team.experts.iter().chain(&team.members));
-        let types = types.map(|mate| mate.definition.name.clone()).collect();
+        let types = types.map(|teammate| teammate.definition.name.clone()).collect();
         Self { lead: lead.to_owned(), types, mode }
     }
 

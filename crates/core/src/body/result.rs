@@ -21,7 +21,8 @@ pub struct TaskResult<'a> {
     pub text: &'a str,
     /// Of a teammate or a background task: the name of its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mate: Option<&'a str>,
+    #[serde(rename = "mate")]
+    pub teammate: Option<&'a str>,
     /// The same for the reader of the words.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub from: &'a str,

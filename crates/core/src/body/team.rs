@@ -76,7 +76,8 @@ pub struct Undelivered<'a> {
     /// The name of the agent that did not read it.
     pub from: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub letter: Option<EnvelopeId>,
+    #[serde(rename = "letter")]
+    pub envelope: Option<EnvelopeId>,
     /// The address of its sender.
     pub sender: &'a str,
     /// Why it was not read; empty in old messages, whose text says it.
@@ -90,7 +91,8 @@ pub struct Undelivered<'a> {
 #[serde(default)]
 pub struct TeamRequest<'a> {
     /// `None`: they cannot be read.
-    pub mates: Option<Cow<'a, [Spawn]>>,
+    #[serde(rename = "mates")]
+    pub teammates: Option<Cow<'a, [Spawn]>>,
     /// The name of the user.
     pub by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

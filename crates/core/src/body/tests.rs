@@ -7,14 +7,14 @@ use super::*;
 use crate::event::TurnOutcome;
 use crate::policy::DecidedBy;
 
-fn letter(kind: MessageKind, body: impl Into<Value>) -> Envelope {
+fn envelope(kind: MessageKind, body: impl Into<Value>) -> Envelope {
     Envelope::new(EnvelopeId::new(Uuid::nil()), "agent/a", "agent/b", kind, body, 0)
 }
 
 #[test]
 fn bodies_of_earlier_releases_are_read() {
     let given = json!({ "reply_to": "agent/b", "task": "2.0", "attempt": 1 });
-    let result = letter(
+    let result = envelope(
         MessageKind::TaskResult,
         json!({
             "assignment": given, "call": "2.0", "ok": false, "is_error": true, "text": "no", "output": "", "error": "late",
@@ -24,24 +24,24 @@ fn bodies_of_earlier_releases_are_read() {
     );
     let Body::Result(read) = Body::read(&result) else { unreachable!() };
     let work = &read.work;
-    assert_eq!((read.text, read.mate, work.by, work.error, work.ms), ("no", Some("ann"), "ann", "late", Some(2)));
+    assert_eq!((read.text, read.teammate, work.by, work.error, work.ms), ("no", Some("ann"), "ann", "late", Some(2)));
     assert_eq!(work.end, Some(TurnOutcome::Broken { detail: "x".to_owned() }));
     assert_eq!(work.assignment.as_ref().map(|given| given.task.as_str()), Some("2.0"));
     assert!(work.is_error && work.structured.is_none() && !read.stopped);
-    let task = letter(MessageKind::TaskAssign, json!({ "text": "go", "assignment": given, "budget_nano": null }));
+    let task = envelope(MessageKind::TaskAssign, json!({ "text": "go", "assignment": given, "budget_nano": null }));
     let Body::Task(read) = Body::read(&task) else { unreachable!() };
     assert_eq!((read.text, read.assignment.is_some(), read.budget_nano), ("go", true, None));
-    let stop = letter(MessageKind::Shutdown, json!({ "by": "me at terminal", "who": null, "stopped": true }));
+    let stop = envelope(MessageKind::Shutdown, json!({ "by": "me at terminal", "who": null, "stopped": true }));
     let Body::Stop(read) = Body::read(&stop) else { unreachable!() };
     assert_eq!((read.by, read.who, read.stopped, read.end), ("me at terminal", None, true, false));
-    let input = letter(MessageKind::UserInput, json!({ "text": "hi", "by": "me", "wait": true }));
+    let input = envelope(MessageKind::UserInput, json!({ "text": "hi", "by": "me", "wait": true }));
     assert_eq!(Body::read(&input), Body::Input(UserInput { text: "hi", by: "me", wait: true, ..UserInput::default() }));
-    assert_eq!(Body::read(&letter(MessageKind::Text, Value::Null)), Body::Words(Words::default()));
+    assert_eq!(Body::read(&envelope(MessageKind::Text, Value::Null)), Body::Words(Words::default()));
 }
 
 #[test]
 fn a_field_of_another_type_is_left_out() {
-    let old = letter(MessageKind::TaskResult, json!({ "text": "yes", "corrects": true, "by": 7, "ok": true }));
+    let old = envelope(MessageKind::TaskResult, json!({ "text": "yes", "corrects": true, "by": 7, "ok": true }));
     let read = old.result();
     assert_eq!((read.text, read.work.by, read.work.ok, read.work.corrects), ("yes", "", true, None));
 }
@@ -50,10 +50,11 @@ fn a_field_of_another_type_is_left_out() {
 fn a_body_is_read_as_it_was_written() {
     let work =
         Work { by: "ann", ok: true, end: Some(TurnOutcome::Answered), unknown: vec!["a".into()], ..Work::default() };
-    let result = Body::Result(Box::new(TaskResult { text: "yes", mate: Some("ann"), work, ..TaskResult::default() }));
-    assert_eq!(Body::read(&letter(MessageKind::TaskResult, result.clone())), result);
+    let result =
+        Body::Result(Box::new(TaskResult { text: "yes", teammate: Some("ann"), work, ..TaskResult::default() }));
+    assert_eq!(Body::read(&envelope(MessageKind::TaskResult, result.clone())), result);
     let stop = Body::Stop(Stop { by: "max", who: Some(DecidedBy::Lead("max".into())), end: true, ..Stop::default() });
-    assert_eq!(Body::read(&letter(MessageKind::Shutdown, stop.clone())), stop);
+    assert_eq!(Body::read(&envelope(MessageKind::Shutdown, stop.clone())), stop);
 }
 
 /// Bodies as journals have them: each is read into the fields of its kind and written again without a loss.
@@ -77,7 +78,7 @@ fn a_stored_body_of_each_kind_is_read_whole() {
         "forecast": forecast, "approve": "plan", "max_parallel": 2, "by": "max",
     });
     let grant = json!({ "deed": "execute", "until": "session" });
-    let mate = json!({
+    let teammate = json!({
         "name": "ann", "role": "r", "prompt": "p", "type": null, "model": null, "mode": "plan", "plan_first": false, "color": null,
         "isolation": null, "claims": null,
     });
@@ -194,7 +195,7 @@ fn a_stored_body_of_each_kind_is_read_whole() {
             "undelivered",
             json!({ "text": "not read", "from": "ann", "letter": env, "sender": "user/me", "why": "gone", "said": "hi" }),
         ),
-        (MessageKind::TeamRequest, "team", json!({ "mates": [mate], "by": "me at terminal", "session": session })),
+        (MessageKind::TeamRequest, "team", json!({ "mates": [teammate], "by": "me at terminal", "session": session })),
         (
             MessageKind::FilesRewound,
             "rewound",
@@ -202,8 +203,8 @@ fn a_stored_body_of_each_kind_is_read_whole() {
         ),
     ];
     for (kind, name, stored) in bodies {
-        let letter = letter(kind, stored.clone());
-        let read = Body::read(&letter);
+        let envelope = envelope(kind, stored.clone());
+        let read = Body::read(&envelope);
         assert_eq!(shape(&read), name, "{stored}");
         let Value::Object(written) = Value::from(read) else { unreachable!() };
         let Value::Object(mut stored) = stored else { unreachable!() };

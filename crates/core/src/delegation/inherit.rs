@@ -296,7 +296,7 @@ mod tests {
 
     fn action() -> impl Strategy<Value = Action> {
         let paths = ["src/a/x.rs", "src/b.rs", "docs/a.md", "prod.env", ".", "/etc/passwd", "src", "@files/a.md"];
-        let deeds = [
+        let kinds = [
             ActionKind::Read,
             ActionKind::ReadLinked,
             ActionKind::Write,
@@ -306,18 +306,18 @@ mod tests {
             ActionKind::ReadOwn,
             ActionKind::WriteOwn,
         ];
-        let touch = (select(deeds.to_vec()), select(paths.to_vec()))
-            .prop_map(|(deed, path)| Action { deed, ..Action::read(path) });
+        let touch = (select(kinds.to_vec()), select(paths.to_vec()))
+            .prop_map(|(kind, path)| Action { kind, ..Action::read(path) });
         let fetch = select(vec!["a.org", "x.a.org", "b.org", "c.org"])
-            .prop_map(|host| Action { deed: ActionKind::Fetch, ..Action::read(host) });
+            .prop_map(|host| Action { kind: ActionKind::Fetch, ..Action::read(host) });
         let lines = ["go test ./...", "cat src/b.rs", "touch docs/a.md", "rm src/b.rs", "ls", "curl b.org", "git log"];
         let run = select(lines.to_vec()).prop_map(|text| {
             let argv = words(&text.split_whitespace().collect::<Vec<_>>());
             let part = SimpleCommand { argv, ..SimpleCommand::default() };
-            Action { deed: ActionKind::Execute, line: Some(CommandLine::Plain(vec![part])), ..Action::read(text) }
+            Action { kind: ActionKind::Execute, line: Some(CommandLine::Plain(vec![part])), ..Action::read(text) }
         });
         let hidden = Just(Action {
-            deed: ActionKind::Execute,
+            kind: ActionKind::Execute,
             line: Some(CommandLine::Opaque { text: "for x in *; do rm $x; done".into(), why: "a loop".into() }),
             ..Action::read("for x in *; do rm $x; done")
         });

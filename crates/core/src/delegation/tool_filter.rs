@@ -37,7 +37,7 @@ pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
 /// `spawn`.
 pub const LEADING: [&str; 3] = [SPAWN, SPAWN_TEAMMATE, SPAWNED];
 /// Tools that every teammate has, even if its type does not list them: without them it could not be written to.
-pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
+pub const TEAMMATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// The only tools of a lead in coordinator mode.
 pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
 /// Tools that hand work to the members of a team. A lead without any of them is not told about members.

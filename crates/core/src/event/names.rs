@@ -37,7 +37,7 @@ impl Event {
             Self::ReviewBegun(_) => "review_begun",
             Self::Requested(_) => "requested",
             Self::Responded(_) => "responded",
-            Self::LetterRefused(_) => "letter_refused",
+            Self::MessageRefused(_) => "letter_refused",
             Self::AgentEnded(_) => "agent_ended",
             Self::Granted(_) => "granted",
             Self::CommandBegun(_) => "command_begun",

@@ -317,10 +317,10 @@ impl Plan {
         self.leave(task);
         self.hold(task);
         self.queues.asking.insert(task);
-        let (question, letter) = (asked.question.clone(), asked.letter);
+        let (question, envelope) = (asked.question.clone(), asked.envelope);
         self.slot(task, |slot| {
-            slot.letter = Some(letter);
-            slot.state = TaskState::Asking { question, letter, left_ms };
+            slot.envelope = Some(envelope);
+            slot.state = TaskState::Asking { question, envelope, left_ms };
         });
     }
 
@@ -350,14 +350,14 @@ impl Plan {
     }
 
     fn end_asking(&mut self, task: usize, answered: &TaskAnswered) {
-        let Some(TaskState::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone())
+        let Some(TaskState::Asking { envelope, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone())
         else {
             return;
         };
         self.queues.asking.remove(&task);
         self.queues.answered.insert(task);
         let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
-        self.slot(task, |slot| slot.state = TaskState::Answered { answer, unanswered, letter, left_ms });
+        self.slot(task, |slot| slot.state = TaskState::Answered { answer, unanswered, envelope, left_ms });
     }
 
     fn works(&mut self, task: usize, deadline_ms: i64) {

@@ -69,7 +69,7 @@ impl Plan {
             // The checks of a stopped plan were cancelled: they run again when it continues.
             PlanInput::Checked { .. } if self.is_held() => Vec::new(),
             PlanInput::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
-            PlanInput::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
+            PlanInput::Asked { task, attempt, question, envelope } => self.asks(task, attempt, question, envelope, now),
             PlanInput::Marked { task, tree } => self.mark(task, tree),
             PlanInput::Probed { tasks, line } => self.probed(&tasks, &line),
             PlanInput::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
@@ -385,12 +385,12 @@ impl Plan {
         })
     }
 
-    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: &PlanEnv<'_>) -> Vec<Event> {
+    fn asks(&self, task: usize, attempt: u32, question: String, envelope: EnvelopeId, now: &PlanEnv<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
-        if self.slots.get(task).is_some_and(|slot| slot.letter == Some(letter)) {
+        if self.slots.get(task).is_some_and(|slot| slot.envelope == Some(envelope)) {
             return Vec::new();
         }
-        vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
+        vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, envelope, at_ms: now.at_ms })]
     }
 
     /// The first snapshot counts: changes of earlier attempts belong to the task, too.

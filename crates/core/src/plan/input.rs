@@ -85,7 +85,7 @@ pub enum PlanInput {
         attempt: u32,
         question: String,
         /// The message that asked.
-        letter: EnvelopeId,
+        envelope: EnvelopeId,
     },
     /// A snapshot of the working tree, taken before the owner can change anything.
     Marked {

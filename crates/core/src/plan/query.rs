@@ -15,7 +15,7 @@ pub struct TaskReply<'p> {
     /// Whether the lead had no answer: the owner then asks the user.
     pub unanswered: bool,
     /// The message that asked.
-    pub letter: crate::id::EnvelopeId,
+    pub envelope: crate::id::EnvelopeId,
 }
 
 impl Plan {
@@ -167,18 +167,18 @@ impl Plan {
     /// Tasks whose questions are answered and that wait for a free place.
     pub fn tasks_told(&self) -> impl Iterator<Item = TaskReply<'_>> {
         self.queues.answered.iter().filter_map(|task| match &self.slots.get(*task)?.state {
-            TaskState::Answered { answer, unanswered, letter, .. } => {
+            TaskState::Answered { answer, unanswered, envelope, .. } => {
                 let task = &self.written(*task)?.id;
-                Some(TaskReply { task, answer, unanswered: *unanswered, letter: *letter })
+                Some(TaskReply { task, answer, unanswered: *unanswered, envelope: *envelope })
             }
             _ => None,
         })
     }
 
     /// The message with which a task's owner asked.
-    pub fn question_letter(&self, task: usize) -> Option<crate::id::EnvelopeId> {
+    pub fn question_envelope(&self, task: usize) -> Option<crate::id::EnvelopeId> {
         match &self.slots.get(task)?.state {
-            TaskState::Asking { letter, .. } | TaskState::Answered { letter, .. } => Some(*letter),
+            TaskState::Asking { envelope, .. } | TaskState::Answered { envelope, .. } => Some(*envelope),
             _ => None,
         }
     }

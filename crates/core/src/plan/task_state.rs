@@ -35,7 +35,8 @@ pub(super) struct TaskRecord {
     pub baseline: Baseline,
     pub money: TaskMoney,
     /// The message of its last question: a repeated delivery is no second question.
-    pub letter: Option<EnvelopeId>,
+    #[serde(rename = "letter")]
+    pub envelope: Option<EnvelopeId>,
     /// Notes that the lead has added to the approved text.
     pub notes: Vec<LeadNote>,
     /// The decision about its last failure.
@@ -148,14 +149,16 @@ pub(super) enum TaskState {
     /// The owner asked something: it keeps its paths, but no place.
     Asking {
         question: String,
-        letter: EnvelopeId,
+        #[serde(rename = "letter")]
+        envelope: EnvelopeId,
         left_ms: i64,
     },
     /// The owner's question is answered; the task waits for a free place.
     Answered {
         answer: String,
         unanswered: bool,
-        letter: EnvelopeId,
+        #[serde(rename = "letter")]
+        envelope: EnvelopeId,
         left_ms: i64,
     },
     /// Reported done, and waiting for a free place to be checked.

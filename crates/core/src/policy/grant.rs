@@ -50,7 +50,8 @@ impl GrantScope {
 pub enum RememberedRule {
     /// Every action of the kind, as questions in old journals were answered.
     #[default]
-    Deed,
+    #[serde(rename = "deed")]
+    Kind,
     /// These permission rules.
     Rules(Vec<String>),
     /// The answer holds for this call only.
@@ -69,7 +70,8 @@ impl RememberedRule {
 pub struct Grant {
     /// Every action of this kind: only from old journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deed: Option<ActionKind>,
+    #[serde(rename = "deed")]
+    pub kind: Option<ActionKind>,
     /// The rule that allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
@@ -80,15 +82,15 @@ pub struct Grant {
 
 impl Grant {
     /// Allows every action of a kind, for the session.
-    pub fn deed(deed: ActionKind) -> Self {
-        Self { deed: Some(deed), rule: None, until: GrantScope::Session }
+    pub fn of_kind(kind: ActionKind) -> Self {
+        Self { kind: Some(kind), rule: None, until: GrantScope::Session }
     }
 
     /// Allows what a rule covers. Paths in it start at the project's folder.
     pub fn rule(text: &str, until: GrantScope, root: &str) -> Self {
         let origin = Origin { scope: RuleScope::Answer, file: "an answer".to_owned(), line: 0 };
         let anchors = Anchors { root, base: root, home: "" };
-        Self { deed: None, rule: Some(Rule::new(List::Allow, text, origin, &anchors)), until }
+        Self { kind: None, rule: Some(Rule::new(List::Allow, text, origin, &anchors)), until }
     }
 }
 

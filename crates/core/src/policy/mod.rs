@@ -90,8 +90,9 @@ impl ActionKind {
 /// The effect of a tool call, in a form that a person and a rule can judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// The kind of deed.
-    pub deed: ActionKind,
+    /// The kind of action.
+    #[serde(rename = "deed")]
+    pub kind: ActionKind,
     /// Its object: a path relative to the root, the command line, or the host.
     pub target: String,
     /// Shown to the user before approval: a unified diff for edits.
@@ -121,7 +122,7 @@ impl Action {
     /// A read action.
     pub fn read(target: impl Into<String>) -> Self {
         Self {
-            deed: ActionKind::Read,
+            kind: ActionKind::Read,
             target: target.into(),
             preview: String::new(),
             before: None,

@@ -12,7 +12,7 @@ use crate::agent::Constraints;
 
 mod recourse;
 
-const DEEDS: [ActionKind; 11] =
+const KINDS: [ActionKind; 11] =
     [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say, ReadOwn, WriteOwn];
 
 const TOOL: &str = "a_tool";
@@ -21,8 +21,8 @@ fn list(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn act(deed: ActionKind, target: &str) -> Action {
-    Action { deed, ..Action::read(target) }
+fn act(kind: ActionKind, target: &str) -> Action {
+    Action { kind, ..Action::read(target) }
 }
 
 fn free(constraints: &Constraints, mode: Mode) -> Rules<'_> {
@@ -42,8 +42,8 @@ fn modes_judge_as_documented() {
     ];
     let none = Constraints::default();
     for (mode, verdicts) in table {
-        for (deed, want) in DEEDS.into_iter().zip(verdicts) {
-            assert_eq!(judge(&free(&none, mode), TOOL, &act(deed, "a")).verdict, want, "{mode:?} {deed:?}");
+        for (kind, want) in KINDS.into_iter().zip(verdicts) {
+            assert_eq!(judge(&free(&none, mode), TOOL, &act(kind, "a")).verdict, want, "{mode:?} {kind:?}");
         }
     }
 }
@@ -107,21 +107,21 @@ fn an_agents_own_directory_is_allowed_unless_a_rule_names_it() {
             ..Rules::new(Mode::Default, &walled)
         };
         for (at, want) in verdicts.into_iter().enumerate() {
-            let (deed, tool) = if at % 2 == 0 { (ReadOwn, "read_file") } else { (WriteOwn, "write_file") };
+            let (kind, tool) = if at % 2 == 0 { (ReadOwn, "read_file") } else { (WriteOwn, "write_file") };
             let target = if at < 2 { "@files/a.md" } else { "@data/a.md" };
-            assert_eq!(judge(&rules, tool, &act(deed, target)).verdict, want, "{text}: {deed:?} {target}");
+            assert_eq!(judge(&rules, tool, &act(kind, target)).verdict, want, "{text}: {kind:?} {target}");
         }
     }
     let looks = Constraints { read_only: true, ..Constraints::default() };
     let blocked = Constraints { blocked_patterns: list(&["*.env"]), ..Constraints::default() };
     let none = Constraints::default();
     for (_, mode) in Mode::NAMES {
-        let verdict = |constraints, deed, path| judge(&Rules::new(mode, constraints), TOOL, &act(deed, path));
+        let verdict = |constraints, kind, path| judge(&Rules::new(mode, constraints), TOOL, &act(kind, path));
         assert_eq!(verdict(&looks, ReadOwn, "@data/a.md").verdict, Allow);
         let refused = verdict(&looks, WriteOwn, "@data/a.md");
         assert_eq!((refused.verdict, refused.rule.as_str()), (Deny, "the member's `read_only`"));
-        for deed in [ReadOwn, WriteOwn] {
-            assert_eq!(verdict(&blocked, deed, "@files/prod.ENV").verdict, Deny);
+        for kind in [ReadOwn, WriteOwn] {
+            assert_eq!(verdict(&blocked, kind, "@files/prod.ENV").verdict, Deny);
         }
         assert!(verdict(&none, WriteOwn, "@files/.git/hooks/pre-commit").verdict > Allow);
     }
@@ -163,8 +163,8 @@ fn an_approved_plan_allows_the_paths_of_its_task() {
     let (none, owns) = (Constraints::default(), list(&["src/**", "README.md"]));
     for (mode, verdicts) in table {
         let rules = Rules { approved: true, owns: Some(&owns), ..free(&none, mode) };
-        let deeds = [act(Write, "src/a/b.rs"), act(Write, "tests/a.rs"), act(Execute, "go test ./...")];
-        for (action, want) in deeds.iter().zip(verdicts) {
+        let kinds = [act(Write, "src/a/b.rs"), act(Write, "tests/a.rs"), act(Execute, "go test ./...")];
+        for (action, want) in kinds.iter().zip(verdicts) {
             assert_eq!(judge(&rules, TOOL, action).verdict, want, "{mode:?} {action:?}");
         }
     }
@@ -203,16 +203,16 @@ fn constraints_are_named_and_absolute() {
         (Execute, "cat .env", None),
         (Team, ".env", None),
     ];
-    let grants = [Read, ReadLinked, Write, Execute].map(Grant::deed);
+    let grants = [Read, ReadLinked, Write, Execute].map(Grant::of_kind);
     for (mode_name, mode) in Mode::NAMES {
-        for (deed, target, want) in table {
+        for (kind, target, want) in table {
             let owns = list(&["**"]);
             let rules = Rules { grants: &grants, approved: true, owns: Some(&owns), ..Rules::new(mode, &constraints) };
-            let judged = judge(&rules, TOOL, &act(deed, target));
+            let judged = judge(&rules, TOOL, &act(kind, target));
             match want {
                 Some(rule) => assert_eq!((judged.verdict, judged.rule.as_str()), (Deny, rule), "{mode_name} {target}"),
                 None if mode == Mode::Plan => {}
-                None => assert_eq!(judged.verdict, Allow, "{mode_name} {deed:?} {target}"),
+                None => assert_eq!(judged.verdict, Allow, "{mode_name} {kind:?} {target}"),
             }
         }
     }
@@ -238,8 +238,8 @@ fn a_file_in_a_worktree_is_judged_like_the_project_file() {
         (Read, "/h/copy/x", Ask),
         (Read, "/h/c/../x", Ask),
     ];
-    for (deed, path, want) in table {
-        assert_eq!(judge(&rules, TOOL, &act(deed, path)).verdict, want, "{deed:?} {path}");
+    for (kind, path, want) in table {
+        assert_eq!(judge(&rules, TOOL, &act(kind, path)).verdict, want, "{kind:?} {path}");
     }
 }
 
@@ -251,7 +251,7 @@ fn a_pattern_that_cannot_be_read_is_taken_strictly() {
         ..Constraints::default()
     };
     let bypass =
-        |constraints: &Constraints, deed| judge(&free(constraints, Mode::BypassPermissions), TOOL, &act(deed, "a"));
+        |constraints: &Constraints, kind| judge(&free(constraints, Mode::BypassPermissions), TOOL, &act(kind, "a"));
     assert_eq!(bypass(&rules(&["[a"], &[]), Read).verdict, Deny);
     assert_eq!(bypass(&rules(&[], &["[a"]), Write).verdict, Deny);
     let (none, owns) = (Constraints::default(), list(&["[a"]));
@@ -377,7 +377,7 @@ fn an_empty_allow_list_allows_nothing() {
     let writes = Constraints { write_patterns: no(), ..Constraints::default() };
     let within = Constraints { write_within: vec![Vec::new()], ..Constraints::default() };
     let commands = Constraints { allowed_commands: no(), ..Constraints::default() };
-    // The constraints, the deed, and what becomes of it where everything else is allowed.
+    // The constraints, the action, and what becomes of it where everything else is allowed.
     let table = [
         (&none, Read, Allow),
         (&none, Write, Allow),
@@ -392,9 +392,9 @@ fn an_empty_allow_list_allows_nothing() {
         // No host is free; each is asked about.
         (&none, Fetch, Ask),
     ];
-    for (constraints, deed, want) in table {
+    for (constraints, kind, want) in table {
         let rules = Rules { approved: true, ..free(constraints, Mode::BypassPermissions) };
-        assert_eq!(judge(&rules, TOOL, &act(deed, "a")).verdict, want, "{constraints:?} {deed:?}");
+        assert_eq!(judge(&rules, TOOL, &act(kind, "a")).verdict, want, "{constraints:?} {kind:?}");
     }
     // A task that owns nothing changes nothing unasked, whatever was approved.
     for (owns, want) in [(None, Allow), (Some(&[][..]), Ask)] {
@@ -415,11 +415,11 @@ fn changes_of_protected_files_always_ask() {
     let guarded = vec!["/home/p/var/record.jsonl".to_owned()];
     let permissions = Permissions { root: "/home/p".into(), guarded, ..Permissions::default() };
     let none = Constraints::default();
-    let grants = [Grant::deed(Write), Grant::deed(Execute)];
+    let grants = [Grant::of_kind(Write), Grant::of_kind(Execute)];
     let rules = |mode| Rules { permissions: &permissions, approved: true, grants: &grants, ..Rules::new(mode, &none) };
     let run = |words: &str| {
         let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        Action { deed: Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) }
+        Action { kind: Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) }
     };
     let paths =
         [".github/workflows/ci.yml", "AGENTS.md", "docs/CLAUDE.md", ".envrc", ".vscode/tasks.json", "/home/u/.bashrc"];
@@ -461,17 +461,17 @@ fn changes_of_protected_files_always_ask() {
 
 #[test]
 fn a_grant_never_beats_plan_mode() {
-    let (none, grants) = (Constraints::default(), [Grant::deed(Write), Grant::deed(Execute)]);
-    for deed in [Write, Execute] {
+    let (none, grants) = (Constraints::default(), [Grant::of_kind(Write), Grant::of_kind(Execute)]);
+    for kind in [Write, Execute] {
         let rules = |mode| Rules { grants: &grants, ..free(&none, mode) };
-        assert_eq!(judge(&rules(Mode::Default), TOOL, &act(deed, "a")).verdict, Allow);
-        assert_eq!(judge(&rules(Mode::Plan), TOOL, &act(deed, "a")).verdict, Deny);
+        assert_eq!(judge(&rules(Mode::Default), TOOL, &act(kind, "a")).verdict, Allow);
+        assert_eq!(judge(&rules(Mode::Plan), TOOL, &act(kind, "a")).verdict, Deny);
     }
 }
 
 #[test]
-fn old_deeds_are_still_read() {
-    for (text, deed) in [
+fn old_kinds_are_still_read() {
+    for (text, kind) in [
         ("read_linked", ReadLinked),
         ("write", Write),
         ("answer", Say),
@@ -479,14 +479,14 @@ fn old_deeds_are_still_read() {
         ("read_own", ReadOwn),
         ("write_own", WriteOwn),
     ] {
-        assert_eq!(serde_json::from_value::<ActionKind>(text.into()).unwrap(), deed);
+        assert_eq!(serde_json::from_value::<ActionKind>(text.into()).unwrap(), kind);
     }
 }
 
 #[test]
 fn old_grants_are_still_read() {
     let old: Grant = serde_json::from_str(r#"{"deed":"write"}"#).unwrap();
-    assert_eq!(old, Grant::deed(Write));
+    assert_eq!(old, Grant::of_kind(Write));
     let new = Grant::rule("Bash(cargo test:*)", GrantScope::Task, "/p");
     assert_eq!(serde_json::from_str::<Grant>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
 }
@@ -574,7 +574,7 @@ fn any_action() -> impl Strategy<Value = Action> {
         "[ -~]{0,20}".prop_map(|text| CommandLine::Opaque { text, why: "w".into() }),
     ];
     prop_oneof![
-        (0..DEEDS.len(), "(@files/|)[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(deed, path)| act(DEEDS[deed], &path)),
+        (0..KINDS.len(), "(@files/|)[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(kind, path)| act(KINDS[kind], &path)),
         line.prop_map(|line| Action { line: Some(line), ..act(Execute, "x") }),
     ]
 }
@@ -628,7 +628,7 @@ proptest! {
     #[test]
     fn constraints_only_tighten(
         mode in 0_usize..6,
-        deed in 0..DEEDS.len(),
+        kind in 0..KINDS.len(),
         approved: bool,
         granted: bool,
         blocked in proptest::collection::vec("[ab*?]{1,3}", 0..3),
@@ -640,13 +640,13 @@ proptest! {
         let some = Constraints {
             allowed_dirs: dirs, blocked_patterns: blocked, write_patterns: write, ..Constraints::default()
         };
-        let action = act(DEEDS[deed], &target);
-        let grants = [Grant::deed(action.deed)];
+        let action = act(KINDS[kind], &target);
+        let grants = [Grant::of_kind(action.kind)];
         let rules = |constraints| Rules {
             grants: if granted { &grants } else { &[] }, approved, ..Rules::new(mode, constraints)
         };
         let (loose, tight) = (judge(&rules(&none), TOOL, &action), judge(&rules(&some), TOOL, &action));
         prop_assert!(tight.verdict == loose.verdict || tight.verdict == Deny, "{:?} {:?}", tight, loose);
-        prop_assert!(mode != Mode::Plan || !matches!(action.deed, Write | Execute | WriteOwn) || tight.verdict == Deny);
+        prop_assert!(mode != Mode::Plan || !matches!(action.kind, Write | Execute | WriteOwn) || tight.verdict == Deny);
     }
 }

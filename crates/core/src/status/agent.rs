@@ -83,19 +83,19 @@ impl IdleReason {
     /// Prefix of an error that needs a decision.
     pub const DECISION: &str = "a decision: ";
     /// Prefix of the number of messages that wait since a stop.
-    pub const LETTERS: &str = "messages wait: ";
+    pub const MESSAGES: &str = "messages wait: ";
 
     /// Prefix of the name of an agent that claims tasks by itself, was stopped and claims none.
     pub const CLAIMS: &str = "it was stopped and takes no tasks: /continue ";
 
     /// Whether it says that messages wait since a stop.
     pub fn is_unread(&self) -> bool {
-        matches!(self, Self::Blocked(why) if why.starts_with(Self::LETTERS))
+        matches!(self, Self::Blocked(why) if why.starts_with(Self::MESSAGES))
     }
 
     /// This many messages wait since a stop.
     fn unread(count: usize) -> Self {
-        Self::Blocked(format!("{}{count}", Self::LETTERS))
+        Self::Blocked(format!("{}{count}", Self::MESSAGES))
     }
 
     /// Why an agent is idle after its last turn.
@@ -218,7 +218,7 @@ impl AgentStatus {
     fn at_rest(turn: &Turn, about: &StatusFacts<'_>, waiting: usize) -> Self {
         if turn.would_begin(about.mail, about.is_lead) {
             // Such a message is read at once, unless worktrees must be made first.
-            let is_made = about.is_lead && about.mail.iter().any(|letter| letter.kind == MessageKind::TeamRequest);
+            let is_made = about.is_lead && about.mail.iter().any(|envelope| envelope.kind == MessageKind::TeamRequest);
             let reason = is_made.then(|| IdleReason::WaitingFor(IdleReason::COPIES.to_owned()));
             return Self::new(AgentStage::Starting, reason, None);
         }
@@ -226,7 +226,7 @@ impl AgentStatus {
             return Self::new(AgentStage::Stopped, Some(IdleReason::unread(waiting)), None);
         }
         if about.takes_no_task {
-            let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
+            let name = turn.teammate().map(|teammate| teammate.name.as_str()).unwrap_or_default();
             return Self::new(
                 AgentStage::Stopped,
                 Some(IdleReason::Blocked(format!("{}{name}", IdleReason::CLAIMS))),
@@ -234,7 +234,7 @@ impl AgentStatus {
             );
         }
         // A teammate that a person stopped continues when it is told to, and is idle until it is written to.
-        let is_stopped = turn.mate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person);
+        let is_stopped = turn.teammate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person);
         Self::new(if is_stopped { AgentStage::Stopped } else { AgentStage::Ready }, IdleReason::of_last(turn), None)
     }
 
@@ -270,7 +270,7 @@ impl AgentStatus {
         let words = format!("no process runs this session: max-team -r {session}");
         let words = match self.reason {
             Some(IdleReason::Blocked(why))
-                if why.starts_with(IdleReason::LETTERS) || why.starts_with(IdleReason::CLAIMS) =>
+                if why.starts_with(IdleReason::MESSAGES) || why.starts_with(IdleReason::CLAIMS) =>
             {
                 format!("{why}; {words}")
             }
@@ -288,11 +288,11 @@ impl AgentStatus {
 fn waits_for(turn: &Turn, effect: &TurnEffect, about: &StatusFacts<'_>) -> Option<String> {
     match effect {
         // A plan is shown to the agent or person that gave the work.
-        TurnEffect::Ask { action, .. } if action.deed == ActionKind::Propose => Some(about.giver.to_owned()),
+        TurnEffect::Ask { action, .. } if action.kind == ActionKind::Propose => Some(about.giver.to_owned()),
         TurnEffect::Ask { .. } => Some(IdleReason::YOU.to_owned()),
         TurnEffect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
             NEED_CLARIFY => Some(about.giver.to_owned()),
-            tool if (about.answers_by_mail)(tool, action.deed) => Some(action.target.clone()),
+            tool if (about.answers_by_mail)(tool, action.kind) => Some(action.target.clone()),
             _ => None,
         }),
         _ => None,

@@ -88,7 +88,7 @@ impl SessionStatus {
                 self.agents.retain(|known| known.agent != agent);
                 self.has_begun(&ended.name);
             }
-            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => self.joining.clear(),
+            Event::MessageRefused(refused) if refused.kind == MessageKind::TeamRequest => self.joining.clear(),
             _ => {}
         }
     }
@@ -192,9 +192,9 @@ impl SessionStatus {
     pub fn release(&mut self, agent: AgentId, messages: &[EnvelopeId]) -> usize {
         let known = self.agents.iter_mut().find(|known| known.agent == agent);
         let Some(hold) = known.and_then(|known| known.hold.as_mut()) else { return 0 };
-        let before = hold.letters.len();
-        hold.letters.retain(|letter| !messages.contains(letter));
-        before - hold.letters.len()
+        let before = hold.envelopes.len();
+        hold.envelopes.retain(|envelope| !messages.contains(envelope));
+        before - hold.envelopes.len()
     }
 
     /// Whether a stop is new enough to count.
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::event::{TurnEnded, TurnOutcome, TurnStarted};
     use crate::id::{SessionId, TurnId};
-    use crate::teammate::{AgentEnded, LetterRefused};
+    use crate::teammate::{AgentEnded, MessageRefused};
 
     fn agent(number: u128) -> AgentId {
         AgentId::new(Uuid::from_u128(number))
@@ -249,9 +249,9 @@ mod tests {
         Event::TurnEnded(serde_json::from_value::<TurnEnded>(value).unwrap())
     }
 
-    fn stopped(at_ms: i64, letters: &[u128]) -> Event {
-        let letters = letters.iter().map(|number| message(*number)).collect();
-        let held = Some(Hold { letters, since: None, at_ms });
+    fn stopped(at_ms: i64, envelopes: &[u128]) -> Event {
+        let envelopes = envelopes.iter().map(|number| message(*number)).collect();
+        let held = Some(Hold { envelopes, since: None, at_ms });
         Event::Interrupted(Interrupted { by: "user".into(), who: None, ends: false, held })
     }
 
@@ -263,7 +263,7 @@ mod tests {
 
     fn refused() -> Event {
         let value = json!({ "letter": message(1), "from": "user/me", "kind": "team_request", "why": "x" });
-        Event::LetterRefused(serde_json::from_value::<LetterRefused>(value).unwrap())
+        Event::MessageRefused(serde_json::from_value::<MessageRefused>(value).unwrap())
     }
 
     /// Events of `bob`, and then: whether he works, the unread messages of his hold, and whether a teammate `bob` is still to begin.
@@ -284,7 +284,7 @@ mod tests {
             let mut status = SessionStatus::since(5);
             status.expect(["bob".to_owned()]);
             events.iter().for_each(|event| status.hear(agent(1), "bob", event));
-            let hold = status.hold(agent(1)).map(|hold| hold.letters.len());
+            let hold = status.hold(agent(1)).map(|hold| hold.envelopes.len());
             assert_eq!(
                 (status.is_working(agent(1)), hold, status.is_joining()),
                 (is_working, unread, joins),

@@ -41,9 +41,9 @@ impl Lifetime {
     }
 
     /// The teammate, if it is one.
-    pub fn mate(&self) -> Option<&Teammate> {
+    pub fn teammate(&self) -> Option<&Teammate> {
         match self {
-            Self::Teammate(mate) => Some(mate),
+            Self::Teammate(teammate) => Some(teammate),
             Self::Call | Self::Background => None,
         }
     }
@@ -145,8 +145,9 @@ pub struct CommandOver {
 
 /// A message could not be delivered, or was not accepted (stream of the recipient).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LetterRefused {
-    pub letter: EnvelopeId,
+pub struct MessageRefused {
+    #[serde(rename = "letter")]
+    pub envelope: EnvelopeId,
     /// The sender of the message.
     pub from: Address,
     /// What it was about.

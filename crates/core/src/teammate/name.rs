@@ -1,6 +1,6 @@
 //! Names of teammates: which are reserved and which are allowed.
 
-use crate::limits::MATE_NAME_CHARS_MAX;
+use crate::limits::TEAMMATE_NAME_CHARS_MAX;
 
 /// Names that address all of the team but the sender.
 const EVERYBODY: [&str; 5] = ["*", "all", "everybody", "everyone", "team"];
@@ -38,8 +38,8 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
     if name.is_empty() {
         return Some("a teammate needs a name".to_owned());
     }
-    if name.chars().count() > MATE_NAME_CHARS_MAX {
-        return Some(format!("a name has at most {MATE_NAME_CHARS_MAX} characters"));
+    if name.chars().count() > TEAMMATE_NAME_CHARS_MAX {
+        return Some(format!("a name has at most {TEAMMATE_NAME_CHARS_MAX} characters"));
     }
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     if !name.chars().all(fits) || !name.starts_with(char::is_alphanumeric) {
@@ -154,7 +154,7 @@ mod tests {
         for name in ["alice", "a.b-c_2", "张三", "Maxi", "张a", "Зоя", "2b", "José"] {
             assert_eq!(misfit(name, "max"), None, "{name}");
         }
-        let long = "x".repeat(MATE_NAME_CHARS_MAX + 1);
+        let long = "x".repeat(TEAMMATE_NAME_CHARS_MAX + 1);
         for name in [
             "",
             "max",

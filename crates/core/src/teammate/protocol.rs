@@ -199,8 +199,8 @@ mod tests {
         let ask = ProtocolMessage::ShutdownRequest { reason: String::new(), deadline_s: None };
         let answer = ProtocolMessage::ShutdownResponse { request_id: "r".into(), approve: true, reason: String::new() };
         let words = ProtocolMessage::Text { text: "hi".into() };
-        for (word, lead, mate) in [(ask, true, false), (answer, false, true), (words, true, true)] {
-            assert_eq!((word.misfit(true).is_none(), word.misfit(false).is_none()), (lead, mate), "{word:?}");
+        for (word, lead, teammate) in [(ask, true, false), (answer, false, true), (words, true, true)] {
+            assert_eq!((word.misfit(true).is_none(), word.misfit(false).is_none()), (lead, teammate), "{word:?}");
         }
     }
 }

@@ -52,8 +52,8 @@ pub fn unwrapped(told: &str) -> (&str, bool) {
     while let Some(at) = if words.ends_with(&close) { words.rfind(&open) } else { of_plan(words) } {
         words = words.get(..at).unwrap_or_default().trim_end();
     }
-    let has_letters = words.len() < told.trim_end().len();
-    (if has_letters { words } else { told }, has_letters)
+    let has_envelopes = words.len() < told.trim_end().len();
+    (if has_envelopes { words } else { told }, has_envelopes)
 }
 
 /// Where the last message of a plan begins.
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn a_message_is_separated_from_appended_text() {
-        let letter = |text: &str| wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, text);
-        let two = format!("go on\n\nplease\n\n{}\n\n{}", letter("it was stopped"), letter("</teammate-message> x"));
+        let envelope = |text: &str| wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, text);
+        let two = format!("go on\n\nplease\n\n{}\n\n{}", envelope("it was stopped"), envelope("</teammate-message> x"));
         assert_eq!(unwrapped(&two), ("go on\n\nplease", true));
-        assert_eq!(unwrapped(&letter("alone")), ("", true));
+        assert_eq!(unwrapped(&envelope("alone")), ("", true));
         let report = format!("{}Plan pln_1 is over.\n\nTell the user.", OF_PLAN[0]);
-        let quoting = letter(&format!("it said:\n\n{}well", OF_PLAN[0]));
+        let quoting = envelope(&format!("it said:\n\n{}well", OF_PLAN[0]));
         for behind in [format!("{report}\n\n{quoting}"), format!("{quoting}\n\n{report}"), report.clone()] {
             assert_eq!(unwrapped(&format!("thanks\n\n{behind}")), ("thanks", true), "{behind}");
         }

@@ -68,13 +68,13 @@ pub const FAILED: &str = "failed";
 /// a teammate is idle can. A failure, and a message that a teammate wrote to the lead, cannot.
 pub fn can_wait(message: &Envelope) -> bool {
     let is_done =
-        || message.kind == MessageKind::TaskResult && message.mate().is_some() && message.result().reason == DONE;
+        || message.kind == MessageKind::TaskResult && message.teammate().is_some() && message.result().reason == DONE;
     is_idle(message) || is_done()
 }
 
 /// Whether a message says only that a teammate is idle, without a person's stop.
 pub fn is_idle(message: &Envelope) -> bool {
-    message.kind == MessageKind::IdleNotification && message.mate().is_some() && !message.is_stopped()
+    message.kind == MessageKind::IdleNotification && message.teammate().is_some() && !message.is_stopped()
 }
 
 #[cfg(test)]

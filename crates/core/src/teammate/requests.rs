@@ -30,7 +30,8 @@ pub struct Responded {
     pub kind: Option<MessageKind>,
     /// The message that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub letter: Option<EnvelopeId>,
+    #[serde(rename = "letter")]
+    pub envelope: Option<EnvelopeId>,
     /// The reason that came with the answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -86,8 +87,8 @@ impl Requests {
     }
 
     /// Whether this message is the answer that counted.
-    pub fn is_accepted(&self, letter: EnvelopeId) -> bool {
-        self.closed.iter().any(|(_, accepted)| *accepted == Some(letter))
+    pub fn is_accepted(&self, envelope: EnvelopeId) -> bool {
+        self.closed.iter().any(|(_, accepted)| *accepted == Some(envelope))
     }
 
     /// Whether an answer counts.
@@ -109,11 +110,11 @@ impl Requests {
     }
 
     /// The event that a message answering a request leads to, or why it does not count.
-    pub fn respond(&self, letter: &Envelope) -> Result<Responded, &'static str> {
-        let asked = letter.reply_to.ok_or("it answers nothing")?;
-        let asked = self.judge(asked, letter.kind, &letter.from).map_err(|refusal| refusal.words())?;
-        let reason = letter.text().to_owned();
-        Ok(Responded { request: asked.request, kind: Some(letter.kind), letter: Some(letter.id), reason })
+    pub fn respond(&self, envelope: &Envelope) -> Result<Responded, &'static str> {
+        let asked = envelope.reply_to.ok_or("it answers nothing")?;
+        let asked = self.judge(asked, envelope.kind, &envelope.from).map_err(|refusal| refusal.words())?;
+        let reason = envelope.text().to_owned();
+        Ok(Responded { request: asked.request, kind: Some(envelope.kind), envelope: Some(envelope.id), reason })
     }
 
     /// The requests that have expired.
@@ -136,7 +137,7 @@ impl Requests {
         let before = self.open.len();
         self.open.retain(|asked| asked.request != responded.request);
         if self.open.len() < before {
-            self.closed.push((responded.request, responded.letter));
+            self.closed.push((responded.request, responded.envelope));
             let over = self.closed.len().saturating_sub(REQUESTS_KEPT_MAX);
             self.closed.drain(..over);
         }
@@ -175,7 +176,7 @@ mod tests {
         requests.close(&Responded {
             request: id(1),
             kind: Some(MessageKind::ShutdownRejected),
-            letter: Some(id(9)),
+            envelope: Some(id(9)),
             reason: String::new(),
         });
         assert!(requests.is_accepted(id(9)) && !requests.is_accepted(id(8)));
@@ -193,7 +194,7 @@ mod tests {
         let mut requests = Requests::default();
         for number in 0..2 * REQUESTS_KEPT_MAX as u128 {
             requests.ask(&asked(number, "agent/a"));
-            requests.close(&Responded { request: id(number), kind: None, letter: None, reason: String::new() });
+            requests.close(&Responded { request: id(number), kind: None, envelope: None, reason: String::new() });
         }
         assert_eq!(requests.closed.len(), REQUESTS_KEPT_MAX);
     }

@@ -16,27 +16,27 @@ pub enum Shutdown {
 }
 
 /// Whether a message asks or tells its reader to end.
-pub fn is_end(letter: &Envelope) -> bool {
-    letter.kind == MessageKind::ShutdownRequest || (letter.kind == MessageKind::Shutdown && letter.stop().end)
+pub fn is_end(envelope: &Envelope) -> bool {
+    envelope.kind == MessageKind::ShutdownRequest || (envelope.kind == MessageKind::Shutdown && envelope.stop().end)
 }
 
 /// Why a message may not end its reader; `None` if it may.
-pub fn misfit(letter: &Envelope, is_mate: bool, lead: &str) -> Option<&'static str> {
-    if !is_mate {
+pub fn misfit(envelope: &Envelope, is_teammate: bool, lead: &str) -> Option<&'static str> {
+    if !is_teammate {
         return Some("only a teammate comes to an end like this");
     }
-    let counts = letter.from == lead || letter.from.starts_with("user/");
+    let counts = envelope.from == lead || envelope.from.starts_with("user/");
     (!counts).then_some("only its lead or the user ends a teammate")
 }
 
 /// The message that counts among those that may end an agent: an order before a request.
 pub fn foremost<'a>(ends: impl IntoIterator<Item = &'a Envelope>) -> Option<&'a Envelope> {
-    ends.into_iter().min_by_key(|letter| letter.kind != MessageKind::Shutdown)
+    ends.into_iter().min_by_key(|envelope| envelope.kind != MessageKind::Shutdown)
 }
 
 /// When a message ends an agent that is busy or idle.
-pub fn when(letter: &Envelope, is_busy: bool, is_stopped: bool) -> Shutdown {
-    match (is_busy, letter.kind) {
+pub fn when(envelope: &Envelope, is_busy: bool, is_stopped: bool) -> Shutdown {
+    match (is_busy, envelope.kind) {
         (false, _) => Shutdown::Now,
         (true, MessageKind::Shutdown) if !is_stopped => Shutdown::Stopping,
         (true, _) => Shutdown::Later,

@@ -25,7 +25,7 @@ pub struct TurnActions {
 impl TurnActions {
     pub(super) fn add(&mut self, action: &Action) {
         self.calls += 1;
-        match action.deed {
+        match action.kind {
             ActionKind::Execute => self.commands += 1,
             ActionKind::Write if self.changed.len() < CHANGED_TOLD_MAX && !self.changed.contains(&action.target) => {
                 self.changed.push(action.target.clone());
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn observed_actions_are_reported_beside_the_answer() {
-        let act = |deed, target: &str| Action { deed, ..Action::read(target) };
+        let act = |kind, target: &str| Action { kind, ..Action::read(target) };
         for (acts, may_change, want) in [
             (vec![], true, Some("called no tool: it read only what it was given")),
             (vec![act(ActionKind::Read, "a")], true, Some("changed no file")),

@@ -86,7 +86,7 @@ impl Turn {
             agent: started.agent,
             session: started.session,
             definition: started.definition.clone(),
-            mate: started.assignment.clone().filter(|given| given.life.mate().is_some()),
+            teammate: started.assignment.clone().filter(|given| given.life.teammate().is_some()),
         });
         if let Some(settings) = &started.settings {
             self.ledger.cap_nano = settings.budget_nano;
@@ -204,7 +204,7 @@ impl Turn {
     fn begin_tool(&mut self, intent: &ToolIntent) {
         let ToolIntent { key, action, class, attended, words, .. } = intent;
         if let Some(current) = &mut self.current {
-            current.work.acted |= *class != Repeatability::Pure || !action.deed.only_looks();
+            current.work.acted |= *class != Repeatability::Pure || !action.kind.only_looks();
         }
         let (action, words) = (action.clone(), words.clone());
         self.set_status(key, ToolCallStatus::Intended { action, class: *class, attended: *attended, words });
@@ -298,13 +298,13 @@ impl Turn {
     pub(super) fn granted(&self, asked: QuestionId, until: GrantScope) -> Vec<Grant> {
         let Phase::Working(calls) = &self.phase else { return Vec::new() };
         let found = calls.iter().find_map(|call| match &call.status {
-            ToolCallStatus::Asked { question, action, memory, .. } if *question == asked => Some((action.deed, memory)),
+            ToolCallStatus::Asked { question, action, memory, .. } if *question == asked => Some((action.kind, memory)),
             _ => None,
         });
         let root = self.settings.as_ref().map_or("", |settings| &settings.permissions.root);
         match found {
             _ if until == GrantScope::Once => Vec::new(),
-            Some((deed, RememberedRule::Deed)) => vec![Grant::deed(deed)],
+            Some((kind, RememberedRule::Kind)) => vec![Grant::of_kind(kind)],
             Some((_, memory)) => memory.rules().iter().map(|rule| Grant::rule(rule, until, root)).collect(),
             None => Vec::new(),
         }

@@ -285,7 +285,7 @@ impl Turn {
     /// Whether the answer of an agent that works for another only announces an action. It is told so once; teammates
     /// may wait.
     fn only_announces(&self, current: &RunningTurn, text: &str) -> bool {
-        current.assignment.is_some() && self.mate().is_none() && current.counts.nudges == 0 && announces(text)
+        current.assignment.is_some() && self.teammate().is_none() && current.counts.nudges == 0 && announces(text)
     }
 
     fn nudge(

@@ -63,11 +63,12 @@ impl Turn {
         match (input, &self.current) {
             (TurnInput::Configure(settings), _) => self.configure(settings, None),
             (TurnInput::Redefine(definition, settings), _) => self.configure(settings, Some(definition)),
-            (TurnInput::Begin { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops }, None)
+            (TurnInput::Begin { turn, envelope, input, assignment, recall, rewound, envelopes, quiet, hops }, None)
                 if self.can_begin() =>
             {
                 let current = RunningTurn::new(turn, assignment.clone());
-                let started = TurnStarted { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops };
+                let started =
+                    TurnStarted { turn, envelope, input, assignment, recall, rewound, envelopes, quiet, hops };
                 let ahead = PendingInput::of(&started.told(), true);
                 let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));

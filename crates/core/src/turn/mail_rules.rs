@@ -73,36 +73,38 @@ impl Turn {
     }
 
     /// What becomes of a message that has come.
-    pub fn receive(&self, letter: &Envelope, lead: bool) -> MailAction {
-        let (is_mate, is_reviewing) = (self.mate().is_some(), self.reviewing().is_some());
+    pub fn receive(&self, envelope: &Envelope, lead: bool) -> MailAction {
+        let (is_teammate, is_reviewing) = (self.teammate().is_some(), self.reviewing().is_some());
         let is_for_review =
-            is_reviewing && matches!(letter.kind, MessageKind::PermissionResponse | MessageKind::Shutdown);
+            is_reviewing && matches!(envelope.kind, MessageKind::PermissionResponse | MessageKind::Shutdown);
         if self.gone().is_some() && !is_for_review {
             return MailAction::Return;
         }
-        match letter.kind {
-            _ if shutdown::is_end(letter) => MailAction::End,
+        match envelope.kind {
+            _ if shutdown::is_end(envelope) => MailAction::End,
             MessageKind::UserInput | MessageKind::TaskAssign if is_reviewing => MailAction::EndReview,
-            MessageKind::UserInput if self.is_busy() => self.while_busy(letter),
+            MessageKind::UserInput if self.is_busy() => self.while_busy(envelope),
             MessageKind::PermissionResponse | MessageKind::SandboxPermissionResponse => MailAction::Answer,
-            MessageKind::PlanApprovalResponse if is_mate => MailAction::Answer,
+            MessageKind::PlanApprovalResponse if is_teammate => MailAction::Answer,
             MessageKind::ModeSetRequest => MailAction::SetMode,
             MessageKind::TeamPermissionUpdate => MailAction::Grant,
-            MessageKind::TeamRequest if !lead || !letter.from.starts_with("user/") => {
+            MessageKind::TeamRequest if !lead || !envelope.from.starts_with("user/") => {
                 MailAction::Refuse("only a user asks for teammates, and only a lead has any")
             }
             // The notice about new teammates must not come between a call and its result.
-            MessageKind::TeamRequest if self.is_busy() && !self.turns_down(letter) => MailAction::Wait,
+            MessageKind::TeamRequest if self.is_busy() && !self.turns_down(envelope) => MailAction::Wait,
             MessageKind::TeamRequest => MailAction::Recruit,
             MessageKind::ShutdownApproved | MessageKind::ShutdownRejected if !lead => {
                 MailAction::Refuse("it sent no shutdown request")
             }
             MessageKind::ShutdownApproved => MailAction::Respond,
-            MessageKind::ShutdownRejected if !self.requests().is_accepted(letter.id) => MailAction::Respond,
-            MessageKind::Text if is_unanswered(letter) => MailAction::AskUser,
-            _ if self.is_busy() && (is_note(letter, lead) || self.is_news(letter, lead)) => self.while_busy(letter),
-            _ if is_note(letter, lead) => MailAction::Note,
-            _ if self.is_news(letter, lead) => MailAction::Join,
+            MessageKind::ShutdownRejected if !self.requests().is_accepted(envelope.id) => MailAction::Respond,
+            MessageKind::Text if is_unanswered(envelope) => MailAction::AskUser,
+            _ if self.is_busy() && (is_note(envelope, lead) || self.is_news(envelope, lead)) => {
+                self.while_busy(envelope)
+            }
+            _ if is_note(envelope, lead) => MailAction::Note,
+            _ if self.is_news(envelope, lead) => MailAction::Join,
             MessageKind::TaskResult | MessageKind::Text => MailAction::Result,
             MessageKind::Shutdown => MailAction::Stop,
             MessageKind::UserInput | MessageKind::TaskAssign if self.is_busy() => MailAction::Wait,
@@ -112,17 +114,17 @@ impl Turn {
     }
 
     /// Whether a message is told to the turn that runs.
-    fn while_busy(&self, letter: &Envelope) -> MailAction {
+    fn while_busy(&self, envelope: &Envelope) -> MailAction {
         // A task, and the news that a teammate is idle, does not end or that files were put back, are for a turn of their own.
         let is_news = matches!(
-            letter.kind,
+            envelope.kind,
             MessageKind::ShutdownRejected | MessageKind::FilesRewound | MessageKind::IdleNotification
         );
-        let is_later = is_news || letter.kind == MessageKind::TaskAssign;
-        let is_instruction = self.engaged().is_some_and(|engaged| engaged.reply_to == letter.from);
+        let is_later = is_news || envelope.kind == MessageKind::TaskAssign;
+        let is_instruction = self.engaged().is_some_and(|engaged| engaged.reply_to == envelope.from);
         // This turn answers the user; an instruction of the lead waits for a turn that answers the lead.
         let is_others = is_instruction && self.trigger() == Some(TurnTrigger::User);
-        let waits = is_later || is_others || waits(letter) || self.reviewing().is_some() || self.holds(letter);
+        let waits = is_later || is_others || waits(envelope) || self.reviewing().is_some() || self.holds(envelope);
         if waits { MailAction::Wait } else { MailAction::Tell }
     }
 
@@ -134,8 +136,9 @@ impl Turn {
         lead: bool,
         awaits_team: impl FnOnce() -> bool,
     ) -> Vec<Envelope> {
-        let beginning = || mail.iter().filter(|(receipt, _)| *receipt != MailAction::Note).map(|(_, letter)| letter);
-        if beginning().all(|letter| self.holds(letter)) {
+        let beginning =
+            || mail.iter().filter(|(receipt, _)| *receipt != MailAction::Note).map(|(_, envelope)| envelope);
+        if beginning().all(|envelope| self.holds(envelope)) {
             return Vec::new();
         }
         // The lead is woken once with all reports.
@@ -144,63 +147,63 @@ impl Turn {
             return Vec::new();
         }
         let (mut said, mut told, mut is_open) = (Vec::new(), Vec::new(), true);
-        for (receipt, letter) in mail {
+        for (receipt, envelope) in mail {
             match receipt {
-                MailAction::Begin if is_open && said.first().is_none_or(|first| joins(first, &letter)) => {
-                    said.push(letter)
+                MailAction::Begin if is_open && said.first().is_none_or(|first| joins(first, &envelope)) => {
+                    said.push(envelope)
                 }
                 // It begins a turn of its own, and so does the next.
                 MailAction::Begin => is_open = false,
-                _ => told.push((receipt, letter)),
+                _ => told.push((receipt, envelope)),
             }
         }
         // A message that was said is answered before news is, except for news that a stop has held.
         told.retain(|(receipt, _)| said.is_empty() || self.held().is_some() || *receipt == MailAction::Note);
-        said.extend(told.into_iter().map(|(_, letter)| letter));
+        said.extend(told.into_iter().map(|(_, envelope)| envelope));
         said
     }
 
     /// Whether a stop, or a refusal before, keeps the teammates that a message asks for from beginning.
-    pub fn turns_down(&self, letter: &Envelope) -> bool {
-        self.holds(letter) || self.has_refused(letter.id)
+    pub fn turns_down(&self, envelope: &Envelope) -> bool {
+        self.holds(envelope) || self.has_refused(envelope.id)
     }
 
     /// Whether a message is news, which is told together with other news.
-    fn is_news(&self, letter: &Envelope, lead: bool) -> bool {
-        match letter.kind {
+    fn is_news(&self, envelope: &Envelope, lead: bool) -> bool {
+        match envelope.kind {
             MessageKind::TaskFailed
             | MessageKind::NeedClarify
             | MessageKind::AllTasksDone
             | MessageKind::ShutdownRejected => true,
-            MessageKind::Text => letter.reply_to.is_none(),
-            MessageKind::TaskAssign => letter.task().assignment.is_none(),
-            MessageKind::TaskResult => letter.mate().is_some(),
+            MessageKind::Text => envelope.reply_to.is_none(),
+            MessageKind::TaskAssign => envelope.task().assignment.is_none(),
+            MessageKind::TaskResult => envelope.teammate().is_some(),
             MessageKind::PlanApprovalRequest => {
-                matches!(Body::read(letter), Body::Question(asked) if asked.question.is_some())
+                matches!(Body::read(envelope), Body::Question(asked) if asked.question.is_some())
             }
-            MessageKind::PlanApprovalResponse => self.mate().is_none(),
-            MessageKind::UserInput => self.mate().is_some(),
+            MessageKind::PlanApprovalResponse => self.teammate().is_none(),
+            MessageKind::UserInput => self.teammate().is_some(),
             MessageKind::TeammateTerminated | MessageKind::Undelivered => lead,
-            MessageKind::IdleNotification => lead && report::is_idle(letter),
+            MessageKind::IdleNotification => lead && report::is_idle(envelope),
             _ => false,
         }
     }
 
     /// Whether a message begins something by itself: a turn, or the start of teammates that a user asked for.
-    pub fn is_beginning(&self, letter: &Envelope, lead: bool) -> bool {
-        let is_given = matches!(letter.kind, MessageKind::UserInput | MessageKind::TaskAssign);
-        let is_wanted = lead && letter.kind == MessageKind::TeamRequest;
-        is_given || is_wanted || (self.is_news(letter, lead) && !is_note(letter, lead))
+    pub fn is_beginning(&self, envelope: &Envelope, lead: bool) -> bool {
+        let is_given = matches!(envelope.kind, MessageKind::UserInput | MessageKind::TaskAssign);
+        let is_wanted = lead && envelope.kind == MessageKind::TeamRequest;
+        is_given || is_wanted || (self.is_news(envelope, lead) && !is_note(envelope, lead))
     }
 
     /// Whether a message stays in the mailbox until another comes: it has had its effect and is only told, or waits
     /// because of a stop.
-    pub fn leaves(&self, letter: &Envelope, lead: bool) -> bool {
-        self.is_left(letter, lead) || self.requests().is_accepted(letter.id)
+    pub fn leaves(&self, envelope: &Envelope, lead: bool) -> bool {
+        self.is_left(envelope, lead) || self.requests().is_accepted(envelope.id)
     }
 
-    fn is_left(&self, letter: &Envelope, lead: bool) -> bool {
-        is_note(letter, lead) || self.turns_down(letter)
+    fn is_left(&self, envelope: &Envelope, lead: bool) -> bool {
+        is_note(envelope, lead) || self.turns_down(envelope)
     }
 
     /// Whether any of these messages, in order of arrival, makes an idle agent act. Messages before a person's stop do
@@ -208,8 +211,8 @@ impl Turn {
     pub fn would_begin(&self, mail: &[Envelope], lead: bool) -> bool {
         let stop = before_stop(mail);
         // A stop that does not end the agent has no effect on an idle one.
-        let is_done = |letter: &Envelope| letter.kind == MessageKind::Shutdown && !shutdown::is_end(letter);
-        let is_any = |letter: &Envelope| !is_done(letter) && !self.is_left(letter, lead);
+        let is_done = |envelope: &Envelope| envelope.kind == MessageKind::Shutdown && !shutdown::is_end(envelope);
+        let is_any = |envelope: &Envelope| !is_done(envelope) && !self.is_left(envelope, lead);
         // An agent that has ended returns all messages.
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
@@ -217,13 +220,13 @@ impl Turn {
     /// The requests for teammates among a lead's messages, in order of arrival, that are about to be carried out:
     /// neither a stop nor a refusal applies to them.
     pub fn recruiting<'m>(&self, mail: &'m [Envelope]) -> impl Iterator<Item = &'m Envelope> {
-        let is_open = |letter: &&Envelope| letter.kind == MessageKind::TeamRequest && !self.is_left(letter, true);
+        let is_open = |envelope: &&Envelope| envelope.kind == MessageKind::TeamRequest && !self.is_left(envelope, true);
         mail.iter().skip(before_stop(mail)).filter(is_open)
     }
 
     /// How many of these messages, in order of arrival, are acted upon: no stop holds them or follows them.
     pub fn going_on(&self, mail: &[Envelope], lead: bool) -> usize {
-        let is_open = |letter: &&Envelope| !self.leaves(letter, lead);
+        let is_open = |envelope: &&Envelope| !self.leaves(envelope, lead);
         mail.iter().skip(before_stop(mail)).filter(is_open).count()
     }
 
@@ -231,39 +234,39 @@ impl Turn {
     /// so these do not wait.
     pub fn waiting(&self, mail: &[Envelope], lead: bool) -> usize {
         let stop = before_stop(mail);
-        let is_held = |(place, letter): &(usize, &Envelope)| {
-            self.holds(letter) || (*place < stop && self.is_beginning(letter, lead))
+        let is_held = |(place, envelope): &(usize, &Envelope)| {
+            self.holds(envelope) || (*place < stop && self.is_beginning(envelope, lead))
         };
-        let is_read = |letter: &Envelope| !is_note(letter, lead) && letter.kind != MessageKind::TeamRequest;
+        let is_read = |envelope: &Envelope| !is_note(envelope, lead) && envelope.kind != MessageKind::TeamRequest;
         mail.iter().enumerate().filter(|held| is_held(held) && is_read(held.1)).count()
     }
 }
 
 /// Whether a message asks for nothing: it is told with the message that begins the next turn.
-pub fn is_note(letter: &Envelope, lead: bool) -> bool {
-    match letter.kind {
-        MessageKind::TaskResult | MessageKind::AllTasksDone => letter.is_stopped() || letter.is_aside(),
+pub fn is_note(envelope: &Envelope, lead: bool) -> bool {
+    match envelope.kind {
+        MessageKind::TaskResult | MessageKind::AllTasksDone => envelope.is_stopped() || envelope.is_aside(),
         MessageKind::TeammateTerminated | MessageKind::Undelivered => !lead,
         MessageKind::FilesRewound => true,
-        _ => letter.is_aside(),
+        _ => envelope.is_aside(),
     }
 }
 
 /// Whether two messages of a user are told together: all that one person has said and the agent has not read, except for
 /// messages that are to have a turn of their own.
-fn joins(first: &Envelope, letter: &Envelope) -> bool {
-    let is_said = |letter: &Envelope| letter.kind == MessageKind::UserInput && !waits(letter);
-    is_said(first) && is_said(letter) && first.from == letter.from
+fn joins(first: &Envelope, envelope: &Envelope) -> bool {
+    let is_said = |envelope: &Envelope| envelope.kind == MessageKind::UserInput && !waits(envelope);
+    is_said(first) && is_said(envelope) && first.from == envelope.from
 }
 
 /// Whether the user wants a message to be read once the turn that runs is over.
-pub fn waits(letter: &Envelope) -> bool {
-    matches!(Body::read(letter), Body::Input(input) if input.wait)
+pub fn waits(envelope: &Envelope) -> bool {
+    matches!(Body::read(envelope), Body::Input(input) if input.wait)
 }
 
 /// Whether a message says that no agent could answer its reader's question.
-fn is_unanswered(letter: &Envelope) -> bool {
-    matches!(Body::read(letter), Body::Words(words) if words.ask)
+fn is_unanswered(envelope: &Envelope) -> bool {
+    matches!(Body::read(envelope), Body::Words(words) if words.ask)
 }
 
 /// How many of these messages come before the last unread stop by a person, the stop included.
@@ -272,6 +275,6 @@ fn before_stop(mail: &[Envelope]) -> usize {
 }
 
 /// Whether a message stops its reader on behalf of a person.
-pub fn is_stop(letter: &Envelope) -> bool {
-    letter.kind == MessageKind::Shutdown && letter.is_stopped()
+pub fn is_stop(envelope: &Envelope) -> bool {
+    envelope.kind == MessageKind::Shutdown && envelope.is_stopped()
 }

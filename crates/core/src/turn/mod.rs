@@ -105,7 +105,8 @@ struct Identity {
     definition: Arc<Definition>,
     /// The task that a teammate was started for, with its name and role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mate: Option<Arc<Assignment>>,
+    #[serde(rename = "mate")]
+    teammate: Option<Arc<Assignment>>,
 }
 
 /// A turn that was stopped.
@@ -422,7 +423,7 @@ pub enum TurnInput {
         /// Notes about files that a rewind restored.
         rewound: Vec<RewindNote>,
         /// Further messages that it answers.
-        letters: Vec<EnvelopeId>,
+        envelopes: Vec<EnvelopeId>,
         /// Only teammates' messages begin it: no reader waits for its answer.
         quiet: bool,
         /// Length of the chain of teammate messages that led to it.
@@ -672,8 +673,8 @@ impl Turn {
     }
 
     /// Whether a message is on hold since a stop.
-    pub fn holds(&self, letter: &Envelope) -> bool {
-        self.held().is_some_and(|held| held.holds(letter))
+    pub fn holds(&self, envelope: &Envelope) -> bool {
+        self.held().is_some_and(|held| held.holds(envelope))
     }
 
     /// The newest turn that it knows: its own, or the one that a stop names.
@@ -761,7 +762,7 @@ fn pending_calls(calls: &[ToolCall]) -> Vec<TurnEffect> {
             ToolCallStatus::Asked { question, action, memory, .. } => {
                 let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
                 // A question about a worktree does not hold up running calls.
-                let holds = action.deed != ActionKind::Merge;
+                let holds = action.kind != ActionKind::Merge;
                 effects.push(TurnEffect::Ask { question: *question, tool, action, memory });
                 asks = true;
                 if holds {

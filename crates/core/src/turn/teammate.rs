@@ -24,8 +24,8 @@ impl Turn {
         match event {
             Event::Requested(asked) => self.team.requests.ask(asked),
             Event::Responded(responded) => self.team.requests.close(responded),
-            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => {
-                self.keep_refused(refused.letter)
+            Event::MessageRefused(refused) if refused.kind == MessageKind::TeamRequest => {
+                self.keep_refused(refused.envelope)
             }
             Event::AgentEnded(ended) => self.team.gone = Some(ended.clone()),
             Event::Granted(granted) => {
@@ -42,13 +42,13 @@ impl Turn {
     }
 
     /// The agent's name and role as a teammate, if it is one.
-    pub fn mate(&self) -> Option<&Teammate> {
-        self.engaged()?.life.mate()
+    pub fn teammate(&self) -> Option<&Teammate> {
+        self.engaged()?.life.teammate()
     }
 
     /// The task that a teammate was started for.
     pub fn engaged(&self) -> Option<&Assignment> {
-        self.identity.as_ref()?.mate.as_deref()
+        self.identity.as_ref()?.teammate.as_deref()
     }
 
     /// Whether neither a plan nor a caller waits for the agent, judged by the task it was started with (`None` for a
@@ -58,29 +58,29 @@ impl Turn {
         let halted = || self.halted().and_then(|halted| halted.assignment.as_deref());
         let is_users = || {
             let is_at = self.assignment().or_else(halted).is_some_and(Assignment::is_for_user);
-            is_at || mail.iter().any(|letter| letter.from.starts_with("user/"))
+            is_at || mail.iter().any(|envelope| envelope.from.starts_with("user/"))
         };
         given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
     }
 
     /// Puts an idle teammate on hold by a session stop that was not written to it, unless it has begun a turn since.
     pub fn know_stop(&mut self, since: Option<TurnId>) {
-        if self.mate().is_some() && !self.is_busy() && self.newest() < since {
+        if self.teammate().is_some() && !self.is_busy() && self.newest() < since {
             let hold = self.held().cloned().unwrap_or_default();
             self.stop.known = Some(Box::new(Hold { since, ..hold }));
         }
     }
 
     /// Records a refused request as long as it may be in the mailbox, which holds no more than this many.
-    fn keep_refused(&mut self, letter: EnvelopeId) {
+    fn keep_refused(&mut self, envelope: EnvelopeId) {
         let over = (self.team.refused.len() + 1).saturating_sub(MAIL_WAITING_MAX);
         self.team.refused.drain(..over);
-        self.team.refused.push(letter);
+        self.team.refused.push(envelope);
     }
 
     /// Whether this request for teammates was refused. It stays in the mailbox until their worktrees are removed.
-    pub fn has_refused(&self, letter: EnvelopeId) -> bool {
-        self.team.refused.contains(&letter)
+    pub fn has_refused(&self, envelope: EnvelopeId) -> bool {
+        self.team.refused.contains(&envelope)
     }
 
     /// The end of the agent, if it has ended.
@@ -126,7 +126,7 @@ impl Turn {
 
     /// What began the running turn, if the agent is a teammate.
     pub fn trigger(&self) -> Option<TurnTrigger> {
-        let current = self.current.as_ref().filter(|_| self.mate().is_some())?;
+        let current = self.current.as_ref().filter(|_| self.teammate().is_some())?;
         Some(trigger(current.assignment.as_deref(), current.quiet))
     }
 
@@ -143,7 +143,7 @@ impl Turn {
 
     /// Whether a turn may end without words: a teammate's that has written to colleagues and waits for them.
     pub(super) fn may_say_nothing(&self, current: &RunningTurn) -> bool {
-        self.mate().is_some() && current.work.wrote
+        self.teammate().is_some() && current.work.wrote
     }
 
     /// Whether only teammates' messages began the running turn, so that no reader waits for its answer.
@@ -162,14 +162,14 @@ impl Turn {
 
     /// Why a message does not count as the answer to a question; `None` if it does. A person may answer every
     /// question, a lead only the one about its teammate's plan.
-    pub fn misanswers(&self, asked: QuestionId, letter: &Envelope) -> Option<&'static str> {
-        let is_lead = self.engaged().is_some_and(|given| given.reply_to == letter.from);
+    pub fn misanswers(&self, asked: QuestionId, envelope: &Envelope) -> Option<&'static str> {
+        let is_lead = self.engaged().is_some_and(|given| given.reply_to == envelope.from);
         match self.asks(asked) {
             None => Some("nothing waits for this answer (any more)"),
-            Some(action) if letter.kind == MessageKind::PlanApprovalResponse => (action.deed != ActionKind::Propose
+            Some(action) if envelope.kind == MessageKind::PlanApprovalResponse => (action.kind != ActionKind::Propose
                 || !is_lead)
                 .then_some("only its lead answers, and only about its plan"),
-            Some(_) => (!letter.from.starts_with("user/")).then_some("only a person answers this"),
+            Some(_) => (!envelope.from.starts_with("user/")).then_some("only a person answers this"),
         }
     }
 }

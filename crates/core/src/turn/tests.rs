@@ -18,12 +18,12 @@ mod bills;
 mod compact;
 mod endings;
 mod inbox;
-mod mates;
 mod merge;
 mod past;
 mod rest;
 mod status;
 mod steer;
+mod teammates;
 mod unknown;
 
 fn id(n: u128) -> Uuid {
@@ -161,7 +161,7 @@ impl World {
             assignment: None,
             recall: None,
             rewound: Vec::new(),
-            letters: Vec::new(),
+            envelopes: Vec::new(),
             quiet: false,
             hops: 0,
         })
@@ -196,7 +196,7 @@ impl World {
                 self.input(TurnInput::Prepared(found[..upto].to_vec()))
             }
             TurnEffect::RunTool { key, action, .. } => {
-                if action.deed == ActionKind::Write && !self.wrote.contains(&key) {
+                if action.kind == ActionKind::Write && !self.wrote.contains(&key) {
                     self.wrote.push(key.clone());
                 }
                 let content = vec![Part::text(format!("ran {key}"))];
@@ -229,10 +229,10 @@ impl World {
         let found = match call.tool.as_str() {
             STRUCTURED_OUTPUT if call.input["fits"] == false => Err(PrepareError::Told("it does not fit".into())),
             "read" | STRUCTURED_OUTPUT => Ok((Action::read("a"), Repeatability::Pure)),
-            "linked" => Ok((Action { deed: ActionKind::ReadLinked, ..Action::read("l") }, Repeatability::Pure)),
-            "write" => Ok((Action { deed: ActionKind::Write, ..Action::read("b") }, Repeatability::Idempotent)),
+            "linked" => Ok((Action { kind: ActionKind::ReadLinked, ..Action::read("l") }, Repeatability::Pure)),
+            "write" => Ok((Action { kind: ActionKind::Write, ..Action::read("b") }, Repeatability::Idempotent)),
             "task_update" | "need_clarify" => {
-                Ok((Action { deed: ActionKind::Team, ..Action::read("t") }, Repeatability::Pure))
+                Ok((Action { kind: ActionKind::Team, ..Action::read("t") }, Repeatability::Pure))
             }
             "shell" => Ok((Action::read("c"), Repeatability::Opaque)),
             other => Err(PrepareError::Told(format!("there is no tool `{other}`"))),

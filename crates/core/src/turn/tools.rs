@@ -132,7 +132,7 @@ impl Turn {
         });
         let Some((call, action, class, earlier)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
-        let (inside, behind) = match action.deed {
+        let (inside, behind) = match action.kind {
             // A review has no model answer, so the comment becomes part of the result.
             ActionKind::Merge if current.reviewing.is_some() => (they_say("\n\n", &answer), String::new()),
             ActionKind::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
@@ -143,7 +143,7 @@ impl Turn {
             let next = self.tools_done(current, calls, vec![done], PendingInput::default(), now);
             return [said].into_iter().chain(next).collect();
         }
-        if action.deed == ActionKind::Merge {
+        if action.kind == ActionKind::Merge {
             let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
             let mut action = Action { parameters, ..action.clone() };
             action.said.push_str(&inside);
@@ -178,7 +178,7 @@ impl Turn {
             _ => None,
         });
         let Some((call, class)) = asked else { return Vec::new() };
-        let (class, unsaid) = match action.deed {
+        let (class, unsaid) = match action.kind {
             ActionKind::Merge => (Repeatability::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
         };
@@ -223,7 +223,7 @@ impl Turn {
             Some(ended(current, TurnOutcome::Answered, None))
         } else if let Some(question) = asked_back(current, calls, &done) {
             Some(TurnEnded { text: question, ..ended(current, TurnOutcome::Answered, None) })
-        } else if end_turn(self.mate().is_some(), calls) && calls.iter().all(|call| ran_well(call, &done)) {
+        } else if end_turn(self.teammate().is_some(), calls) && calls.iter().all(|call| ran_well(call, &done)) {
             Some(ended(current, TurnOutcome::Answered, None))
         } else if current.is_looping() {
             Some(ended(current, TurnOutcome::Looping, None))
@@ -269,7 +269,7 @@ fn asked_back(current: &RunningTurn, calls: &[ToolCall], done: &[ToolDone]) -> O
 
 /// The result of a call that consists of the answer alone: nothing is run.
 fn told_by(action: &Action, answer: &policy::PermissionAnswer) -> Option<String> {
-    match (action.deed, answer.allow, &answer.by) {
+    match (action.kind, answer.allow, &answer.by) {
         (ActionKind::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
         (ActionKind::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
         (ActionKind::Ask, false, DecidedBy::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
@@ -344,7 +344,7 @@ pub(super) fn close_idle(calls: &[ToolCall], done: &mut Vec<ToolDone>, current: 
         {
             done.push(match &call.status {
                 // The called agent has answered; only the decision about its changes is open.
-                ToolCallStatus::Asked { action, .. } if action.deed == ActionKind::Merge => {
+                ToolCallStatus::Asked { action, .. } if action.kind == ActionKind::Merge => {
                     ran(call, left(action, PUT_OFF))
                 }
                 _ => told(call.key.clone(), ToolOutcome::Interrupted, &words),

@@ -25,8 +25,8 @@ impl Turn {
 
     pub(super) fn begin_review(&mut self, begun: &ReviewBegun) {
         let current = RunningTurn::new(begun.turn, None);
-        self.current = Some(RunningTurn { reviewing: Some(begun.letter.clone()), ..current });
-        let action = Action { deed: ActionKind::Merge, ..Action::read(begun.copy.clone()) };
+        self.current = Some(RunningTurn { reviewing: Some(begun.envelope.clone()), ..current });
+        let action = Action { kind: ActionKind::Merge, ..Action::read(begun.copy.clone()) };
         self.phase = Phase::Working(vec![ToolCall {
             key: begun.turn.to_string(),
             id: String::new(),

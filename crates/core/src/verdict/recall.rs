@@ -49,7 +49,7 @@ impl RefusedCalls {
             Event::QuestionAnswered(answered) if matches!(answered.answer.by, DecidedBy::Nobody(_)) => {
                 let Some(question) = self.asked.remove(&answered.question) else { return };
                 // A merge waits in its worktree, and a proposal is its lead's to answer: neither was refused.
-                if matches!(question.action.deed, ActionKind::Merge | ActionKind::Propose) {
+                if matches!(question.action.kind, ActionKind::Merge | ActionKind::Propose) {
                     return;
                 }
                 if !is_lead {

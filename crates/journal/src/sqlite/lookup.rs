@@ -42,14 +42,14 @@ impl Db {
         Ok(head)
     }
 
-    pub(crate) fn letter(&self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
+    pub(crate) fn envelope(&self, id: EnvelopeId) -> Result<Option<SentMessage>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(
                 "SELECT stream.name, mail.taken IS NOT NULL FROM mail JOIN stream ON stream.id = mail.stream
                  WHERE mail.id = ?1",
             )?;
-            let letter = |row: &Row<'_>| Ok(SentMessage { stream: row.get(0)?, taken: row.get(1)? });
-            statement.query_row([id.uuid().as_bytes()], letter).optional()
+            let envelope = |row: &Row<'_>| Ok(SentMessage { stream: row.get(0)?, taken: row.get(1)? });
+            statement.query_row([id.uuid().as_bytes()], envelope).optional()
         })
     }
 

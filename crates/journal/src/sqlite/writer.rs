@@ -121,8 +121,8 @@ impl Writer {
     /// If all waiting commits are patient, waits once for more: a transaction costs more than the commits in it.
     #[expect(clippy::disallowed_methods, reason = "waits for more commits, and no event tells that the last one came")]
     fn gather(&mut self, jobs: &mut Vec<Job>) {
-        let is_patient = |job: &Job| matches!(job, Job::Commit(commit, _) if commit.patient);
-        if jobs.len() + self.jobs.len() < GATHERED_MIN && jobs.iter().all(is_patient) {
+        let is_batch = |job: &Job| matches!(job, Job::Commit(commit, _) if commit.batch);
+        if jobs.len() + self.jobs.len() < GATHERED_MIN && jobs.iter().all(is_batch) {
             thread::sleep(GATHER);
         }
         while jobs.len() < COMMITS_GROUPED_MAX

@@ -4,7 +4,7 @@ use max_team_journal::{Commit, Expect, Journal, OutboxOp, PartState, Projection,
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::make::{fact, letter, letter_id, on_disk};
+use crate::make::{envelope, envelope_id, fact, on_disk};
 
 fn streams() -> impl Strategy<Value = String> {
     (0..3_u8).prop_map(|number| format!("s/{number}"))
@@ -58,8 +58,8 @@ fn commits() -> impl Strategy<Value = Commit> {
         .prop_map(|(expect, facts, sends, acks, timers, outbox, projections)| Commit {
             expect: expect.into_iter().map(|(stream, at)| (stream, Expect::At(at))).collect(),
             appends: facts.iter().flat_map(|(stream, size)| fact(stream, &"x".repeat(*size)).appends).collect(),
-            sends: sends.into_iter().map(|number| letter(number, &format!("user/{}", number % 2))).collect(),
-            acks: acks.into_iter().map(letter_id).collect(),
+            sends: sends.into_iter().map(|number| envelope(number, &format!("user/{}", number % 2))).collect(),
+            acks: acks.into_iter().map(envelope_id).collect(),
             timers,
             outbox,
             projections,

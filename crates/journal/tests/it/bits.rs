@@ -11,7 +11,7 @@ use max_team_journal::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::make::{append, fact, letter, letter_id, on_disk};
+use crate::make::{append, envelope, envelope_id, fact, on_disk};
 
 const PAGE: usize = 4_096;
 const VERSION: u32 = 3;
@@ -52,8 +52,8 @@ async fn written() -> tempfile::TempDir {
             value: format!("{number} {long}").into_bytes(),
             sort_ms: commit.at_ms,
         }];
-        commit.sends = vec![letter(number, "user/ada")];
-        commit.acks = number.checked_sub(2).map(letter_id).into_iter().collect();
+        commit.sends = vec![envelope(number, "user/ada")];
+        commit.acks = number.checked_sub(2).map(envelope_id).into_iter().collect();
         commit.blobs = vec![format!("blob {number}").into_bytes()];
         let id = format!("t/{number}");
         commit.timers = vec![TimerOp::Set { id, due_at_ms: 9_000, payload: json!({}) }];
@@ -89,7 +89,7 @@ fn seen(journal: &Journal) -> Result<Seen, JournalError> {
         entries: journal.read_all(0, usize::MAX)?,
         blobs: (0..12).map(blob).collect::<Result<_, _>>()?,
         rows: journal.list("last", 99, None)?,
-        mail: journal.pending_mail("user/ada")?.iter().map(|letter| letter.id.to_string()).collect(),
+        mail: journal.pending_mail("user/ada")?.iter().map(|envelope| envelope.id.to_string()).collect(),
         rest: format!(
             "{:?} {:?} {folded:?}",
             journal.due_timers(10_000, 99)?,

@@ -3,7 +3,7 @@
 use max_team_journal::{Commit, Drift, DriftKind, Entry, Journal, Options, Projection};
 use rusqlite::Connection;
 
-use crate::make::{fact, letter, on_disk};
+use crate::make::{envelope, fact, on_disk};
 
 fn row(entry: &Entry) -> Vec<Projection> {
     if entry.event != "said" {
@@ -22,7 +22,7 @@ fn row(entry: &Entry) -> Vec<Projection> {
 async fn every_row_that_differs_is_named() {
     let (dir, journal) = on_disk();
     for text in ["1", "2", "3"] {
-        let mut commit = Commit { sends: vec![letter(text.parse().unwrap(), "user/ada")], ..fact("a", text) };
+        let mut commit = Commit { sends: vec![envelope(text.parse().unwrap(), "user/ada")], ..fact("a", text) };
         let payload = commit.appends[0].payload.clone();
         let key = format!("a {text}");
         commit.projections = vec![Projection::Put { table: "facts".into(), key, value: payload, sort_ms: 0 }];

@@ -409,8 +409,8 @@ async fn a_full_queue_pushes_back() {
 /// A file without a name takes every write and keeps none of them.
 #[tokio::test]
 async fn a_journal_that_is_deleted_or_replaced_while_in_use_is_an_error() {
-    type Deed = fn(&Path);
-    let deeds: [(&str, Deed); 4] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 4] = [
         ("the database is deleted", |dir| fs::remove_file(dir.join("journal.db")).unwrap()),
         ("its log is deleted", |dir| fs::remove_file(dir.join("journal.db-wal")).unwrap()),
         ("the folder is moved", |dir| fs::rename(dir, dir.with_extension("moved")).unwrap()),
@@ -419,12 +419,12 @@ async fn a_journal_that_is_deleted_or_replaced_while_in_use_is_an_error() {
             fs::rename(dir.join("copy"), dir.join("journal.db")).unwrap();
         }),
     ];
-    for (what, deed) in deeds {
+    for (what, damage) in damages {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("home");
         let journal = Journal::open(&dir, Options::default()).unwrap();
         journal.commit(fact("a", "kept")).await.unwrap();
-        deed(&dir);
+        damage(&dir);
         let refused = journal.commit(fact("a", "lost")).await.unwrap_err();
         assert!(matches!(&refused, JournalError::Removed { .. }), "{what}: {refused:?}");
         assert!(refused.to_string().contains("was deleted, moved or replaced"), "{refused}");
@@ -434,7 +434,7 @@ async fn a_journal_that_is_deleted_or_replaced_while_in_use_is_an_error() {
         fs::remove_dir_all(folder.path()).unwrap();
         let journal = Journal::open(&dir, Options::default()).unwrap();
         journal.commit(fact("a", "kept")).await.unwrap();
-        deed(&dir);
+        damage(&dir);
         assert!(matches!(journal.close().await, Err(JournalError::Removed { .. })), "{what}");
     }
 }

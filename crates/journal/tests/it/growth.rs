@@ -5,7 +5,7 @@ use std::path::Path;
 
 use max_team_journal::{Append, Commit, Erase, Expect, Journal, Options, Projection};
 
-use crate::make::{append, fact, letter, letter_id, on_disk};
+use crate::make::{append, envelope, envelope_id, fact, on_disk};
 
 /// Bytes beside the payload that one entry may cost.
 const OVERHEAD_BYTES_MAX: u64 = 1_000;
@@ -38,16 +38,16 @@ fn small(number: u64, stream: String) -> Commit {
     Commit { appends: vec![append], ..Commit::default() }
 }
 
-/// Three entries: a fact, a letter, and taking the letter before.
+/// Three entries: a fact, a message, and taking the message before.
 fn busy(number: u64, stream: String) -> Commit {
-    let acks = if number == 0 { Vec::new() } else { vec![letter_id(number - 1)] };
+    let acks = if number == 0 { Vec::new() } else { vec![envelope_id(number - 1)] };
     let row = Projection::Put {
         table: "agents".into(),
         key: stream.clone(),
         value: b"{\"state\":\"busy\"}".to_vec(),
         sort_ms: i64::try_from(number).unwrap(),
     };
-    Commit { sends: vec![letter(number, "user/ada")], acks, projections: vec![row], ..small(number, stream) }
+    Commit { sends: vec![envelope(number, "user/ada")], acks, projections: vec![row], ..small(number, stream) }
 }
 
 /// Makes a history without growing the streams that are measured.

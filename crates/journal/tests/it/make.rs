@@ -34,13 +34,13 @@ pub(crate) fn fact_at(stream: &str, at: u64, text: &str) -> Commit {
     Commit { expect: vec![(stream.to_owned(), Expect::At(at))], ..fact(stream, text) }
 }
 
-pub(crate) fn letter_id(number: u64) -> EnvelopeId {
+pub(crate) fn envelope_id(number: u64) -> EnvelopeId {
     format!("env_{number:032x}").parse().unwrap()
 }
 
-pub(crate) fn letter(number: u64, to: &str) -> Envelope {
+pub(crate) fn envelope(number: u64, to: &str) -> Envelope {
     Envelope::new(
-        letter_id(number),
+        envelope_id(number),
         "agent/max",
         to,
         MessageKind::UserInput,
@@ -70,6 +70,6 @@ pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn ids(letters: &[Envelope]) -> Vec<EnvelopeId> {
-    letters.iter().map(|letter| letter.id).collect()
+pub(crate) fn ids(envelopes: &[Envelope]) -> Vec<EnvelopeId> {
+    envelopes.iter().map(|envelope| envelope.id).collect()
 }

@@ -2,7 +2,7 @@
 
 use max_team_journal::{Commit, Entry, Journal, Projection};
 
-use crate::make::{fact, letter, letter_id, on_disk};
+use crate::make::{envelope, envelope_id, fact, on_disk};
 
 fn project(entry: &Entry) -> Vec<Projection> {
     let (table, key, value) = ("seen".into(), entry.stream.clone(), entry.payload.clone().unwrap_or_default());
@@ -15,9 +15,9 @@ fn a_replica_is_complete_by_itself() {
     for stream in ["other", "mine", "other", "mine"] {
         journal.commit_blocking(fact(stream, stream)).unwrap();
     }
-    let sends = vec![letter(1, "agent/mine"), letter(2, "agent/mine")];
+    let sends = vec![envelope(1, "agent/mine"), envelope(2, "agent/mine")];
     journal.commit_blocking(Commit { sends, ..fact("other", "x") }).unwrap();
-    journal.commit_blocking(Commit { acks: vec![letter_id(1)], ..fact("mine", &"long ".repeat(2_000)) }).unwrap();
+    journal.commit_blocking(Commit { acks: vec![envelope_id(1)], ..fact("mine", &"long ".repeat(2_000)) }).unwrap();
     let mut log = journal.read("mine", 0, 99).unwrap();
     log.extend(journal.read("mail/agent/mine", 0, 99).unwrap());
     log.sort_by_key(|entry| entry.seq);

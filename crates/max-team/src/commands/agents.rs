@@ -168,25 +168,25 @@ fn columns(rows: &[(&str, String)]) -> String {
 
 /// What it is kept within, in words.
 fn limits(person: &ListedAgent<'_>, lang: Lang) -> Vec<String> {
-    let (own, walls) = (&person.member.definition, &person.member.constraints);
+    let (own, constraints) = (&person.member.definition, &person.member.constraints);
     let mut limits = Vec::new();
-    limits.extend(walls.read_only.then(|| lang.only_looks().to_owned()));
+    limits.extend(constraints.read_only.then(|| lang.only_looks().to_owned()));
     limits.extend(own.mode.map(|mode| lang.mode_at_most(mode.name())));
     limits.extend(own.work.rounds_max.map(|rounds| lang.rounds_each(rounds)));
     limits.extend(own.work.budget.nano.map(dollars));
     limits.extend(own.work.budget.tokens.map(|tokens| format!("{tokens} tokens")));
-    let times = [own.work.budget.wall_ms, walls.timeout_ms].into_iter().flatten();
+    let times = [own.work.budget.wall_ms, constraints.timeout_ms].into_iter().flatten();
     limits.extend(times.map(|ms| format!("{} s", ms.div_ceil(1_000))));
     limits.extend((own.isolation == Isolation::Worktree).then(|| lang.own_copy().to_owned()));
     limits.extend(own.background.then(|| lang.in_background().to_owned()));
     let some = |words: &Vec<String>| (!words.is_empty()).then(|| words.clone());
     let lists = [
         ("owns", own.work.owns.clone()),
-        ("allowed_dirs", walls.allowed_dirs.clone()),
-        ("blocked_patterns", some(&walls.blocked_patterns)),
-        ("write_patterns", walls.write_patterns.clone()),
-        ("allowed_hosts", some(&walls.allowed_hosts)),
-        ("allowed_commands", walls.allowed_commands.clone()),
+        ("allowed_dirs", constraints.allowed_dirs.clone()),
+        ("blocked_patterns", some(&constraints.blocked_patterns)),
+        ("write_patterns", constraints.write_patterns.clone()),
+        ("allowed_hosts", some(&constraints.allowed_hosts)),
+        ("allowed_commands", constraints.allowed_commands.clone()),
     ];
     let said = lists.into_iter().filter_map(|(name, words)| Some((name, words?)));
     limits.extend(said.map(|(name, words)| format!("{name}: {}", lang.listed(&words))));

@@ -29,20 +29,20 @@ use max_team_workspace::{agents, permissions};
 const ANSWERS: [&str; 3] = ["plan_answered", "question_answered", "plan_unasked"];
 
 pub(crate) fn approve(place: &AppEnv, options: &args::Approve) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let pending = pick(&desk, options.id.as_deref())?;
+    let context = JournalContext::open(place)?;
+    let pending = pick(&context, options.id.as_deref())?;
     let reply = yes(&pending, options)?;
     if let Some(name) = &options.by {
-        check_member(&desk, place, &pending, name)?;
+        check_member(&context, place, &pending, name)?;
     }
-    let kept = kept(&desk, &pending, options.until)?;
-    let stands = send(&desk, place, &pending, &reply)?;
+    let kept = kept(&context, &pending, options.until)?;
+    let stands = send(&context, place, &pending, &reply)?;
     match kept {
         // The rule is stored only if this answer counted: the question may have been denied before.
         Some((root, rules)) if stands => {
             permissions::remember(&place.home, &root, rules).map_err(|words| CliError::new(Exit::Failed, words))?;
         }
-        Some(_) => talk(desk.lang.not_remembered()),
+        Some(_) => talk(context.lang.not_remembered()),
         None => {}
     }
     Ok(Exit::Ok)
@@ -50,7 +50,7 @@ pub(crate) fn approve(place: &AppEnv, options: &args::Approve) -> anyhow::Result
 
 /// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
 fn kept<'p>(
-    desk: &JournalContext,
+    context: &JournalContext,
     pending: &'p PendingQuestion,
     until: Option<GrantScope>,
 ) -> Result<Option<(PathBuf, &'p [String])>, CliError> {
@@ -62,30 +62,30 @@ fn kept<'p>(
         return Ok(None);
     }
     let session = pending.session.ok_or_else(|| stop(RuntimeError::NoSession(pending.row.address.clone())))?;
-    let row = desk.read(query::Session { session })?;
+    let row = context.read(query::Session { session })?;
     Ok(Some((PathBuf::from(row.cwd), rules)))
 }
 
 pub(crate) fn deny(place: &AppEnv, options: &args::Deny) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let pending = pick(&desk, options.id.as_deref())?;
+    let context = JournalContext::open(place)?;
+    let pending = pick(&context, options.id.as_deref())?;
     let reply = no(&pending, options)?;
-    send(&desk, place, &pending, &reply)?;
+    send(&context, place, &pending, &reply)?;
     Ok(Exit::Ok)
 }
 
 /// The question that is meant.
-fn pick(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<PendingQuestion> {
+fn pick(context: &JournalContext, id: Option<&str>) -> anyhow::Result<PendingQuestion> {
     if let Some(id) = id {
-        return Ok(desk.read(query::FindPending { text: id.to_owned() })?);
+        return Ok(context.read(query::FindPending { text: id.to_owned() })?);
     }
-    let mut all = desk.read(query::Inbox {})?;
+    let mut all = context.read(query::Inbox {})?;
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
         (None, _) => Err(CliError::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
         (Some(last), _) => {
             all.push(last);
-            super::print(&inbox::list(&all, desk, context::now_ms(), PlanDetail::Brief("max-team inbox --full"))?)?;
+            super::print(&inbox::list(&all, context, context::now_ms(), PlanDetail::Brief("max-team inbox --full"))?)?;
             Err(CliError::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
         }
     }
@@ -113,7 +113,7 @@ fn yes(pending: &PendingQuestion, options: &args::Approve) -> Result<PersonReply
         }
         _ if options.first_wave => usage(Lang::first_wave_too_late),
         Matter::Plan(_) => Ok(PersonReply::Plan(PlanDecision::Approve)),
-        Matter::Tool { action, .. } if action.deed == ActionKind::Ask && message.is_empty() => {
+        Matter::Tool { action, .. } if action.kind == ActionKind::Ask && message.is_empty() => {
             usage(Lang::answer_with_words)
         }
         Matter::Tool { memory: RememberedRule::Nothing, .. } if options.always => usage(Lang::asked_every_time),
@@ -142,7 +142,7 @@ fn no(pending: &PendingQuestion, options: &args::Deny) -> Result<PersonReply, Cl
         Matter::Plan(PlanQuestion::Proposal) if options.changes => Ok(PersonReply::Plan(PlanDecision::Changes(why))),
         _ if options.changes => usage(Lang::changes_too_late),
         Matter::Plan(_) => Ok(PersonReply::Plan(PlanDecision::Reject(why))),
-        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => Ok(PersonReply::Agent(PermissionAnswer {
+        Matter::Tool { action, .. } if action.kind == ActionKind::Merge => Ok(PersonReply::Agent(PermissionAnswer {
             comment: why,
             ..PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Person(String::new()))
         })),
@@ -156,10 +156,10 @@ fn answer(allow: bool, comment: String) -> PermissionAnswer {
 }
 
 /// A task of an unknown member would wait for ever.
-fn check_member(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion, name: &str) -> anyhow::Result<()> {
+fn check_member(context: &JournalContext, place: &AppEnv, pending: &PendingQuestion, name: &str) -> anyhow::Result<()> {
     let mut known: Vec<String> = Vec::new();
     if let Some(plan) = pending.plan {
-        let plan = desk.read(query::Plan { plan })?;
+        let plan = context.read(query::Plan { plan })?;
         known.extend(plan.draft().into_iter().flat_map(|draft| &draft.tasks).map(|task| task.agent.clone()));
     }
     // The team may have members that the plan did not need.
@@ -175,7 +175,7 @@ fn check_member(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion
 
 /// Takes back a yes that was not read yet, in favour of a no. If a process runs the session, the yes counts as read.
 fn take_back(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     pending: &PendingQuestion,
     reply: &PersonReply,
@@ -183,20 +183,20 @@ fn take_back(
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
     let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
-    if !is_no || desk.owner(pending.session)?.is_some() {
+    if !is_no || context.owner(pending.session)?.is_some() {
         let words = |lang: Lang| {
             format!("{}; {}", lang.answered_already(noted.said, &noted.by, &at), lang.noted(pending.session))
         };
         return Err(CliError::said(Exit::Denied, words).into());
     }
     let process = setup::worker_info(place, "an answer");
-    context::wait(async { Ok(desk.post().take_back(&desk.by, process, pending).await.map_err(stop)?) })?;
-    talk(&desk.lang.taken_back(noted.said, &noted.by, &at));
+    context::wait(async { Ok(context.post().take_back(&context.by, process, pending).await.map_err(stop)?) })?;
+    talk(&context.lang.taken_back(noted.said, &noted.by, &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
-    if let Some((root, rules)) = kept(desk, pending, noted.until)? {
+    if let Some((root, rules)) = kept(context, pending, noted.until)? {
         let (path, rules) = permissions::remembered(&root, rules);
         if !rules.is_empty() {
-            let words = desk.lang.rule_stays(rules.join(", "), path.to_string_lossy());
+            let words = context.lang.rule_stays(rules.join(", "), path.to_string_lossy());
             talk(&terminal::text::clean_line(&words));
         }
     }
@@ -204,35 +204,40 @@ fn take_back(
 }
 
 /// Sends an answer. Returns whether it is known to be the one that counts.
-fn send(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion, reply: &PersonReply) -> anyhow::Result<bool> {
-    take_back(desk, place, pending, reply)?;
+fn send(
+    context: &JournalContext,
+    place: &AppEnv,
+    pending: &PendingQuestion,
+    reply: &PersonReply,
+) -> anyhow::Result<bool> {
+    take_back(context, place, pending, reply)?;
     context::wait(async {
-        let (post, question) = (desk.post(), pending.row.question);
-        let mut watch = desk.watch()?;
+        let (post, question) = (context.post(), pending.row.question);
+        let mut watch = context.watch()?;
         let others = beside(&post, pending, reply)?;
         let key = EnvelopeId::new(new_id());
-        post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
-        let Some(owner) = desk.owner(pending.session)? else {
+        post.reply(&context.by, key, question, reply).await.map_err(stop)?;
+        let Some(owner) = context.owner(pending.session)? else {
             // It is the first in the asker's mailbox, and the only one.
-            told(desk, pending, reply, &desk.lang.noted(pending.session))?;
+            told(context, pending, reply, &context.lang.noted(pending.session))?;
             if let PersonReply::Agent(answer) = reply {
                 let (names, answered) = post.will_reach(pending, answer, &others).map_err(stop)?;
-                say_rule(desk, pending, answer, names)?;
-                answered.into_iter().try_for_each(|other| say_answered(desk, other))?;
+                say_rule(context, pending, answer, names)?;
+                answered.into_iter().try_for_each(|other| say_answered(context, other))?;
             }
             return Ok(true);
         };
         let heard = until(&mut watch, |entry| {
             let news = entry.is_none_or(|entry| ANSWERS.contains(&entry.name()));
-            Ok(if news { desk.read(query::Answered { question })? } else { None })
+            Ok(if news { context.read(query::Answered { question })? } else { None })
         });
         match heard.await? {
-            None => told(desk, pending, reply, &desk.lang.unheard(&owner)).map(|()| false),
+            None => told(context, pending, reply, &context.lang.unheard(&owner)).map(|()| false),
             Some(AnsweredRow { replaced_by: Some(plan), .. }) => Err(stop(RuntimeError::PlanReplaced(plan)).into()),
-            Some(row) if is_ours(desk, reply, &row) => {
-                told(desk, pending, reply, desk.lang.done_word())?;
+            Some(row) if is_ours(context, reply, &row) => {
+                told(context, pending, reply, context.lang.done_word())?;
                 if let PersonReply::Agent(answer) = reply {
-                    tell_of_rule(desk, pending, answer, &others, &mut watch).await?;
+                    tell_of_rule(context, pending, answer, &others, &mut watch).await?;
                 }
                 Ok(true)
             }
@@ -244,8 +249,8 @@ fn send(desk: &JournalContext, place: &AppEnv, pending: &PendingQuestion, reply:
     })
 }
 
-fn is_ours(desk: &JournalContext, reply: &PersonReply, row: &AnsweredRow) -> bool {
-    let me = format!("{} at {}", desk.by.user, desk.by.door);
+fn is_ours(context: &JournalContext, reply: &PersonReply, row: &AnsweredRow) -> bool {
+    let me = format!("{} at {}", context.by.user, context.by.door);
     row.said == reply.word() && row.by == DecidedBy::Person(me)
 }
 
@@ -261,14 +266,14 @@ fn beside(post: &UserMail<'_>, pending: &PendingQuestion, reply: &PersonReply) -
 
 /// Prints the new rules, the agents they apply to, and the other questions that they have answered.
 async fn tell_of_rule(
-    desk: &JournalContext,
+    context: &JournalContext,
     pending: &PendingQuestion,
     answer: &PermissionAnswer,
     others: &[PendingQuestion],
     watch: &mut LogFollower,
 ) -> anyhow::Result<()> {
-    let post = desk.post();
-    if !say_rule(desk, pending, answer, post.told_of(pending).map_err(stop)?)? {
+    let post = context.post();
+    if !say_rule(context, pending, answer, post.told_of(pending).map_err(stop)?)? {
         return Ok(());
     }
     let mut left: Vec<&PendingQuestion> = others.iter().collect();
@@ -278,7 +283,7 @@ async fn tell_of_rule(
             match post.is_answered_with(pending.row.question, other).map_err(stop)? {
                 None => open.push(other),
                 Some(false) => {}
-                Some(true) => say_answered(desk, other)?,
+                Some(true) => say_answered(context, other)?,
             }
         }
         left = open;
@@ -289,9 +294,9 @@ async fn tell_of_rule(
 }
 
 /// Says that another question is answered, too.
-fn say_answered(desk: &JournalContext, other: &PendingQuestion) -> anyhow::Result<()> {
-    let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
-    let words = desk.lang.answered_too(short(&other.row.question), &other.who, &asked);
+fn say_answered(context: &JournalContext, other: &PendingQuestion) -> anyhow::Result<()> {
+    let asked = terminal::text::clean_line(&inbox::asked_in(other, context.lang));
+    let words = context.lang.answered_too(short(&other.row.question), &other.who, &asked);
     super::print(&format!("{words}\n"))?;
     Ok(())
 }
@@ -299,7 +304,7 @@ fn say_answered(desk: &JournalContext, other: &PendingQuestion) -> anyhow::Resul
 /// Prints the new rules and the agents they apply to: the one that asked, and `others`. Returns whether there are
 /// rules.
 fn say_rule(
-    desk: &JournalContext,
+    context: &JournalContext,
     pending: &PendingQuestion,
     answer: &PermissionAnswer,
     others: Vec<String>,
@@ -310,15 +315,15 @@ fn say_rule(
     }
     let mut names = vec![pending.who.clone()];
     names.extend(others);
-    let words = desk.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
+    let words = context.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
     super::print(&format!("{}\n", terminal::text::clean_line(&words)))?;
     Ok(true)
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(desk: &JournalContext, pending: &PendingQuestion, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
-    let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
-    let word = desk.lang.reply(reply);
+fn told(context: &JournalContext, pending: &PendingQuestion, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
+    let asked = terminal::text::clean_line(&inbox::asked_in(pending, context.lang));
+    let word = context.lang.reply(reply);
     super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;
     talk(how);
     Ok(())

@@ -13,7 +13,7 @@ use max_team_workspace::format::local;
 use max_team_workspace::setup::AppEnv;
 
 pub(crate) fn run(place: &AppEnv, command: &args::Cache) -> anyhow::Result<Exit> {
-    let shelf = CacheCommands { desk: JournalContext::open(place)?, now_ms: now_ms() };
+    let shelf = CacheCommands { context: JournalContext::open(place)?, now_ms: now_ms() };
     match command {
         args::Cache::List { json } => shelf.list(*json)?,
         args::Cache::Show { expert, key, json } => shelf.show(expert, key.as_deref(), *json)?,
@@ -23,7 +23,7 @@ pub(crate) fn run(place: &AppEnv, command: &args::Cache) -> anyhow::Result<Exit>
 }
 
 struct CacheCommands {
-    desk: JournalContext,
+    context: JournalContext,
     now_ms: i64,
 }
 
@@ -32,18 +32,18 @@ impl CacheCommands {
     fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, CacheEntry)>, CliError> {
         let experts = match expert {
             Some(expert) => vec![expert.to_owned()],
-            None => self.desk.read(query::CachedExperts {})?,
+            None => self.context.read(query::CachedExperts {})?,
         };
         let mut kept = Vec::new();
         for expert in experts {
-            let entries = self.desk.read(query::CachedAnswers { expert: expert.clone() })?;
+            let entries = self.context.read(query::CachedAnswers { expert: expert.clone() })?;
             kept.extend(entries.into_iter().map(|entry| (expert.clone(), entry)));
         }
         Ok(kept)
     }
 
     fn list(&self, json: bool) -> Result<(), CliError> {
-        let (kept, lang) = (self.kept(None)?, self.desk.lang);
+        let (kept, lang) = (self.kept(None)?, self.context.lang);
         if json {
             return self.print_json(&kept);
         }
@@ -76,20 +76,20 @@ impl CacheCommands {
                 return Err(CliError::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, None)));
             }
             Some(expert) => vec![expert.to_owned()],
-            None => self.desk.read(query::CachedExperts {})?,
+            None => self.context.read(query::CachedExperts {})?,
         };
         let mut cleared = 0;
         for expert in experts {
-            let work = async { Ok(self.desk.team.caches().clear(&expert, &self.desk.by).await) };
+            let work = async { Ok(self.context.team.caches().clear(&expert, &self.context.by).await) };
             let done = wait(work).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
             cleared += done.map_err(stop)?;
         }
-        super::print(&format!("{}\n", self.desk.lang.cleared(cleared)))
+        super::print(&format!("{}\n", self.context.lang.cleared(cleared)))
     }
 
     /// How long an answer may still be used.
     fn left(&self, entry: &CacheEntry) -> String {
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         match entry.age_ms(self.now_ms) {
             None => lang.expired().to_owned(),
             Some(age_ms) => lang.time_left((entry.ttl_s * 1_000).saturating_sub(age_ms)),
@@ -97,7 +97,7 @@ impl CacheCommands {
     }
 
     fn page(&self, entry: &CacheEntry) -> String {
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         let data = entry.data.as_ref().map_or_else(|| lang.only_words().to_owned(), Value::to_string);
         let lines = [
             (lang.found_at(), format!("{} ({})", local(entry.created_at_ms), self.left(entry))),

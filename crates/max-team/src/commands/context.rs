@@ -48,7 +48,7 @@ impl JournalContext {
         session.map_or(Ok(None), |session| self.read(query::Owner { session }))
     }
 
-    /// The log from now on; to be taken before the letter is sent.
+    /// The log from now on; to be taken before the message is sent.
     pub(super) fn watch(&self) -> anyhow::Result<LogFollower> {
         Ok(self.team.follow()?)
     }

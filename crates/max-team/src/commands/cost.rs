@@ -16,13 +16,13 @@ use max_team_workspace::i18n::CostBy;
 use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) fn run(place: &AppEnv, options: &args::Cost) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     let session = match &options.session {
-        Some(id) => Some(setup::session(&desk.team, id)?),
+        Some(id) => Some(setup::session(&context.team, id)?),
         None => None,
     };
     let since_ms = options.since.map_or(i64::MIN, |ms| context::now_ms().saturating_sub(ms));
-    let costs = desk.read(query::Costs { session, since_ms })?;
+    let costs = context.read(query::Costs { session, since_ms })?;
     let (rows, total) = add_up(&costs, options.by);
     let callers = if options.by == CostBy::Agent { with_calls(&costs) } else { BTreeMap::new() };
     let text = if options.json {
@@ -33,14 +33,14 @@ pub(crate) fn run(place: &AppEnv, options: &args::Cost) -> anyhow::Result<Exit> 
         let total = json_of("total", &total);
         format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "with_calls": callers, "total": total }))
     } else if rows.is_empty() {
-        format!("{}\n", desk.lang.nothing_spent())
+        format!("{}\n", context.lang.nothing_spent())
     } else {
         let own = rows.iter().map(|(name, sum)| cells(name, sum));
-        let callers = callers.iter().map(|(name, sum)| cells(&desk.lang.with_calls(name), sum));
-        let lines = own.chain(callers).chain([cells(desk.lang.total(), &total)]);
-        let mut text = table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
+        let callers = callers.iter().map(|(name, sum)| cells(&context.lang.with_calls(name), sum));
+        let lines = own.chain(callers).chain([cells(context.lang.total(), &total)]);
+        let mut text = table(&context.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
         if total.unknown_nano > 0 {
-            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(dollars(total.unknown_nano))));
+            text.push_str(&format!("{}\n", context.lang.unknown_outcome(dollars(total.unknown_nano))));
         }
         text
     };

@@ -20,7 +20,7 @@ use max_team_workspace::setup::{self, AppEnv};
 pub(crate) fn run(place: &AppEnv, command: &args::Files) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    let shelf = AgentFolders { desk: JournalContext::open(place)?, home: place.home.clone(), root };
+    let shelf = AgentFolders { context: JournalContext::open(place)?, home: place.home.clone(), root };
     match command {
         args::Files::List { whose, json } => shelf.list(whose, *json)?,
         args::Files::Show { path, whose, json } => shelf.show(path, whose, *json)?,
@@ -31,7 +31,7 @@ pub(crate) fn run(place: &AppEnv, command: &args::Files) -> anyhow::Result<Exit>
 }
 
 struct AgentFolders {
-    desk: JournalContext,
+    context: JournalContext,
     /// The user's folder, and the project's.
     home: PathBuf,
     root: PathBuf,
@@ -44,8 +44,8 @@ impl AgentFolders {
             return self.of_agent(agent);
         }
         let session = match &whose.session {
-            Some(id) => setup::session(&self.desk.team, id)?,
-            None => self.desk.read(query::LatestSession { root: self.root.clone() })?.session,
+            Some(id) => setup::session(&self.context.team, id)?,
+            None => self.context.read(query::LatestSession { root: self.root.clone() })?.session,
         };
         Ok(AgentStore::files(&self.home, session))
     }
@@ -86,7 +86,7 @@ impl AgentFolders {
             let all: Value = found.iter().map(|(store, held)| as_json(store, held)).collect();
             return super::print(&format!("{all:#}\n"));
         }
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         match found.as_slice() {
             [] => super::print(&format!("{}\n", lang.nothing_kept())),
             [(store, held)] if is_one => {
@@ -129,7 +129,7 @@ impl AgentFolders {
             return Err(CliError::said(Exit::Usage, |lang| lang.clear_whose().to_owned()));
         }
         let count = self.chosen(whose)?.clear().map_err(failed)?;
-        super::print(&format!("{}\n", self.desk.lang.files_cleared(count)))
+        super::print(&format!("{}\n", self.context.lang.files_cleared(count)))
     }
 }
 

@@ -30,24 +30,24 @@ const GOAL_CHARS: usize = 70;
 const INSTRUCTION_INDENT: usize = 8;
 
 pub(crate) fn run(place: &AppEnv, options: &args::Inbox) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     let now_ms = context::now_ms();
     let text = match &options.id {
         Some(id) => {
-            let pending = desk.read(query::FindPending { text: id.clone() })?;
+            let pending = context.read(query::FindPending { text: id.clone() })?;
             if options.json {
-                format!("{}\n", whole(&pending, &desk)?)
+                format!("{}\n", whole(&pending, &context)?)
             } else {
-                show(&pending, &desk, now_ms, PlanDetail::of(options.full, "--full"))?
+                show(&pending, &context, now_ms, PlanDetail::of(options.full, "--full"))?
             }
         }
         None => {
-            let all = desk.read(query::Inbox {})?;
+            let all = context.read(query::Inbox {})?;
             if options.json {
-                let rows = all.iter().map(|pending| row(pending, &desk)).collect::<anyhow::Result<Vec<_>>>()?;
+                let rows = all.iter().map(|pending| row(pending, &context)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))
             } else {
-                list(&all, &desk, now_ms, PlanDetail::of(options.full, "--full"))?
+                list(&all, &context, now_ms, PlanDetail::of(options.full, "--full"))?
             }
         }
     };
@@ -58,11 +58,11 @@ pub(crate) fn run(place: &AppEnv, options: &args::Inbox) -> anyhow::Result<Exit>
 /// All of them, a few lines each.
 pub(super) fn list(
     all: &[PendingQuestion],
-    desk: &JournalContext,
+    context: &JournalContext,
     now_ms: i64,
     depth: PlanDetail<'_>,
 ) -> anyhow::Result<String> {
-    let lang = desk.lang;
+    let lang = context.lang;
     if all.is_empty() {
         return Ok(format!("{}\n", lang.inbox_empty()));
     }
@@ -72,10 +72,10 @@ pub(super) fn list(
         if let Some(words) = noted(pending, lang) {
             let _ = writeln!(text, "    {words}");
         }
-        for row in context(pending, desk)? {
+        for row in context_rows(pending, context)? {
             let _ = writeln!(text, "    {row}");
         }
-        if let Some(plan) = proposed(pending, desk)? {
+        if let Some(plan) = proposed(pending, context)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
             tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
             for risk in risks(&plan) {
@@ -93,19 +93,19 @@ pub(super) fn list(
 /// One of them, whole.
 fn show(
     pending: &PendingQuestion,
-    desk: &JournalContext,
+    context: &JournalContext,
     now_ms: i64,
     depth: PlanDetail<'_>,
 ) -> anyhow::Result<String> {
-    let lang = desk.lang;
+    let lang = context.lang;
     let mut text = head(pending, now_ms, lang);
-    for row in context(pending, desk)? {
+    for row in context_rows(pending, context)? {
         let _ = writeln!(text, "{row}");
     }
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
-            text.push_str(&plan_text::sheet(&*desk.read(query::Plan { plan })?, plan_text::WIDTH, depth, lang));
+            text.push_str(&plan_text::sheet(&*context.read(query::Plan { plan })?, plan_text::WIDTH, depth, lang));
         }
         (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
             text.push('\n');
@@ -147,13 +147,13 @@ fn head(pending: &PendingQuestion, now_ms: i64, lang: Lang) -> String {
 }
 
 /// The project, the work that the question belongs to, and the rule that asks.
-fn context(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Vec<String>> {
-    let lang = desk.lang;
+fn context_rows(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Vec<String>> {
+    let lang = context.lang;
     // The goal of a proposed plan stands above its tasks.
     let is_proposal = matches!(pending.row.matter, Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest));
-    let purpose = if is_proposal { None } else { purpose(pending, desk)? };
+    let purpose = if is_proposal { None } else { purpose(pending, context)? };
     let rows = [
-        (lang.project_folder(), folder(pending, desk)?),
+        (lang.project_folder(), folder(pending, context)?),
         (lang.task_word(), purpose),
         (lang.why(), rule(pending).map(|rule| lang.told(rule))),
     ];
@@ -164,7 +164,7 @@ fn context(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<V
 /// The rule that asks a person before the call. A finished worktree and an agent's own question have none.
 fn rule(pending: &PendingQuestion) -> Option<&str> {
     match &pending.row.matter {
-        Matter::Tool { action, rule, .. } if !matches!(action.deed, ActionKind::Merge | ActionKind::Ask) => {
+        Matter::Tool { action, rule, .. } if !matches!(action.kind, ActionKind::Merge | ActionKind::Ask) => {
             Some(rule.as_str()).filter(|rule| !rule.is_empty())
         }
         _ => None,
@@ -186,7 +186,7 @@ pub(super) fn is_no(said: &str) -> bool {
 pub(super) fn asked_in(pending: &PendingQuestion, lang: Lang) -> String {
     match &pending.row.matter {
         Matter::Plan(about) => lang.about_plan(about),
-        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => {
+        Matter::Tool { action, .. } if action.kind == ActionKind::Merge => {
             let (added, removed) = changed(action).unwrap_or_default();
             format!("{} (+{added} -{removed})", lang.has_changes())
         }
@@ -197,7 +197,7 @@ pub(super) fn asked_in(pending: &PendingQuestion, lang: Lang) -> String {
 /// What exactly is asked.
 fn asked(pending: &PendingQuestion) -> String {
     match &pending.row.matter {
-        Matter::Tool { action, .. } if action.deed == ActionKind::Ask => action.preview.clone(),
+        Matter::Tool { action, .. } if action.kind == ActionKind::Ask => action.preview.clone(),
         Matter::Tool { action, .. } => match changed(action) {
             Some((added, removed)) => format!("{} (+{added} -{removed} lines)", pending.words()),
             None => pending.words(),
@@ -221,29 +221,29 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
             removed += usize::from(line.starts_with('-'));
         }
     }
-    (any && matches!(action.deed, ActionKind::Write | ActionKind::WriteOwn | ActionKind::Merge))
+    (any && matches!(action.kind, ActionKind::Write | ActionKind::WriteOwn | ActionKind::Merge))
         .then_some((added, removed))
 }
 
 /// The plan behind a question about the whole of it.
-fn proposed(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Option<Plan>> {
+fn proposed(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Option<Plan>> {
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(PlanQuestion::Proposal | PlanQuestion::Rest), Some(plan)) => {
-            Ok(Some(*desk.read(query::Plan { plan })?))
+            Ok(Some(*context.read(query::Plan { plan })?))
         }
         _ => Ok(None),
     }
 }
 
 /// The work that a question belongs to.
-fn purpose(pending: &PendingQuestion, desk: &JournalContext) -> Result<Option<String>, CliError> {
+fn purpose(pending: &PendingQuestion, context: &JournalContext) -> Result<Option<String>, CliError> {
     let PendingQuestion { row, session, plan, task, .. } = pending;
-    desk.read(query::Purpose { address: row.address.clone(), session: *session, plan: *plan, task: task.clone() })
+    context.read(query::Purpose { address: row.address.clone(), session: *session, plan: *plan, task: task.clone() })
 }
 
 /// The project of the session that asks.
-fn folder(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Option<String>> {
-    Ok(pending.session.map(|session| desk.read(query::Session { session })).transpose()?.map(|row| row.cwd))
+fn folder(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Option<String>> {
+    Ok(pending.session.map(|session| context.read(query::Session { session })).transpose()?.map(|row| row.cwd))
 }
 
 /// What makes a plan risky, in words.
@@ -289,8 +289,8 @@ fn ways(pending: &PendingQuestion, lang: Lang) -> Vec<String> {
     let yes = format!("max-team approve {id}");
     let no = format!("max-team deny {id} -m {}", lang.why_word());
     match &pending.row.matter {
-        Matter::Tool { action, .. } if action.deed == ActionKind::Ask => vec![format!("{yes} -m ANSWER"), no],
-        Matter::Tool { action, .. } if action.deed == ActionKind::Merge => vec![
+        Matter::Tool { action, .. } if action.kind == ActionKind::Ask => vec![format!("{yes} -m ANSWER"), no],
+        Matter::Tool { action, .. } if action.kind == ActionKind::Merge => vec![
             yes,
             no,
             format!("max-team inbox {id}"),
@@ -311,8 +311,8 @@ fn ways(pending: &PendingQuestion, lang: Lang) -> Vec<String> {
     }
 }
 
-fn row(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value> {
-    let plan = proposed(pending, desk)?;
+fn row(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Value> {
+    let plan = proposed(pending, context)?;
     let task = |task: &draft::TaskDraft| {
         json!({
             "id": task.id,
@@ -328,11 +328,11 @@ fn row(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value
         "short": short(&pending.row.question),
         "since": rfc3339(pending.row.at_ms),
         "session": pending.session,
-        "cwd": folder(pending, desk)?,
+        "cwd": folder(pending, context)?,
         "who": pending.who,
         "plan": pending.plan,
         "task": pending.task,
-        "purpose": purpose(pending, desk)?,
+        "purpose": purpose(pending, context)?,
         "asked": asked(pending),
         "noted": pending.noted.as_ref().map(|noted| json!({ "by": noted.by, "said": noted.said, "at": rfc3339(noted.at_ms) })),
         "answer_with": ways(pending, Lang::En),
@@ -341,7 +341,7 @@ fn row(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value
         Matter::Tool { tool, action, memory, rule, .. } => json!({
             "why": rule,
             "remember": memory.rules(),
-            "kind": match action.deed {
+            "kind": match action.kind {
                 ActionKind::Ask => "question",
                 ActionKind::Merge => "merge",
                 _ => "permission",
@@ -366,11 +366,11 @@ fn row(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value
     Ok(value)
 }
 
-fn whole(pending: &PendingQuestion, desk: &JournalContext) -> anyhow::Result<Value> {
-    let mut value = row(pending, desk)?;
+fn whole(pending: &PendingQuestion, context: &JournalContext) -> anyhow::Result<Value> {
+    let mut value = row(pending, context)?;
     let more = match (&pending.row.matter, pending.plan) {
         (Matter::Tool { action, .. }, _) => ("preview", json!(action.preview)),
-        (Matter::Plan(_), Some(plan)) => ("draft", json!(desk.read(query::Plan { plan })?.draft())),
+        (Matter::Plan(_), Some(plan)) => ("draft", json!(context.read(query::Plan { plan })?.draft())),
         (Matter::Plan(_), None) => return Ok(value),
     };
     if let Value::Object(value) = &mut value {

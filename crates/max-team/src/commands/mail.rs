@@ -1,4 +1,4 @@
-//! `mail` and `send`: letters between agents, what became of each, and writing one, from any terminal.
+//! `mail` and `send`: messages between agents, what became of each, and writing one, from any terminal.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Fate, Letter, Recipient, RuntimeError, ShownContent, is_go_on, new_id, query};
+use max_team_runtime::{AgentRow, Fate, MailRecord, Recipient, RuntimeError, ShownContent, is_go_on, new_id, query};
 use serde_json::{Value, json};
 
 use super::context::{self, JournalContext, stop};
@@ -19,71 +19,72 @@ use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, AppEnv};
 
-/// Characters of a letter's words in the list.
+/// Characters of a message's words in the list.
 const TEXT_CHARS: usize = 120;
 
 pub(crate) fn run(place: &AppEnv, command: &args::Mail) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     match command {
         args::Mail::List { session, agent, state, all, json } => {
-            let session = this_session(&desk, place, session.as_deref())?;
-            let mut letters = desk.read(query::Messages { session })?;
-            letters.retain(|letter| {
-                let is_of = |name: &String| letter.from == *name || letter.to == *name;
-                (*all || !letter.is_control())
+            let session = this_session(&context, place, session.as_deref())?;
+            let mut messages = context.read(query::Messages { session })?;
+            messages.retain(|message| {
+                let is_of = |name: &String| message.from == *name || message.to == *name;
+                (*all || !message.is_control())
                     && agent.as_ref().is_none_or(is_of)
-                    && state.as_ref().is_none_or(|state| letter.fate.name() == state)
+                    && state.as_ref().is_none_or(|state| message.fate.name() == state)
             });
-            let text = match (json, letters.is_empty()) {
-                (true, _) => format!("{}\n", Value::from(letters.iter().map(row).collect::<Vec<_>>())),
-                (false, true) => format!("{}\n", desk.lang.no_letters()),
+            let text = match (json, messages.is_empty()) {
+                (true, _) => format!("{}\n", Value::from(messages.iter().map(row).collect::<Vec<_>>())),
+                (false, true) => format!("{}\n", context.lang.no_messages()),
                 (false, false) => {
-                    let rows: Vec<Vec<String>> = letters.iter().map(|letter| cells(letter, desk.lang)).collect();
-                    table(&desk.lang.mail_heads(), &rows)
+                    let rows: Vec<Vec<String>> = messages.iter().map(|message| cells(message, context.lang)).collect();
+                    table(&context.lang.mail_heads(), &rows)
                 }
             };
             super::print(&text)?;
         }
         args::Mail::Show { id, session, json } => {
-            let session = this_session(&desk, place, session.as_deref())?;
-            let found = desk.read(query::FindMessage { session, text: id.clone() })?;
-            let mut letter = found.ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_letter(id)))?;
-            if letter.fate == Fate::Delivered && letter.envelope.to == desk.by.address() {
-                letter.fate = Fate::Read(None);
-                let seen = ShownContent::Letter(letter.envelope.id);
+            let session = this_session(&context, place, session.as_deref())?;
+            let found = context.read(query::FindMessage { session, text: id.clone() })?;
+            let mut message = found.ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_message(id)))?;
+            if message.fate == Fate::Delivered && message.envelope.to == context.by.address() {
+                message.fate = Fate::Read(None);
+                let seen = ShownContent::Message(message.envelope.id);
                 // Where nothing can be written, it is shown all the same.
-                drop(context::wait(async { Ok(desk.post().mark_read(&desk.by, &[seen]).await?) }));
+                drop(context::wait(async { Ok(context.post().mark_read(&context.by, &[seen]).await?) }));
             }
-            let text = if *json { format!("{}\n", whole(&letter)) } else { shown(&letter, desk.lang) };
+            let text = if *json { format!("{}\n", whole(&message)) } else { shown(&message, context.lang) };
             super::print(&text)?;
         }
         args::Mail::Send { words, session } => {
             let Some((text, to)) = words.split_last() else { return Ok(Exit::Usage) };
-            return write(&desk, place, session.as_deref(), to, text);
+            return write(&context, place, session.as_deref(), to, text);
         }
     }
     Ok(Exit::Ok)
 }
 
 pub(crate) fn send(place: &AppEnv, options: &args::Send) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    write(&desk, place, options.session.as_deref(), std::slice::from_ref(&options.name), &options.text)
+    let context = JournalContext::open(place)?;
+    write(&context, place, options.session.as_deref(), std::slice::from_ref(&options.name), &options.text)
 }
 
 fn write(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     session: Option<&str>,
     to: &[String],
     text: &str,
 ) -> anyhow::Result<Exit> {
-    let (session, _) = session_of(desk, place, session, to)?;
-    let written =
-        context::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
-    super::print(&format!("{}\n", desk.lang.sent_to(names(&written.readers))))?;
-    match desk.owner(Some(session))? {
-        Some(_) => talk(desk.lang.read_soon()),
-        None => talk(&desk.lang.noted(Some(session))),
+    let (session, _) = session_of(context, place, session, to)?;
+    let written = context::wait(async {
+        Ok(context.post().write(&context.by, fresh(), session, to, text).await.map_err(stop)?)
+    })?;
+    super::print(&format!("{}\n", context.lang.sent_to(names(&written.readers))))?;
+    match context.owner(Some(session))? {
+        Some(_) => talk(context.lang.read_soon()),
+        None => talk(&context.lang.noted(Some(session))),
     }
     Ok(Exit::Ok)
 }
@@ -98,23 +99,23 @@ pub(super) fn names(readers: &[Recipient]) -> String {
 }
 
 /// The named session, else the one last used here. Never one of another project: the user does not mean its team.
-pub(super) fn this_session(desk: &JournalContext, place: &AppEnv, given: Option<&str>) -> anyhow::Result<SessionId> {
+pub(super) fn this_session(context: &JournalContext, place: &AppEnv, given: Option<&str>) -> anyhow::Result<SessionId> {
     if let Some(id) = given {
-        return Ok(setup::session(&desk.team, id)?);
+        return Ok(setup::session(&context.team, id)?);
     }
-    last_used(desk, place)
+    last_used(context, place)
 }
 
 /// The session of this project that runs, else the one last used.
-pub(super) fn last_used(desk: &JournalContext, place: &AppEnv) -> anyhow::Result<SessionId> {
+pub(super) fn last_used(context: &JournalContext, place: &AppEnv) -> anyhow::Result<SessionId> {
     let root = root(place)?;
     let here = root.display().to_string();
-    for row in desk.read(query::Sessions { limit: SESSIONS_MAX })?.into_iter().filter(|row| row.cwd == here) {
-        if desk.owner(Some(row.session))?.is_some() {
+    for row in context.read(query::Sessions { limit: SESSIONS_MAX })?.into_iter().filter(|row| row.cwd == here) {
+        if context.owner(Some(row.session))?.is_some() {
             return Ok(row.session);
         }
     }
-    match desk.team.ask(query::LatestSession { root }) {
+    match context.team.ask(query::LatestSession { root }) {
         // The error of the query speaks of continuing, which the user has not asked for.
         Err(RuntimeError::NothingToContinue(_)) => {
             Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
@@ -126,13 +127,13 @@ pub(super) fn last_used(desk: &JournalContext, place: &AppEnv) -> anyhow::Result
 /// The agent with this name: of the given session, else of the one last used here, else of the latest session that has
 /// one.
 pub(super) fn agent_of(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     given: Option<SessionId>,
     name: &str,
 ) -> anyhow::Result<Option<AgentRow>> {
-    let here = given.or_else(|| last_used(desk, place).ok());
-    let find = |session| desk.read(query::FindAgent { session, text: name.to_owned() });
+    let here = given.or_else(|| last_used(context, place).ok());
+    let find = |session| context.read(query::FindAgent { session, text: name.to_owned() });
     let found = here.map(|here| find(Some(here))).transpose()?.flatten();
     match found {
         None if given.is_none() => Ok(find(None)?),
@@ -148,17 +149,17 @@ fn root(place: &AppEnv) -> Result<PathBuf, CliError> {
 /// The session whose names are meant: the named one, else the one last used here if it has them, else the only one that runs and
 /// does.
 pub(super) fn session_of(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     given: Option<&str>,
     to: &[String],
 ) -> anyhow::Result<(SessionId, Vec<Recipient>)> {
-    let readers = |session| desk.team.ask(query::Readers { session, to: to.to_vec() });
+    let readers = |session| context.team.ask(query::Readers { session, to: to.to_vec() });
     if let Some(id) = given {
-        let session = setup::session(&desk.team, id)?;
+        let session = setup::session(&context.team, id)?;
         return Ok((session, readers(session).map_err(stop)?));
     }
-    let here = last_used(desk, place).ok().map(|session| (session, readers(session)));
+    let here = last_used(context, place).ok().map(|session| (session, readers(session)));
     let refused = match here {
         Some((session, Ok(readers))) => return Ok((session, readers)),
         // A name that is known here is not looked for elsewhere.
@@ -169,8 +170,8 @@ pub(super) fn session_of(
         None => None,
     };
     let mut found = Vec::new();
-    for row in desk.read(query::Sessions { limit: SESSIONS_MAX })? {
-        if desk.owner(Some(row.session))?.is_some()
+    for row in context.read(query::Sessions { limit: SESSIONS_MAX })? {
+        if context.owner(Some(row.session))?.is_some()
             && let Ok(known) = readers(row.session)
         {
             found.push((row.session, known));
@@ -191,71 +192,71 @@ pub(super) fn session_of(
 /// Sessions that are looked through for a name, last used first.
 const SESSIONS_MAX: usize = 64;
 
-fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
-    let why = letter.fate.why().map(|why| format!("{}: ", lang.told(why))).unwrap_or_default();
+fn cells(message: &MailRecord, lang: Lang) -> Vec<String> {
+    let why = message.fate.why().map(|why| format!("{}: ", lang.told(why))).unwrap_or_default();
     vec![
-        short(&letter.envelope.id),
-        rfc3339(letter.envelope.sent_at_ms),
-        letter.from.clone(),
-        letter.to.clone(),
-        lang.letter_kind(letter.envelope.kind).to_owned(),
-        lang.letter_fate(&letter.fate).to_owned(),
-        clip(&clean_line(&format!("{why}{}", words(letter, lang))), TEXT_CHARS),
+        short(&message.envelope.id),
+        rfc3339(message.envelope.sent_at_ms),
+        message.from.clone(),
+        message.to.clone(),
+        lang.envelope_kind(message.envelope.kind).to_owned(),
+        lang.envelope_fate(&message.fate).to_owned(),
+        clip(&clean_line(&format!("{why}{}", words(message, lang))), TEXT_CHARS),
     ]
 }
 
 /// The text of a message. The fixed text that resumes an agent is shown as the user's action.
-fn words(letter: &Letter, lang: Lang) -> String {
-    let text = letter.text();
-    if is_go_on(&text) { lang.goes_on_letter().to_owned() } else { text }
+fn words(message: &MailRecord, lang: Lang) -> String {
+    let text = message.text();
+    if is_go_on(&text) { lang.goes_on_message().to_owned() } else { text }
 }
 
-fn shown(letter: &Letter, lang: Lang) -> String {
+fn shown(message: &MailRecord, lang: Lang) -> String {
     let mut text = String::new();
-    let turn = letter.fate.turn().map(|turn| format!(" ({turn})")).unwrap_or_default();
+    let turn = message.fate.turn().map(|turn| format!(" ({turn})")).unwrap_or_default();
     let values = [
-        letter.envelope.id.to_string(),
-        rfc3339(letter.envelope.sent_at_ms),
-        format!("{} ({})", letter.from, letter.envelope.from),
-        format!("{} ({})", letter.to, letter.envelope.to),
-        letter.envelope.kind.name().to_owned(),
-        format!("{}{turn}", lang.letter_fate(&letter.fate)),
+        message.envelope.id.to_string(),
+        rfc3339(message.envelope.sent_at_ms),
+        format!("{} ({})", message.from, message.envelope.from),
+        format!("{} ({})", message.to, message.envelope.to),
+        message.envelope.kind.name().to_owned(),
+        format!("{}{turn}", lang.envelope_fate(&message.fate)),
     ];
     for (head, value) in lang.mail_heads().iter().zip(&values) {
         let _ = writeln!(text, "{head}: {}", clean_line(value));
     }
-    if let Some(why) = letter.fate.why() {
+    if let Some(why) = message.fate.why() {
         let _ = writeln!(text, "{}", clean_line(&lang.told(why)));
     }
-    if is_go_on(&letter.text()) {
-        let _ = writeln!(text, "{}", lang.goes_on_letter());
+    if is_go_on(&message.text()) {
+        let _ = writeln!(text, "{}", lang.goes_on_message());
     }
-    let _ = writeln!(text, "\n{}", clean(letter.text().trim_end()));
+    let _ = writeln!(text, "\n{}", clean(message.text().trim_end()));
     text
 }
 
-fn row(letter: &Letter) -> Value {
+fn row(message: &MailRecord) -> Value {
     json!({
-        "id": letter.envelope.id,
-        "short": short(&letter.envelope.id),
-        "seq": letter.seq,
-        "sent": rfc3339(letter.envelope.sent_at_ms),
-        "from": letter.from,
-        "to": letter.to,
-        "kind": letter.envelope.kind,
-        "state": letter.fate.name(),
-        "turn": letter.fate.turn(),
-        "why": letter.fate.why(),
-        "text": letter.text(),
-        "go_on": is_go_on(&letter.text()),
+        "id": message.envelope.id,
+        "short": short(&message.envelope.id),
+        "seq": message.seq,
+        "sent": rfc3339(message.envelope.sent_at_ms),
+        "from": message.from,
+        "to": message.to,
+        "kind": message.envelope.kind,
+        "state": message.fate.name(),
+        "turn": message.fate.turn(),
+        "why": message.fate.why(),
+        "text": message.text(),
+        "go_on": is_go_on(&message.text()),
     })
 }
 
 /// The same with all that it carries.
-fn whole(letter: &Letter) -> Value {
-    let mut value = row(letter);
+fn whole(message: &MailRecord) -> Value {
+    let mut value = row(message);
     if let Some(fields) = value.as_object_mut() {
-        fields.insert("envelope".to_owned(), json!(letter.envelope));
+        fields.insert("envelope".to_owned(), json!(message.envelope));
     }
     value
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(place: &AppEnv, command: &args::Memory) -> anyhow::Result<Exit
 
 /// The journal, and which project's memory is meant.
 struct MemoryContext {
-    desk: JournalContext,
+    context: JournalContext,
     project: BoardScope,
 }
 
@@ -49,11 +49,11 @@ impl MemoryContext {
     fn open(place: &AppEnv) -> Result<Self, CliError> {
         let config = place.settings(None, Vec::new())?;
         let project = project_scope(&setup::project_root(place, &config)?);
-        Ok(Self { desk: JournalContext::open(place)?, project })
+        Ok(Self { context: JournalContext::open(place)?, project })
     }
 
     fn user(&self) -> Writer {
-        Writer::User(self.desk.by.user.clone())
+        Writer::User(self.context.by.user.clone())
     }
 
     /// The boards that are meant, the project's first.
@@ -75,7 +75,7 @@ impl MemoryContext {
     fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(BoardScope, Fact)>, CliError> {
         let mut found = Vec::new();
         for scope in self.scopes(only) {
-            let board = self.desk.read(query::Memory { scope: scope.clone() })?;
+            let board = self.context.read(query::Memory { scope: scope.clone() })?;
             let facts = board.facts().filter(|fact| key.is_none_or(|key| fact.key.below(key).is_some()));
             found.extend(facts.map(|fact| (scope.clone(), fact.clone())));
         }
@@ -88,7 +88,7 @@ impl MemoryContext {
         if json {
             return super::print(&lines(found.iter().map(|(scope, fact)| as_json(scope, fact)).collect()));
         }
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         if found.is_empty() {
             let words =
                 key.map_or_else(|| lang.nothing_remembered().to_owned(), |key| lang.nothing_under(key.as_str()));
@@ -99,7 +99,8 @@ impl MemoryContext {
     }
 
     fn search(&self, words: &str, limit: usize, json: bool) -> Result<(), CliError> {
-        let hits = self.desk.read(query::SearchMemory { scopes: self.scopes(None), words: words.to_owned(), limit })?;
+        let hits =
+            self.context.read(query::SearchMemory { scopes: self.scopes(None), words: words.to_owned(), limit })?;
         if json {
             let as_json = |hit: &Hit| {
                 let mut found = as_json(&hit.scope, &hit.fact);
@@ -112,14 +113,14 @@ impl MemoryContext {
             return super::print(&lines(hits.iter().map(as_json).collect()));
         }
         if hits.is_empty() {
-            return super::print(&format!("{}\n", self.desk.lang.nothing_found()));
+            return super::print(&format!("{}\n", self.context.lang.nothing_found()));
         }
         let rows: Vec<Vec<String>> = hits.iter().map(|hit| row(&hit.scope, &hit.fact)).collect();
-        super::print(&table(&self.desk.lang.memory_heads(), &rows))
+        super::print(&table(&self.context.lang.memory_heads(), &rows))
     }
 
     fn show(&self, key: &str, only: Option<args::Board>, json: bool) -> Result<(), CliError> {
-        let (lang, key) = (self.desk.lang, parse(key)?);
+        let (lang, key) = (self.context.lang, parse(key)?);
         let found = self.found(Some(&key), only)?;
         if found.is_empty() {
             return Err(CliError::said(Exit::Failed, |lang| lang.nothing_under(key.as_str())));
@@ -135,17 +136,19 @@ impl MemoryContext {
         let key = parse(key)?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let scope = self.scope(only, &key);
-        let set =
-            async { Ok(self.desk.team.memories().set(&scope, &self.user(), &key, &value, &Source::default()).await) };
+        let set = async {
+            Ok(self.context.team.memories().set(&scope, &self.user(), &key, &value, &Source::default()).await)
+        };
         let keys = waited(set)?.map_err(stop)?;
-        self.say(self.desk.lang.remembered(), &scope, &keys)
+        self.say(self.context.lang.remembered(), &scope, &keys)
     }
 
     fn forget(&self, key: &str, only: Option<args::Board>) -> Result<(), CliError> {
-        let (lang, key) = (self.desk.lang, parse(key)?);
+        let (lang, key) = (self.context.lang, parse(key)?);
         let mut is_any = false;
         for scope in self.scopes(only) {
-            let forgotten = waited(async { Ok(self.desk.team.memories().forget(&scope, &self.user(), &key).await) })?;
+            let forgotten =
+                waited(async { Ok(self.context.team.memories().forget(&scope, &self.user(), &key).await) })?;
             let forgotten = match forgotten {
                 // Neither is there anything under it, nor anything left of what once was.
                 Err(RuntimeError::Memory(WriteRefusal::Nothing(_))) => continue,
@@ -172,14 +175,14 @@ impl MemoryContext {
 
     fn why(&self, session: Option<&str>, all: bool, json: bool) -> Result<(), CliError> {
         let session = match session {
-            Some(id) => setup::session(&self.desk.team, id)?,
+            Some(id) => setup::session(&self.context.team, id)?,
             None => {
-                let last = self.desk.read(query::Sessions { limit: 1 })?;
+                let last = self.context.read(query::Sessions { limit: 1 })?;
                 let none = || CliError::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
                 last.first().map(|row| row.session).ok_or_else(none)?
             }
         };
-        let mut told = self.desk.read(query::Recalled { session })?;
+        let mut told = self.context.read(query::Recalled { session })?;
         if !all {
             told = told.pop().into_iter().collect();
         }
@@ -197,17 +200,18 @@ impl MemoryContext {
 
     /// What a turn was told, and why.
     fn because(&self, told: &RecalledFacts) -> Result<String, CliError> {
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         let mut text = format!("{}  {}\n", local(told.at_ms), clean_line(&clip(&told.said, VALUE_MAX)));
         if told.recall.facts.is_empty() {
             text.push_str(&format!("    {}\n", lang.told_nothing()));
         }
         for fact in &told.recall.facts {
-            let value = match self.desk.read(query::MemoryFact { scope: fact.scope.clone(), key: fact.key.clone() })? {
-                None => lang.since_forgotten().to_owned(),
-                Some(now) if now.at_ms != fact.at_ms => lang.since_changed().to_owned(),
-                Some(now) => clean_line(&clip(&now.words(), VALUE_MAX)),
-            };
+            let value =
+                match self.context.read(query::MemoryFact { scope: fact.scope.clone(), key: fact.key.clone() })? {
+                    None => lang.since_forgotten().to_owned(),
+                    Some(now) if now.at_ms != fact.at_ms => lang.since_changed().to_owned(),
+                    Some(now) => clean_line(&clip(&now.words(), VALUE_MAX)),
+                };
             text.push_str(&format!("    {}: {value}\n        {}\n", fact.key, lang.told_because(&fact.why)));
         }
         if told.recall.left_out > 0 {
@@ -218,12 +222,12 @@ impl MemoryContext {
 
     fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), CliError> {
         let scope = self.scopes(Some(scope)).pop().unwrap_or(BoardScope::User);
-        let board: Board = self.desk.read(query::Memory { scope: scope.clone() })?;
+        let board: Board = self.context.read(query::Memory { scope: scope.clone() })?;
         if scope == BoardScope::User {
-            let others = self.desk.read(query::Memory { scope: self.project.clone() })?.len();
+            let others = self.context.read(query::Memory { scope: self.project.clone() })?.len();
             // Beside the output, which may be JSON.
             if others > 0 {
-                headless::talk(&self.desk.lang.not_exported(others));
+                headless::talk(&self.context.lang.not_exported(others));
             }
         }
         let Some(folder) = folder else {
@@ -251,7 +255,7 @@ impl MemoryContext {
         for path in files {
             read.push((path.display().to_string(), read_file(path)?));
         }
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         let mut refused = None;
         for (file, facts) in read {
             for (key, value) in facts {
@@ -260,7 +264,7 @@ impl MemoryContext {
                 let shown =
                     clean_line(&clip(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), VALUE_MAX));
                 let set =
-                    async { Ok(self.desk.team.memories().set(&scope, &self.user(), &key, &value, &source).await) };
+                    async { Ok(self.context.team.memories().set(&scope, &self.user(), &key, &value, &source).await) };
                 let verb = match (dry_run, if dry_run { Ok(Vec::new()) } else { waited(set)? }) {
                     (true, _) => lang.would_take().to_owned(),
                     (false, Ok(_)) => lang.taken().to_owned(),

@@ -53,9 +53,9 @@ fn why(
     let action = match given {
         None => shell::action(&options.what, root),
         Some(tool) => {
-            let deed = deed(tool, &options.what)?;
-            let host = host(&options.what).filter(|_| deed == ActionKind::Fetch);
-            Action { deed, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
+            let kind = kind(tool, &options.what)?;
+            let host = host(&options.what).filter(|_| kind == ActionKind::Fetch);
+            Action { kind, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
         }
     };
     let tool = given.unwrap_or("run_shell");
@@ -94,7 +94,7 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
     found.ok_or_else(|| CliError::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
 }
 
-fn deed(tool: &str, what: &str) -> Result<ActionKind, CliError> {
+fn kind(tool: &str, what: &str) -> Result<ActionKind, CliError> {
     let is_own = AgentDir::split(what).is_some();
     match tool {
         "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(ActionKind::ReadOwn),

@@ -29,21 +29,21 @@ use max_team_workspace::setup::AppEnv;
 const GOAL_CHARS: usize = 70;
 
 pub(crate) fn run(place: &AppEnv, command: &args::Plans) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     let text = match command {
         args::Plans::List { limit, json } => {
-            let mut lines = desk.read(query::AllPlans {})?;
+            let mut lines = context.read(query::AllPlans {})?;
             lines.truncate(*limit);
-            list(&desk, &lines, *json)?
+            list(&context, &lines, *json)?
         }
         args::Plans::Show { id, full, json, mermaid, yaml } => {
-            let id = find(&desk, id.as_deref())?;
-            let (plan, state) = desk.read(query::PlanWithState { plan: id })?;
+            let id = find(&context, id.as_deref())?;
+            let (plan, state) = context.read(query::PlanWithState { plan: id })?;
             match (plan.draft(), plan.graph()) {
-                _ if *json => format!("{}\n", whole(&desk, id, &plan, state)?),
+                _ if *json => format!("{}\n", whole(&context, id, &plan, state)?),
                 (Some(draft), Some(graph)) if *mermaid => plan_diagram::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan, state, PlanDetail::of(*full, "--full"), desk.lang),
+                _ => show(&plan, state, PlanDetail::of(*full, "--full"), context.lang),
             }
         }
     };
@@ -51,14 +51,14 @@ pub(crate) fn run(place: &AppEnv, command: &args::Plans) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-fn find(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<PlanId> {
+fn find(context: &JournalContext, id: Option<&str>) -> anyhow::Result<PlanId> {
     match id {
         Some(id) => {
             let gone = || CliError::said(Exit::Failed, |lang| lang.unknown_plan(id));
-            Ok(desk.read(query::FindPlan { text: id.to_owned() })?.ok_or_else(gone)?)
+            Ok(context.read(query::FindPlan { text: id.to_owned() })?.ok_or_else(gone)?)
         }
         None => {
-            let newest = desk.read(query::AllPlans {})?.into_iter().next();
+            let newest = context.read(query::AllPlans {})?.into_iter().next();
             Ok(newest
                 .map(|line| line.row.plan)
                 .ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.no_plans_yet().to_owned()))?)
@@ -75,13 +75,13 @@ struct PlanStatus {
     tasks: usize,
 }
 
-fn stands(desk: &JournalContext, line: &PlanLine, lang: Lang) -> anyhow::Result<PlanStatus> {
+fn stands(context: &JournalContext, line: &PlanLine, lang: Lang) -> anyhow::Result<PlanStatus> {
     if let Some(row) = &line.end {
         let state = PlanState::of_end(row.end);
         let how = Some(lang.plan_end(row.end)).filter(|how| *how != lang.plan_state(state));
         return Ok(PlanStatus { state, detail: how.unwrap_or_default(), done: row.tally.done, tasks: row.tally.tasks });
     }
-    let (plan, state) = desk.read(query::PlanWithState { plan: line.row.plan })?;
+    let (plan, state) = context.read(query::PlanWithState { plan: line.row.plan })?;
     let asked = plan.asked().next().map(|(_, about)| match about {
         PlanQuestion::Proposal => lang.for_approval(),
         PlanQuestion::Rest | PlanQuestion::Start { .. } => lang.for_start(),
@@ -89,7 +89,7 @@ fn stands(desk: &JournalContext, line: &PlanLine, lang: Lang) -> anyhow::Result<
         PlanQuestion::Budget => lang.for_budget(),
     });
     let detail = match state {
-        PlanState::Stopped if desk.read(query::IsPlanHeld { plan: line.row.plan })? => lang.plan_held(),
+        PlanState::Stopped if context.read(query::IsPlanHeld { plan: line.row.plan })? => lang.plan_held(),
         PlanState::Stopped => lang.stop_not_read(),
         PlanState::Waiting if plan.is_parked() => lang.for_server(),
         PlanState::Waiting => asked.unwrap_or_else(|| lang.for_answer()),
@@ -99,12 +99,12 @@ fn stands(desk: &JournalContext, line: &PlanLine, lang: Lang) -> anyhow::Result<
     Ok(PlanStatus { state, detail, done: plan.tally().done, tasks })
 }
 
-fn list(desk: &JournalContext, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
-    let lang = desk.lang;
+fn list(context: &JournalContext, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
+    let lang = context.lang;
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for line in lines {
-        let PlanStatus { state, detail, done, tasks } = stands(desk, line, if as_json { Lang::En } else { lang })?;
+        let PlanStatus { state, detail, done, tasks } = stands(context, line, if as_json { Lang::En } else { lang })?;
         let row = &line.row;
         if as_json {
             values.push(json!({
@@ -153,8 +153,8 @@ struct Times {
     finished: Option<i64>,
 }
 
-fn whole(desk: &JournalContext, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
-    let events = desk.read(query::PlanEvents { plan: id })?;
+fn whole(context: &JournalContext, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
+    let events = context.read(query::PlanEvents { plan: id })?;
     let created = events.first().map_or(0, |(at_ms, _)| *at_ms);
     let times = times(&events);
     let tasks: Vec<Value> = plan

@@ -21,21 +21,21 @@ use max_team_workspace::setup::AppEnv;
 const DOING_CHARS: usize = 120;
 
 pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     let now_ms = context::now_ms();
-    let people = desk.read(query::Ps { all: options.all })?;
+    let people = context.read(query::Ps { all: options.all })?;
     let text = if options.json {
         let rows = people.iter().map(|person| row(person, &jobs(place, person), now_ms));
         format!("{}\n", Value::from(rows.collect::<Vec<_>>()))
     } else if people.is_empty() {
-        format!("{}\n", desk.lang.nobody_at_work())
+        format!("{}\n", context.lang.nobody_at_work())
     } else {
         let mut rows = Vec::new();
         for person in &people {
-            rows.push(cells(person, now_ms, desk.lang));
-            rows.extend(jobs(place, person).iter().map(|job| command(job, now_ms, desk.lang)));
+            rows.push(cells(person, now_ms, context.lang));
+            rows.extend(jobs(place, person).iter().map(|job| command(job, now_ms, context.lang)));
         }
-        table(&desk.lang.people_heads(), &rows)
+        table(&context.lang.people_heads(), &rows)
     };
     super::print(&text)?;
     Ok(Exit::Ok)

@@ -25,9 +25,9 @@ const WORDS_CHARS: usize = 72;
 const ID_DIGITS_MIN: usize = 6;
 
 pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let (session, files) = meant(place, &desk, &options.words)?;
-    let rewind = desk.storage.rewind(&place.home, session);
+    let context = JournalContext::open(place)?;
+    let (session, files) = meant(place, &context, &options.words)?;
+    let rewind = context.storage.rewind(&place.home, session);
     if let Some(file) = rewind.untouched(&files).map_err(stop)?.first() {
         return Err(unknown(place, file).into());
     }
@@ -36,7 +36,11 @@ pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit
     }
     if options.list {
         let moments = rewind.moments().map_err(stop)?;
-        super::print(&if options.json { as_json(&moments) } else { clean(&list(&moments, desk.lang)).into_owned() })?;
+        super::print(&if options.json {
+            as_json(&moments)
+        } else {
+            clean(&list(&moments, context.lang)).into_owned()
+        })?;
         return Ok(Exit::Ok);
     }
     let to = match (&options.to, options.undo) {
@@ -46,35 +50,35 @@ pub(crate) fn run(place: &AppEnv, options: &args::Rewind) -> anyhow::Result<Exit
     };
     if options.dry_run {
         if let Some(begun) = rewind.begun().map_err(stop)? {
-            talk(&desk.lang.rewind_open(begun.puts.len()));
+            talk(&context.lang.rewind_open(begun.puts.len()));
         }
         let plan = rewind.plan(to, &files).map_err(stop)?;
         if options.json {
             super::print(&format!("{:#}\n", plan_json(session, &plan)))?;
         } else {
-            show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
+            show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, context.lang)?;
         }
         return Ok(covered(&plan));
     }
     let (process, by) = (setup::worker_info(place, "rewind"), place.principal("cli"));
     let claimed = wait(async { Ok(rewind.claim(process, by).await.map_err(owned)?) })?;
     if let Some(outcome) = claimed.complete().map_err(stop)? {
-        talk(&desk.lang.rewind_resumed(outcome.done.len()));
-        say_failed(&outcome, desk.lang);
+        talk(&context.lang.rewind_resumed(outcome.done.len()));
+        say_failed(&outcome, context.lang);
     }
     let plan = rewind.plan(to, &files).map_err(stop)?;
-    show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
+    show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, context.lang)?;
     let partly = covered(&plan);
     if plan.puts.is_empty() {
         return Ok(partly);
     }
-    if !options.yes && !agreed(desk.lang.put_these_back(), Exit::Denied, |lang| lang.rewind_needs_yes())? {
-        talk(desk.lang.rewind_left_it());
+    if !options.yes && !agreed(context.lang.put_these_back(), Exit::Denied, |lang| lang.rewind_needs_yes())? {
+        talk(context.lang.rewind_left_it());
         return Ok(Exit::Denied);
     }
     let outcome = claimed.carry_out(&plan).map_err(stop)?;
-    talk(&desk.lang.rewound(outcome.done.len()));
-    say_failed(&outcome, desk.lang);
+    talk(&context.lang.rewound(outcome.done.len()));
+    say_failed(&outcome, context.lang);
     Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })
 }
 
@@ -84,9 +88,9 @@ fn covered(plan: &RewindPlan) -> Exit {
 }
 
 /// The session that is meant, and the files; the first word is the one or the other.
-fn meant(place: &AppEnv, desk: &JournalContext, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), CliError> {
+fn meant(place: &AppEnv, context: &JournalContext, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), CliError> {
     let named = match words.first() {
-        Some(first) if !place.cwd.join(first).exists() => desk.read(query::FindSession { text: first.clone() })?,
+        Some(first) if !place.cwd.join(first).exists() => context.read(query::FindSession { text: first.clone() })?,
         _ => None,
     };
     let files = words.iter().skip(usize::from(named.is_some()));
@@ -94,7 +98,7 @@ fn meant(place: &AppEnv, desk: &JournalContext, words: &[String]) -> Result<(Ses
     let files = files.map(|file| lexical(&cwd.join(file))).collect();
     let session = match named {
         Some(session) => session,
-        None => match desk.team.ask(query::LatestSession { root: place.cwd.clone() }) {
+        None => match context.team.ask(query::LatestSession { root: place.cwd.clone() }) {
             Ok(row) => row.session,
             Err(RuntimeError::NothingToContinue(_)) => {
                 if let Some(word) = words.first().filter(|word| is_id(word)) {

@@ -21,19 +21,19 @@ pub(crate) fn run(place: &AppEnv, command: &args::Sessions) -> anyhow::Result<Ex
     if let args::Sessions::Forget(options) = command {
         return forget::run(place, options);
     }
-    let desk = JournalContext::open(place)?;
-    let lang = desk.lang;
+    let context = JournalContext::open(place)?;
+    let lang = context.lang;
     match command {
         args::Sessions::List { limit, json } => {
-            let rows = desk.read(query::Sessions { limit: *limit })?;
+            let rows = context.read(query::Sessions { limit: *limit })?;
             super::print(&clean(&list(&rows, *json, lang)))?;
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
-                Some(id) => setup::session(&desk.team, id)?,
-                None => crate::recordings::latest(&desk.team)?,
+                Some(id) => setup::session(&context.team, id)?,
+                None => crate::recordings::latest(&context.team)?,
             };
-            let events = desk.read(query::Events { session: id })?;
+            let events = context.read(query::Events { session: id })?;
             let text = if *json {
                 events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
             } else {

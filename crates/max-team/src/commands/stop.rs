@@ -39,51 +39,51 @@ struct Work {
 type Command = (AgentRow, CommandBegun);
 
 pub(crate) fn run(place: &AppEnv, options: &args::Stop) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let target = target(&desk, place, options)?;
+    let context = JournalContext::open(place)?;
+    let target = target(&context, place, options)?;
     if let Some(task) = &options.task {
-        check_task(&desk, &target, task)?;
+        check_task(&context, &target, task)?;
     }
     context::wait(async {
-        let mut watch = desk.watch()?;
+        let mut watch = context.watch()?;
         let key = || EnvelopeId::new(new_id());
         let plans = match target {
             StopTarget::Plans(plans) => plans,
             StopTarget::Work(work) => {
                 match work.is_session {
-                    true => desk.post().stop_session(&desk.by, work.session).await,
-                    false => desk.post().stop_agent(&desk.by, key(), work.agent).await,
+                    true => context.post().stop_session(&context.by, work.session).await,
+                    false => context.post().stop_agent(&context.by, key(), work.agent).await,
                 }
                 .map_err(stop)?;
-                match desk.owner(Some(work.session))? {
-                    None => talk(&format!("{}: {}", work.what, desk.lang.noted(Some(work.session)))),
-                    Some(owner) => await_stop(&desk, &mut watch, &work, &owner).await?,
+                match context.owner(Some(work.session))? {
+                    None => talk(&format!("{}: {}", work.what, context.lang.noted(Some(work.session)))),
+                    Some(owner) => await_stop(&context, &mut watch, &work, &owner).await?,
                 }
                 return Ok(Exit::Ok);
             }
         };
         for plan in &plans {
-            desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
+            context.post().stop(&context.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
         for plan in &plans {
-            let session = desk.read(query::SessionOfPlan { plan: *plan })?;
-            match desk.owner(session)? {
+            let session = context.read(query::SessionOfPlan { plan: *plan })?;
+            match context.owner(session)? {
                 None => {
                     let words = match &options.task {
-                        Some(task) => desk.lang.task_stop_noted(task, session),
-                        None => desk.lang.plan_stop_noted(session),
+                        Some(task) => context.lang.task_stop_noted(task, session),
+                        None => context.lang.plan_stop_noted(session),
                     };
-                    talk(&format!("{} {}: {words}", desk.lang.plan_word(), short(plan)));
+                    talk(&format!("{} {}: {words}", context.lang.plan_word(), short(plan)));
                 }
-                Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
+                Some(owner) => told(&context, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }
         Ok(Exit::Ok)
     })
 }
 
-fn target(desk: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow::Result<StopTarget> {
-    let open = desk.read(query::OpenPlans { session: None })?;
+fn target(context: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow::Result<StopTarget> {
+    let open = context.read(query::OpenPlans { session: None })?;
     let Some(id) = &options.id else {
         return match open.as_slice() {
             [] => Err(CliError::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
@@ -95,9 +95,9 @@ fn target(desk: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow
             }
         };
     };
-    let session = match desk.read(query::Find { text: id.clone() })? {
+    let session = match context.read(query::Find { text: id.clone() })? {
         Some(IdTarget::Plan(plan)) => {
-            if let Some(row) = desk.read(query::PlanEnd { plan })? {
+            if let Some(row) = context.read(query::PlanEnd { plan })? {
                 return Err(CliError::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
             return Ok(StopTarget::Plans(vec![plan]));
@@ -105,45 +105,45 @@ fn target(desk: &JournalContext, place: &AppEnv, options: &args::Stop) -> anyhow
         Some(IdTarget::Session(session)) => session,
         None => {
             // An agent by name.
-            let Some(row) = mail::agent_of(desk, place, None, id)? else {
+            let Some(row) = mail::agent_of(context, place, None, id)? else {
                 return Err(CliError::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
             };
             let (session, agent, what) = (row.session, row.agent, row.handle());
-            let commands = left_running(desk, session, Some(agent))?;
-            let begins = || Ok::<_, CliError>(desk.read(query::AgentsAtWork { session })?.contains(&agent));
-            if commands.is_empty() && !desk.read(query::Agent { agent })?.is_busy() && !begins()? {
+            let commands = left_running(context, session, Some(agent))?;
+            let begins = || Ok::<_, CliError>(context.read(query::AgentsAtWork { session })?.contains(&agent));
+            if commands.is_empty() && !context.read(query::Agent { agent })?.is_busy() && !begins()? {
                 return Err(CliError::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
             return Ok(StopTarget::Work(Work { session, agent, is_session: false, what, commands }));
         }
     };
-    let lead = desk.read(query::Session { session })?.lead;
-    let commands = left_running(desk, session, None)?;
-    let is_busy = !commands.is_empty() || !desk.read(query::AgentsAtWork { session })?.is_empty();
-    if !is_busy && !desk.read(query::HasRunningPlan { session })? {
+    let lead = context.read(query::Session { session })?.lead;
+    let commands = left_running(context, session, None)?;
+    let is_busy = !commands.is_empty() || !context.read(query::AgentsAtWork { session })?.is_empty();
+    if !is_busy && !context.read(query::HasRunningPlan { session })? {
         return Err(CliError::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
-    let what = format!("{} {}", desk.lang.session_word(), short(&session));
+    let what = format!("{} {}", context.lang.session_word(), short(&session));
     Ok(StopTarget::Work(Work { session, agent: lead, is_session: true, what, commands }))
 }
 
 /// The background commands of the session, or of one agent. If no process runs the session, there are none: they end
 /// with it.
-fn left_running(desk: &JournalContext, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
-    if desk.owner(Some(session))?.is_none() {
+fn left_running(context: &JournalContext, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
+    if context.owner(Some(session))?.is_none() {
         return Ok(Vec::new());
     }
-    Ok(desk.read(query::BackgroundCommands { session, agent: of })?)
+    Ok(context.read(query::BackgroundCommands { session, agent: of })?)
 }
 
-fn check_task(desk: &JournalContext, target: &StopTarget, name: &str) -> anyhow::Result<()> {
+fn check_task(context: &JournalContext, target: &StopTarget, name: &str) -> anyhow::Result<()> {
     let StopTarget::Plans(plans) = target else {
         return Err(CliError::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
     let [plan] = plans.as_slice() else {
         return Err(CliError::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
-    let plan = desk.read(query::Plan { plan: *plan })?;
+    let plan = context.read(query::Plan { plan: *plan })?;
     let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
         return Err(CliError::said(Exit::Usage, |lang| lang.no_task_in_it(name, names.join(", "))).into());
@@ -155,7 +155,7 @@ fn check_task(desk: &JournalContext, target: &StopTarget, name: &str) -> anyhow:
 }
 
 async fn told(
-    desk: &JournalContext,
+    context: &JournalContext,
     watch: &mut LogFollower,
     plan: PlanId,
     task: Option<&str>,
@@ -166,23 +166,23 @@ async fn told(
         if entry.is_some_and(|entry| entry.stream() != stream) {
             return Ok(None);
         }
-        if let Some(row) = desk.read(query::PlanEnd { plan })? {
-            return Ok(Some(desk.lang.stopped_with(row.end, &row.tally)));
+        if let Some(row) = context.read(query::PlanEnd { plan })? {
+            return Ok(Some(context.lang.stopped_with(row.end, &row.tally)));
         }
         Ok(task
             .filter(|task| entry.is_some_and(|entry| is_given_up(entry, task)))
-            .map(|task| format!("{task}: {}", desk.lang.task_status(TaskStatus::Cancelled))))
+            .map(|task| format!("{task}: {}", context.lang.task_status(TaskStatus::Cancelled))))
     });
     match heard.await? {
         Some(words) => {
-            let mut text = format!("{} {} {words}\n", desk.lang.plan_word(), short(&plan));
-            let left = desk.read(query::UnfinishedFiles { plan })?;
+            let mut text = format!("{} {} {words}\n", context.lang.plan_word(), short(&plan));
+            let left = context.read(query::UnfinishedFiles { plan })?;
             for left in left.iter().filter(|left| task.is_none_or(|task| left.task == task)) {
-                text.push_str(&format!("  {}: {}\n", left.task, desk.lang.task_left(left)));
+                text.push_str(&format!("  {}: {}\n", left.task, context.lang.task_left(left)));
             }
             super::print(&text)?;
         }
-        None => talk(&format!("{} {}: {}", desk.lang.plan_word(), short(&plan), desk.lang.unheard(owner))),
+        None => talk(&format!("{} {}: {}", context.lang.plan_word(), short(&plan), context.lang.unheard(owner))),
     }
     Ok(())
 }
@@ -193,7 +193,7 @@ fn is_given_up(entry: &LogEntry, task: &str) -> bool {
 
 /// Waits until the process that runs the session has read the stop, and the stopped turn and commands are over.
 async fn await_stop(
-    desk: &JournalContext,
+    context: &JournalContext,
     watch: &mut LogFollower,
     work: &Work,
     owner: &WorkerInfo,
@@ -206,23 +206,23 @@ async fn await_stop(
         let left = || {
             Ok::<_, CliError>(is_left(
                 commands,
-                &desk.read(query::BackgroundCommands { session: *session, agent: of })?,
+                &context.read(query::BackgroundCommands { session: *session, agent: of })?,
             ))
         };
-        let is_read = || Ok::<_, CliError>(!desk.read(query::HasUnreadStop { agent: *agent })?);
+        let is_read = || Ok::<_, CliError>(!context.read(query::HasUnreadStop { agent: *agent })?);
         let is_over =
-            || Ok::<_, CliError>(is_read()? && !desk.read(query::Agent { agent: *agent })?.is_busy() && !left()?);
+            || Ok::<_, CliError>(is_read()? && !context.read(query::Agent { agent: *agent })?.is_busy() && !left()?);
         Ok(if news && is_over()? { Some(()) } else { None })
     });
     match heard.await? {
         Some(()) => {
-            let mut words = format!("{what} {}\n", desk.lang.stopped_row());
+            let mut words = format!("{what} {}\n", context.lang.stopped_row());
             for (row, command) in commands {
-                words.push_str(&format!("  {}\n", desk.lang.command_stopped(&row.name, &command.name)));
+                words.push_str(&format!("  {}\n", context.lang.command_stopped(&row.name, &command.name)));
             }
             super::print(&words)?;
         }
-        None => talk(&format!("{what}: {}", desk.lang.unheard(owner))),
+        None => talk(&format!("{what}: {}", context.lang.unheard(owner))),
     }
     Ok(())
 }

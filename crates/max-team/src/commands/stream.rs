@@ -26,35 +26,35 @@ use max_team_workspace::setup::{self, AppEnv};
 const LINES_AHEAD_MAX: usize = 256;
 
 pub(crate) fn events(place: &AppEnv, options: &args::Events) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
+    let context = JournalContext::open(place)?;
     let scope = match &options.session {
         _ if options.all => Scope::All,
-        Some(id) => Scope::Session(setup::session(&desk.team, id)?),
-        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| recordings::latest(&desk.team))?),
+        Some(id) => Scope::Session(setup::session(&context.team, id)?),
+        None => Scope::Session(mail::last_used(&context, place).or_else(|_| recordings::latest(&context.team))?),
     };
     let json = options.reading.json || !io::stdout().is_terminal();
-    read(&desk, scope, &options.reading, json)
+    read(&context, scope, &options.reading, json)
 }
 
 pub(crate) fn logs(place: &AppEnv, options: &args::Logs) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let session = options.session.as_deref().map(|id| setup::session(&desk.team, id)).transpose()?;
-    let found = mail::agent_of(&desk, place, session, &options.agent)?;
+    let context = JournalContext::open(place)?;
+    let session = options.session.as_deref().map(|id| setup::session(&context.team, id)).transpose()?;
+    let found = mail::agent_of(&context, place, session, &options.agent)?;
     let nobody = || CliError::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
     let row = found.ok_or_else(nobody)?;
-    read(&desk, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
+    read(&context, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
 }
 
-fn read(desk: &JournalContext, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
-    let reader = desk.team.stream(scope, reading.from).map_err(stop)?;
-    let lines = EventLines { types: &reading.types, json, lang: desk.lang };
+fn read(context: &JournalContext, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
+    let reader = context.team.stream(scope, reading.from).map_err(stop)?;
+    let lines = EventLines { types: &reading.types, json, lang: context.lang };
     let told = if reading.follow {
-        if let Some(why) = desk.storage.unwritable() {
-            talk(&desk.lang.follows_nothing(setup::told(desk.lang, &why)));
+        if let Some(why) = context.storage.unwritable() {
+            talk(&context.lang.follows_nothing(setup::told(context.lang, &why)));
         }
         context::wait(follow(reader, &lines))
     } else {
-        let last = desk.read(query::Position {})?.seq;
+        let last = context.read(query::Position {})?.seq;
         lines.upto(reader, last)
     };
     match told {

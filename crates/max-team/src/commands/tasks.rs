@@ -19,15 +19,15 @@ use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) fn run(place: &AppEnv, command: args::Tasks) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
-    let counter = Counter { root: setup::project_root(place, &config)?, desk: JournalContext::open(place)? };
+    let counter = Counter { root: setup::project_root(place, &config)?, context: JournalContext::open(place)? };
     match command {
         args::Tasks::List { of, json } => counter.list(&of, json)?,
         args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
         args::Tasks::Add { subject, description, of } => {
             counter.write(&of, &ListRequest::Create(NewTask { subject, description, ..NewTask::default() }))?;
-            let stopped = counter.desk.read(query::StoppedClaimers { session: counter.session(&of)? })?;
+            let stopped = counter.context.read(query::StoppedClaimers { session: counter.session(&of)? })?;
             if !stopped.is_empty() {
-                talk(&counter.desk.lang.nobody_takes(&stopped));
+                talk(&counter.context.lang.nobody_takes(&stopped));
             }
         }
         args::Tasks::Update(update) => {
@@ -42,15 +42,15 @@ pub(crate) fn run(place: &AppEnv, command: args::Tasks) -> anyhow::Result<Exit> 
 }
 
 struct Counter {
-    desk: JournalContext,
+    context: JournalContext,
     root: PathBuf,
 }
 
 impl Counter {
     fn session(&self, of: &TaskListScope) -> Result<SessionId, CliError> {
         match &of.session {
-            Some(id) => setup::session(&self.desk.team, id),
-            None => match self.desk.team.ask(query::LatestSession { root: self.root.clone() }) {
+            Some(id) => setup::session(&self.context.team, id),
+            None => match self.context.team.ask(query::LatestSession { root: self.root.clone() }) {
                 Err(RuntimeError::NothingToContinue(_)) => {
                     Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
                 }
@@ -65,9 +65,9 @@ impl Counter {
         let team = max_team_workspace::agents::team(None, place)?;
         let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
         let mut names: Vec<String> = members.map(|member| member.definition.name.clone()).collect();
-        let roll = self.desk.read(query::Team { session: self.session(of)? })?;
-        names.extend(roll.mates.into_iter().filter(Enrolled::is_active).map(|mate| mate.person.name));
-        names.extend(["user".to_owned(), self.desk.by.user.clone()]);
+        let roll = self.context.read(query::Team { session: self.session(of)? })?;
+        names.extend(roll.teammates.into_iter().filter(Enrolled::is_active).map(|teammate| teammate.person.name));
+        names.extend(["user".to_owned(), self.context.by.user.clone()]);
         names.sort_unstable();
         names.dedup();
         if names.iter().any(|name| name == owner) {
@@ -78,7 +78,7 @@ impl Counter {
     }
 
     fn list(&self, of: &TaskListScope, json: bool) -> Result<(), CliError> {
-        let (lines, lang) = (self.desk.read(query::TaskLines { session: self.session(of)? })?, self.desk.lang);
+        let (lines, lang) = (self.context.read(query::TaskLines { session: self.session(of)? })?, self.context.lang);
         if json {
             return super::print(&format!("{:#}\n", lines.iter().map(as_json).collect::<Value>()));
         }
@@ -94,11 +94,11 @@ impl Counter {
     }
 
     fn show(&self, id: &str, of: &TaskListScope, json: bool) -> Result<(), CliError> {
-        let line = self.desk.read(query::FindTask { session: self.session(of)?, id: id.to_owned() })?;
+        let line = self.context.read(query::FindTask { session: self.session(of)?, id: id.to_owned() })?;
         if json {
             return super::print(&format!("{:#}\n", as_json(&line)));
         }
-        let lang = self.desk.lang;
+        let lang = self.context.lang;
         let metadata = if line.metadata.is_empty() { String::new() } else { as_text(&line) };
         let facts = [
             (lang.list_status_word(), lang.list_status(line.status).to_owned()),
@@ -115,9 +115,9 @@ impl Counter {
 
     fn write(&self, of: &TaskListScope, input: &ListRequest) -> Result<(), CliError> {
         let session = self.session(of)?;
-        let work = async { Ok(self.desk.team.task_lists().write(session, &self.desk.by, input).await) };
+        let work = async { Ok(self.context.team.task_lists().write(session, &self.context.by, input).await) };
         let done = wait(work).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
-        let (events, lang) = (done.map_err(stop)?, self.desk.lang);
+        let (events, lang) = (done.map_err(stop)?, self.context.lang);
         // Ending a task claims it first; that claim is not printed.
         let is_ended =
             |id| events.iter().any(|event| matches!(event, Event::ItemMoved(moved) if moved.id == id && is_end(moved)));

@@ -9,7 +9,7 @@ use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
-use max_team_runtime::{EndMode, Enrolled, Letter, LogEntry, Recipient, Roll, Spawn, query};
+use max_team_runtime::{EndMode, Enrolled, LogEntry, MailRecord, Recipient, Roll, Spawn, query};
 use serde_json::{Value, json};
 
 use super::context::{self, JournalContext, stop, until};
@@ -36,7 +36,7 @@ pub(crate) fn run(place: &AppEnv, command: args::Team) -> anyhow::Result<Exit> {
             Ok(Exit::Ok)
         }
         args::Team::Load { name, prompt, session: None } => {
-            let mut talk = args::TalkFlags { mates: Some(name), prompt, ..args::TalkFlags::default() };
+            let mut talk = args::TalkFlags { teammates: Some(name), prompt, ..args::TalkFlags::default() };
             if !std::io::stdin().is_terminal() {
                 // Without a terminal this is a headless run: the team works until nothing is left to do, then the
                 // result is printed.
@@ -44,89 +44,90 @@ pub(crate) fn run(place: &AppEnv, command: args::Team) -> anyhow::Result<Exit> {
             }
             crate::converse::run(place, talk)
         }
-        command => at_desk(place, &JournalContext::open(place)?, &command),
+        command => at_context(place, &JournalContext::open(place)?, &command),
     }
 }
 
-fn at_desk(place: &AppEnv, desk: &JournalContext, command: &args::Team) -> anyhow::Result<Exit> {
+fn at_context(place: &AppEnv, context: &JournalContext, command: &args::Team) -> anyhow::Result<Exit> {
     match command {
         args::Team::List { .. } => {}
         args::Team::Show { session, json } => {
-            let roll = desk.read(query::Team { session: this_session(desk, place, session.as_deref())? })?;
-            let text = if *json { format!("{}\n", registry(&roll)) } else { shown(&roll, desk.lang) };
+            let roll = context.read(query::Team { session: this_session(context, place, session.as_deref())? })?;
+            let text = if *json { format!("{}\n", registry(&roll)) } else { shown(&roll, context.lang) };
             super::print(&text)?;
         }
         args::Team::Shutdown { names, now, session } => {
             let how = if *now { EndMode::Told } else { EndMode::Asked };
-            return shut_down(desk, place, session.as_deref(), names, how);
+            return shut_down(context, place, session.as_deref(), names, how);
         }
         args::Team::Mode { name, mode, session } => {
-            return set_mode(desk, place, session.as_deref(), name, *mode);
+            return set_mode(context, place, session.as_deref(), name, *mode);
         }
         args::Team::Save { name, session, user, force } => {
-            let roll = desk.read(query::Team { session: this_session(desk, place, session.as_deref())? })?;
-            save(place, desk.lang, &roll, name, *user, *force)?;
+            let roll = context.read(query::Team { session: this_session(context, place, session.as_deref())? })?;
+            save(place, context.lang, &roll, name, *user, *force)?;
         }
         args::Team::Load { name, prompt, session } => {
-            return load(desk, place, name, prompt.as_deref(), session.as_deref());
+            return load(context, place, name, prompt.as_deref(), session.as_deref());
         }
         args::Team::Export { claude, session } => {
-            let session = this_session(desk, place, session.as_deref())?;
-            let (roll, letters) = (desk.read(query::Team { session })?, desk.read(query::Messages { session })?);
-            let file = export(&place.cwd.join(claude), &roll, &letters)?;
-            super::print(&format!("{}\n", desk.lang.exported(&file)))?;
+            let session = this_session(context, place, session.as_deref())?;
+            let (roll, envelopes) =
+                (context.read(query::Team { session })?, context.read(query::Messages { session })?);
+            let file = export(&place.cwd.join(claude), &roll, &envelopes)?;
+            super::print(&format!("{}\n", context.lang.exported(&file)))?;
         }
     }
     Ok(Exit::Ok)
 }
 
 /// If no process runs the session, tells the user how the stored command takes effect.
-fn tell_if_parked(desk: &JournalContext, session: SessionId) -> anyhow::Result<bool> {
-    let parked = desk.owner(Some(session))?.is_none();
+fn tell_if_parked(context: &JournalContext, session: SessionId) -> anyhow::Result<bool> {
+    let parked = context.owner(Some(session))?.is_none();
     if parked {
-        talk(&desk.lang.noted(Some(session)));
+        talk(&context.lang.noted(Some(session)));
     }
     Ok(parked)
 }
 
 /// Sets a teammate's mode and prints the mode it got, which is never freer than the session's.
 fn set_mode(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     session: Option<&str>,
     name: &String,
     mode: Mode,
 ) -> anyhow::Result<Exit> {
     let to = std::slice::from_ref(name);
-    let (session, readers) = session_of(desk, place, session, to)?;
+    let (session, readers) = session_of(context, place, session, to)?;
     let works_in = |reader: &Recipient| -> anyhow::Result<Option<Mode>> {
-        Ok(desk.read(query::Agent { agent: reader.agent })?.settings().map(|settings| settings.mode))
+        Ok(context.read(query::Agent { agent: reader.agent })?.settings().map(|settings| settings.mode))
     };
     let before =
         readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
-    let bound = desk.read(query::Team { session })?.lead.and_then(|lead| lead.mode);
+    let bound = context.read(query::Team { session })?.lead.and_then(|lead| lead.mode);
     context::wait(async {
-        let mut watch = desk.watch()?;
-        let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
-        if desk.owner(Some(session))?.is_none() {
-            super::print(&format!("{}\n", desk.lang.mode_wanted(names(&written.readers), mode.name())))?;
-            tell_if_parked(desk, session)?;
+        let mut watch = context.watch()?;
+        let written = context.post().set_mode(&context.by, fresh(), session, to, mode).await.map_err(stop)?;
+        if context.owner(Some(session))?.is_none() {
+            super::print(&format!("{}\n", context.lang.mode_wanted(names(&written.readers), mode.name())))?;
+            tell_if_parked(context, session)?;
             return Ok(Exit::Ok);
         }
         let mut left: Vec<&Recipient> = written.readers.iter().collect();
         let heard = until(&mut watch, |_| {
             let mut waiting = Vec::new();
             for reader in left.drain(..) {
-                let unread = desk.read(query::Unread { agent: reader.agent })?;
-                if written.letters.iter().any(|sent| unread.contains(&sent.id)) {
+                let unread = context.read(query::Unread { agent: reader.agent })?;
+                if written.envelopes.iter().any(|sent| unread.contains(&sent.id)) {
                     waiting.push(reader);
                     continue;
                 }
                 let now = works_in(reader)?.unwrap_or(mode);
                 let changed = !before.contains(&(reader.agent, Some(now)));
                 let words = match now == mode {
-                    true => desk.lang.mode_set(&reader.name, mode.name()),
-                    false => desk.lang.mode_bounded(&reader.name, now.name(), changed, bound == Some(now)),
+                    true => context.lang.mode_set(&reader.name, mode.name()),
+                    false => context.lang.mode_bounded(&reader.name, now.name(), changed, bound == Some(now)),
                 };
                 super::print(&format!("{words}\n"))?;
             }
@@ -135,38 +136,38 @@ fn set_mode(
         });
         if heard.await?.is_none() {
             let still: Vec<&str> = left.iter().map(|reader| reader.name.as_str()).collect();
-            super::print(&format!("{}\n", desk.lang.mode_wanted(still.join(", "), mode.name())))?;
+            super::print(&format!("{}\n", context.lang.mode_wanted(still.join(", "), mode.name())))?;
         }
         Ok(Exit::Ok)
     })
 }
 
 fn shut_down(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     session: Option<&str>,
     to: &[String],
     how: EndMode,
 ) -> anyhow::Result<Exit> {
-    let (session, _) = session_of(desk, place, session, to)?;
+    let (session, _) = session_of(context, place, session, to)?;
     context::wait(async {
-        let mut watch = desk.watch()?;
-        let written = desk.post().part(&desk.by, fresh(), session, to, how).await.map_err(stop)?;
-        if tell_if_parked(desk, session)? {
+        let mut watch = context.watch()?;
+        let written = context.post().part(&context.by, fresh(), session, to, how).await.map_err(stop)?;
+        if tell_if_parked(context, session)? {
             return Ok(Exit::Ok);
         }
         let (mut left, mut exit): (Vec<&Recipient>, Exit) = (written.readers.iter().collect(), Exit::Ok);
         let heard = until(&mut watch, |entry| {
             let Some(entry) = entry else { return Ok(None) };
-            let is_ours = |letter: &Envelope| written.letters.iter().any(|sent| letter.reply_to == Some(sent.id));
+            let is_ours = |envelope: &Envelope| written.envelopes.iter().any(|sent| envelope.reply_to == Some(sent.id));
             let (who, words) = match entry.event() {
                 Some(Event::AgentEnded(ended)) => {
-                    (entry.stream().to_owned(), desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason))
+                    (entry.stream().to_owned(), context.lang.teammate_ended(&ended.name, &ended.by, &ended.reason))
                 }
-                Some(Event::Mailed(letter)) if is_ours(&letter) => match desk.lang.will_not_end(&letter) {
+                Some(Event::Mailed(envelope)) if is_ours(&envelope) => match context.lang.will_not_end(&envelope) {
                     Some(words) => {
                         exit = Exit::Denied;
-                        (letter.from, words)
+                        (envelope.from, words)
                     }
                     None => return Ok(None),
                 },
@@ -180,7 +181,7 @@ fn shut_down(
         });
         if heard.await?.is_none() {
             let still: Vec<String> = left.iter().map(|reader| reader.name.clone()).collect();
-            talk(&format!("{}: {}", still.join(", "), desk.lang.asked_to_end()));
+            talk(&format!("{}: {}", still.join(", "), context.lang.asked_to_end()));
         }
         Ok(exit)
     })
@@ -188,38 +189,38 @@ fn shut_down(
 
 /// Asks the lead of an existing session to start these teammates.
 fn load(
-    desk: &JournalContext,
+    context: &JournalContext,
     place: &AppEnv,
     name: &str,
     prompt: Option<&str>,
     session: Option<&str>,
 ) -> anyhow::Result<Exit> {
     let (team, warnings) = team_file::find(place, name, &TeamContext::of(place))?;
-    warnings.iter().for_each(|warning| talk(&desk.lang.team_faults(warning)));
-    let session = this_session(desk, place, session)?;
-    let roll = desk.read(query::Team { session })?;
-    tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
-    let (there, members) = desk.read(query::Newcomers { session, teammates: team.members })?;
+    warnings.iter().for_each(|warning| talk(&context.lang.team_faults(warning)));
+    let session = this_session(context, place, session)?;
+    let roll = context.read(query::Team { session })?;
+    tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), context.lang);
+    let (there, members) = context.read(query::Newcomers { session, teammates: team.members })?;
     let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
     if !there.is_empty() {
-        talk(&desk.lang.there_already(called(&there)));
+        talk(&context.lang.there_already(called(&there)));
     }
     context::wait(async {
-        let mut watch = desk.watch()?;
+        let mut watch = context.watch()?;
         let key = fresh();
         if !members.is_empty() {
-            desk.post().recruit(&desk.by, key, session, &members).await.map_err(stop)?;
+            context.post().recruit(&context.by, key, session, &members).await.map_err(stop)?;
         }
         if let Some(prompt) = prompt {
-            desk.post().write(&desk.by, fresh(), session, &["lead".to_owned()], prompt).await.map_err(stop)?;
+            context.post().write(&context.by, fresh(), session, &["lead".to_owned()], prompt).await.map_err(stop)?;
         }
-        if tell_if_parked(desk, session)? || members.is_empty() {
+        if tell_if_parked(context, session)? || members.is_empty() {
             return Ok(Exit::Ok);
         }
         let mut refused = None;
         let heard = until(&mut watch, |entry| {
-            if let Some(Event::LetterRefused(no)) = entry.and_then(LogEntry::event).filter(|_| refused.is_none())
-                && no.letter == key
+            if let Some(Event::MessageRefused(no)) = entry.and_then(LogEntry::event).filter(|_| refused.is_none())
+                && no.envelope == key
             {
                 refused = Some(no.why);
             }
@@ -230,11 +231,11 @@ fn load(
             // Partial, as at the start with a team: the prompt was delivered all the same.
             (Some(why), _) => Err(CliError::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
-                super::print(&format!("{}\n", desk.lang.joined(called(&members))))?;
+                super::print(&format!("{}\n", context.lang.joined(called(&members))))?;
                 Ok(Exit::Ok)
             }
             (None, false) => {
-                desk.owner(Some(session))?.iter().for_each(|owner| talk(&desk.lang.unheard(owner)));
+                context.owner(Some(session))?.iter().for_each(|owner| talk(&context.lang.unheard(owner)));
                 Ok(Exit::Ok)
             }
         }
@@ -291,7 +292,8 @@ fn list(place: &AppEnv, json: bool) -> anyhow::Result<()> {
 fn save(place: &AppEnv, lang: Lang, roll: &Roll, name: &str, is_users: bool, force: bool) -> anyhow::Result<()> {
     let path = team_file::place_of(place, name, is_users)?;
     let shown = team_file::shown(place, &path);
-    let members: Vec<_> = roll.mates.iter().filter(|mate| mate.is_active()).map(|mate| mate.spawn.clone()).collect();
+    let members: Vec<_> =
+        roll.teammates.iter().filter(|teammate| teammate.is_active()).map(|teammate| teammate.spawn.clone()).collect();
     if members.is_empty() {
         return Err(CliError::said(Exit::Failed, |lang| lang.nothing_to_save()).into());
     }
@@ -323,8 +325,8 @@ fn put(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
 fn shown(roll: &Roll, lang: Lang) -> String {
     let now_ms = context::now_ms();
     let mut rows: Vec<Vec<String>> = roll.lead.iter().map(|lead| cells(lead, now_ms, lang)).collect();
-    rows.extend(roll.mates.iter().map(|mate| cells(mate, now_ms, lang)));
-    let none = if roll.mates.is_empty() { format!("{}\n", lang.nobody_joined()) } else { String::new() };
+    rows.extend(roll.teammates.iter().map(|teammate| cells(teammate, now_ms, lang)));
+    let none = if roll.teammates.is_empty() { format!("{}\n", lang.nobody_joined()) } else { String::new() };
     format!(
         "{} ({} {})\n{}{none}",
         roll.name(),
@@ -383,12 +385,12 @@ fn registry(roll: &Roll) -> Value {
         "session": roll.session,
         "leadAgentId": roll.lead.as_ref().map(id),
         "lead": roll.lead.as_ref().map(row),
-        "members": roll.mates.iter().map(row).collect::<Vec<_>>(),
+        "members": roll.teammates.iter().map(row).collect::<Vec<_>>(),
     })
 }
 
 /// Writes `teams/NAME/config.json` and an inbox for each member; returns the path of the config.
-fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, CliError> {
+fn export(folder: &Path, roll: &Roll, envelopes: &[MailRecord]) -> Result<String, CliError> {
     let folder = folder.join("teams").join(roll.name());
     let failed = |error: std::io::Error| {
         CliError::new(Exit::Failed, format!("`{}` cannot be written: {error}", folder.display()))
@@ -396,21 +398,21 @@ fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, CliE
     let pretty = |value: &Value| format!("{value:#}\n");
     let config = folder.join("config.json");
     put(&config, &pretty(&registry(roll)), true).map_err(failed)?;
-    for member in roll.lead.iter().chain(&roll.mates) {
+    for member in roll.lead.iter().chain(&roll.teammates) {
         let name = &member.person.name;
         let inbox: Vec<Value> =
-            letters.iter().filter(|letter| letter.to == *name && !letter.is_control()).map(message).collect();
+            envelopes.iter().filter(|envelope| envelope.to == *name && !envelope.is_control()).map(message).collect();
         let file = folder.join("inboxes").join(format!("{name}.json"));
         put(&file, &pretty(&Value::from(inbox)), true).map_err(failed)?;
     }
     Ok(config.display().to_string())
 }
 
-fn message(letter: &Letter) -> Value {
-    let is_read = matches!(letter.fate, max_team_runtime::Fate::Read(_) | max_team_runtime::Fate::Acted(_));
-    let color = Some(letter.envelope.color()).filter(|color| !color.is_empty());
+fn message(envelope: &MailRecord) -> Value {
+    let is_read = matches!(envelope.fate, max_team_runtime::Fate::Read(_) | max_team_runtime::Fate::Acted(_));
+    let color = Some(envelope.envelope.color()).filter(|color| !color.is_empty());
     json!({
-        "from": letter.from, "text": letter.text(), "timestamp": rfc3339(letter.envelope.sent_at_ms),
+        "from": envelope.from, "text": envelope.text(), "timestamp": rfc3339(envelope.envelope.sent_at_ms),
         "read": is_read, "color": color,
     })
 }

@@ -18,22 +18,22 @@ use max_team_workspace::setup::AppEnv;
 const NAME_CHARS: usize = 80;
 
 pub(crate) fn run(place: &AppEnv, options: &args::Trace) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let span = find(&desk, options.id.as_deref())?;
+    let context = JournalContext::open(place)?;
+    let span = find(&context, options.id.as_deref())?;
     let text = if options.json {
         format!("{}\n", serde_json::to_string(&span)?)
     } else {
         let mut lines = Vec::new();
         let zero = span.at_ms;
         if options.timeline {
-            timeline(&span, desk.lang, &mut lines);
+            timeline(&span, context.lang, &mut lines);
         } else {
-            put(&span, zero, 0, desk.lang, &mut lines);
+            put(&span, zero, 0, context.lang, &mut lines);
         }
         let left = lines.len().saturating_sub(options.limit);
         lines.truncate(options.limit);
         if left > 0 {
-            lines.push(desk.lang.more_trace(left, options.limit.saturating_add(left)));
+            lines.push(context.lang.more_trace(left, options.limit.saturating_add(left)));
         }
         format!("{}\n", lines.join("\n"))
     };
@@ -41,16 +41,16 @@ pub(crate) fn run(place: &AppEnv, options: &args::Trace) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-fn find(desk: &JournalContext, id: Option<&str>) -> anyhow::Result<Span> {
+fn find(context: &JournalContext, id: Option<&str>) -> anyhow::Result<Span> {
     let Some(id) = id else {
-        let last = desk.read(query::Sessions { limit: 1 })?;
+        let last = context.read(query::Sessions { limit: 1 })?;
         let none = || CliError::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
         let session = last.first().ok_or_else(none)?.session;
-        return Ok(*desk.read(query::Trace { session })?);
+        return Ok(*context.read(query::Trace { session })?);
     };
-    match desk.read(query::Find { text: id.to_owned() })? {
-        Some(IdTarget::Session(session)) => Ok(*desk.read(query::Trace { session })?),
-        Some(IdTarget::Plan(plan)) => Ok(*desk.read(query::TracePlan { plan })?),
+    match context.read(query::Find { text: id.to_owned() })? {
+        Some(IdTarget::Session(session)) => Ok(*context.read(query::Trace { session })?),
+        Some(IdTarget::Plan(plan)) => Ok(*context.read(query::TracePlan { plan })?),
         None => Err(CliError::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
     }
 }

@@ -25,16 +25,16 @@ use max_team_workspace::setup::{self, AppEnv};
 pub(crate) fn run(place: &AppEnv, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let (home, by) = (place.home.clone(), place.principal("cli"));
     let (copies, lang, cancel) = (Worktrees::within(&home), place.speaks(), CancellationToken::new());
-    let desk = WorktreeContext { copies, home, by, lang, cancel };
-    for error in desk.copies.sweep() {
+    let context = WorktreeContext { copies, home, by, lang, cancel };
+    for error in context.copies.sweep() {
         talk(&error.to_string());
     }
     match command {
-        args::Worktrees::List { json } => desk.list(*json),
-        args::Worktrees::Show { id, json } => desk.show(id.as_deref(), *json),
-        args::Worktrees::Accept { id, files } => desk.accept(id, files),
-        args::Worktrees::Reject { id, files } => desk.reject(id, files),
-        args::Worktrees::Clean => desk.clean(),
+        args::Worktrees::List { json } => context.list(*json),
+        args::Worktrees::Show { id, json } => context.show(id.as_deref(), *json),
+        args::Worktrees::Accept { id, files } => context.accept(id, files),
+        args::Worktrees::Reject { id, files } => context.reject(id, files),
+        args::Worktrees::Clean => context.clean(),
     }
 }
 

@@ -89,19 +89,19 @@ pub(crate) fn fork(place: &AppEnv, options: &Fork) -> anyhow::Result<Exit> {
     };
     warm(&workspace.chosen);
     let chats = !options.print && has_screen(place);
-    let house = workspace.start(place, place.begin(&workspace.config)?, "a fork", chats)?;
+    let runtime = workspace.start(place, place.begin(&workspace.config)?, "a fork", chats)?;
     let Workspace { config, chosen, .. } = workspace;
     if chats {
-        return chat(place, &config, &house, Some(chosen), open, ChatStart { first, record, ..ChatStart::at(work) });
+        return chat(place, &config, &runtime, Some(chosen), open, ChatStart { first, record, ..ChatStart::at(work) });
     }
     let face = Headless {
         format: options.output_format,
         key_source: chosen.key_source.clone(),
         verbose: options.team.verbose,
         record,
-        ..Headless::new(place, &house, work, Task::Say(first.unwrap_or_default()), lang)
+        ..Headless::new(place, &runtime, work, Task::Say(first.unwrap_or_default()), lang)
     };
-    drive(&house, |signals| face.run(open, signals))
+    drive(&runtime, |signals| face.run(open, signals))
 }
 
 /// The flags with those that chose the team of the run, where today's flags choose none.

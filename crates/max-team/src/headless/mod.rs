@@ -81,7 +81,7 @@ pub(crate) struct Headless {
     /// Buffers lines for a slow reader.
     pub(crate) out: OutputLines,
     /// Teammates that begin before anything is said.
-    pub(crate) mates: Vec<Spawn>,
+    pub(crate) teammates: Vec<Spawn>,
     /// Where the run is written down afterwards.
     pub(crate) record: Option<PathBuf>,
     /// The name and time limit of a skill. After the limit it is interrupted; after `LIMIT_GRACE` the run ends without
@@ -136,7 +136,7 @@ impl Headless {
             lang,
             verbose: false,
             out: OutputLines::default(),
-            mates: Vec::new(),
+            teammates: Vec::new(),
             record: None,
             limit: None,
         }
@@ -223,7 +223,7 @@ impl Headless {
                 .for_each(|(_, event)| tally.output.lines.hear(event));
         }
         let has_members = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
-        tally.team = has_members || !self.mates.is_empty();
+        tally.team = has_members || !self.teammates.is_empty();
         self.recruit(session, &mut tally).await?;
         let words = self.open_questions(session, opened, &mut tally).await?;
         let command = self.first(opened, words);
@@ -368,20 +368,20 @@ impl Headless {
 
     /// Lets those begin who are to and are not there.
     async fn recruit(&self, session: SessionId, tally: &mut RunState) -> anyhow::Result<()> {
-        let mates = self.not_there_yet(session).await?;
-        if mates.is_empty() {
+        let teammates = self.not_there_yet(session).await?;
+        if teammates.is_empty() {
             return Ok(());
         }
-        tally.agents.expect(mates.iter().map(|mate| mate.name.clone()));
-        self.order(EnvelopeId::new(new_id()), Command::Team { session, mates }).await
+        tally.agents.expect(teammates.iter().map(|teammate| teammate.name.clone()));
+        self.order(EnvelopeId::new(new_id()), Command::Team { session, teammates }).await
     }
 
     /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
     async fn not_there_yet(&self, session: SessionId) -> anyhow::Result<Vec<Spawn>> {
-        if self.mates.is_empty() {
+        if self.teammates.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.handle.ask(query::Newcomers { session, teammates: self.mates.clone() }).await?.1)
+        Ok(self.handle.ask(query::Newcomers { session, teammates: self.teammates.clone() }).await?.1)
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {
@@ -577,18 +577,18 @@ impl Headless {
             Event::Interrupted(Interrupted { held: Some(held), .. }) if tally.agents.counts(held) => {
                 tally.holds(from, held);
             }
-            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => {
+            Event::MessageRefused(refused) if refused.kind == MessageKind::TeamRequest => {
                 tally.teammates.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
-            Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
+            Event::Mailed(envelope) => self.lang.came_to_nothing(envelope).iter().for_each(|words| talk(words)),
             Event::PlanAnswered(answered) => drop(tally.questions.sent.remove(&answered.question)),
             Event::TurnEnded(_) | Event::PlanEnded(_) => self.is_over(from, event, tally),
-            Event::QuestionAsked(asked) if from.lead || self.answers_here(asked.action.deed) => {
+            Event::QuestionAsked(asked) if from.lead || self.answers_here(asked.action.kind) => {
                 self.question(session, at_ms, from, asked, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome, tally),
-            Event::ToolIntent(intent) if intent.action.deed == ActionKind::Execute => {
+            Event::ToolIntent(intent) if intent.action.kind == ActionKind::Execute => {
                 tally.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
             }
             Event::ToolDone(done) => {

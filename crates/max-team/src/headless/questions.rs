@@ -37,7 +37,7 @@ impl Headless {
         };
         let brings_words = !words.is_empty() || matches!(self.task, Task::Listen(_));
         for asked in &opened.asked {
-            match on_reopening(asked.action.deed, brings_words) {
+            match on_reopening(asked.action.kind, brings_words) {
                 UnattendedQuestion::Waits => {
                     tally.questions.waiting.push(WaitingQuestion::new(asked, asked.agent == Some(opened.agent)))
                 }
@@ -56,8 +56,8 @@ impl Headless {
         tally: &mut RunState,
     ) -> anyhow::Result<AnswerReach> {
         let mut heard = AnswerReach::Unheard;
-        for WaitingQuestion { question, deed, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
-            let answer = PermissionAnswer::in_words(deed, words.to_owned(), DecidedBy::person(&self.by));
+        for WaitingQuestion { question, kind, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
+            let answer = PermissionAnswer::in_words(kind, words.to_owned(), DecidedBy::person(&self.by));
             let is_put_off = answer.put_off;
             tally.questions.sent.insert(question, None);
             if !self.heard(Command::Answer { session, question, answer }).await? {
@@ -71,8 +71,8 @@ impl Headless {
     }
 
     /// Whether questions of a kind are for the user here. The plan of a teammate is its lead's to answer, except in a demo.
-    pub(super) fn answers_here(&self, deed: ActionKind) -> bool {
-        deed != ActionKind::Propose || matches!(self.consent, Consent::Everything { .. })
+    pub(super) fn answers_here(&self, kind: ActionKind) -> bool {
+        kind != ActionKind::Propose || matches!(self.consent, Consent::Everything { .. })
     }
 
     /// An agent asks.
@@ -89,15 +89,15 @@ impl Headless {
         if let Consent::Everything { refuses, .. } = self.consent {
             // A yes is no answer to a question in words.
             let by = if refuses { DecidedBy::Person(STDIN.to_owned()) } else { DecidedBy::Rule(YES.to_owned()) };
-            let answer = PermissionAnswer::new(!refuses && asked.action.deed != ActionKind::Ask, by);
+            let answer = PermissionAnswer::new(!refuses && asked.action.kind != ActionKind::Ask, by);
             tally.questions.sent.insert(asked.question, None);
             return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
         }
-        match on_question(asked.action.deed, matches!(self.task, Task::Listen(_))) {
+        match on_question(asked.action.kind, matches!(self.task, Task::Listen(_))) {
             UnattendedQuestion::Waits => {
                 let waiting = WaitingQuestion::new(&asked, from.lead);
                 let id = short(&asked.question);
-                talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == ActionKind::Ask));
+                talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.kind == ActionKind::Ask));
                 tally.questions.waiting.push(waiting);
                 Ok(())
             }
@@ -153,7 +153,7 @@ impl Headless {
         tally: &mut RunState,
     ) -> anyhow::Result<()> {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
-        let merges = asked.action.deed == ActionKind::Merge;
+        let merges = asked.action.kind == ActionKind::Merge;
         if !merges {
             tally.refused_calls.unasked.push((called(&asked.tool, &asked.action.target), asked.recourse));
         }
@@ -163,7 +163,7 @@ impl Headless {
             let (by, recourse) = (DecidedBy::Nobody("headless".to_owned()), asked.recourse);
             tally.refused_calls.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
         }
-        let answer = PermissionAnswer::unattended(asked.action.deed, asked.recourse);
+        let answer = PermissionAnswer::unattended(asked.action.kind, asked.recourse);
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.questions.sent.remove(&asked.question);
@@ -202,7 +202,7 @@ pub(super) enum AnswerReach {
 #[derive(Debug)]
 pub(super) struct WaitingQuestion {
     pub(super) question: QuestionId,
-    deed: ActionKind,
+    kind: ActionKind,
     /// The call that it is about, for people.
     what: String,
     is_leads: bool,
@@ -211,7 +211,7 @@ pub(super) struct WaitingQuestion {
 impl WaitingQuestion {
     fn new(asked: &OpenQuestion, is_leads: bool) -> Self {
         let what = called(&asked.tool, &asked.action.target);
-        Self { question: asked.question, deed: asked.action.deed, what, is_leads }
+        Self { question: asked.question, kind: asked.action.kind, what, is_leads }
     }
 }
 

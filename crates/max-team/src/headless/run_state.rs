@@ -216,7 +216,7 @@ impl RunState {
     /// An agent has started a turn.
     pub(super) fn begins(&mut self, from: &Origin, started: &TurnStarted) {
         self.heard.push(started.envelope);
-        self.heard.extend(&started.letters);
+        self.heard.extend(&started.envelopes);
         if from.lead {
             self.plans.reports =
                 if self.unheard.contains(&started.envelope) { Vec::new() } else { self.reports_in(&started.input) };
@@ -225,14 +225,14 @@ impl RunState {
         let is_users = started.assignment.as_ref().is_some_and(|given| given.is_for_user());
         self.teammates.for_user.extend(from.agent.filter(|_| is_users));
         self.teammates.unpaid.retain(|agent| from.agent != Some(*agent));
-        self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
+        self.unheard.retain(|key| *key != started.envelope && !started.envelopes.contains(key));
         self.teammates.awaited.retain(|agent| from.agent != Some(*agent));
     }
 
     /// An agent was told something on its way.
     pub(super) fn steered(&mut self, from: &Origin, steered: &Steered) {
         self.unheard.retain(|key| !steered.envelopes.contains(key));
-        if from.lead && !steered.letters.is_empty() {
+        if from.lead && !steered.from_team.is_empty() {
             let reports = self.reports_in(&steered.input);
             self.plans.reported.extend(&reports);
             self.plans.reports.extend(reports);
@@ -255,7 +255,7 @@ impl RunState {
 
     /// An agent was stopped: the messages that it has not read are for the next run.
     pub(super) fn holds(&mut self, from: &Origin, held: &Hold) {
-        self.unheard.retain(|key| !held.letters.contains(key));
+        self.unheard.retain(|key| !held.envelopes.contains(key));
         self.teammates.awaited.retain(|agent| from.agent != Some(*agent));
         self.teammates.answered.retain(|agent| from.agent != Some(*agent));
     }
@@ -300,7 +300,7 @@ impl RunState {
     /// Whether the session was stopped during the run: the lead is on hold, and our message, its answer or a plan waits for that.
     pub(super) fn is_held(&self, waits_for: Option<EnvelopeId>) -> bool {
         let Some(hold) = self.lead.and_then(|lead| self.agents.hold(lead)) else { return false };
-        let is_unread = waits_for.is_some_and(|key| hold.letters.contains(&key));
+        let is_unread = waits_for.is_some_and(|key| hold.envelopes.contains(&key));
         is_unread || self.turn.ended.is_none() || self.plans.known.iter().any(|(.., end)| end.is_none())
     }
 

@@ -1,4 +1,4 @@
-//! Calls through the whole program: two explorers side by side in a real repository, what the lines say of them, and walls
+//! Calls through the whole program: two explorers side by side in a real repository, what the lines say of them, and the sandbox
 //! that only let them look.
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -5,11 +5,11 @@ use std::process::Command;
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::mates::ok;
 use crate::plans::{plan, task, voice, write};
 use crate::practice::events;
 use crate::program::{Program, finish, signal, soon};
 use crate::reports::{is_lead, last_result, of_lead, send};
+use crate::teammates::ok;
 
 /// The newest message to the member that has a task.
 fn last_told(server: &ModelServer, id: &'static str) -> String {

@@ -2,7 +2,7 @@
 
 use max_team_testkit::{ModelServer, Reply};
 
-use crate::desk::ok;
+use crate::context::ok;
 use crate::program::Program;
 
 #[test]

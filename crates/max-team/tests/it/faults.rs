@@ -352,8 +352,8 @@ fn a_home_that_can_only_be_read_is_read() {
     assert_eq!(program.run(&["-p", "a small thing"]).code, 0);
     let home = program.home().display().to_string();
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro,nosuid,nodev,noexec \"$0\" && exec \"$@\"";
-    let walls = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, &home];
-    let run = |arguments: &[&str]| finish(program.prefixed(&walls, arguments).spawn().unwrap());
+    let unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, &home];
+    let run = |arguments: &[&str]| finish(program.prefixed(&unshare, arguments).spawn().unwrap());
     let listed = program.run(&["sessions", "list"]).out;
     let id = listed.split_whitespace().find(|word| word.starts_with("ses_")).unwrap();
     let shown = [
@@ -384,7 +384,7 @@ fn a_home_that_can_only_be_read_is_read() {
     let doctor = run(&["doctor"]);
     let place = format!("FAIL  place: cannot write `{home}`: Read-only file system");
     assert!(doctor.code == 1 && doctor.out.contains(&place), "{doctor:?}");
-    let mut follower = program.prefixed(&walls, &["events", "--follow"]).spawn().unwrap();
+    let mut follower = program.prefixed(&unshare, &["events", "--follow"]).spawn().unwrap();
     let mut said = String::new();
     let mut err = BufReader::new(follower.stderr.take().unwrap());
     while !said.contains("may not be seen here") {
@@ -419,8 +419,8 @@ fn a_full_disk_is_found_by_the_doctor() {
     let home = program.home().display().to_string();
     for (size, code, words) in [("65536", 1, "FAIL  place: no space is left"), ("33554432", 0, "warn  place: only")] {
         let script = format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\"");
-        let walls = ["unshare", "--map-root-user", "--mount", "sh", "-c", &script, &home];
-        let ran = finish(program.prefixed(&walls, &["doctor"]).spawn().unwrap());
+        let unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", &script, &home];
+        let ran = finish(program.prefixed(&unshare, &["doctor"]).spawn().unwrap());
         assert!(ran.code == code && ran.out.contains(words), "{ran:?}");
     }
 }

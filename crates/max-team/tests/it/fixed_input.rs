@@ -35,8 +35,8 @@ fn requests() -> Vec<(&'static str, Recorded)> {
         let input = json!({ "description": "say", "prompt": format!("you are asked as {kind}"), "type": kind });
         calls = calls.tool(*kind, "agent", input);
     }
-    let mate = json!({ "name": "ann", "role": "helper", "prompt": "you are asked as teammate" });
-    calls = calls.tool("teammate", "spawn_teammate", mate);
+    let teammate = json!({ "name": "ann", "role": "helper", "prompt": "you are asked as teammate" });
+    calls = calls.tool("teammate", "spawn_teammate", teammate);
     let is_for = |request: &Recorded, kind: &str| {
         request.user_texts().first().is_some_and(|text| text.contains(&format!("asked as {kind}")))
     };

@@ -243,8 +243,8 @@ fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
     let commands = marks.clone();
     let server = ModelServer::start(Script::new().when(move |request| {
         let first = request.user_texts().first().cloned().unwrap_or_default();
-        let mate = ["sal", "tim"].iter().position(|name| first.starts_with(&format!("You are `{name}`")));
-        Some(match mate {
+        let teammate = ["sal", "tim"].iter().position(|name| first.starts_with(&format!("You are `{name}`")));
+        Some(match teammate {
             Some(index) if request.tool_results() == 0 => {
                 let command = json!({"command": format!("sleep {}", commands[index]), "background": true});
                 Reply::new().tool("t1", "run_shell", command)
@@ -279,13 +279,13 @@ fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
 
 /// A stop from another terminal stays though messages wait, also when the chat is killed; then all of them are read together.
 #[test]
-fn a_stop_stays_though_letters_wait_and_outlives_a_kill() {
+fn a_stop_stays_though_messages_wait_and_outlives_a_kill() {
     let gate = Gate::new();
     let first = gate.clone();
     let server = ModelServer::start(Script::new().when(move |request| {
         let texts = request.user_texts();
-        let is_mate = texts.first().is_some_and(|text| text.starts_with("You are `bob`"));
-        Some(match (is_mate, texts.len(), request.tool_results()) {
+        let is_teammate = texts.first().is_some_and(|text| text.starts_with("You are `bob`"));
+        Some(match (is_teammate, texts.len(), request.tool_results()) {
             (true, 1, _) => Reply::text("never said").gate_before(&first),
             (false, 1, 0) => {
                 let spawn = json!({"name": "bob", "role": "worker", "prompt": "Work."});

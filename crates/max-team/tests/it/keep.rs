@@ -268,7 +268,7 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
 
 /// What is kept elsewhere because of a session goes with it; what others have left in the same places stays.
 #[test]
-fn a_forgotten_session_takes_experts_answers_and_letters_with_it_and_names_its_forks() {
+fn a_forgotten_session_takes_experts_answers_and_messages_with_it_and_names_its_forks() {
     let server = ModelServer::start(Script::new().when(|request| {
         let (first, last) = (request.user_texts().first().cloned().unwrap_or_default(), request.last_user());
         let handed: Option<Value> = serde_json::from_str(&first).ok();
@@ -299,8 +299,8 @@ fn a_forgotten_session_takes_experts_answers_and_letters_with_it_and_names_its_f
     ok(&["-p", "Bremen"]);
     ok(&["fork", &first, "and now?", "-p", "--here"]);
     let fork = sessions(&program).into_iter().find(|id| *id != first && *id != sessions(&program)[1]).unwrap();
-    let letters = || ok(&["mail", "list", "--session", &first, "--json"]).out;
-    assert!(letters().contains("a cellar of plums"), "{}", letters());
+    let envelopes = || ok(&["mail", "list", "--session", &first, "--json"]).out;
+    assert!(envelopes().contains("a cellar of plums"), "{}", envelopes());
     let ports = || {
         let kept = ok(&["cache", "list", "--json"]).json();
         kept.as_array().unwrap().iter().map(|kept| kept["raw"]["port"].as_str().unwrap().to_owned()).collect::<Vec<_>>()

@@ -46,7 +46,7 @@ fn wishes() -> Vec<(&'static str, Value)> {
         run("setsid sleep MARK"),
         run("sleep MARK &"),
         ("exec", json!({ "command": "env" })),
-        // Allowed, and what it runs is the repository's own: here only the walls are left.
+        // Allowed, and what it runs is the repository's own: here only the sandbox is left.
         run("make steal"),
         run("cat loot.txt"),
         ("run_shell", json!({ "command": "make daemon", "background": true })),

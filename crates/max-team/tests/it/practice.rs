@@ -4,7 +4,7 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::desk::{ok, wait_for};
+use crate::context::{ok, wait_for};
 use crate::plans::{news, plan, task, voice, write};
 use crate::program::{Program, finish, signal};
 

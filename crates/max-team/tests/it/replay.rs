@@ -436,7 +436,7 @@ fn what_an_unfinished_run_has_spent_is_compared() {
     assert!(killed["nano"].as_u64().unwrap() > 0, "{json}");
 }
 
-/// A whole team and teammates of today send what they sent a moment ago, also through plans, calls and letters.
+/// A whole team and teammates of today send what they sent a moment ago, also through plans, calls and messages.
 #[test]
 fn a_team_that_has_not_changed_sends_the_same() {
     for demo in ["team", "teammates", "travel"] {

@@ -3,9 +3,9 @@
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::mates::{is, ok, spawn};
 use crate::plans::{plan, task, voice, write};
 use crate::program::{Program, finish, soon};
+use crate::teammates::{is, ok, spawn};
 
 pub(crate) fn send(to: &str, message: &str) -> Reply {
     Reply::new().tool("m", "send_message", json!({ "to": to, "message": message }))

@@ -3,9 +3,9 @@
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::mates::{is, spawn};
 use crate::plans::{news, plan, task, voice};
 use crate::program::{Program, Ran};
+use crate::teammates::{is, spawn};
 
 const FORMATS: [&str; 3] = ["text", "json", "stream-json"];
 /// The fields of every `result`, as documented in `docs/en/reference/output.md`.
@@ -251,9 +251,9 @@ fn a_teammate_without_money_goes_on_with_more() {
     assert_eq!(program.run(&["-p", "go"]).code, 0);
     assert_eq!(program.run(&["send", "alice", "use tabs"]).code, 0);
     let state = || {
-        let letters = program.run(&["mail", "list", "--json"]).json();
-        let letter = letters.as_array().unwrap().iter().find(|letter| letter.to_string().contains("use tabs"));
-        letter.unwrap()["state"].clone()
+        let envelopes = program.run(&["mail", "list", "--json"]).json();
+        let envelope = envelopes.as_array().unwrap().iter().find(|envelope| envelope.to_string().contains("use tabs"));
+        envelope.unwrap()["state"].clone()
     };
     let calls = server.count();
     let poor = [&GO_ON[..], &["--max-budget-usd", "0.000001", "--output-format", "json"]].concat();

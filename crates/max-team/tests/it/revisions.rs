@@ -3,7 +3,7 @@
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::desk::ok;
+use crate::context::ok;
 use crate::plans::{news, plan, task, voice, write};
 use crate::program::{Program, Ran};
 

@@ -416,9 +416,9 @@ impl Dice {
 const PATHS: [&str; 5] = ["a", "b", "c/d", "c/e", "f/g/h"];
 
 /// Whoever did something to a file: an agent, or the user; and what it was before.
-type Deeds = Vec<(usize, &'static str, bool, Option<Vec<u8>>)>;
+type Edits = Vec<(usize, &'static str, bool, Option<Vec<u8>>)>;
 
-/// Any turn can be gone back to: each file is what it was before the agents' first deed since, unless the user has changed it
+/// Any turn can be gone back to: each file is what it was before the agents' first action since, unless the user has changed it
 /// after that; then it stays.
 #[test]
 fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
@@ -432,7 +432,7 @@ fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
         };
         let server = ModelServer::start(Vec::<Reply>::new());
         let mut program = Program::with(&server).file("a", "first").file("c/d", "first");
-        let mut deeds: Deeds = Vec::new();
+        let mut edits: Edits = Vec::new();
         let mut model: BTreeMap<&str, Vec<u8>> = [("a", b"first".to_vec()), ("c/d", b"first".to_vec())].into();
         for turn in 1..=TURNS {
             let mut replies = Vec::new();
@@ -446,7 +446,7 @@ fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
                 };
                 replies.push(reply);
                 if was.is_some() || model.contains_key(path) {
-                    deeds.push((turn, path, false, was));
+                    edits.push((turn, path, false, was));
                 }
             }
             replies.push(Reply::text("done"));
@@ -457,14 +457,14 @@ fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
             if dice.roll(2) == 0 {
                 let (path, content) = (PATHS[dice.roll(PATHS.len())], fresh());
                 program = program.file(path, &content);
-                deeds.push((turn, path, true, model.insert(path, content.into_bytes())));
+                edits.push((turn, path, true, model.insert(path, content.into_bytes())));
             }
         }
         let to = 1 + dice.roll(TURNS);
         let before = tree(&program.project());
         let mut want = before.clone();
         for path in PATHS {
-            let mut since = deeds.iter().filter(|(turn, of, ..)| *turn >= to && *of == path);
+            let mut since = edits.iter().filter(|(turn, of, ..)| *turn >= to && *of == path);
             let Some((.., was)) = since.by_ref().find(|(.., by_user, _)| !by_user) else { continue };
             if !since.any(|(.., by_user, _)| *by_user) {
                 match was {
@@ -475,7 +475,7 @@ fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
         }
         let ran = program.run(&["rewind", "--yes", "--to", &format!("turn:{to}")]);
         assert!(matches!(ran.code, 0 | 8), "{ran:?}");
-        assert_eq!(tree(&program.project()), want, "seed {seed}, to {to}: {deeds:?} {ran:?}");
+        assert_eq!(tree(&program.project()), want, "seed {seed}, to {to}: {edits:?} {ran:?}");
         assert!(matches!(program.run(&["rewind", "--undo", "--yes"]).code, 0 | 1));
         let back = tree(&program.project());
         assert!(back == before || want == before, "seed {seed}, to {to}");

@@ -91,7 +91,7 @@ fn further_files_are_read_once_the_skill_is_loaded_and_nothing_beside_it() {
 }
 
 #[test]
-fn scripts_of_a_loaded_skill_run_inside_the_walls() {
+fn scripts_of_a_loaded_skill_run_inside_the_sandbox() {
     let folder = Program::alone();
     let script = folder.home().join("skills/pdf/scripts/hi.sh");
     let run = format!("sh {}", script.display());

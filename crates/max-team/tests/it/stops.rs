@@ -6,9 +6,9 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::desk::wait_for;
-use crate::mates::{is, ok, spawn};
+use crate::context::wait_for;
 use crate::program::{Program, Ran, finish, signal};
+use crate::teammates::{is, ok, spawn};
 
 const GO_ON: [&str; 3] = ["-c", "-p", ""];
 
@@ -86,8 +86,12 @@ fn a_session_stop_stops_teammates_of_an_idle_max() {
     let (code, is_error, reason, _) = stands(&ran);
     assert_eq!((code, is_error, reason.as_str()), (130, true, "stopped"), "{ran:?}");
     let team = ok(program.run(&["team", "show", "--json"])).json();
-    let mates = team["members"].as_array().unwrap().iter().filter(|mate| mate["name"] != "max");
-    assert_eq!(mates.map(|mate| mate["state"].clone()).collect::<Vec<_>>(), ["stopped", "stopped"], "{team}");
+    let teammates = team["members"].as_array().unwrap().iter().filter(|teammate| teammate["name"] != "max");
+    assert_eq!(
+        teammates.map(|teammate| teammate["state"].clone()).collect::<Vec<_>>(),
+        ["stopped", "stopped"],
+        "{team}"
+    );
     alice.open();
     bert.open();
     let on = ok(program.run(&GO_ON));

@@ -4,9 +4,9 @@
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::json;
 
-use crate::mates::{is, spawn};
 use crate::plans::{plan, task};
 use crate::program::Program;
+use crate::teammates::{is, spawn};
 
 fn is_lead(request: &Recorded) -> bool {
     request.user_texts().first().is_some_and(|text| text.contains("please"))

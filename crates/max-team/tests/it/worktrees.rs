@@ -7,7 +7,7 @@ use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use super::chat::Terminal;
-use super::desk::wait_for;
+use super::context::wait_for;
 use super::plans::{news, plan, task, voice, write};
 use super::program::{Program, Ran};
 
@@ -220,12 +220,12 @@ fn a_headless_run_keeps_the_worktree_and_names_the_command() {
 }
 
 /// A lead whose teammate changes something in a copy.
-fn with_mate() -> (ModelServer, Program) {
+fn with_teammate() -> (ModelServer, Program) {
     let spawn =
         json!({ "name": "ann", "role": "writer", "prompt": "Change a.txt.", "type": "leo", "isolation": "worktree" });
     let server = ModelServer::start(Script::new().when(move |request| {
-        let is_mate = request.user_texts().first().is_some_and(|text| text.starts_with("You are `ann`"));
-        Some(match (is_mate, request.tool_results()) {
+        let is_teammate = request.user_texts().first().is_some_and(|text| text.starts_with("You are `ann`"));
+        Some(match (is_teammate, request.tool_results()) {
             (true, 0) => write("a.txt", "copy\n"),
             (true, _) => Reply::text("Changed."),
             (false, 0) => Reply::new().tool("s", "spawn_teammate", spawn.clone()),
@@ -238,7 +238,7 @@ fn with_mate() -> (ModelServer, Program) {
 
 #[test]
 fn worktree_changes_of_a_teammate_are_asked_about_after_its_shutdown() {
-    let (server, program) = with_mate();
+    let (server, program) = with_teammate();
     let mut terminal = Terminal::open(&program, &MODE);
     terminal.wait("or give a task");
     terminal.keys(&["change it, please", "Enter"]);
@@ -262,7 +262,7 @@ fn worktree_changes_of_a_teammate_are_asked_about_after_its_shutdown() {
 
 #[test]
 fn worktree_changes_of_a_teammate_are_reported_in_a_headless_run() {
-    let (_server, program) = with_mate();
+    let (_server, program) = with_teammate();
     let ran = program.run(&[&["-p", "change it, please"], &MODE[..]].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(program.run(&["team", "shutdown", "ann", "--now"]).code, 0);

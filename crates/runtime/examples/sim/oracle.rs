@@ -16,7 +16,7 @@ use max_team_runtime::query;
 use max_team_runtime::{new_id, project_entry};
 
 use crate::play::{STREAM, World, told};
-use crate::team::{Ledger, house};
+use crate::team::{Ledger, runtime};
 
 /// The rows that are looked at; all of them follow from the log.
 const TABLES: [&str; 14] = [
@@ -45,7 +45,7 @@ pub(crate) struct Outcomes {
     /// What the user was answered.
     words: BTreeSet<String>,
     /// What colleagues wrote to each other, and how often.
-    letters: BTreeMap<String, usize>,
+    envelopes: BTreeMap<String, usize>,
     list: Vec<(String, max_team_core::task_list::ListTaskStatus)>,
     said: Vec<String>,
 }
@@ -80,8 +80,8 @@ pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<Call>, String> {
     for (stream, event) in events(journal)? {
         match event {
             Event::AgentStarted(started) => {
-                let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-                names.insert(stream, mate.map_or(&started.definition.name, |mate| &mate.name).clone());
+                let teammate = started.assignment.as_ref().and_then(|given| given.life.teammate());
+                names.insert(stream, teammate.map_or(&started.definition.name, |teammate| &teammate.name).clone());
             }
             Event::TurnStarted(started) => {
                 let name = names.get(&stream).ok_or(format!("`{stream}` has a turn and no beginning"))?;
@@ -127,7 +127,7 @@ pub(crate) fn after_death(world: &World<'_>, journal: &Journal) -> Result<(), St
     for (_, event) in events {
         match event {
             Event::Said(said) => drop(heard.insert(said.text)),
-            Event::Mailed(letter) => heard.extend(letter.body["question"].as_str().map(str::to_owned)),
+            Event::Mailed(envelope) => heard.extend(envelope.body["question"].as_str().map(str::to_owned)),
             _ => {}
         }
     }
@@ -194,7 +194,7 @@ pub(crate) fn at_rest(world: &World<'_>, journal: &Journal) -> Result<(), String
     let events = events(journal)?;
     lists(&events)?;
     turns(journal, &events)?;
-    letters(&events)?;
+    envelopes(&events)?;
     paid(world, &events)?;
     after_death(world, journal)?;
     let rang = told(journal.read(STREAM, 0, ALL))?.iter().filter(|entry| entry.event == "rang").count();
@@ -224,24 +224,24 @@ fn turns(journal: &Journal, events: &[(String, Event)]) -> Result<(), String> {
     }
 }
 
-/// Each letter of a colleague is read in one turn; what a task came to is told once.
-fn letters(events: &[(String, Event)]) -> Result<(), String> {
+/// Each message of a colleague is read in one turn; what a task came to is told once.
+fn envelopes(events: &[(String, Event)]) -> Result<(), String> {
     let mut read: BTreeMap<EnvelopeId, usize> = BTreeMap::new();
     let mut results: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for (_, event) in events {
         match event {
             Event::TurnStarted(started) => {
-                for letter in std::iter::once(&started.envelope).chain(&started.letters) {
-                    *read.entry(*letter).or_default() += 1;
+                for envelope in std::iter::once(&started.envelope).chain(&started.envelopes) {
+                    *read.entry(*envelope).or_default() += 1;
                 }
             }
             Event::Steered(steered) => {
-                let all = steered.envelopes.iter().chain(&steered.letters);
+                let all = steered.envelopes.iter().chain(&steered.from_team);
                 all.for_each(|id| *read.entry(*id).or_default() += 1);
             }
-            Event::Mailed(letter) if matches!(letter.kind, MessageKind::TaskResult | MessageKind::Text) => {
-                let what = if letter.kind == MessageKind::Text { "letter was written" } else { "result was told" };
-                let line = (what, format!("{} {} {}", letter.from, letter.to, letter.body));
+            Event::Mailed(envelope) if matches!(envelope.kind, MessageKind::TaskResult | MessageKind::Text) => {
+                let what = if envelope.kind == MessageKind::Text { "letter was written" } else { "result was told" };
+                let line = (what, format!("{} {} {}", envelope.from, envelope.to, envelope.body));
                 *results.entry(line).or_default() += 1;
             }
             _ => {}
@@ -314,14 +314,14 @@ pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes,
         let id = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
         id.and_then(|id: AgentId| names.get(&id).cloned()).unwrap_or_else(|| address.to_owned())
     };
-    let (mut words, mut letters, mut said) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
+    let (mut words, mut envelopes, mut said) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
     for (_, event) in &events {
         match event {
             Event::Replied(replied) => drop(words.insert(replied.text.clone())),
             Event::Said(spoken) => said.push(spoken.text.clone()),
-            Event::Mailed(letter) if letter.kind == MessageKind::Text => {
-                let line = format!("{} to {}: {}", name(&letter.from), name(&letter.to), letter.body["text"]);
-                *letters.entry(line).or_default() += 1;
+            Event::Mailed(envelope) if envelope.kind == MessageKind::Text => {
+                let line = format!("{} to {}: {}", name(&envelope.from), name(&envelope.to), envelope.body["text"]);
+                *envelopes.entry(line).or_default() += 1;
             }
             _ => {}
         }
@@ -330,7 +330,7 @@ pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes,
         plans: plans(world, journal, &events)?,
         files: files(world.root)?,
         words,
-        letters,
+        envelopes,
         list: list.collect(),
         said,
     })
@@ -343,7 +343,7 @@ fn plans(world: &World<'_>, journal: &Journal, events: &[(String, Event)]) -> Re
         return Ok(Vec::new());
     }
     let worker = WorkerId::new(new_id());
-    let team = house(journal, world.root, worker, Replay::default(), &world.ledger);
+    let team = runtime(journal, world.root, worker, Replay::default(), &world.ledger);
     let plans = ids.into_iter().map(|plan| {
         let plan = told(told(team.ask(query::Plan { plan }).now_or_never().ok_or("a plan is read at once"))?)?;
         let tasks = plan.tasks().map(|view| Task {

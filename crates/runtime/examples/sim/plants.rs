@@ -64,18 +64,18 @@ pub(crate) const PLANTS: [Plant; 17] = [
         caught_as: "at rest, waiting: true, and asked: []",
         bend: letters_apart,
     },
-    Plant { name: "letter lost", story: "mail", caught_as: "no letter", bend: letter_lost },
+    Plant { name: "letter lost", story: "mail", caught_as: "no letter", bend: envelope_lost },
     Plant {
         name: "mail delivered twice",
         story: "mail",
         caught_as: "letter was written twice",
-        bend: |commit| letters_twice(commit, MessageKind::Text),
+        bend: |commit| envelopes_twice(commit, MessageKind::Text),
     },
     Plant {
         name: "result told twice",
         story: "calls",
         caught_as: "told twice",
-        bend: |commit| letters_twice(commit, MessageKind::TaskResult),
+        bend: |commit| envelopes_twice(commit, MessageKind::TaskResult),
     },
     Plant {
         name: "missing epoch check",
@@ -128,18 +128,18 @@ fn rows_apart(mut commit: Commit) -> Sabotage {
     apart(commit, rows)
 }
 
-/// A letter among colleagues is never written.
-fn letter_lost(mut commit: Commit) -> Sabotage {
+/// A message among colleagues is never written.
+fn envelope_lost(mut commit: Commit) -> Sabotage {
     let ids: Vec<EnvelopeId> =
-        commit.sends.iter().filter(|letter| letter.kind == MessageKind::Text).map(|l| l.id).collect();
-    commit.sends.retain(|letter| letter.kind != MessageKind::Text);
+        commit.sends.iter().filter(|envelope| envelope.kind == MessageKind::Text).map(|l| l.id).collect();
+    commit.sends.retain(|envelope| envelope.kind != MessageKind::Text);
     commit.acks.retain(|id| !ids.contains(id));
     stored(commit)
 }
 
-fn letters_twice(mut commit: Commit, kind: MessageKind) -> Sabotage {
-    let again: Vec<_> = commit.sends.iter().filter(|letter| letter.kind == kind).cloned().collect();
-    commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(new_id()), ..letter }));
+fn envelopes_twice(mut commit: Commit, kind: MessageKind) -> Sabotage {
+    let again: Vec<_> = commit.sends.iter().filter(|envelope| envelope.kind == kind).cloned().collect();
+    commit.sends.extend(again.into_iter().map(|envelope| Envelope { id: EnvelopeId::new(new_id()), ..envelope }));
     stored(commit)
 }
 

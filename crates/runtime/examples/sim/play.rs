@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::stories::Story;
-use crate::team::{Ledger, house, open, owner};
+use crate::team::{Ledger, open, owner, runtime};
 
 /// How long nothing may happen, on a clock that only runs while nobody has anything to do.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -48,7 +48,7 @@ impl World<'_> {
     /// Plays on until nothing is left to do.
     pub(crate) async fn live(&mut self, journal: &Journal, replay: Replay) -> Result<(), String> {
         let worker = WorkerId::new(new_id());
-        let team = house(journal, self.root, worker, replay, &self.ledger);
+        let team = runtime(journal, self.root, worker, replay, &self.ledger);
         let mut notices = team.watch();
         self.past.push(worker);
         self.play(journal, &team, &mut notices).await

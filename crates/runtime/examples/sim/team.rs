@@ -16,7 +16,7 @@ use max_team_core::task_list;
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
-use max_team_runtime::{DISPATCH_TASK, Mate, OpenOptions, Options, Runtime, Team, TeamHandle, Which};
+use max_team_runtime::{AgentSpec, DISPATCH_TASK, OpenOptions, Options, Runtime, Team, TeamHandle, Which};
 use max_team_tools::{Output, Registry, Services, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl Tool for Pay {
     }
 
     fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
-        Ok(Action { deed: ActionKind::Execute, ..Action::read(format!("pay {}", args["what"])) })
+        Ok(Action { kind: ActionKind::Execute, ..Action::read(format!("pay {}", args["what"])) })
     }
 
     fn call(&self, _: &ToolContext, args: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
@@ -71,7 +71,7 @@ fn tools(ledger: &Ledger) -> Registry {
 }
 
 /// One process.
-pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Replay, ledger: &Ledger) -> TeamHandle {
+pub(crate) fn runtime(journal: &Journal, root: &Path, worker: WorkerId, replay: Replay, ledger: &Ledger) -> TeamHandle {
     let info = WorkerInfo {
         id: worker,
         pid: std::process::id(),
@@ -101,7 +101,7 @@ pub(crate) fn owner() -> Principal {
     Principal { door: "sim".into(), user: "ada".into(), role: Role::Owner }
 }
 
-fn mate(name: &str, tools: &[&str]) -> Mate {
+fn teammate(name: &str, tools: &[&str]) -> AgentSpec {
     let model = Model {
         provider: "recording".into(),
         name: "m".into(),
@@ -118,26 +118,26 @@ fn mate(name: &str, tools: &[&str]) -> Mate {
         tools,
         ..Definition::default()
     };
-    Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..Settings::new(model) } }
+    AgentSpec { definition: definition.into(), settings: Settings { retries_max: 0, ..Settings::new(model) } }
 }
 
 pub(crate) fn open(which: Which, approve: ApprovalMode) -> OpenOptions {
     const CHANGES: [&str; 4] = ["read_file", "write_file", "edit_file", "pay"];
     let lead = ["submit_plan", DISPATCH_TASK, TASK, AGENT, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED];
-    let mut lead = mate("max", &lead);
+    let mut lead = teammate("max", &lead);
     Arc::make_mut(&mut lead.definition).place = TeamRole::Lead;
-    let mut explore = mate("explore", &["read_file"]);
+    let mut explore = teammate("explore", &["read_file"]);
     Arc::make_mut(&mut explore.definition).builtin = true;
     explore.settings = explore.settings.under(&Constraints { read_only: true, ..Constraints::default() });
-    let mut general = mate(GENERAL, &CHANGES);
+    let mut general = teammate(GENERAL, &CHANGES);
     Arc::make_mut(&mut general.definition).builtin = true;
-    let mut tides = mate("tides", &CHANGES);
+    let mut tides = teammate("tides", &CHANGES);
     Arc::make_mut(&mut tides.definition).place = TeamRole::Expert;
     Arc::make_mut(&mut tides.definition).cache = Some(CachePolicy { ttl_s: 3_600, keys: vec!["port".into()] });
-    let mut eve = mate("eve", &CHANGES);
+    let mut eve = teammate("eve", &CHANGES);
     Arc::make_mut(&mut eve.definition).isolation = Isolation::Worktree;
     let team = Team {
-        members: vec![mate("ada", &["read_file"]), mate("leo", &CHANGES), mate("ray", &CHANGES), eve],
+        members: vec![teammate("ada", &["read_file"]), teammate("leo", &CHANGES), teammate("ray", &CHANGES), eve],
         experts: vec![explore, general, tides],
         approve,
         max_parallel: 6,

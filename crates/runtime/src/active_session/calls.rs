@@ -5,7 +5,7 @@ use std::sync::Arc;
 use max_team_core::agent::{Definition, Model, Settings, TeamRole};
 use max_team_core::delegation::offer::hidden_from;
 use max_team_core::delegation::tool_filter::{
-    CHECK_INBOX, Caller, EXIT_PLAN_MODE, MATES, SEND_MESSAGE, assigns_work, hands, is_own, may_call, sources,
+    CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, TEAMMATES, assigns_work, hands, is_own, may_call, sources,
 };
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
@@ -15,7 +15,7 @@ use max_team_core::task_list;
 
 use super::{ActiveSession, under};
 use crate::error::RuntimeError;
-use crate::handle::{Mate, Team};
+use crate::handle::{AgentSpec, Team};
 use crate::shared::lock;
 use crate::team_tools::Callee;
 use crate::{rows, session, worktree};
@@ -23,17 +23,18 @@ use crate::{rows, session, worktree};
 impl ActiveSession {
     /// Replaces the members and experts, in the session's present mode. A member that was removed still owns its tasks
     /// of plans.
-    pub(crate) fn set_crew(&self, mut members: Vec<Mate>, mut experts: Vec<Mate>) -> Option<Arc<Team>> {
+    pub(crate) fn set_crew(&self, mut members: Vec<AgentSpec>, mut experts: Vec<AgentSpec>) -> Option<Arc<Team>> {
         let mode = lock(&self.crew).bonds.get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
-        for mate in members.iter_mut().chain(&mut experts) {
-            mate.settings.mode = mode.map_or(mate.settings.mode, |mode| mate.definition.mode_in(mode));
+        for teammate in members.iter_mut().chain(&mut experts) {
+            teammate.settings.mode = mode.map_or(teammate.settings.mode, |mode| teammate.definition.mode_in(mode));
         }
         if let Some((bound, mode)) = self.bound.as_ref().zip(mode) {
-            bound.bind_mates(members.iter_mut().chain(&mut experts), mode);
+            bound.bind_teammates(members.iter_mut().chain(&mut experts), mode);
         }
         let mut crew = lock(&self.crew);
         if let Some(known) = crew.team.clone() {
-            crew.former.extend(known.members.iter().cloned().map(|mate| (mate.definition.name.clone(), mate)));
+            crew.former
+                .extend(known.members.iter().cloned().map(|teammate| (teammate.definition.name.clone(), teammate)));
             crew.team = Some(Arc::new(Team { members, experts, ..(*known).clone() }));
         }
         self.rules_changed();
@@ -47,13 +48,13 @@ impl ActiveSession {
     }
 
     /// The owner of a task: a member, or an agent that was one when the task was planned.
-    pub(crate) fn owner(&self, name: &str) -> Option<Mate> {
-        let known = self.mate(name).or_else(|| lock(&self.crew).former.get(name).cloned());
+    pub(crate) fn owner(&self, name: &str) -> Option<AgentSpec> {
+        let known = self.agent_spec(name).or_else(|| lock(&self.crew).former.get(name).cloned());
         known.or_else(|| self.remembered(name))
     }
 
     /// A member that was removed before this process started, as it was when it last got a task here.
-    fn remembered(&self, name: &str) -> Option<Mate> {
+    fn remembered(&self, name: &str) -> Option<AgentSpec> {
         let table = rows::agents_of(&self.session.to_string());
         let all = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).ok()?;
         let had_a_task = |row: &rows::AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
@@ -66,9 +67,9 @@ impl ActiveSession {
         // Without the rights for that task.
         let permissions = Permissions { copy: String::new(), ..settings.permissions };
         let settings = Settings { approved: false, corrects: false, mode, permissions, ..settings };
-        let mate = Mate { definition: definition.clone(), settings };
-        lock(&self.crew).former.insert(name.to_owned(), mate.clone());
-        Some(mate)
+        let teammate = AgentSpec { definition: definition.clone(), settings };
+        lock(&self.crew).former.insert(name.to_owned(), teammate.clone());
+        Some(teammate)
     }
 
     /// The tools and the sources of tools that an agent at work has and its definition no longer gives it.
@@ -76,12 +77,12 @@ impl ActiveSession {
         let Some(team) = self.team() else { return Default::default() };
         let now = match caller {
             Some(_) => callee(&team, &own.name),
-            None => team.members.iter().find(|mate| mate.definition.name == own.name),
+            None => team.members.iter().find(|teammate| teammate.definition.name == own.name),
         };
-        let Some(Mate { definition: now, .. }) = now else { return Default::default() };
+        let Some(AgentSpec { definition: now, .. }) = now else { return Default::default() };
         let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
-        let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
-        let is_given = |tool: &&String| is_mate && given.iter().chain(&task_list::TOOLS).any(|given| given == tool);
+        let is_teammate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
+        let is_given = |tool: &&String| is_teammate && given.iter().chain(&task_list::TOOLS).any(|given| given == tool);
         let tools = own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool));
         let sources = own.sources.iter().filter(|source| !now.sources.contains(source));
         [tools.cloned().collect(), sources.cloned().collect()]
@@ -104,18 +105,18 @@ impl ActiveSession {
     }
 
     /// The agent of that name, if the caller may call it. Unlike the list told to the model this has no bound.
-    pub(crate) fn callable(&self, caller: &Definition, name: &str) -> Result<Mate, String> {
+    pub(crate) fn callable(&self, caller: &Definition, name: &str) -> Result<AgentSpec, String> {
         let team = self.team();
         let found = team.iter().flat_map(|team| callable(team, caller)).find(|definition| definition.name == name);
-        let mate = found.and_then(|definition| self.callee(&definition.name));
-        mate.ok_or_else(|| {
+        let teammate = found.and_then(|definition| self.callee(&definition.name));
+        teammate.ok_or_else(|| {
             let there = team.iter().flat_map(|team| callable(team, caller)).map(|definition| definition.name.as_str());
             format!("there is no agent `{name}` that you may call{}", candidates(name, there))
         })
     }
 
     /// An agent that can be called, by name.
-    pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
+    pub(crate) fn callee(&self, name: &str) -> Option<AgentSpec> {
         callee(&*self.team()?, name).cloned()
     }
 
@@ -131,27 +132,27 @@ impl ActiveSession {
 
     /// An agent with its tools for this caller. A member that its lead asks (`caller.own` is `None`) always has the
     /// tools of the team's file.
-    pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
-        let own = &mate.definition;
-        if caller.own.is_none() && self.mate(&own.name).is_some() {
+    pub(crate) fn called(&self, teammate: AgentSpec, caller: Caller<'_>) -> AgentSpec {
+        let own = &teammate.definition;
+        if caller.own.is_none() && self.agent_spec(&own.name).is_some() {
             let tools = own.tools.iter().filter(|tool| is_own(own, tool)).cloned().collect();
-            let definition = Definition { tools, ..Arc::unwrap_or_clone(mate.definition) };
-            return Mate { definition: definition.into(), ..mate };
+            let definition = Definition { tools, ..Arc::unwrap_or_clone(teammate.definition) };
+            return AgentSpec { definition: definition.into(), ..teammate };
         }
         let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
         let tools = hands(there, own, caller).tools;
         let hidden_tools = if own.inherits_tools { hidden_from(&tools, &own.prompt) } else { own.hidden_tools.clone() };
         let (sources, disallowed_tools) = sources(own, caller);
-        let own = Arc::unwrap_or_clone(mate.definition);
+        let own = Arc::unwrap_or_clone(teammate.definition);
         let definition = Definition { tools, hidden_tools, sources, disallowed_tools, inherits_tools: false, ..own };
-        Mate { definition: definition.into(), ..mate }
+        AgentSpec { definition: definition.into(), ..teammate }
     }
 
     /// The agent as a teammate: it gets messages and uses the shared list. Requests describe the list's tools to
     /// teammates that take tasks from it.
     pub(crate) fn as_teammate(own: Definition, plans: bool, claims: bool) -> Definition {
         let plan = plans.then_some(EXIT_PLAN_MODE);
-        let given = || MATES.into_iter().chain(task_list::TOOLS).chain(plan);
+        let given = || TEAMMATES.into_iter().chain(task_list::TOOLS).chain(plan);
         let is_new = |tool: &&str| !own.tools.iter().any(|has| has == tool);
         let is_hidden = |tool: &&str| *tool == CHECK_INBOX || (task_list::TOOLS.contains(tool) && !claims);
         let hidden: Vec<String> = given().filter(is_new).filter(is_hidden).map(str::to_owned).collect();
@@ -205,7 +206,8 @@ impl ActiveSession {
         let Some(team) = self.team() else { return Ok(None) };
         let owner = if caller.is_none() { self.owner(&own.name) } else { None };
         let mut next = known.clone();
-        if let Some(Mate { settings: now, .. }) = caller.and_then(|_| callee(&team, &own.name)).or(owner.as_ref()) {
+        if let Some(AgentSpec { settings: now, .. }) = caller.and_then(|_| callee(&team, &own.name)).or(owner.as_ref())
+        {
             next.permissions = worktree::still(&known.permissions, &now.permissions);
             // The constraints that it started with stay, and stricter new ones are added.
             if now.constraints != known.constraints {
@@ -240,12 +242,12 @@ impl ActiveSession {
     }
 }
 
-fn callee<'t>(team: &'t Team, name: &str) -> Option<&'t Mate> {
-    team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name)
+fn callee<'t>(team: &'t Team, name: &str) -> Option<&'t AgentSpec> {
+    team.experts.iter().chain(&team.members).find(|teammate| teammate.definition.name == name)
 }
 
 /// The definitions that the caller may call.
 pub(crate) fn callable<'t>(team: &'t Team, caller: &'t Definition) -> impl Iterator<Item = &'t Definition> {
     let there = team.experts.iter().chain(&team.members).filter(|_| team.call_depth > 0);
-    there.map(|mate| &*mate.definition).filter(|definition| may_call(caller, definition))
+    there.map(|teammate| &*teammate.definition).filter(|definition| may_call(caller, definition))
 }

@@ -29,7 +29,7 @@ pub(super) struct InflightCall {
 /// The right to make a call; dropped unused, it goes to the next caller.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    floor: Arc<ActiveSession>,
+    active: Arc<ActiveSession>,
     call: Hash,
     has_begun: bool,
 }
@@ -53,7 +53,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if !self.has_begun {
-            self.floor.release(&self.call);
+            self.active.release(&self.call);
         }
     }
 }
@@ -67,7 +67,7 @@ impl ActiveSession {
         let before = if is_known { None } else { self.at_work(&call)? };
         let held = crew.claims.entry(call).or_default();
         if !is_known && before.is_none() {
-            return Ok(Claimed::Ours(Claim { floor: Arc::clone(self), call, has_begun: false }));
+            return Ok(Claimed::Ours(Claim { active: Arc::clone(self), call, has_begun: false }));
         }
         held.waiting.push(address.to_owned());
         let over = held.over.clone();

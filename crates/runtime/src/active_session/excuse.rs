@@ -25,7 +25,7 @@ use super::{ActiveSession, Activity};
 use crate::agent::{Control, answering, decided, derived, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
-use crate::rows::MateRow;
+use crate::rows::TeammateRow;
 use crate::shared::{append, commit_at, new_id, now_ms};
 use crate::{rows, session, team_tools};
 
@@ -49,9 +49,9 @@ impl ActiveSession {
         let address = session::agent_stream(agent);
         let mail = self.mail(&address, true)?;
         let (turn, head) = self.shared.fold_agent(agent)?;
-        let mate = turn.mate().cloned();
+        let teammate = turn.teammate().cloned();
         let type_name = || turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
-        let name = mate.as_ref().map_or_else(type_name, |mate| mate.name.clone());
+        let name = teammate.as_ref().map_or_else(type_name, |teammate| teammate.name.clone());
         let at_ms = now_ms();
         let events = turn.decide(TurnInput::Broken { detail: why.to_owned() }, &now(at_ms));
         let mut commit = commit_at(at_ms);
@@ -63,32 +63,32 @@ impl ActiveSession {
             commit.projections.extend(rows::project(&address, at_ms, event));
         }
         commit.projections.push(rows::at_rest(agent));
-        commit.acks = mail.iter().map(|letter| letter.id).collect();
-        let given = |letter: &Envelope| letter.task().assignment.map(Cow::into_owned);
-        let assigned = mail.iter().filter(|letter| letter.kind == MessageKind::TaskAssign);
-        let waiting = assigned.filter_map(|letter| Some((given(letter)?, Some(letter.id))));
+        commit.acks = mail.iter().map(|envelope| envelope.id).collect();
+        let given = |envelope: &Envelope| envelope.task().assignment.map(Cow::into_owned);
+        let assigned = mail.iter().filter(|envelope| envelope.kind == MessageKind::TaskAssign);
+        let waiting = assigned.filter_map(|envelope| Some((given(envelope)?, Some(envelope.id))));
         let current = turn.assignment().filter(|_| turn.is_busy()).map(|given| (given.clone(), turn.began_with()));
-        let is_mate = mate.is_some();
-        let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Lifetime::Background);
-        let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
+        let is_teammate = teammate.is_some();
+        let is_apart = is_teammate || turn.assignment().is_some_and(|given| given.life == Lifetime::Background);
+        let excuse = Excuse { address: &address, name: &name, is_teammate: is_apart, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|(given, asked)| excuse.answer(&given, asked)));
         // An agent that only waited for the decision about its changes has done its work.
         let came_to = events.iter().find_map(|event| match event {
             Event::TurnEnded(over) => Some(over.text.as_str()),
             _ => None,
         });
-        commit.sends.extend(turn.reviewing().zip(came_to).and_then(|(letter, text)| decided(letter, text, at_ms)));
-        if is_mate {
-            let is_missed = |letter: &&Envelope| given(letter).is_none() && shutdown::comes_back(letter.kind);
-            commit.sends.extend(mail.iter().filter(is_missed).map(|letter| excuse.returned(letter)));
+        commit.sends.extend(turn.reviewing().zip(came_to).and_then(|(envelope, text)| decided(envelope, text, at_ms)));
+        if is_teammate {
+            let is_missed = |envelope: &&Envelope| given(envelope).is_none() && shutdown::comes_back(envelope.kind);
+            commit.sends.extend(mail.iter().filter(is_missed).map(|envelope| excuse.returned(envelope)));
         }
         let mut events = events;
         // A teammate that cannot work can still be shut down.
-        if let Some((mate, letter)) = mate.zip(mail.iter().find(|letter| shutdown::is_end(letter))) {
-            let by = letter.asker().to_owned();
+        if let Some((teammate, envelope)) = teammate.zip(mail.iter().find(|envelope| shutdown::is_end(envelope))) {
+            let by = envelope.asker().to_owned();
             let (session, reason) = (self.session, why.to_owned());
-            let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
-            let row = MateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
+            let ended = AgentEnded { session, name: teammate.name.clone(), by, reason, forced: true };
+            let row = TeammateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
             // Its background commands ended with its loop.
             let commands = turn.commands().iter().map(|begun| Event::CommandOver(begun.lost()));
             for event in commands.chain([Event::AgentEnded(ended)]) {
@@ -96,7 +96,7 @@ impl ActiveSession {
                 commit.projections.extend(rows::project(&address, at_ms, &event));
                 events.push(event);
             }
-            self.know_mate(&mate.name, row)?;
+            self.know_teammate(&teammate.name, row)?;
         }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
         // Before its end is published: an agent that is told of it may claim the tasks that it held.
@@ -126,7 +126,7 @@ struct Excuse<'a> {
     address: &'a str,
     name: &'a str,
     /// It is a teammate: its end is news, and its unread messages are returned.
-    is_mate: bool,
+    is_teammate: bool,
     why: &'a str,
     spent: ResourceUse,
     at_ms: i64,
@@ -135,10 +135,10 @@ struct Excuse<'a> {
 impl Excuse<'_> {
     /// The result as the answer to the message that gave the task.
     fn answer(&self, given: &Assignment, asked: Option<EnvelopeId>) -> Envelope {
-        answering(self.letter(given), asked)
+        answering(self.envelope(given), asked)
     }
 
-    fn letter(&self, given: &Assignment) -> Envelope {
+    fn envelope(&self, given: &Assignment) -> Envelope {
         let end = TurnOutcome::Broken { detail: self.why.to_owned() };
         let work = Work {
             assignment: Some(Cow::Borrowed(given)),
@@ -151,8 +151,8 @@ impl Excuse<'_> {
             by: self.name,
             ..Work::default()
         };
-        let result = match self.is_mate {
-            true => TaskResult { mate: Some(self.name), from: self.name, reason: FAILED, ..TaskResult::default() },
+        let result = match self.is_teammate {
+            true => TaskResult { teammate: Some(self.name), from: self.name, reason: FAILED, ..TaskResult::default() },
             false => TaskResult::default(),
         };
         let body = Body::Result(Box::new(TaskResult { text: self.why, work, ..result }));
@@ -167,20 +167,20 @@ impl Excuse<'_> {
     }
 
     /// An unread message goes back to its sender.
-    fn returned(&self, letter: &Envelope) -> Envelope {
-        let said = team_tools::title(letter.text());
+    fn returned(&self, envelope: &Envelope) -> Envelope {
+        let said = team_tools::title(envelope.text());
         let why = format!("it cannot work: {}", self.why);
         let text = format!("A message to `{}` was not read, because {why}: {said}", self.name);
         Envelope::new(
-            derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
+            derived(&[envelope.id.to_string().as_bytes(), envelope.from.as_bytes(), b"returned"]),
             self.address,
-            &letter.from,
+            &envelope.from,
             MessageKind::Undelivered,
             Body::Undelivered(Undelivered {
                 text: &text,
                 from: self.name,
-                letter: Some(letter.id),
-                sender: &letter.from,
+                envelope: Some(envelope.id),
+                sender: &envelope.from,
                 why: &why,
                 said: &said,
             }),

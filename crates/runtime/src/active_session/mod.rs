@@ -1,21 +1,21 @@
 //! State shared by all agent loops of one open session: team, budgets, running loops.
 //!
-//! `chairs` knows the running loops, hands messages over and says when none is busy; `seats` starts loops of agents
+//! `loops` knows the running loops, hands messages over and says when none is busy; `seats` starts loops of agents
 //! and plans, from the journal or with their first message; `excuse` answers for agents that cannot run; `calls` knows
 //! which agents can be called, and by which settings they are bound; `claims` which calls run once for several
-//! callers; `mates` the teammates; `tasks` the claims on the shared list; `recovered` counts the work that a session
+//! callers; `teammates` the teammates; `tasks` the claims on the shared list; `recovered` counts the work that a session
 //! had open.
 
 mod calls;
-mod chairs;
 mod claims;
 mod excuse;
+mod loops;
 mod marks;
-mod mates;
 mod paths;
 mod recovered;
 mod seats;
 mod tasks;
+mod teammates;
 mod written;
 
 use std::collections::HashMap;
@@ -42,16 +42,16 @@ use crate::agent::Frame;
 use crate::budget::BudgetPool;
 use crate::definitions::Definitions;
 use crate::error::RuntimeError;
-use crate::handle::{Mate, Team};
-use crate::house::ResumedLead;
+use crate::handle::{AgentSpec, Team};
 use crate::plan::Basis;
+use crate::runtime::ResumedLead;
 use crate::shared::{Shared, lock, new_id, now_ms};
 use crate::{read_model, rows};
 
 pub(crate) use calls::callable;
-use chairs::LoopSlot;
-pub(crate) use chairs::{Activity, HandedIn, Place};
 pub(crate) use claims::{Claim, Claimed};
+use loops::LoopSlot;
+pub(crate) use loops::{Activity, HandedIn, Place};
 use marks::Marks;
 use paths::Paths;
 
@@ -88,7 +88,7 @@ pub(crate) struct ActiveSession {
 /// The running loops, and messages that they have not got yet.
 #[derive(Debug, Default)]
 struct Seats {
-    chairs: HashMap<String, LoopSlot>,
+    slots: HashMap<String, LoopSlot>,
     loops: JoinSet<()>,
     /// Whether frontends were told that the session is idle.
     quiet: bool,
@@ -107,8 +107,8 @@ struct Seats {
 struct TeamState {
     team: Option<Arc<Team>>,
     /// Members that were removed since, by name.
-    former: HashMap<String, Mate>,
-    mates: mates::Mates,
+    former: HashMap<String, AgentSpec>,
+    teammates: teammates::TeammateRows,
     /// Request frames, by definition, and whether it is a teammate's and may call others.
     frames: HashMap<(String, bool, bool), Frame>,
     /// The present settings of agents that have called others, by address.
@@ -175,12 +175,12 @@ impl ActiveSession {
     pub(crate) fn set_mode(&self, mode: Mode) {
         let mut crew = lock(&self.crew);
         if let Some(known) = crew.team.as_mut().map(Arc::make_mut) {
-            for mate in known.members.iter_mut().chain(&mut known.experts) {
-                mate.settings.mode = mate.definition.mode_in(mode);
+            for teammate in known.members.iter_mut().chain(&mut known.experts) {
+                teammate.settings.mode = teammate.definition.mode_in(mode);
             }
         }
-        for mate in crew.former.values_mut() {
-            mate.settings.mode = mate.definition.mode_in(mode);
+        for teammate in crew.former.values_mut() {
+            teammate.settings.mode = teammate.definition.mode_in(mode);
         }
         self.rules_changed();
     }
@@ -205,8 +205,8 @@ impl ActiveSession {
     }
 
     /// A member by name.
-    pub(crate) fn mate(&self, name: &str) -> Option<Mate> {
-        self.team()?.members.iter().find(|mate| mate.definition.name == name).cloned()
+    pub(crate) fn agent_spec(&self, name: &str) -> Option<AgentSpec> {
+        self.team()?.members.iter().find(|teammate| teammate.definition.name == name).cloned()
     }
 
     /// The basis of forecasts in this session.
@@ -280,8 +280,8 @@ impl ActiveSession {
         settings: &Arc<Settings>,
         delegates: bool,
     ) -> Result<Frame, RuntimeError> {
-        let is_mate = definition.tools.iter().any(|tool| tool == CHECK_INBOX);
-        let key = (definition.name.clone(), is_mate, delegates);
+        let is_teammate = definition.tools.iter().any(|tool| tool == CHECK_INBOX);
+        let key = (definition.name.clone(), is_teammate, delegates);
         if let Some(frame) = lock(&self.crew).frames.get(&key).filter(|frame| frame.definition() == definition) {
             return Ok(frame.under(settings));
         }
@@ -323,7 +323,7 @@ impl ActiveSession {
     pub(crate) fn cap(self: &Arc<Self>, cap: Budget) {
         self.pool.cap(cap);
         let plans: Vec<String> =
-            lock(&self.seats).chairs.keys().filter(|address| address.starts_with("plan/")).cloned().collect();
+            lock(&self.seats).slots.keys().filter(|address| address.starts_with("plan/")).cloned().collect();
         plans.iter().for_each(|plan| self.ring(plan));
     }
 }

@@ -40,7 +40,7 @@ impl ActiveSession {
             // Messages that are only added to a turn do not count, nor do those that a stop holds back.
             found.mail += match &reader {
                 Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
-                None => mail.iter().filter(|letter| letter.kind != MessageKind::Shutdown).count(),
+                None => mail.iter().filter(|envelope| envelope.kind != MessageKind::Shutdown).count(),
             };
         }
         // A question with an unread answer is counted as mail.

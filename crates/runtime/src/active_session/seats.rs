@@ -50,11 +50,11 @@ impl ActiveSession {
                 Ok(())
             }
             Err(error @ (RuntimeError::Root { .. } | RuntimeError::Definition { .. })) => {
-                let (floor, mut place) = (Arc::clone(self), place);
+                let (active, mut place) = (Arc::clone(self), place);
                 let sat = async move {
-                    match floor.furnish(agent, &mut place.controls).await {
-                        Some(seat) => Box::new(Agent::new(floor, seat, &place.bell)).run(place.controls).await,
-                        None => floor.excuse(agent, &error.to_string(), place.controls).await,
+                    match active.furnish(agent, &mut place.controls).await {
+                        Some(seat) => Box::new(Agent::new(active, seat, &place.bell)).run(place.controls).await,
+                        None => active.excuse(agent, &error.to_string(), place.controls).await,
                     }
                 };
                 self.spawn(address, Box::pin(sat));
@@ -75,11 +75,12 @@ impl ActiveSession {
         let (settings, (_, _, definition)) = turn.settings().zip(turn.identity())?;
         let (id, own) = (worktree::id_of(settings), agent.to_string());
         let mail = self.shared.journal.pending_mail(&session::agent_stream(agent)).ok()?;
-        let begins = mail.iter().any(|letter| matches!(letter.kind, MessageKind::UserInput | MessageKind::TaskAssign));
+        let begins =
+            mail.iter().any(|envelope| matches!(envelope.kind, MessageKind::UserInput | MessageKind::TaskAssign));
         if turn.is_busy() || turn.gone().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id) {
             return None;
         }
-        let named = turn.mate().map_or(&definition.name, |mate| &mate.name);
+        let named = turn.teammate().map_or(&definition.name, |teammate| &teammate.name);
         let (project, by) = (self.root.clone(), named.clone());
         let worker = Worker { id, project, settings: Settings::clone(settings), by, named: Vec::new() };
         let cancel = CancellationToken::new();
@@ -100,8 +101,8 @@ impl ActiveSession {
     ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else { return Ok(None) };
-        if let Some(chair) = lock(&self.seats).chairs.get_mut(&address) {
-            chair.look = false;
+        if let Some(slot) = lock(&self.seats).slots.get_mut(&address) {
+            slot.look = false;
         }
         let seat =
             self.prepare_agent(agent, Some((turn, 1, Arc::clone(given)))).inspect_err(|_| self.vacate(&address))?;
@@ -135,10 +136,10 @@ impl ActiveSession {
         let pool = self.pool_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         let mut seats = lock(&self.seats);
-        let chairs = &mut seats.chairs;
-        let is_callers = caller.as_ref().and_then(|caller| chairs.get(caller)).is_some_and(|chair| chair.of_team);
-        if let Some(chair) = chairs.get_mut(&session::agent_stream(agent)) {
-            (chair.aside, chair.of_team) = (aside, turn.mate().is_some() || is_callers);
+        let slots = &mut seats.slots;
+        let is_callers = caller.as_ref().and_then(|caller| slots.get(caller)).is_some_and(|slot| slot.of_team);
+        if let Some(slot) = slots.get_mut(&session::agent_stream(agent)) {
+            (slot.aside, slot.of_team) = (aside, turn.teammate().is_some() || is_callers);
         }
         drop(seats);
         Ok(Seat { agent, head, turn, frame, pool, lead: agent == self.lead, caller, aside, resumed })

@@ -145,15 +145,15 @@ impl ActiveSession {
     fn may_hold(&self, at: &str) -> Result<bool, RuntimeError> {
         let Some(agent) = at.strip_prefix("agent/") else { return Ok(true) };
         let is_lead = at == session::agent_stream(self.lead);
-        let is_mate = self.teammates()?.iter().any(|(_, mate)| mate.to_string() == agent);
-        Ok(is_lead || is_mate || self.shared.journal.get(rows::WORKING, agent)?.is_some())
+        let is_teammate = self.teammates()?.iter().any(|(_, teammate)| teammate.to_string() == agent);
+        Ok(is_lead || is_teammate || self.shared.journal.get(rows::WORKING, agent)?.is_some())
     }
 
     /// All names that a task can be meant for.
     pub(crate) fn names(&self) -> Vec<String> {
         let team = self.team();
-        let mates = team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
-        let mut names: Vec<String> = mates.map(|mate| mate.definition.name.clone()).collect();
+        let teammates = team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
+        let mut names: Vec<String> = teammates.map(|teammate| teammate.definition.name.clone()).collect();
         let table = rows::agents_of(&self.session.to_string());
         // If the rows cannot be read, their names are missing; the next commit reports the error.
         let agents = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).unwrap_or_default();

@@ -24,19 +24,19 @@ impl Default for SeenMail {
 }
 
 impl SeenMail {
-    pub(super) fn knows(&self, letter: EnvelopeId) -> bool {
-        self.known.contains_key(&letter)
+    pub(super) fn knows(&self, envelope: EnvelopeId) -> bool {
+        self.known.contains_key(&envelope)
     }
 
     /// Notes these messages. `waiting`: all unread ones.
-    pub(super) fn note(&mut self, letters: &[Envelope], waiting: impl FnOnce() -> HashSet<EnvelopeId>) {
-        let newest = letters.iter().map(|letter| letter.sent_at_ms).max();
+    pub(super) fn note(&mut self, envelopes: &[Envelope], waiting: impl FnOnce() -> HashSet<EnvelopeId>) {
+        let newest = envelopes.iter().map(|envelope| envelope.sent_at_ms).max();
         if let Some(newest_ms) = newest.filter(|_| self.known.len() >= self.full) {
             let waiting = waiting();
             self.known.retain(|id, at_ms| waiting.contains(id) || newest_ms.saturating_sub(*at_ms) < WRITING_MS);
             self.full = MAIL_WAITING_MAX.max(self.known.len().saturating_mul(2));
         }
-        self.known.extend(letters.iter().map(|letter| (letter.id, letter.sent_at_ms)));
+        self.known.extend(envelopes.iter().map(|envelope| (envelope.id, envelope.sent_at_ms)));
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    fn letter(id: usize, at_ms: i64) -> Envelope {
+    fn envelope(id: usize, at_ms: i64) -> Envelope {
         let id = EnvelopeId::new(Uuid::from_u128(id as u128));
         Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, json!({}), at_ms)
     }
@@ -56,15 +56,15 @@ mod tests {
     /// However many were written: what waits, and what is being written, is never shown again.
     #[test]
     fn what_waits_is_never_forgotten() {
-        let (first, writing) = (letter(0, 0), letter(1, 2 * WRITING_MS));
+        let (first, writing) = (envelope(0, 0), envelope(1, 2 * WRITING_MS));
         let mut written = SeenMail::default();
         written.note(&[first.clone(), writing.clone()], || panic!("there is room"));
         for id in 2..MAIL_WAITING_MAX {
-            written.note(&[letter(id, 0)], || panic!("there is room"));
+            written.note(&[envelope(id, 0)], || panic!("there is room"));
         }
-        let last = letter(MAIL_WAITING_MAX, 2 * WRITING_MS);
+        let last = envelope(MAIL_WAITING_MAX, 2 * WRITING_MS);
         written.note(std::slice::from_ref(&last), || HashSet::from([first.id]));
         assert!(written.knows(first.id) && written.knows(writing.id) && written.knows(last.id));
-        assert!(!written.knows(letter(2, 0).id), "it was read");
+        assert!(!written.knows(envelope(2, 0).id), "it was read");
     }
 }

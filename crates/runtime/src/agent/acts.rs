@@ -60,7 +60,7 @@ impl Agent {
 
     /// Whether a call's result comes by mail.
     pub(super) fn waits_for_mail(&self, key: &str, action: &Action) -> bool {
-        self.turn.call(key).is_some_and(|call| team_tools::answers_by_mail(&call.tool, action.deed))
+        self.turn.call(key).is_some_and(|call| team_tools::answers_by_mail(&call.tool, action.kind))
     }
 
     async fn act(&mut self, key: String) -> Result<(), RuntimeError> {
@@ -146,16 +146,16 @@ impl Agent {
         if !self.turn.origin.lead {
             return Ok(true);
         }
-        if propose::find(&self.floor, update.plan, &update.task_id)?.is_some() {
+        if propose::find(&self.active, update.plan, &update.task_id)?.is_some() {
             return Ok(false);
         }
-        let lists = TaskLists::new(&self.floor.shared.journal);
-        Ok(lists.tasks(self.floor.session)?.find(&update.task_id).is_ok())
+        let lists = TaskLists::new(&self.active.shared.journal);
+        Ok(lists.tasks(self.active.session)?.find(&update.task_id).is_ok())
     }
 
     pub(super) fn no_member(&self, name: &str) -> String {
-        let team = self.floor.team();
-        let members = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.as_str());
+        let team = self.active.team();
+        let members = team.iter().flat_map(|team| &team.members).map(|teammate| teammate.definition.name.as_str());
         format!("there is no member `{name}`{}", candidates(name, members))
     }
 
@@ -166,18 +166,18 @@ impl Agent {
             return self.tended(&asked.task_id.clone().map_or(TaskListRequest::List, TaskListRequest::Get));
         }
         if let Some(id) = asked.task_id.as_deref().filter(|_| asked.plan.is_none()) {
-            let is_planned = propose::find(&self.floor, None, id)?.is_some();
+            let is_planned = propose::find(&self.active, None, id)?.is_some();
             if !is_planned && self.is_apart(id)? {
                 return self.spawned(key, &team_tools::Spawned { id: Some(id.to_owned()), stop: false });
             }
-            let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
+            let listed = TaskLists::new(&self.active.shared.journal).tasks(self.active.session)?;
             if !is_planned && listed.find(id).is_ok() {
                 return self.tended(&TaskListRequest::Get(id.to_owned()));
             }
         }
-        let mut sections = vec![query::describe(&self.floor, asked)?.trim_end().to_owned()];
+        let mut sections = vec![query::describe(&self.active, asked)?.trim_end().to_owned()];
         if asked.task_id.is_none() && asked.plan.is_none() && asked.status.is_none() {
-            let lines = TaskLists::new(&self.floor.shared.journal).lines(self.floor.session)?;
+            let lines = TaskLists::new(&self.active.shared.journal).lines(self.active.session)?;
             let own: Vec<String> =
                 lines.iter().filter(|line| line.in_plan.is_none()).map(|line| line.short()).collect();
             if !own.is_empty() {
@@ -238,7 +238,7 @@ impl Agent {
         let Some(id) = dispatch.task_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(Ok(None));
         };
-        let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
+        let listed = TaskLists::new(&self.active.shared.journal).tasks(self.active.session)?;
         if let Some(item) = id.parse().ok().and_then(|number| listed.get(number)) {
             if item.state.status != ListTaskStatus::Pending {
                 return Ok(Err(format!("task {} of the shared list is `{}`", item.id, item.state.status.name())));
@@ -249,7 +249,7 @@ impl Agent {
             let text = format!("{}\n\nThis is task {} {rule}", told.join("\n\n"), item.id);
             return Ok(Ok(Some(WrittenTask { owner: item.state.owner.clone(), text })));
         }
-        if let Some((plan, _)) = propose::find(&self.floor, None, id)? {
+        if let Some((plan, _)) = propose::find(&self.active, None, id)? {
             return Ok(Err(format!(
                 "`{id}` is a task of plan {plan}, which runs it by itself once the user has approved it; after a failure, \
                  decide with `task_update`"
@@ -264,7 +264,7 @@ impl Agent {
 
     /// Whether the rules let this agent give a task to the member without a question.
     fn may_dispatch(&self, member: &str) -> bool {
-        let action = Action { deed: ActionKind::Team, ..Action::read(member) };
+        let action = Action { kind: ActionKind::Team, ..Action::read(member) };
         self.gate().judge(DISPATCH_TASK, &action).verdict == Verdict::Allow
     }
 
@@ -282,7 +282,7 @@ impl Agent {
             call: key,
             from: &self.turn.origin.name,
         };
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]),
             &self.turn.stream,
             &assignment.reply_to,
@@ -290,8 +290,8 @@ impl Agent {
             Body::Clarification(asked),
             now_ms(),
         );
-        if !self.floor.shared.journal.has_mail(letter.id)? {
-            self.commit(Vec::new(), Extra::send(letter)).await?;
+        if !self.active.shared.journal.has_mail(envelope.id)? {
+            self.commit(Vec::new(), Extra::send(envelope)).await?;
         }
         self.running.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)

@@ -21,7 +21,7 @@ use super::mail::derived;
 use super::report::outcome;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::rows::{self, AgentRow};
 use crate::session;
 use crate::shared::now_ms;
@@ -30,7 +30,7 @@ use crate::team_tools::Spawned;
 impl Agent {
     /// Whether it stays and can read later messages.
     pub(super) fn stays(&self) -> bool {
-        self.turn.origin.lead || self.turn.mate().is_some()
+        self.turn.origin.lead || self.turn.teammate().is_some()
     }
 
     /// Starts a background agent.
@@ -38,7 +38,7 @@ impl Agent {
         &self,
         id: AgentId,
         assignment: Assignment,
-        mate: Mate,
+        teammate: AgentSpec,
         text: &str,
     ) -> Result<ActionOutcome, RuntimeError> {
         let at_work = self.apart_from_us()?.iter().filter(|(_, busy)| *busy).count();
@@ -47,21 +47,21 @@ impl Agent {
                 "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `task_update` (`decision` give_up)"
             )));
         }
-        self.floor.bind(&self.turn.stream, self.frame.settings());
-        let handle = rows::handle(&mate.definition.name, id);
+        self.active.bind(&self.turn.stream, self.frame.settings());
+        let handle = rows::handle(&teammate.definition.name, id);
         let assignment = Assignment { life: Lifetime::Background, ..assignment };
-        let letter = self.assigning(id, &assignment, text, b"dispatch");
+        let envelope = self.assigning(id, &assignment, text, b"dispatch");
         let words = format!(
             "It runs in the background as task `{handle}`. Its answer wakes you: go on with other work, or end your turn."
         );
-        let guests = vec![Guest { id, mate, assignment: assignment.into(), letter }];
+        let guests = vec![Guest { id, teammate, assignment: assignment.into(), envelope }];
         Ok(ActionOutcome { extra: Extra { guests, ..Extra::default() }, ..ActionOutcome::said(words) })
     }
 
     /// The agents that work for this one in the background, or did, oldest first; and whether they still do.
     fn apart_from_us(&self) -> Result<Vec<(AgentRow, bool)>, RuntimeError> {
-        let journal = &self.floor.shared.journal;
-        let all = rows::rows::<AgentRow>(journal, &rows::agents_of(&self.floor.session.to_string()))?;
+        let journal = &self.active.shared.journal;
+        let all = rows::rows::<AgentRow>(journal, &rows::agents_of(&self.active.session.to_string()))?;
         let is_ours = |row: &AgentRow| {
             row.assignment
                 .as_ref()
@@ -111,7 +111,7 @@ impl Agent {
             }
         }
         let stops = ours.iter().filter(|(_, busy)| asked.stop && *busy);
-        let sends: Vec<Envelope> = stops.map(|(row, _)| self.stop_letter(key, row.agent)).collect();
+        let sends: Vec<Envelope> = stops.map(|(row, _)| self.stop_envelope(key, row.agent)).collect();
         if asked.stop {
             let words = if sends.is_empty() { "It had ended already." } else { "It is being stopped." };
             lines.push(words.to_owned());
@@ -121,7 +121,7 @@ impl Agent {
 
     /// The outcome of a background task: its answer, or the reason of the failure and its last text.
     fn came_to(&self, row: &AgentRow) -> Result<Option<String>, RuntimeError> {
-        let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
+        let (turn, _) = self.active.shared.fold_agent(row.agent)?;
         let Some(last) = turn.last() else { return Ok(None) };
         let mut said = quoted(&ExpertReply::read(&last.text).text);
         clip(&mut said, TOOL_RESULT_BYTES_MAX / 2);
@@ -135,7 +135,7 @@ impl Agent {
     }
 
     fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {
-        let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
+        let (turn, _) = self.active.shared.fold_agent(row.agent)?;
         let is_reviewed = turn.reviewing().is_some();
         let status = match (busy && !is_reviewed, turn.last().map(|last| &last.end)) {
             (true, _) if turn.is_busy() => "running",
@@ -153,7 +153,7 @@ impl Agent {
         Ok((status, what))
     }
 
-    fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {
+    fn stop_envelope(&self, key: &str, agent: AgentId) -> Envelope {
         let to = session::agent_stream(agent);
         Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),

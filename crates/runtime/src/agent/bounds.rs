@@ -51,7 +51,7 @@ impl Agent {
         self.bounds.followed = None;
         let settings = Arc::new(settings);
         self.frame.configure(&settings);
-        self.floor.rebind(&self.turn.stream, &settings);
+        self.active.rebind(&self.turn.stream, &settings);
         let events = wanted_by(self.decide(TurnInput::Configure(settings)), by);
         self.commit(events, Extra::default()).await
     }
@@ -68,7 +68,7 @@ impl Agent {
         let settings = Arc::new(settings);
         self.frame = frame.under(&settings);
         self.frame.reveal_from(self.turn.history());
-        self.floor.rebind(&self.turn.stream, &settings);
+        self.active.rebind(&self.turn.stream, &settings);
         self.turn.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.turn.origin).clone() });
         let events = self.decide(TurnInput::Redefine(definition, settings));
         self.commit(events, Extra::default()).await
@@ -77,17 +77,17 @@ impl Agent {
     /// A member is as free as its session, its definition and its caller are now, not as they were when the task began:
     /// what has become stricter holds from the next judgement on.
     pub(super) async fn follow(&mut self) -> Result<(), RuntimeError> {
-        let rules = self.floor.rules();
+        let rules = self.active.rules();
         if self.bounds.followed == Some(rules) {
             return Ok(());
         }
         let Some(settings) = self.turn.settings().filter(|_| !self.turn.origin.lead) else { return Ok(()) };
-        let [tools, sources] = self.floor.lost(self.frame.definition(), self.bounds.caller.as_deref());
+        let [tools, sources] = self.active.lost(self.frame.definition(), self.bounds.caller.as_deref());
         self.frame.lose(&tools);
-        if self.frame.lose_sources(&sources, &self.floor.shared) {
+        if self.frame.lose_sources(&sources, &self.active.shared) {
             self.frame.reveal_from(self.turn.history());
         }
-        match self.floor.settings_now(self.frame.definition(), settings, self.bounds.caller.as_deref())? {
+        match self.active.settings_now(self.frame.definition(), settings, self.bounds.caller.as_deref())? {
             Some(settings) => self.configure(settings, None).await,
             None => {
                 self.bounds.followed = Some(rules);

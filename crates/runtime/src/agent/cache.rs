@@ -19,7 +19,7 @@ use super::flight::{self, EffectDone, Flight};
 use crate::active_session::{Claim, Claimed};
 use crate::cache::{Caches, stream};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::shared::now_ms;
 use crate::team_tools::{DelegateCall, Way};
 
@@ -35,25 +35,30 @@ pub(super) enum CacheUse {
 
 impl Agent {
     /// Decides whether a call has to be made.
-    pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &DelegateCall) -> Result<CacheUse, RuntimeError> {
+    pub(super) fn look(
+        &mut self,
+        key: &str,
+        teammate: &AgentSpec,
+        call: &DelegateCall,
+    ) -> Result<CacheUse, RuntimeError> {
         let args = cache::arguments(&call.text).filter(|_| call.way == Way::Arguments);
         let Some(args) = args else { return Ok(CacheUse::Make(call.text.clone(), None)) };
         // Answers about a worktree, or under a caller's limits, need not hold elsewhere.
-        let Settings { permissions, constraints, .. } = &mate.settings;
-        let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
-        let Some(asked) = CacheKey::of(&mate.definition, &place, &args) else {
+        let Settings { permissions, constraints, .. } = &teammate.settings;
+        let place = json!([self.active.root, permissions.copy, constraints]).to_string();
+        let Some(asked) = CacheKey::of(&teammate.definition, &place, &args) else {
             return Ok(CacheUse::Make(call.text.clone(), None));
         };
         // Claimed before the search: an answer that came in between would be missed.
-        let claim = match self.floor.claim(&self.turn.stream, asked.call)? {
+        let claim = match self.active.claim(&self.turn.stream, asked.call)? {
             Claimed::Ours(claim) => claim,
             Claimed::Theirs(over) => {
                 self.running.flights.push(self.awaiting(key, over));
                 return Ok(CacheUse::Awaited);
             }
         };
-        let (name, now_ms) = (&mate.definition.name, now_ms());
-        let entries = Caches::new(&self.floor.shared.journal).entries(name)?;
+        let (name, now_ms) = (&teammate.definition.name, now_ms());
+        let entries = Caches::new(&self.active.shared.journal).entries(name)?;
         let found = if call.fresh { CacheLookup::Nothing } else { asked.find(&entries, &args, now_ms) };
         Ok(match found {
             CacheLookup::Answer(entry) => {
@@ -93,7 +98,7 @@ impl Agent {
         let Some(asked) = given.cache.as_ref().filter(|_| is_answer) else { return Ok(None) };
         let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
         let expert = &self.turn.origin.name;
-        let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;
+        let entries = Caches::new(&self.active.shared.journal).entries(expert)?;
         let Some(entry) = asked.keep(raw, told, &entries, at_ms) else { return Ok(None) };
         let dropped = cache::dropped(&entries, &entry, at_ms);
         Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))

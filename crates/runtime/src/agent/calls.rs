@@ -34,8 +34,8 @@ use super::members::Member;
 use super::{Agent, Control, Extra, Newcomer};
 use crate::active_session::Claim;
 use crate::error::RuntimeError;
-use crate::handle::Mate;
-use crate::plan::letters;
+use crate::handle::AgentSpec;
+use crate::plan::messages;
 use crate::read_model::ReadModel;
 use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
@@ -69,7 +69,7 @@ impl Agent {
         }
         let call = &self.to_member(call);
         match self.callee(call) {
-            Ok((mate, depth)) => self.engage(key, call, mate, depth).await,
+            Ok((teammate, depth)) => self.engage(key, call, teammate, depth).await,
             Err(words) => Ok(Some(ActionOutcome::wrong(words))),
         }
     }
@@ -77,8 +77,8 @@ impl Agent {
     /// A lead's call of a member is a dispatch, with each of the tools. If the call is not allowed, the error names the
     /// allowed agents.
     fn to_member(&self, call: &DelegateCall) -> DelegateCall {
-        let is_member = self.leads() && self.floor.mate(&call.who).is_some();
-        let may_call = || self.floor.callable(self.frame.definition(), &call.who).is_ok();
+        let is_member = self.leads() && self.active.agent_spec(&call.who).is_some();
+        let may_call = || self.active.callable(self.frame.definition(), &call.who).is_ok();
         let way = if is_member && may_call() { Way::Dispatch } else { call.way };
         DelegateCall { way, ..call.clone() }
     }
@@ -87,11 +87,11 @@ impl Agent {
     /// may be called.
     pub(super) fn goes_on(&mut self, key: &str) -> Result<bool, RuntimeError> {
         let child = self.delegate(key);
-        if self.floor.shared.journal.head(&session::agent_stream(child))? == 0 {
+        if self.active.shared.journal.head(&session::agent_stream(child))? == 0 {
             return Ok(false);
         }
-        let (turn, _) = self.floor.shared.fold_agent(child)?;
-        self.floor.seat_agent(child)?;
+        let (turn, _) = self.active.shared.fold_agent(child)?;
+        self.active.seat_agent(child)?;
         self.wait_for(key, child, turn.settings().and_then(|settings| settings.constraints.timeout_ms));
         Ok(true)
     }
@@ -101,16 +101,16 @@ impl Agent {
         &mut self,
         key: &str,
         call: &DelegateCall,
-        mate: Mate,
+        teammate: AgentSpec,
         depth: u32,
     ) -> Result<Option<ActionOutcome>, RuntimeError> {
         let child = self.delegate(key);
-        let (text, cached) = match self.look(key, &mate, call)? {
+        let (text, cached) = match self.look(key, &teammate, call)? {
             CacheUse::Answered(done) => return Ok(Some(done)),
             CacheUse::Awaited => return Ok(None),
             CacheUse::Make(text, cached) => (text, cached),
         };
-        let is_apart = (call.background || mate.definition.background) && self.stays();
+        let is_apart = (call.background || teammate.definition.background) && self.stays();
         if call.background && !is_apart {
             return Ok(Some(ActionOutcome::wrong(
                 "only who stays has something done in the background: leave `run_in_background` out",
@@ -132,28 +132,29 @@ impl Agent {
             skill: call.skill.clone(),
             life: Lifetime::Call,
         };
-        let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
-        let mate = self.apart(child, mate, call.isolation);
-        if self.is_preparing(key, &mate.definition.name, &mate.settings) {
+        let text = if call.way == Way::Dispatch { messages::delegated(&text) } else { text };
+        let teammate = self.apart(child, teammate, call.isolation);
+        if self.is_preparing(key, &teammate.definition.name, &teammate.settings) {
             return Ok(None);
         }
         if is_apart {
-            return self.begin_apart(child, assignment, mate, &text).map(Some);
+            return self.begin_apart(child, assignment, teammate, &text).map(Some);
         }
-        self.start(child, assignment.into(), &mate, &text).await?;
+        self.start(child, assignment.into(), &teammate, &text).await?;
         claim.into_iter().for_each(Claim::begun);
-        self.wait_for(key, child, mate.settings.constraints.timeout_ms);
+        self.wait_for(key, child, teammate.settings.constraints.timeout_ms);
         Ok(None)
     }
 
     /// Gives an agent a worktree, if it should have one. An agent that is called from within a worktree works in that
     /// one.
-    pub(super) fn apart(&self, child: AgentId, mate: Mate, isolation: Isolation) -> Mate {
-        if !mate.settings.permissions.copy.is_empty() || !worktree::wanted(mate.definition.isolation, isolation) {
-            return mate;
+    pub(super) fn apart(&self, child: AgentId, teammate: AgentSpec, isolation: Isolation) -> AgentSpec {
+        if !teammate.settings.permissions.copy.is_empty() || !worktree::wanted(teammate.definition.isolation, isolation)
+        {
+            return teammate;
         }
-        let settings = worktree::within(&self.floor.shared, child, mate.settings);
-        Mate { settings, ..mate }
+        let settings = worktree::within(&self.active.shared, child, teammate.settings);
+        AgentSpec { settings, ..teammate }
     }
 
     /// Whether an agent's worktree does not exist yet. It is made in the background, and the call is decided again
@@ -170,18 +171,18 @@ impl Agent {
         if settings.permissions.copy.is_empty() {
             return None;
         }
-        let (id, project) = (worktree::id_of(settings), self.floor.root.clone());
+        let (id, project) = (worktree::id_of(settings), self.active.root.clone());
         let worker = Worker { id, project, settings: settings.clone(), by: by.to_owned(), named: Vec::new() };
-        worker.place(&self.floor.shared).is_err().then_some(worker)
+        worker.place(&self.active.shared).is_err().then_some(worker)
     }
 
     pub(super) fn make_copy(&mut self, key: &str, worker: Worker) {
         self.running.preparing.insert(key.to_owned());
-        let (floor, cancel, key) = (Arc::clone(&self.floor), self.running.cancel.clone(), key.to_owned());
+        let (active, cancel, key) = (Arc::clone(&self.active), self.running.cancel.clone(), key.to_owned());
         self.running.flights.push(Box::pin(async move {
-            let made = worker.prepare(&floor.shared, &cancel).await;
+            let made = worker.prepare(&active.shared, &cancel).await;
             let flight = Flight::Tool(key.clone());
-            let input = made.err().filter(|_| !floor.is_closing()).map(|words| {
+            let input = made.err().filter(|_| !active.is_closing()).map(|words| {
                 let ending = if cancel.is_cancelled() { ToolOutcome::Interrupted } else { ToolOutcome::Ran };
                 let content = vec![Part::text(words)];
                 TurnInput::ToolEnded { key, content, is_error: true, ending, fatal: None, ms: 0 }
@@ -191,47 +192,47 @@ impl Agent {
     }
 
     /// The agent that a call names, with its settings for this caller, and its call depth.
-    fn callee(&self, call: &DelegateCall) -> Result<(Mate, u32), String> {
+    fn callee(&self, call: &DelegateCall) -> Result<(AgentSpec, u32), String> {
         if call.text.trim().is_empty() {
             return Err("`description` is missing: the member sees nothing of this conversation".to_owned());
         }
         if call.way == Way::Dispatch {
-            let mate = self.floor.mate(&call.who).ok_or_else(|| self.no_member(&call.who))?;
-            let settings = mate.settings.clone().bounded_by(self.frame.settings());
-            return Ok((Mate { settings, ..mate }, self.depth()));
+            let teammate = self.active.agent_spec(&call.who).ok_or_else(|| self.no_member(&call.who))?;
+            let settings = teammate.settings.clone().bounded_by(self.frame.settings());
+            return Ok((AgentSpec { settings, ..teammate }, self.depth()));
         }
-        let mate = self.floor.callable(self.frame.definition(), &call.who)?;
-        self.hire(mate, call.way)
+        let teammate = self.active.callable(self.frame.definition(), &call.who)?;
+        self.hire(teammate, call.way)
     }
 
     /// An agent with its settings for this caller, and its call depth.
-    pub(super) fn hire(&self, mate: Mate, way: Way) -> Result<(Mate, u32), String> {
+    pub(super) fn hire(&self, teammate: AgentSpec, way: Way) -> Result<(AgentSpec, u32), String> {
         let depth = self.depth();
-        let deepest = self.floor.call_depth();
+        let deepest = self.active.call_depth();
         if depth >= deepest {
             return Err(format!("calls go at most {deepest} deep, and this is as deep: do it yourself"));
         }
         // Agents that a lead of members calls are bounded by the session, not by the lead's own tools.
         let own = self.frame.definition().as_ref();
         let caller = Caller { own: (!self.leads()).then_some(own), deeper: depth + 1 < deepest };
-        let is_member = self.leads() && self.floor.mate(&mate.definition.name).is_some();
-        let mut mate = self.floor.called(mate, caller);
+        let is_member = self.leads() && self.active.agent_spec(&teammate.definition.name).is_some();
+        let mut teammate = self.active.called(teammate, caller);
         // An agent type that comes with the program has its own form of answer, unless its answers are cached.
-        if way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
-            let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
-            Arc::make_mut(&mut mate.definition).prompt = prompt;
+        if way == Way::Arguments && (!teammate.definition.builtin || teammate.definition.cache.is_some()) {
+            let prompt = format!("{}\n\n{}", teammate.definition.prompt.trim_end(), EXPERT);
+            Arc::make_mut(&mut teammate.definition).prompt = prompt;
         }
-        let Mate { definition, settings } = mate;
+        let AgentSpec { definition, settings } = teammate;
         let settings = settings.bounded_by(self.frame.settings());
         let structured = definition.work.output.is_some();
         // A member has the same depth on every way to it.
         let depth = if is_member { depth } else { depth + 1 };
-        Ok((Mate { definition, settings: Settings { structured, ..settings } }, depth))
+        Ok((AgentSpec { definition, settings: Settings { structured, ..settings } }, depth))
     }
 
     /// Whether this is the lead of members: it has no tools for files.
     pub(super) fn leads(&self) -> bool {
-        self.turn.origin.lead && self.floor.team().is_some_and(|team| !team.members.is_empty())
+        self.turn.origin.lead && self.active.team().is_some_and(|team| !team.members.is_empty())
     }
 
     /// The call depth of this agent.
@@ -242,7 +243,7 @@ impl Agent {
     /// Whether all places for agents of this caller are taken: the call is decided again when one is free.
     fn queues(&mut self, key: &str, way: Way) -> bool {
         let places = match way {
-            Way::Dispatch => self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
+            Way::Dispatch => self.active.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
             Way::Arguments | Way::Words => CALLS_PARALLEL_MAX,
         };
         let is_full = self.running.is_full(key, places);
@@ -255,13 +256,13 @@ impl Agent {
     /// Completes when the agent's loop has ended: the decision about its changes may remove its worktree.
     fn awaiting_leave(&self, key: &str, child: AgentId) -> super::flight::Future {
         let stopped = self.cancelled(key.to_owned(), None, CancellationToken::new());
-        let (floor, flight) = (Arc::clone(&self.floor), Flight::Tool(key.to_owned()));
+        let (active, flight) = (Arc::clone(&self.active), Flight::Tool(key.to_owned()));
         let address = session::agent_stream(child);
         Box::pin(async move {
             tokio::select! {
                 biased;
                 landed = stopped => landed,
-                () = floor.left(&address) => EffectDone { flight, input: None },
+                () = active.left(&address) => EffectDone { flight, input: None },
             }
         })
     }
@@ -277,39 +278,39 @@ impl Agent {
         &mut self,
         child: AgentId,
         assignment: Arc<Assignment>,
-        mate: &Mate,
+        teammate: &AgentSpec,
         text: &str,
     ) -> Result<(), RuntimeError> {
-        self.floor.bind(&self.turn.stream, self.frame.settings());
-        let letter = self.assigning(child, &assignment, text, b"dispatch");
+        self.active.bind(&self.turn.stream, self.frame.settings());
+        let envelope = self.assigning(child, &assignment, text, b"dispatch");
         let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
+        commit.fence = Some(self.active.fence.clone());
         commit.actor = format!("agent:{}", self.turn.origin.name);
-        self.welcome(child, mate, assignment, letter, commit).await
+        self.welcome(child, teammate, assignment, envelope, commit).await
     }
 
     /// Starts an agent with its first message, in one commit with the rest of `commit`.
     pub(super) async fn welcome(
         &mut self,
         child: AgentId,
-        mate: &Mate,
+        teammate: &AgentSpec,
         assignment: Arc<Assignment>,
-        letter: Envelope,
+        envelope: Envelope,
         mut commit: Commit,
     ) -> Result<(), RuntimeError> {
-        let settings = Arc::new(mate.settings.clone());
+        let settings = Arc::new(teammate.settings.clone());
         let mut newcomer =
-            Newcomer::welcome(&self.floor, child, &mate.definition, settings, assignment, &letter, &mut commit)?;
+            Newcomer::welcome(&self.active, child, &teammate.definition, settings, assignment, &envelope, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-            self.floor.shared.notices.letter(&letter);
+            self.active.shared.notices.envelope(&envelope);
         } else {
-            commit.sends.push(letter);
+            commit.sends.push(envelope);
         }
         let at_ms = commit.at_ms;
-        self.floor.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
+        self.active.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
         // Subscribers are told of a call before anything that follows from it.
         self.tell().await;
-        newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.active));
         Ok(())
     }
 
@@ -333,10 +334,10 @@ impl Agent {
     ) -> Result<Option<ActionOutcome>, RuntimeError> {
         if let Some(child) = self.gone_on_with(key)? {
             // The message was sent before a crash: a name may mean another agent by now, or one that works because of it.
-            self.floor.bind(&self.turn.stream, self.frame.settings());
-            self.floor.seat_agent(child)?;
-            let (turn, _) = self.floor.shared.fold_agent(child)?;
-            let name = self.floor.row_of(child).map(|row| row.name).unwrap_or_default();
+            self.active.bind(&self.turn.stream, self.frame.settings());
+            self.active.seat_agent(child)?;
+            let (turn, _) = self.active.shared.fold_agent(child)?;
+            let name = self.active.row_of(child).map(|row| row.name).unwrap_or_default();
             self.wait_for(key, child, self.timeout_of(&turn, &name));
             return Ok(None);
         }
@@ -362,12 +363,12 @@ impl Agent {
         if self.queues(key, Way::Words) {
             return Ok(None);
         }
-        let (turn, _) = self.floor.shared.fold_agent(child)?;
-        self.floor.bind(&self.turn.stream, self.frame.settings());
+        let (turn, _) = self.active.shared.fold_agent(child)?;
+        self.active.bind(&self.turn.stream, self.frame.settings());
         if turn.reviewing().is_some() {
-            self.floor.seat_agent(child)?;
+            self.active.seat_agent(child)?;
             // An agent that is ending needs no command.
-            drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
+            drop(self.active.tell(&session::agent_stream(child), Control::GoOn).await);
             // The call does not wait for a user here, though its result comes by mail.
             self.running.preparing.insert(key.to_owned());
             self.running.flights.push(self.awaiting_leave(key, child));
@@ -382,23 +383,23 @@ impl Agent {
         let given = Arc::unwrap_or_clone(given);
         let (task, attempt) = (key.to_owned(), given.attempt + 1);
         let assignment = Assignment { task, attempt, title, cache: None, life: Lifetime::Call, ..given };
-        let letter = self.assigning(child, &assignment, text, MESSAGE);
-        self.commit(Vec::new(), Extra::send(letter)).await?;
+        let envelope = self.assigning(child, &assignment, text, MESSAGE);
+        self.commit(Vec::new(), Extra::send(envelope)).await?;
         self.wait_for(key, child, self.timeout_of(&turn, &name));
         Ok(None)
     }
 
     /// The time limit of an agent that was called before: that of its type now, or the one that it started with.
     fn timeout_of(&self, turn: &Turn, name: &str) -> Option<u64> {
-        let now = self.floor.callee(name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
+        let now = self.active.callee(name).map(|teammate| teammate.settings.bounded_by(self.frame.settings()));
         let settings = now.as_ref().or(turn.settings().map(|settings| &**settings));
         settings.and_then(|settings| settings.constraints.timeout_ms)
     }
 
     /// The agent that the message of a call of `send_message` went to, if it went to one that answers the call.
     fn gone_on_with(&self, key: &str) -> Result<Option<AgentId>, RuntimeError> {
-        let letter = derived(&[self.turn.stream.as_bytes(), key.as_bytes(), MESSAGE]);
-        let address = self.floor.shared.journal.addressee(letter)?;
+        let envelope = derived(&[self.turn.stream.as_bytes(), key.as_bytes(), MESSAGE]);
+        let address = self.active.shared.journal.addressee(envelope)?;
         Ok(address.and_then(|address| address.strip_prefix("agent/")?.parse().ok()))
     }
 
@@ -407,9 +408,9 @@ impl Agent {
     fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentRow, Arc<Assignment>), String>, RuntimeError> {
         let answer = |key: &str| key.split_once('.').and_then(|(answer, _)| answer.parse::<u32>().ok());
         let (to, now) = (to.trim(), answer(key));
-        let table = rows::agents_of(&self.floor.session.to_string());
+        let table = rows::agents_of(&self.active.session.to_string());
         let mut known = Vec::new();
-        for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
+        for (_, row) in rows::rows::<AgentRow>(&self.active.shared.journal, &table)? {
             let own =
                 row.assignment.as_ref().filter(|given| given.reply_to == self.turn.stream && given.plan.is_none());
             // Agents that no answer of ours has called, such as the memory expert, cannot be addressed.
@@ -429,11 +430,11 @@ impl Agent {
     }
 
     /// The text of a call's result for the model, and whether it is an error.
-    pub(super) fn told(&self, key: &str, letter: &Envelope) -> (String, bool) {
-        let Work { by, is_error, structured, output, end, error, did, checked, .. } = letter.result().work;
+    pub(super) fn told(&self, key: &str, envelope: &Envelope) -> (String, bool) {
+        let Work { by, is_error, structured, output, end, error, did, checked, .. } = envelope.result().work;
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
         if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool, ActionKind::Team)) {
-            return (quoted(letter.text()), is_error);
+            return (quoted(envelope.text()), is_error);
         }
         if let Some(value) = structured {
             let mut words = format!("{value:#}");
@@ -461,7 +462,7 @@ impl Agent {
         if !checked.is_empty() {
             words.push_str(&format!("\n\n{checked}"));
         }
-        let child = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+        let child = envelope.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         if let Some(child) = child.filter(|_| self.frame.registry.get(SEND_MESSAGE).is_some()) {
             let address = self.task_id_of(child).unwrap_or_else(|| rows::handle(by, child));
             words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{address}` goes on with it.]"));
@@ -474,13 +475,13 @@ impl Agent {
     pub(super) fn spent_by_called(&self) -> Result<Vec<Charge>, RuntimeError> {
         // A teammate only sends messages with `send_message`; reading all costs at the end of each of its turns would
         // be the most expensive part.
-        let writes = |tool: &str| tool == SEND_MESSAGE && self.turn.mate().is_some();
+        let writes = |tool: &str| tool == SEND_MESSAGE && self.turn.teammate().is_some();
         if !SPAWNING.iter().any(|tool| !writes(tool) && self.frame.registry.get(tool).is_some()) {
             return Ok(Vec::new());
         }
-        let census = ReadModel::new(&self.floor.shared.journal);
+        let census = ReadModel::new(&self.active.shared.journal);
         let Some(agent) = self.turn.origin.agent else { return Ok(Vec::new()) };
-        let (_, costs) = census.costs_of(self.floor.session, agent, self.turn_began(&census)?, now_ms())?;
+        let (_, costs) = census.costs_of(self.active.session, agent, self.turn_began(&census)?, now_ms())?;
         Ok(costs.into_iter().map(|cost| cost.charge).collect())
     }
 
@@ -499,17 +500,17 @@ impl Agent {
 
     pub(super) fn exists(&self, child: AgentId) -> bool {
         // If it cannot be read, an unneeded message does no harm.
-        self.floor.shared.journal.head(&session::agent_stream(child)).map_or(true, |head| head > 0)
+        self.active.shared.journal.head(&session::agent_stream(child)).map_or(true, |head| head > 0)
     }
 
     /// The calls for which an agent works, or is about to.
     fn calls_at_work(&self) -> impl Iterator<Item = String> {
         let calls = self.turn.pending().into_iter().filter_map(|effect| match effect {
-            TurnEffect::RunTool { key, action, .. } => Some((key, action.deed)),
+            TurnEffect::RunTool { key, action, .. } => Some((key, action.kind)),
             _ => None,
         });
-        let is_call = |key: &str, deed| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool, deed));
-        calls.filter(move |(key, deed)| is_call(key, *deed)).map(|(key, _)| key)
+        let is_call = |key: &str, kind| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool, kind));
+        calls.filter(move |(key, kind)| is_call(key, *kind)).map(|(key, _)| key)
     }
 
     /// The messages that stop the agents working for a stopped turn, for the commit that records the stop.
@@ -520,7 +521,7 @@ impl Agent {
             // No agent was started for a call that waits for an equal one.
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };
-        let letter = |key: String| {
+        let envelope = |key: String| {
             Some(Envelope::new(
                 derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"stop"]),
                 &self.turn.stream,
@@ -530,7 +531,7 @@ impl Agent {
                 now_ms(),
             ))
         };
-        self.calls_at_work().filter_map(letter).collect()
+        self.calls_at_work().filter_map(envelope).collect()
     }
 
     /// Completes when the turn is stopped; ends silently once the answer has come, so that its time limit does not
@@ -541,18 +542,19 @@ impl Agent {
         child: Option<(AgentId, Option<Duration>)>,
         answered: CancellationToken,
     ) -> super::flight::Future {
-        let (cancel, floor, caller) = (self.running.cancel.clone(), Arc::clone(&self.floor), self.turn.stream.clone());
+        let (cancel, active, caller) =
+            (self.running.cancel.clone(), Arc::clone(&self.active), self.turn.stream.clone());
         Box::pin(async move {
             if let Some((child, Some(timeout))) = child {
                 let address = session::agent_stream(child);
                 tokio::select! {
                     () = cancel.cancelled() => {}
                     () = answered.cancelled() => {}
-                    () = work_clock::worked(timeout, || floor.is_waiting(&address)) => {
+                    () = work_clock::worked(timeout, || active.is_waiting(&address)) => {
                         let stop = Control::Interrupt(time_over());
                         // An agent that was just unloaded has answered; one that never ran will not.
-                        let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
-                        if has_gone && !floor.has_answered(child, &caller) {
+                        let has_gone = active.tell(&address, stop).await.is_err() && !active.is_closing();
+                        if has_gone && !active.has_answered(child, &caller) {
                             let words = "Its time is over, and no agent works on it any more.";
                             return EffectDone { flight: Flight::Tool(key.clone()), input: Some(failed(key, words)) };
                         }
@@ -563,7 +565,7 @@ impl Agent {
                 () = cancel.cancelled() => false,
                 () = answered.cancelled() => true,
             };
-            if is_answered || floor.is_closing() {
+            if is_answered || active.is_closing() {
                 // The session closes: the call goes on in the next process.
                 return EffectDone { flight: Flight::Tool(key), input: None };
             }

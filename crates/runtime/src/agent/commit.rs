@@ -17,7 +17,7 @@ use super::review::decided;
 use super::{Agent, Newcomer};
 use crate::driver::Part;
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::shared::{append, now_ms};
 use crate::tasks::ListChange;
 use crate::{outbox, rows, session};
@@ -39,9 +39,9 @@ pub(super) struct Extra {
 /// An agent that starts, with its assignment.
 pub(super) struct Guest {
     pub(super) id: AgentId,
-    pub(super) mate: Mate,
+    pub(super) teammate: AgentSpec,
     pub(super) assignment: Arc<Assignment>,
-    pub(super) letter: Envelope,
+    pub(super) envelope: Envelope,
 }
 
 impl Extra {
@@ -49,8 +49,8 @@ impl Extra {
         Self { acks, ..Self::default() }
     }
 
-    pub(super) fn send(letter: Envelope) -> Self {
-        Self { sends: vec![letter], ..Self::default() }
+    pub(super) fn send(envelope: Envelope) -> Self {
+        Self { sends: vec![envelope], ..Self::default() }
     }
 
     /// Adds a change of the shared list to the commit, which fails if another writer was first.
@@ -89,7 +89,7 @@ impl Agent {
         let reviewed = ended && self.turn.reviewing().is_some();
         if ended && !self.keeps_tasks() {
             // Before its answer: an agent that reads the answer may claim the tasks that it held.
-            self.floor.give_back(&self.doer(), ReleaseReason::Ended, false, Arc::clone(&self.turn.origin)).await?;
+            self.active.give_back(&self.doer(), ReleaseReason::Ended, false, Arc::clone(&self.turn.origin)).await?;
         }
         let (mut events, images) = self.imaged(events).await;
         let at_ms = now_ms();
@@ -102,22 +102,22 @@ impl Agent {
         let shown = shown.into_iter().chain(to_people(&commit.sends));
         let shown: Vec<Event> = shown.collect();
         let mut newcomers = Vec::new();
-        for Guest { id, mate, assignment, letter } in guests {
+        for Guest { id, teammate, assignment, envelope } in guests {
             commit.expect.push((session::agent_stream(id), Expect::At(0)));
-            let Mate { definition, settings } = mate;
-            let (floor, settings) = (&self.floor, settings.into());
-            let newcomer = Newcomer::welcome(floor, id, &definition, settings, assignment, &letter, &mut commit)?;
+            let AgentSpec { definition, settings } = teammate;
+            let (active, settings) = (&self.active, settings.into());
+            let newcomer = Newcomer::welcome(active, id, &definition, settings, assignment, &envelope, &mut commit)?;
             if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                self.floor.shared.notices.letter(&letter);
+                self.active.shared.notices.envelope(&envelope);
             } else {
-                commit.sends.push(letter);
+                commit.sends.push(envelope);
             }
             newcomers.extend(newcomer);
         }
-        let word = self.floor.shared.notices.ticket();
-        let part = Part::hand_in(&self.floor, commit, newcomers, events.len()).await?;
-        self.turn.stored(&self.floor, part, at_ms).await?;
-        answered.iter().for_each(|call| self.floor.release(call));
+        let word = self.active.shared.notices.ticket();
+        let part = Part::hand_in(&self.active, commit, newcomers, events.len()).await?;
+        self.turn.stored(&self.active, part, at_ms).await?;
+        answered.iter().for_each(|call| self.active.release(call));
         self.reviewed |= reviewed;
         self.restart.tries_first &= !events.iter().any(|event| matches!(event, Event::LlmEnded(_)));
         self.turn.catch_up(&events, at_ms);
@@ -127,19 +127,19 @@ impl Agent {
             }
         }
         let events = events.into_iter().chain(replies).chain(shown);
-        self.turn.will_tell(&self.floor, word, at_ms, events);
+        self.turn.will_tell(&self.active, word, at_ms, events);
         if ended {
             let looks_back = self.turn.origin.lead && !self.turn.is_stopped();
             self.look_back = if looks_back { LookBack::AfterTurn } else { LookBack::No };
-            self.turn.snapshot(&self.floor).await?;
+            self.turn.snapshot(&self.active).await?;
         }
         Ok(())
     }
 
     /// Puts a commit together.
     fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<PreparedCommit, RuntimeError> {
-        let mut commit = self.turn.commit_at(&self.floor, at_ms, 0);
-        commit.patient = self.floor.is_crowded();
+        let mut commit = self.turn.commit_at(&self.active, at_ms, 0);
+        commit.batch = self.active.is_crowded();
         let actor = commit.actor.clone();
         let (mut replies, mut answered) = (Vec::new(), None);
         let is_reviewed = events.iter().any(|event| matches!(event, Event::ReviewBegun(_)));
@@ -150,13 +150,13 @@ impl Agent {
         let mut asked = self.turn.began_with();
         for event in events {
             self.turn.append(event, &mut commit)?;
-            extra.sends.extend(self.held_letter(event, at_ms));
+            extra.sends.extend(self.held_envelope(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
                     extra.sends.extend(self.stopping(&interrupted.by, interrupted.who.as_ref()));
                     stopped_by = Some(&interrupted.by);
                 }
-                Event::QuestionAnswered(answered) => extra.sends.extend(self.answered_letters(answered, at_ms)?),
+                Event::QuestionAnswered(answered) => extra.sends.extend(self.answered_envelopes(answered, at_ms)?),
                 Event::Steered(steered) => self.take_in(steered, &mut extra, at_ms),
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_deref();
@@ -167,16 +167,18 @@ impl Agent {
                     if self.turn.origin.lead && !self.turn.is_compacting() {
                         replies.push(self.reply(over, &mut commit)?);
                     }
-                    extra.sends.extend(self.turn.reviewing().and_then(|letter| decided(letter, &over.text, at_ms)));
+                    extra.sends.extend(self.turn.reviewing().and_then(|envelope| decided(envelope, &over.text, at_ms)));
                     if let Some(given) = assignment {
                         // If its changes are decided about first, the result is sent with that decision.
-                        let letters = self.result_letters(given, over, stopped_by, quiet, at_ms).into_iter();
-                        extra.sends.extend(letters.map(|letter| answering(letter, asked)).filter(|_| !is_reviewed));
+                        let envelopes = self.result_envelopes(given, over, stopped_by, quiet, at_ms).into_iter();
+                        extra
+                            .sends
+                            .extend(envelopes.map(|envelope| answering(envelope, asked)).filter(|_| !is_reviewed));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }
                 }
-                Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
+                Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.active.shared)),
                 // The call acts outside this process, and afterwards it could not be found out whether it ran.
                 Event::ToolIntent(intent) if matches!(intent.class, Repeatability::Keyed | Repeatability::Opaque) => {
                     commit.strength = Durability::Full;
@@ -211,25 +213,25 @@ impl Agent {
     fn reply(&self, over: &TurnEnded, commit: &mut Commit) -> Result<Event, RuntimeError> {
         // The answer is shown to the user, so it must survive a power cut.
         commit.strength = Durability::Full;
-        commit.outbox.extend(self.floor.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
+        commit.outbox.extend(self.active.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
         let whole = over.end == TurnOutcome::Answered;
         Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))
     }
 
     /// Adds the number of preceding messages to messages of a teammate, and to messages of all agents but the lead the
     /// turn in which they were written.
-    fn counted(&self, mut letters: Vec<Envelope>, events: &[Event]) -> Vec<Envelope> {
-        let hops = if self.turn.mate().is_some() { self.turn.hops().saturating_add(1) } else { 0 };
+    fn counted(&self, mut envelopes: Vec<Envelope>, events: &[Event]) -> Vec<Envelope> {
+        let hops = if self.turn.teammate().is_some() { self.turn.hops().saturating_add(1) } else { 0 };
         let begun = events.iter().find_map(|event| match event {
             Event::TurnStarted(started) => Some(started.turn),
             _ => None,
         });
-        let turn = begun.or(self.turn.current()).filter(|_| !self.turn.origin.lead && !letters.is_empty());
+        let turn = begun.or(self.turn.current()).filter(|_| !self.turn.origin.lead && !envelopes.is_empty());
         let cause = turn.map(|turn| turn.to_string());
-        for letter in &mut letters {
-            (letter.hops, letter.cause) = (hops, cause.clone());
+        for envelope in &mut envelopes {
+            (envelope.hops, envelope.cause) = (hops, cause.clone());
         }
-        letters
+        envelopes
     }
 
     /// Publishes the events since the last call. Running effects go first: their requests are sent before subscribers
@@ -239,14 +241,14 @@ impl Agent {
             if !self.running.flights.is_empty() {
                 tokio::task::yield_now().await;
             }
-            self.running.begun.take().iter().for_each(|assignment| self.floor.begun(assignment));
+            self.running.begun.take().iter().for_each(|assignment| self.active.begun(assignment));
             self.turn.tell();
         }
     }
 }
 
 /// Whether people read a message as soon as it is sent: a power cut must not undo what they have read.
-fn is_read_at_once(letter: &Envelope) -> bool {
-    letter.to.starts_with("user/")
-        && matches!(letter.kind, MessageKind::Text | MessageKind::Undelivered | MessageKind::ShutdownRejected)
+fn is_read_at_once(envelope: &Envelope) -> bool {
+    envelope.to.starts_with("user/")
+        && matches!(envelope.kind, MessageKind::Text | MessageKind::Undelivered | MessageKind::ShutdownRejected)
 }

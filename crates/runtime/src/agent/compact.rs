@@ -32,7 +32,7 @@ const FILES_MAX: usize = 60;
 impl Agent {
     /// The request for a summary: a conversation of its own, without tools.
     pub(super) fn summary_request(&self, intent: &LlmIntent, about: &Summary) -> Request {
-        let mut transcript = Transcript::new(self.floor.shared.router.wire(&intent.model));
+        let mut transcript = Transcript::new(self.active.shared.router.wire(&intent.model));
         transcript.instruct(Arc::new(Head::new(transcript.wire().dialect, PROMPT, &[])));
         transcript.belongs_to(&self.speaker());
         transcript.push(&Message::user(vec![Part::text(self.turn.asked_for(about, &intent.model))]));
@@ -46,7 +46,7 @@ impl Agent {
             return Ok(false);
         }
         self.running.begin_turn();
-        self.step(TurnInput::Compact { turn: self.floor.fresh_turn(), keep }, Extra::default()).await?;
+        self.step(TurnInput::Compact { turn: self.active.fresh_turn(), keep }, Extra::default()).await?;
         Ok(self.turn.is_busy())
     }
 
@@ -96,9 +96,9 @@ impl Agent {
     }
 
     fn plans_told(&self) -> Result<Vec<String>, RuntimeError> {
-        let shared = &self.floor.shared;
+        let shared = &self.active.shared;
         let mut lines = Vec::new();
-        for id in ReadModel::new(&shared.journal).open_plans(Some(self.floor.session))? {
+        for id in ReadModel::new(&shared.journal).open_plans(Some(self.active.session))? {
             let (plan, _) = fold_plan(shared, id)?;
             lines.push(format!("plan `{id}`: {}", plan.draft().map_or("", |draft| &draft.goal)));
             for view in plan.tasks() {
@@ -110,8 +110,8 @@ impl Agent {
     }
 
     fn questions_told(&self) -> Result<Vec<String>, RuntimeError> {
-        let inbox = UserMail::new(&self.floor.shared.journal).inbox()?;
-        let mine = inbox.into_iter().filter(|pending| pending.session == Some(self.floor.session));
+        let inbox = UserMail::new(&self.active.shared.journal).inbox()?;
+        let mine = inbox.into_iter().filter(|pending| pending.session == Some(self.active.session));
         let told = mine.map(|pending| match &pending.row.matter {
             Matter::Tool { tool, action, .. } => format!("{} asks: `{tool}` {}", pending.who, action.target),
             Matter::Plan(about) => format!("{} asks: {}", pending.who, about_words(about)),

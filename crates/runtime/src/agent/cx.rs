@@ -56,7 +56,7 @@ impl Agent {
     }
 
     fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<CachedContext> {
-        let cx = self.frame.context(&self.floor.shared, self.turn.origin.agent, &self.running.cancel);
+        let cx = self.frame.context(&self.active.shared, self.turn.origin.agent, &self.running.cancel);
         let loaded = folders.iter().map(|(_, folder)| folder.clone());
         let reads = cx.sandbox.reads.iter().cloned().chain(loaded).collect();
         let cx = ToolContext {
@@ -65,7 +65,7 @@ impl Agent {
             sandbox: Arc::new(CommandSandbox { reads, ..CommandSandbox::clone(&cx.sandbox) }),
             folders: folders.clone().into(),
             stores: self.stores().into(),
-            session: self.floor.session.to_string().into(),
+            session: self.active.session.to_string().into(),
             ..cx
         };
         let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
@@ -74,8 +74,8 @@ impl Agent {
 
     /// Its own folders: the one that its session shares, and the one under its name in this project.
     fn stores(&self) -> [AgentStore; 2] {
-        let (home, floor) = (&self.floor.shared.home, &self.floor);
-        [AgentStore::files(home, floor.session), AgentStore::data(home, &floor.root, &self.frame.definition().name)]
+        let (home, active) = (&self.active.shared.home, &self.active);
+        [AgentStore::files(home, active.session), AgentStore::data(home, &active.root, &self.frame.definition().name)]
     }
 
     /// Judges actions of a tool beyond its call, as the machine does.
@@ -102,7 +102,7 @@ impl Agent {
             return Vec::new();
         }
         let root = self.frame.root();
-        let catalogue = self.floor.shared.skills.of(root);
+        let catalogue = self.active.shared.skills.of(root);
         let usable = names.iter().filter_map(|name| catalogue.get(name)).filter(|skill| skill.state == State::Ready);
         let outside = usable.filter_map(|skill| Some((format!("@skill/{}", skill.name), skill.folder.clone()?)));
         outside.filter(|(_, folder)| !folder.starts_with(root)).collect()

@@ -44,9 +44,9 @@ impl Agent {
         }
         let limit = turn.and_then(|_| self.frame.settings().turn_limit_ms());
         let timer = limit.map(|ms| {
-            let (floor, address) = (Arc::clone(&self.floor), self.turn.stream.clone());
+            let (active, address) = (Arc::clone(&self.active), self.turn.stream.clone());
             let timer =
-                async move { work_clock::worked(Duration::from_millis(ms), || floor.is_waiting(&address)).await };
+                async move { work_clock::worked(Duration::from_millis(ms), || active.is_waiting(&address)).await };
             Box::pin(timer) as Timer
         });
         self.running.deadline = Deadline { turn, timer };

@@ -84,7 +84,7 @@ impl Agent {
             }
             let future = match effect {
                 TurnEffect::RunTool { key, action, .. }
-                    if matches!(action.deed, ActionKind::Team | ActionKind::Propose) =>
+                    if matches!(action.kind, ActionKind::Team | ActionKind::Propose) =>
                 {
                     acts.push(key);
                     continue;
@@ -94,7 +94,7 @@ impl Agent {
                 TurnEffect::RunTool { key, action, .. } if self.is_unseen(&action) => {
                     self.look_over(flight, key, action)
                 }
-                TurnEffect::RunTool { key, action, .. } if action.deed == ActionKind::Merge => {
+                TurnEffect::RunTool { key, action, .. } if action.kind == ActionKind::Merge => {
                     self.settle(flight, key, action)
                 }
                 TurnEffect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
@@ -117,21 +117,21 @@ impl Agent {
 
     /// Carries out the user's decision about the changes in a worktree. It is completed even if the turn is stopped.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
-        let (floor, actor, merged) = (
-            Arc::clone(&self.floor),
+        let (active, actor, merged) = (
+            Arc::clone(&self.active),
             format!("agent:{}", self.turn.origin.name),
             format!("{} {key}", self.turn.stream),
         );
         Box::pin(async move {
             let started = Instant::now();
-            floor.vacated(&action.target).await;
+            active.vacated(&action.target).await;
             let gone = CancellationToken::new();
             let _here = gone.clone().drop_guard();
-            let shared = Arc::clone(&floor.shared);
+            let shared = Arc::clone(&active.shared);
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| MergeDecision::named(name)).unwrap_or(MergeDecision::Left);
-                let (journal, session, fence) = (&shared.journal, floor.session, Some(floor.fence.clone()));
+                let (journal, session, fence) = (&shared.journal, active.session, Some(active.fence.clone()));
                 let merger = Merger { journal, session, fence, actor, gone: Some(gone), key: merged };
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
                 format!("{}\n\n{came_to}", action.said)
@@ -152,9 +152,9 @@ impl Agent {
         };
 
         let (shared, session, cancel) =
-            (Arc::clone(&self.floor.shared), self.floor.session, self.running.cancel.clone());
+            (Arc::clone(&self.active.shared), self.active.session, self.running.cancel.clone());
         let (from, agent, calling) =
-            (Arc::clone(&self.turn.origin), self.turn.origin.agent, Arc::clone(&self.floor.calling));
+            (Arc::clone(&self.turn.origin), self.turn.origin.agent, Arc::clone(&self.active.calling));
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
@@ -208,7 +208,7 @@ impl Agent {
         let fits = self.memo.wire.take().filter(|wire| wire.model == *model);
         let mut wire = fits.unwrap_or_else(|| Wire {
             model: model.clone(),
-            transcript: Transcript::new(self.floor.shared.router.wire(model)),
+            transcript: Transcript::new(self.active.shared.router.wire(model)),
         });
         wire.transcript.instruct(self.frame.head(wire.transcript.wire().dialect));
         wire.transcript.belongs_to(&self.speaker());
@@ -256,11 +256,11 @@ impl Agent {
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.restart.resumed);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
-        let (session, stream) = (self.floor.session, self.turn.stream.clone());
+        let (session, stream) = (self.active.session, self.turn.stream.clone());
         let cancel = self.running.cancel.clone();
-        let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.commands.seen), key.clone());
-        let changes = self.turn.origin.agent.filter(|_| !action.deed.only_looks());
-        let marked = self.floor.marks(|marks| marks.wait(changes));
+        let (shared, seen, key_of) = (Arc::clone(&self.active.shared), Arc::clone(&self.commands.seen), key.clone());
+        let changes = self.turn.origin.agent.filter(|_| !action.kind.only_looks());
+        let marked = self.active.marks(|marks| marks.wait(changes));
         Box::pin(async move {
             tokio::select! {
                 () = marked => {}
@@ -293,7 +293,7 @@ impl Agent {
     /// Publishes the progress of a tool to every subscriber that keeps up.
     fn progress(&self, key: &str) -> Progress {
         let (shared, session, from) =
-            (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.turn.origin));
+            (Arc::clone(&self.active.shared), self.active.session, Arc::clone(&self.turn.origin));
         let (agent, key) = (self.turn.origin.agent, key.to_owned());
         Progress::new(move |words| {
             // The stream has only the last line of it.
@@ -343,7 +343,7 @@ pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -
     registry.get(STRUCTURED_OUTPUT).filter(|_| message.tool_uses().next().is_none())?;
     let value = json_in(&message.text())?;
     let found = match registry.validate(STRUCTURED_OUTPUT, &value) {
-        Ok(()) => Ok((Action { deed: ActionKind::Answer, ..Action::read("answer") }, Repeatability::Pure)),
+        Ok(()) => Ok((Action { kind: ActionKind::Answer, ..Action::read("answer") }, Repeatability::Pure)),
         Err(error) => Err(obstacle(error)),
     };
     Some(PreparedCall { key: call_key(call, 0), found })
@@ -408,10 +408,10 @@ impl Watched {
         }
         let ran = registry.run(&cx, &tool, input, &action, resumed);
         let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
-        let walls = Arc::clone(&cx.sandbox);
+        let isolation = Arc::clone(&cx.sandbox);
         let look = move || {
             let changed = watch.and_then(Witness::end);
-            lock(&seen).extend(with_moved(changed, walls.take_moved(), key, &root));
+            lock(&seen).extend(with_moved(changed, isolation.take_moved(), key, &root));
         };
         if is_apart {
             cx.background.when_over(look)

@@ -411,7 +411,7 @@ impl Frame {
             hosts => Network::Hosts(hosts.to_vec()),
         };
         let read_only = self.settings.constraints.read_only;
-        let walls = CommandSandbox {
+        let isolation = CommandSandbox {
             // Read-only agents run in a sandbox even if the user has turned it off.
             on: self.walled || read_only,
             read_only,
@@ -425,7 +425,7 @@ impl Frame {
         ToolContext {
             leaves_root,
             sight,
-            sandbox: Arc::new(walls),
+            sandbox: Arc::new(isolation),
             cancel: cancel.clone(),
             outputs: agent.map(|agent| Arc::new(OutputStore::of(&shared.home, agent))),
             services: Arc::clone(&shared.services),

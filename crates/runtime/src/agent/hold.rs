@@ -41,8 +41,8 @@ impl PersonStop<'_> {
 }
 
 /// The turn id of a session stop.
-pub(crate) fn since_of(letter: &Envelope) -> Option<TurnId> {
-    letter.stop().since.filter(|_| is_stop(letter))
+pub(crate) fn since_of(envelope: &Envelope) -> Option<TurnId> {
+    envelope.stop().since.filter(|_| is_stop(envelope))
 }
 
 impl Agent {
@@ -51,16 +51,16 @@ impl Agent {
         if !mail.iter().any(is_stop) {
             return Ok(());
         }
-        mail.retain(|letter| !is_stop(letter));
+        mail.retain(|envelope| !is_stop(envelope));
         // Not every unread message was handed over: the mailbox has all, in order.
-        let mut waiting = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
+        let mut waiting = self.active.shared.journal.pending_mail(&self.turn.stream)?;
         waiting.truncate(waiting.iter().rposition(is_stop).map_or(0, |last| last + 1));
         let (stops, before): (Vec<Envelope>, Vec<Envelope>) = waiting.into_iter().partition(is_stop);
         let Some(last) = stops.last() else { return Ok(()) };
-        let is_beginning = |letter: &&Envelope| self.turn.is_beginning(letter, self.turn.origin.lead);
-        let letters = before.iter().filter(is_beginning).map(|letter| letter.id).collect();
-        let hold = Hold { letters, since: stops.iter().filter_map(since_of).max(), at_ms: last.sent_at_ms };
-        self.floor.know_turn(hold.since);
+        let is_beginning = |envelope: &&Envelope| self.turn.is_beginning(envelope, self.turn.origin.lead);
+        let envelopes = before.iter().filter(is_beginning).map(|envelope| envelope.id).collect();
+        let hold = Hold { envelopes, since: stops.iter().filter_map(since_of).max(), at_ms: last.sent_at_ms };
+        self.active.know_turn(hold.since);
         let by = stopper(last);
         // A stop by a limit or by another agent is followed by other work: it puts nothing on hold.
         let is_person = matches!(by.who, Some(DecidedBy::Person(_))) && !by.ends;
@@ -75,35 +75,37 @@ impl Agent {
         let Some(since) = since_of(stop) else { return Ok(Vec::new()) };
         let stop = PersonStop { from: &stop.from, by: stop.by(), since: Some(since), at_ms: stop.sent_at_ms };
         let mut sends = Vec::new();
-        for address in self.floor.mates_working()? {
+        for address in self.active.teammates_working()? {
             let message = stop.to_reader(address);
-            sends.extend((!self.floor.shared.journal.has_mail(message.id)?).then_some(message));
+            sends.extend((!self.active.shared.journal.has_mail(message.id)?).then_some(message));
         }
         Ok(sends)
     }
 
     /// A session stop is not written to idle teammates: the row tells of it.
     pub(super) fn know_stop(&mut self) -> Result<(), RuntimeError> {
-        self.turn.machine.know_stop(stopped_since(&self.floor.shared.journal, self.floor.session)?);
+        self.turn.machine.know_stop(stopped_since(&self.active.shared.journal, self.active.session)?);
         Ok(())
     }
 
     /// The messages that only say that a teammate was stopped, and the one note that stands for all of them and for the agent's own
     /// last turn, if that was stopped.
-    pub(super) fn stop_note(&self, letters: &[&Envelope]) -> (Vec<EnvelopeId>, Option<String>) {
-        let is_later = |at: usize, from: &str| letters.iter().skip(at + 1).any(|later| later.from == from);
-        let (mut told, mut mates) = (Vec::new(), Vec::new());
-        for (at, letter) in letters.iter().enumerate() {
-            if interrupt::is_bare_report(letter) {
-                told.push(letter.id);
+    pub(super) fn stop_note(&self, envelopes: &[&Envelope]) -> (Vec<EnvelopeId>, Option<String>) {
+        let is_later = |at: usize, from: &str| envelopes.iter().skip(at + 1).any(|later| later.from == from);
+        let (mut told, mut teammates) = (Vec::new(), Vec::new());
+        for (at, envelope) in envelopes.iter().enumerate() {
+            if interrupt::is_bare_report(envelope) {
+                told.push(envelope.id);
                 // Its later messages show how it went on.
-                mates.extend((!is_later(at, &letter.from)).then(|| letter.mate().unwrap_or_default().to_owned()));
+                teammates.extend(
+                    (!is_later(at, &envelope.from)).then(|| envelope.teammate().unwrap_or_default().to_owned()),
+                );
             }
         }
-        mates.sort_unstable();
-        mates.dedup();
+        teammates.sort_unstable();
+        teammates.dedup();
         let own = self.turn.halted().map(|halted| interrupt::stopper_words(&halted.by, halted.who.as_ref()));
-        let goes_on = letters.iter().any(|letter| is_go_on(letter.text()));
-        (told, interrupt::note(own.as_deref(), &mates, goes_on))
+        let goes_on = envelopes.iter().any(|envelope| is_go_on(envelope.text()));
+        (told, interrupt::note(own.as_deref(), &teammates, goes_on))
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn runs_on(action: &Action) -> bool {
 fn changing(event: &Event) -> Option<&ToolIntent> {
     let Event::ToolIntent(intent) = event else { return None };
     let changes =
-        matches!(intent.action.deed, ActionKind::Write | ActionKind::WriteOwn) && intent.action.after.is_some();
+        matches!(intent.action.kind, ActionKind::Write | ActionKind::WriteOwn) && intent.action.after.is_some();
     changes.then_some(intent)
 }
 

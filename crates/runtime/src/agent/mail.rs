@@ -39,8 +39,8 @@ pub(crate) fn result_id(stream: &str, turn: TurnId) -> EnvelopeId {
 }
 
 /// The result of a turn as the answer to the message that began the turn.
-pub(crate) fn answering(letter: Envelope, asked: Option<EnvelopeId>) -> Envelope {
-    if letter.kind == MessageKind::TaskResult { letter.answering(asked) } else { letter }
+pub(crate) fn answering(envelope: Envelope, asked: Option<EnvelopeId>) -> Envelope {
+    if envelope.kind == MessageKind::TaskResult { envelope.answering(asked) } else { envelope }
 }
 
 impl Agent {
@@ -52,26 +52,26 @@ impl Agent {
         let was_busy = self.turn.is_busy();
         let Some(mut mail) = self.mail_in_hand(all)? else { return Ok(()) };
         self.stop_first(&mut mail).await?;
-        if self.turn.mate().is_some() && mail.iter().any(|letter| letter.cause.is_some()) {
+        if self.turn.teammate().is_some() && mail.iter().any(|envelope| envelope.cause.is_some()) {
             self.know_stop()?;
         }
         let (mut open, mut ends, mut read) = (Vec::new(), Vec::new(), Vec::new());
-        for letter in mail {
-            match self.turn.receive(&letter, self.turn.origin.lead) {
-                receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => open.push((receipt, letter)),
+        for envelope in mail {
+            match self.turn.receive(&envelope, self.turn.origin.lead) {
+                receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => open.push((receipt, envelope)),
                 MailAction::Respond => {
                     // A refusal counts at once, and is shown to the model when there is a turn for it.
-                    let is_news = self.take_response(&letter).await?;
-                    open.extend((is_news && !self.turn.is_busy()).then_some((MailAction::Join, letter)));
+                    let is_news = self.take_response(&envelope).await?;
+                    open.extend((is_news && !self.turn.is_busy()).then_some((MailAction::Join, envelope)));
                 }
                 MailAction::End => {
-                    if self.turn.is_busy() && letter.kind == MessageKind::ShutdownRequest {
-                        self.put_aside(&letter);
+                    if self.turn.is_busy() && envelope.kind == MessageKind::ShutdownRequest {
+                        self.put_aside(&envelope);
                     }
-                    ends.push(letter);
+                    ends.push(envelope);
                 }
-                MailAction::Record => read.push(letter.id),
-                receipt => self.carry_out(receipt, &letter).await?,
+                MailAction::Record => read.push(envelope.id),
+                receipt => self.carry_out(receipt, &envelope).await?,
             }
         }
         self.commit(Vec::new(), Extra::acks(read)).await?;
@@ -79,9 +79,9 @@ impl Agent {
             return Ok(());
         }
         // If a message has ended the turn, all are read anew, in order. An agent that is told to end begins nothing.
-        let is_ending = ends.iter().any(|letter| letter.kind == MessageKind::Shutdown);
+        let is_ending = ends.iter().any(|envelope| envelope.kind == MessageKind::Shutdown);
         if !was_busy && !is_ending {
-            let first = self.turn.begins_with(open, self.turn.origin.lead, || self.floor.awaits_team());
+            let first = self.turn.begins_with(open, self.turn.origin.lead, || self.active.awaits_team());
             self.begin_with(first).await?;
         }
         self.part(ends).await
@@ -92,36 +92,36 @@ impl Agent {
     fn mail_in_hand(&mut self, all: bool) -> Result<Option<Vec<Envelope>>, RuntimeError> {
         let is_idle = !self.turn.is_busy();
         if !self.turn.origin.lead || all || !is_idle {
-            return self.floor.mail(&self.turn.stream, all || is_idle).map(Some);
+            return self.active.mail(&self.turn.stream, all || is_idle).map(Some);
         }
-        let mut new = self.floor.mail(&self.turn.stream, false)?;
-        if !new.is_empty() && new.iter().all(report::can_wait) && self.floor.awaits_team() {
+        let mut new = self.active.mail(&self.turn.stream, false)?;
+        if !new.is_empty() && new.iter().all(report::can_wait) && self.active.awaits_team() {
             return Ok(None);
         }
-        let mut mail = self.floor.mail(&self.turn.stream, true)?;
-        new.retain(|letter| mail.iter().all(|known| known.id != letter.id));
+        let mut mail = self.active.mail(&self.turn.stream, true)?;
+        new.retain(|envelope| mail.iter().all(|known| known.id != envelope.id));
         mail.extend(new);
         Ok(Some(mail))
     }
 
     /// Does what a message asks for that needs no turn of its own.
-    async fn carry_out(&mut self, receipt: MailAction, letter: &Envelope) -> Result<(), RuntimeError> {
+    async fn carry_out(&mut self, receipt: MailAction, envelope: &Envelope) -> Result<(), RuntimeError> {
         match receipt {
-            MailAction::Tell if letter.kind == MessageKind::UserInput => self.steer(letter).await,
-            MailAction::Tell => self.offer(letter),
+            MailAction::Tell if envelope.kind == MessageKind::UserInput => self.steer(envelope).await,
+            MailAction::Tell => self.offer(envelope),
             MailAction::EndReview => self.ask_later().await?,
-            MailAction::Result => self.take_result(letter).await?,
-            MailAction::Answer => self.take_answer(letter).await?,
-            MailAction::AskUser => self.ask_user(letter).await?,
-            MailAction::SetMode => self.take_mode(letter).await?,
-            MailAction::Grant => self.take_grants(letter).await?,
-            MailAction::Recruit => self.recruit(letter).await?,
+            MailAction::Result => self.take_result(envelope).await?,
+            MailAction::Answer => self.take_answer(envelope).await?,
+            MailAction::AskUser => self.ask_user(envelope).await?,
+            MailAction::SetMode => self.take_mode(envelope).await?,
+            MailAction::Grant => self.take_grants(envelope).await?,
+            MailAction::Recruit => self.recruit(envelope).await?,
             MailAction::Stop => {
-                let by = stopper(letter);
-                self.step(TurnInput::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
+                let by = stopper(envelope);
+                self.step(TurnInput::Interrupt { by }, Extra::acks(vec![envelope.id])).await?;
             }
-            MailAction::Return => self.send_back(letter).await?,
-            MailAction::Refuse(why) => self.refuse(letter, why).await?,
+            MailAction::Return => self.send_back(envelope).await?,
+            MailAction::Refuse(why) => self.refuse(envelope, why).await?,
             // `Wait` stays in the mailbox; `take_mail` has dealt with the others.
             _ => {}
         }
@@ -129,17 +129,17 @@ impl Agent {
     }
 
     /// Begins a turn about these messages, or about as many as one turn is told.
-    async fn begin_with(&mut self, letters: Vec<Envelope>) -> Result<(), RuntimeError> {
+    async fn begin_with(&mut self, envelopes: Vec<Envelope>) -> Result<(), RuntimeError> {
         let mut bytes = 0_usize;
-        let fits = |letter: &Envelope| {
+        let fits = |envelope: &Envelope| {
             let is_first = bytes == 0;
-            bytes = bytes.saturating_add(letter.text().len());
+            bytes = bytes.saturating_add(envelope.text().len());
             is_first || bytes <= MAIL_TOLD_BYTES_MAX
         };
-        let told: Vec<Envelope> = letters.into_iter().take_while(fits).collect();
+        let told: Vec<Envelope> = envelopes.into_iter().take_while(fits).collect();
         // All teammates that were idle have reported since, or work again.
         if told.iter().all(report::is_idle) && self.silent_teammates(&told)?.is_none() {
-            let acks = told.iter().map(|letter| letter.id).collect();
+            let acks = told.iter().map(|envelope| envelope.id).collect();
             return self.commit(Vec::new(), Extra::acks(acks)).await;
         }
         let (_, is_quiet) = self.occasion(&told);
@@ -154,29 +154,29 @@ impl Agent {
         if !self.turn.origin.lead {
             return ECHOES_MAX;
         }
-        let ever = self.floor.count_mates().map_or(0, |(_, ever)| ever);
+        let ever = self.active.count_teammates().map_or(0, |(_, ever)| ever);
         UNASKED_TURNS_MAX.saturating_add(u32::try_from(ever).unwrap_or(u32::MAX).saturating_mul(2))
     }
 
     /// Teammates only answer each other: this one leaves its mail unread, and its lead is told. A lead has said so
     /// itself, in its last turn.
     async fn rest_from_echoes(&mut self) -> Result<(), RuntimeError> {
-        let Some((engaged, mate)) = self.turn.engaged().zip(self.turn.mate()) else { return Ok(()) };
+        let Some((engaged, teammate)) = self.turn.engaged().zip(self.turn.teammate()) else { return Ok(()) };
         let text = format!(
             "`{}` has worked for colleagues {} times in a row without a word from you or the user, and they only answer each \
              other. It leaves its mail unread until one of you writes to it.",
-            mate.name,
+            teammate.name,
             self.turn.echoes()
         );
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), &self.turn.head.to_be_bytes(), b"echoes"]),
             &self.turn.stream,
             &engaged.reply_to,
             MessageKind::TaskResult,
             Body::Result(Box::new(TaskResult {
-                mate: Some(&mate.name),
-                from: &mate.name,
-                color: &mate.color,
+                teammate: Some(&teammate.name),
+                from: &teammate.name,
+                color: &teammate.color,
                 reason: "blocked",
                 text: &text,
                 ..TaskResult::default()
@@ -184,32 +184,32 @@ impl Agent {
             crate::shared::now_ms(),
         );
         // Reported once, however many messages come.
-        if self.floor.shared.journal.has_mail(letter.id)? {
+        if self.active.shared.journal.has_mail(envelope.id)? {
             return Ok(());
         }
-        self.commit(Vec::new(), Extra::send(letter)).await
+        self.commit(Vec::new(), Extra::send(envelope)).await
     }
 
     /// The input that begins a turn.
-    pub(super) fn beginning(&mut self, letters: &[Envelope]) -> TurnInput {
+    pub(super) fn beginning(&mut self, messages: &[Envelope]) -> TurnInput {
         self.running.begin_turn();
-        self.frame.refresh(&self.floor.shared);
-        if self.frame.follow_sources(&self.floor.shared) {
+        self.frame.refresh(&self.active.shared);
+        if self.frame.follow_sources(&self.active.shared) {
             self.frame.reveal_from(self.turn.history());
         }
-        self.frame.may_call(self.floor.callees(self.frame.definition()));
+        self.frame.may_call(self.active.callees(self.frame.definition()));
         // A rewind is not part of the conversation, and the idle teammates are told of when the turn begins.
-        let rewound = letters.iter().filter_map(told_of).collect();
-        let is_spoken = |letter: &&Envelope| letter.kind != MessageKind::FilesRewound && !report::is_idle(letter);
-        let spoken: Vec<&Envelope> = letters.iter().filter(is_spoken).collect();
+        let rewound = messages.iter().filter_map(told_of).collect();
+        let is_spoken = |message: &&Envelope| message.kind != MessageKind::FilesRewound && !report::is_idle(message);
+        let spoken: Vec<&Envelope> = messages.iter().filter(is_spoken).collect();
         let (stopped, note) = self.stop_note(&spoken);
-        let told = spoken.iter().filter(|letter| !stopped.contains(&letter.id)).map(|letter| self.told_as(letter));
+        let told = spoken.iter().filter(|message| !stopped.contains(&message.id)).map(|message| self.told_as(message));
         let words: Vec<String> = told.collect();
-        let first = letters.first();
+        let first = messages.first();
         // Only messages of the user can ask for skills.
         let asks = first.filter(|first| self.turn.origin.lead && first.kind == MessageKind::UserInput);
-        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
-        let said: Vec<String> = said.map(|letter| letter.text().to_owned()).collect();
+        let said = messages.iter().filter(|message| message.kind == MessageKind::UserInput);
+        let said: Vec<String> = said.map(|message| message.text().to_owned()).collect();
         let skills = asks.map(|_| self.skills_for(&said));
         let mut words = words.join("\n\n");
         // Messages of the team are no search text for the memory.
@@ -220,7 +220,7 @@ impl Agent {
         let given = given.map(Cow::into_owned);
         let (assignment, quiet) = match given {
             Some(given) => (Some(given), false),
-            None => self.occasion(letters),
+            None => self.occasion(messages),
         };
         let is_last = self.turn.origin.lead && quiet && self.turn.echoes().saturating_add(1) == self.echoes_max();
         for own in note.into_iter().chain(is_last.then(|| LAST_UNASKED.trim_end().to_owned())) {
@@ -230,15 +230,15 @@ impl Agent {
         let mut input: Vec<Part> = Some(words).filter(|words| !words.is_empty()).map(Part::text).into_iter().collect();
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         TurnInput::Begin {
-            turn: self.floor.fresh_turn(),
+            turn: self.active.fresh_turn(),
             envelope: first.map_or_else(|| EnvelopeId::new(new_id()), |first| first.id),
             input,
             assignment: assignment.map(Arc::new),
             recall,
             rewound,
-            letters: letters.iter().skip(1).map(|letter| letter.id).collect(),
+            envelopes: messages.iter().skip(1).map(|message| message.id).collect(),
             quiet,
-            hops: if quiet && !self.turn.origin.lead { hops(letters) } else { 0 },
+            hops: if quiet && !self.turn.origin.lead { hops(messages) } else { 0 },
         }
     }
 
@@ -257,27 +257,34 @@ impl Agent {
 
     /// The assignment of a teammate's turn about its mail, and whether its result is not awaited. For a lead, only the
     /// user awaits it.
-    fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
-        let is_asked = || letters.iter().any(|letter| letter.kind == MessageKind::UserInput);
+    fn occasion(&self, envelopes: &[Envelope]) -> (Option<Assignment>, bool) {
+        let is_asked = || envelopes.iter().any(|envelope| envelope.kind == MessageKind::UserInput);
         let Some(engaged) = self.turn.engaged() else {
-            return (self.spoken_to(letters).or_else(|| self.told_late(letters)), self.turn.origin.lead && !is_asked());
+            return (
+                self.spoken_to(envelopes).or_else(|| self.told_late(envelopes)),
+                self.turn.origin.lead && !is_asked(),
+            );
         };
-        let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
-        let user =
-            letters.iter().find(|letter| letter.kind == MessageKind::UserInput).map(|letter| letter.from.clone());
+        let has_written = |who: &str| envelopes.iter().any(|envelope| envelope.from == who);
+        let user = envelopes
+            .iter()
+            .find(|envelope| envelope.kind == MessageKind::UserInput)
+            .map(|envelope| envelope.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
         let reply_to = user.filter(|_| !has_written(&engaged.reply_to)).unwrap_or_else(|| engaged.reply_to.clone());
-        let title = title_of(letters).unwrap_or_else(|| engaged.title.clone());
+        let title = title_of(envelopes).unwrap_or_else(|| engaged.title.clone());
         // More than one attempt means that it had finished its first task.
         (Some(Assignment { reply_to, title, attempt: engaged.attempt + 1, ..engaged.clone() }), is_quiet)
     }
 
     /// A user continues with an agent that another agent had called: the answer goes to the user.
-    fn spoken_to(&self, letters: &[Envelope]) -> Option<Assignment> {
-        let letter =
-            letters.iter().find(|letter| letter.kind == MessageKind::UserInput).filter(|_| !self.turn.origin.lead)?;
-        let given = self.floor.row_of(self.turn.origin.agent?)?.assignment?;
-        let (reply_to, title) = (letter.from.clone(), team_tools::title(letter.text()));
+    fn spoken_to(&self, envelopes: &[Envelope]) -> Option<Assignment> {
+        let envelope = envelopes
+            .iter()
+            .find(|envelope| envelope.kind == MessageKind::UserInput)
+            .filter(|_| !self.turn.origin.lead)?;
+        let given = self.active.row_of(self.turn.origin.agent?)?.assignment?;
+        let (reply_to, title) = (envelope.from.clone(), team_tools::title(envelope.text()));
         // A member of a plan goes on with its task, outside of the plan's approval.
         let (plan, corrects, attempt) = (None, given.plan.or(given.corrects), given.attempt + 1);
         Some(Assignment { reply_to, title, plan, corrects, attempt, cache: None, ..Arc::unwrap_or_clone(given) })
@@ -285,26 +292,26 @@ impl Agent {
 
     /// The texts of skills that the user asks for by name, to be added behind the message.
     fn skills_for(&self, words: &[String]) -> String {
-        let session = self.floor.session.to_string();
+        let session = self.active.session.to_string();
         let asked = SkillContext { root: self.frame.root(), session: &session };
-        let catalogue = self.floor.shared.skills.of(asked.root);
+        let catalogue = self.active.shared.skills.of(asked.root);
         let expanded = skills::expand(words, &catalogue, &asked);
         self.frame.wish(expanded.wish);
         expanded.text
     }
 
     /// What a lead that reads reports is told of the teammates that rest without one; `None` if there are none.
-    fn silent_teammates(&self, letters: &[Envelope]) -> Result<Option<Part>, RuntimeError> {
-        if !self.turn.origin.lead || !letters.iter().any(report::can_wait) {
+    fn silent_teammates(&self, envelopes: &[Envelope]) -> Result<Option<Part>, RuntimeError> {
+        if !self.turn.origin.lead || !envelopes.iter().any(report::can_wait) {
             return Ok(None);
         }
         let mut names = Vec::new();
-        for (name, agent) in self.floor.teammates()? {
+        for (name, agent) in self.active.teammates()? {
             let address = session::agent_stream(agent);
-            let has_written = letters.iter().any(|letter| letter.from == address && !report::is_idle(letter));
+            let has_written = envelopes.iter().any(|envelope| envelope.from == address && !report::is_idle(envelope));
             if !has_written
-                && !self.floor.is_working(&address)
-                && self.floor.shared.fold_agent(agent)?.0.rests_unreported()
+                && !self.active.is_working(&address)
+                && self.active.shared.fold_agent(agent)?.0.rests_unreported()
             {
                 names.push(format!("`{name}`"));
             }
@@ -314,23 +321,23 @@ impl Agent {
         Ok((!names.is_empty()).then(|| Part::text(words)))
     }
 
-    async fn begin(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
-        if letters.is_empty() {
+    async fn begin(&mut self, envelopes: &[Envelope]) -> Result<(), RuntimeError> {
+        if envelopes.is_empty() {
             return Ok(());
         }
         self.redefine().await?;
-        self.raise_budget(letters).await?;
+        self.raise_budget(envelopes).await?;
         // Messages set aside for a turn whose end this process did not see are among these, or are read again.
         self.steer_no_more();
-        let files = self.files_mentioned(letters).await;
-        let mut begin = self.beginning(letters);
-        let news = self.plan_news(&begin)?.or(self.silent_teammates(letters)?);
+        let files = self.files_mentioned(envelopes).await;
+        let mut begin = self.beginning(envelopes);
+        let news = self.plan_news(&begin)?.or(self.silent_teammates(envelopes)?);
         if let TurnInput::Begin { input, .. } = &mut begin {
             input.extend(files.into_iter().chain(news));
         }
         self.leave_plan(&begin).await?;
-        let acks = letters.iter().map(|letter| letter.id).collect();
-        let sends = self.users_words_of(letters, crate::shared::now_ms());
+        let acks = envelopes.iter().map(|envelope| envelope.id).collect();
+        let sends = self.users_words_of(envelopes, crate::shared::now_ms());
         self.step(begin, Extra { sends, ..Extra::acks(acks) }).await?;
         self.know_task();
         self.running.begun = self.turn.assignment().cloned();
@@ -338,8 +345,8 @@ impl Agent {
     }
 
     /// A repeated task may come with a larger budget.
-    async fn raise_budget(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
-        let Some((first, known)) = letters.first().zip(self.turn.settings()) else { return Ok(()) };
+    async fn raise_budget(&mut self, envelopes: &[Envelope]) -> Result<(), RuntimeError> {
+        let Some((first, known)) = envelopes.first().zip(self.turn.settings()) else { return Ok(()) };
         let task = first.task();
         let settings = Settings {
             budget_nano: task.budget_nano.or(known.budget_nano),
@@ -353,23 +360,23 @@ impl Agent {
         self.configure(settings, None).await?;
         let plan = task.assignment.and_then(|given| given.plan);
         if let Some(agent) = self.turn.origin.agent {
-            self.money.pool = self.floor.pool_of(agent, budget, self.bounds.caller.as_deref(), plan)?;
+            self.money.pool = self.active.pool_of(agent, budget, self.bounds.caller.as_deref(), plan)?;
         }
         Ok(())
     }
 
     /// The result of a call that waited for it.
-    async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let asked = letter.reply_to.and_then(|asked| self.asked_with(asked));
-        let key = asked.unwrap_or_else(|| letter.result().work.call.to_owned());
-        let (mut words, is_error) = self.told(&key, letter);
-        let ms = letter.result().work.ms.unwrap_or_default();
+    async fn take_result(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let asked = envelope.reply_to.and_then(|asked| self.asked_with(asked));
+        let key = asked.unwrap_or_else(|| envelope.result().work.call.to_owned());
+        let (mut words, is_error) = self.told(&key, envelope);
+        let ms = envelope.result().work.ms.unwrap_or_default();
         // Looking at a copy takes its time.
         self.tell().await;
-        let changed = match self.whose(letter) {
+        let changed = match self.whose(envelope) {
             Some(child) => {
-                self.floor.vacated(&child.to_string()).await;
-                worktree::changed(&self.floor.shared, child).await
+                self.active.vacated(&child.to_string()).await;
+                worktree::changed(&self.active.shared, child).await
             }
             None => None,
         };
@@ -378,9 +385,9 @@ impl Agent {
         if is_asked && self.turn.is_asking() {
             return Ok(());
         }
-        Box::pin(self.note_error(letter)).await?;
+        Box::pin(self.note_error(envelope)).await?;
         self.running.end_call(&key);
-        let ack = Extra::acks(vec![letter.id]);
+        let ack = Extra::acks(vec![envelope.id]);
         if let Some(changed) = changed {
             if is_asked {
                 let action = changed.question(words);
@@ -395,39 +402,39 @@ impl Agent {
 
     /// The agent that has answered with this message. Not the agent that the call would start: `send_message`
     /// continues one that another call started.
-    pub(super) fn whose(&self, letter: &Envelope) -> Option<AgentId> {
-        letter.from.strip_prefix("agent/").filter(|_| letter.kind == MessageKind::TaskResult)?.parse().ok()
+    pub(super) fn whose(&self, envelope: &Envelope) -> Option<AgentId> {
+        envelope.from.strip_prefix("agent/").filter(|_| envelope.kind == MessageKind::TaskResult)?.parse().ok()
     }
 
     /// The team could not answer a question of this agent: the user is asked instead.
-    async fn ask_user(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let key = letter.reply_to.and_then(|asked| self.asked_with(asked)).unwrap_or_default();
+    async fn ask_user(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let key = envelope.reply_to.and_then(|asked| self.asked_with(asked)).unwrap_or_default();
         let question = self.turn.call(&key).and_then(clarified).unwrap_or_default();
-        let action = Action { deed: ActionKind::Ask, preview: question.clone(), ..Action::read(question) };
-        self.step(TurnInput::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
+        let action = Action { kind: ActionKind::Ask, preview: question.clone(), ..Action::read(question) };
+        self.step(TurnInput::Unanswered { key, action }, Extra::acks(vec![envelope.id])).await
     }
 
     /// The message that tells a plan that this turn waits (for a person, or for a model server that cannot be reached), or
     /// that it goes on.
-    pub(super) fn held_letter(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
-        let is_mate = self.turn.mate().is_some();
+    pub(super) fn held_envelope(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
+        let is_teammate = self.turn.teammate().is_some();
         let assignment = self.turn.engaged().or(self.turn.assignment());
-        let assignment = assignment.filter(|assignment| is_mate || assignment.plan.is_some())?;
+        let assignment = assignment.filter(|assignment| is_teammate || assignment.plan.is_some())?;
         let given = || Some(Cow::Borrowed(assignment));
         let answer = |question| QuestionAnswer { assignment: given(), question, ..QuestionAnswer::default() };
         let goes_on = |question| Body::Answer(Box::new(answer(question)));
         let (kind, about, what, body) = match event {
-            Event::QuestionAsked(asked) if is_mate => return Some(self.bubbled(assignment, asked, at_ms)),
+            Event::QuestionAsked(asked) if is_teammate => return Some(self.bubbled(assignment, asked, at_ms)),
             Event::QuestionAsked(QuestionAsked { question, .. }) => {
                 let asked =
                     AgentQuestion { assignment: given(), question: Some(*question), ..AgentQuestion::default() };
                 (MessageKind::PermissionRequest, question.to_string(), "asks", Body::Question(asked))
             }
             // Only for a plan, which waits for it; a lead is not told that a teammate goes on.
-            Event::QuestionAnswered(QuestionAnswered { question, .. }) if !is_mate => {
+            Event::QuestionAnswered(QuestionAnswered { question, .. }) if !is_teammate => {
                 (MessageKind::PermissionResponse, question.to_string(), "goes on", goes_on(Some(*question)))
             }
-            Event::LlmEnded(ended) if !is_mate => {
+            Event::LlmEnded(ended) if !is_teammate => {
                 let about = format!("call {}", ended.call);
                 match (&ended.outcome, self.turn.is_parked()) {
                     (LlmOutcome::Failed { parked: true, .. }, true) => return None,
@@ -455,7 +462,7 @@ impl Agent {
     /// The message to the lead about a teammate's question: a plan is put to the lead for approval, all else is for a
     /// person.
     fn bubbled(&self, given: &Assignment, asked: &QuestionAsked, at_ms: i64) -> Envelope {
-        let kind = match asked.action.deed {
+        let kind = match asked.action.kind {
             ActionKind::Propose => MessageKind::PlanApprovalRequest,
             ActionKind::Fetch => MessageKind::SandboxPermissionRequest,
             _ => MessageKind::PermissionRequest,
@@ -477,10 +484,10 @@ impl Agent {
     }
 
     /// The call that asked with this message.
-    fn asked_with(&self, letter: EnvelopeId) -> Option<String> {
+    fn asked_with(&self, envelope: EnvelopeId) -> Option<String> {
         self.turn.pending().into_iter().find_map(|effect| match effect {
             TurnEffect::RunTool { key, .. } => {
-                (derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]) == letter).then_some(key)
+                (derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]) == envelope).then_some(key)
             }
             _ => None,
         })
@@ -500,15 +507,20 @@ impl Agent {
 }
 
 /// What messages are about, in a few words: the first text that a person or an agent wrote.
-fn title_of(letters: &[Envelope]) -> Option<String> {
-    let mut words = letters.iter().map(|letter| letter.text().to_owned());
+fn title_of(envelopes: &[Envelope]) -> Option<String> {
+    let mut words = envelopes.iter().map(|envelope| envelope.text().to_owned());
     words.find(|words| !words.trim().is_empty() && !is_go_on(words)).map(|words| team_tools::title(&words))
 }
 
 /// How many messages between teammates in a row led here, by the shortest way. Messages that are only added do not
 /// count.
-fn hops(letters: &[Envelope]) -> u32 {
-    letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
+fn hops(envelopes: &[Envelope]) -> u32 {
+    envelopes
+        .iter()
+        .filter(|envelope| !is_note(envelope, false))
+        .map(|envelope| envelope.hops)
+        .min()
+        .unwrap_or_default()
 }
 
 /// The question that a call of `need_clarify` asks.
@@ -520,8 +532,8 @@ fn clarified(call: &ToolCall) -> Option<String> {
 }
 
 /// The note about rewound files in a message.
-fn told_of(letter: &Envelope) -> Option<RewindNote> {
-    match Body::read(letter) {
+fn told_of(envelope: &Envelope) -> Option<RewindNote> {
+    match Body::read(envelope) {
         Body::Rewound(rewound) => Some(rewound.told).filter(|told| !told.text.is_empty()),
         _ => None,
     }
@@ -533,9 +545,9 @@ pub(crate) fn derived(fields: &[&[u8]]) -> EnvelopeId {
 }
 
 /// Who stops something by a message. A message from a person counts as that person's; others name the stopper.
-pub(super) fn stopper(letter: &Envelope) -> InterruptedBy {
-    let name = letter.by().to_owned();
-    let said = letter.stop().who;
-    let who = if letter.from.starts_with("user/") { Some(DecidedBy::Person(name.clone())) } else { said };
-    InterruptedBy { name, who, ends: shutdown::is_end(letter), held: None }
+pub(super) fn stopper(envelope: &Envelope) -> InterruptedBy {
+    let name = envelope.by().to_owned();
+    let said = envelope.stop().who;
+    let who = if envelope.from.starts_with("user/") { Some(DecidedBy::Person(name.clone())) } else { said };
+    InterruptedBy { name, who, ends: shutdown::is_end(envelope), held: None }
 }

@@ -16,7 +16,7 @@ use super::acts::ActionOutcome;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::plan::{address, letters, upstream};
+use crate::plan::{address, messages, upstream};
 use crate::read_model::ReadModel;
 use crate::rows::AgentRow;
 use crate::session;
@@ -42,7 +42,7 @@ impl Agent {
         if !self.turn.origin.lead {
             return Ok(None);
         }
-        let found = match address::find_task(&self.floor.shared.journal, self.floor.session, to) {
+        let found = match address::find_task(&self.active.shared.journal, self.active.session, to) {
             Err(error @ RuntimeError::SeveralTasks { .. }) => return Ok(Some(Member::Several(error.to_string()))),
             found => found?,
         };
@@ -69,11 +69,11 @@ impl Agent {
     ) -> Result<bool, RuntimeError> {
         let others: Vec<String> = self.turn.open_calls().filter(|call| call.key != key).filter_map(addressee).collect();
         let (Some(plan), false) = (given.corrects, others.is_empty()) else { return Ok(false) };
-        let plan = ReadModel::new(&self.floor.shared.journal).plan(plan)?;
+        let plan = ReadModel::new(&self.active.shared.journal).plan(plan)?;
         let index = |agent| plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.index);
         let (Some(graph), Some(own)) = (plan.graph(), index(member.agent)) else { return Ok(false) };
         for to in others {
-            let found = address::find_task(&self.floor.shared.journal, self.floor.session, &to).ok().flatten();
+            let found = address::find_task(&self.active.shared.journal, self.active.session, &to).ok().flatten();
             if found.and_then(|found| index(found.row.agent)).is_some_and(|other| graph.builds_on(own, other)) {
                 return Ok(true);
             }
@@ -83,7 +83,7 @@ impl Agent {
 
     /// Sends a message to a working member, which reads it with its next tool result.
     pub(super) fn note_to(&self, key: &str, member: &AgentRow, text: &str) -> ActionOutcome {
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"mail"]),
             &self.turn.stream,
             session::agent_stream(member.agent),
@@ -96,17 +96,17 @@ impl Agent {
             "Sent: `{}` (task `{task}`) reads it with its next tool result. What comes of its task is told with the plan.",
             member.name
         );
-        ActionOutcome { extra: Extra::send(letter), ..ActionOutcome::said(words) }
+        ActionOutcome { extra: Extra::send(envelope), ..ActionOutcome::said(words) }
     }
 
     /// The assignment for a message that came after a member's task: the answer goes to the lead.
-    pub(super) fn told_late(&self, letters: &[Envelope]) -> Option<Assignment> {
-        let letter =
-            letters.iter().find(|letter| letter.kind == MessageKind::Text).filter(|_| !self.turn.origin.lead)?;
-        let given = self.floor.row_of(self.turn.origin.agent?)?.assignment?;
-        let title = team_tools::title(letter.text());
-        let (reply_to, life) = (letter.from.clone(), max_team_core::teammate::Lifetime::Background);
-        let is_leads = letter.from == session::agent_stream(self.floor.lead);
+    pub(super) fn told_late(&self, envelopes: &[Envelope]) -> Option<Assignment> {
+        let envelope =
+            envelopes.iter().find(|envelope| envelope.kind == MessageKind::Text).filter(|_| !self.turn.origin.lead)?;
+        let given = self.active.row_of(self.turn.origin.agent?)?.assignment?;
+        let title = team_tools::title(envelope.text());
+        let (reply_to, life) = (envelope.from.clone(), max_team_core::teammate::Lifetime::Background);
+        let is_leads = envelope.from == session::agent_stream(self.active.lead);
         let (attempt, corrects) = (given.attempt + 1, given.plan.or(given.corrects).filter(|_| is_leads));
         Some(Assignment {
             reply_to,
@@ -145,7 +145,7 @@ impl Agent {
         let (Some(plan), Some(agent), true) = (given.corrects, self.turn.origin.agent, has_files) else {
             return Ok(false);
         };
-        let plan = ReadModel::new(&self.floor.shared.journal).plan(plan)?;
+        let plan = ReadModel::new(&self.active.shared.journal).plan(plan)?;
         Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(TaskStatus::Done))
     }
 
@@ -154,24 +154,24 @@ impl Agent {
     pub(super) fn plan_news(&self, begin: &TurnInput) -> Result<Option<Part>, RuntimeError> {
         let TurnInput::Begin { assignment: Some(given), .. } = begin else { return Ok(None) };
         let (Some(id), Some(agent)) = (given.corrects, self.turn.origin.agent) else { return Ok(None) };
-        let plan = ReadModel::new(&self.floor.shared.journal).plan(id)?;
+        let plan = ReadModel::new(&self.active.shared.journal).plan(id)?;
         let Some(view) = plan.tasks().find(|view| view.agent == Some(agent)) else { return Ok(None) };
-        let news = upstream::news(&self.floor, self.frame.root(), &plan, id, &view);
-        let beside = letters::beside_now(&self.floor, &plan, &view);
+        let news = upstream::news(&self.active, self.frame.root(), &plan, id, &view);
+        let beside = messages::beside_now(&self.active, &plan, &view);
         let text = [news.trim_end(), beside.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         Ok((!text.is_empty()).then(|| Part::text(text.join("\n\n"))))
     }
 
     /// The id of the plan task that an agent has.
     pub(super) fn task_id_of(&self, agent: AgentId) -> Option<String> {
-        let given = self.floor.row_of(agent)?.assignment.filter(|given| given.plan.is_some())?;
+        let given = self.active.row_of(agent)?.assignment.filter(|given| given.plan.is_some())?;
         Some(given.task.clone())
     }
 
     /// The error for an unknown name, with the names that exist.
     pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
         let tasks = if self.turn.origin.lead {
-            address::task_ids(&self.floor.shared.journal, self.floor.session)?
+            address::task_ids(&self.active.shared.journal, self.active.session)?
         } else {
             Vec::new()
         };

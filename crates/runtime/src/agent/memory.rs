@@ -56,11 +56,11 @@ impl Agent {
     }
 
     fn project(&self) -> BoardScope {
-        memory::project_scope(&self.floor.root)
+        memory::project_scope(&self.active.root)
     }
 
     fn look_up(&self, read: &memory::MemoryReadArgs) -> Result<ActionOutcome, RuntimeError> {
-        let memories = Memories::new(&self.floor.shared.journal);
+        let memories = Memories::new(&self.active.shared.journal);
         let scopes = [self.project(), BoardScope::User];
         let words = match (&read.key, &read.query) {
             (Some(key), _) => {
@@ -96,11 +96,11 @@ impl Agent {
     }
 
     fn write_down(&self, write: &memory::Write) -> Result<ActionOutcome, RuntimeError> {
-        let memories = Memories::new(&self.floor.shared.journal);
+        let memories = Memories::new(&self.active.shared.journal);
         let who = Writer::of(self.frame.definition(), self.turn.origin.lead);
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
         let scope = if is_users { BoardScope::User } else { self.project() };
-        let session = self.floor.session;
+        let session = self.active.session;
         let vouched = vouches(&write.key, &write.value, &write.quote, &memories.said(session)?);
         // A quote that the user did not say is no source.
         let proof = proof(&write.key, &write.value, &write.quote);
@@ -134,8 +134,8 @@ impl Agent {
     /// is broken, the next commit reports it.
     pub(super) fn recall(&self, words: &str) -> Option<Recall> {
         let standing = self.frame.standing()?;
-        let memories = Memories::new(&self.floor.shared.journal);
-        let noted = lock(&self.floor.shared.stored).noted.clone();
+        let memories = Memories::new(&self.active.shared.journal);
+        let noted = lock(&self.active.shared.stored).noted.clone();
         let begins = (self.notes() && self.turn.history().is_empty()).then_some(&noted);
         memory::recalled(&memories, &self.project(), standing, words, begins).ok().flatten()
     }
@@ -148,13 +148,13 @@ impl Agent {
             LookBack::AfterStart => {}
             LookBack::AfterTurn => self.note_dialog().await?,
         }
-        let (Some(remember), Some(settings)) = (self.floor.shared.remember.as_ref(), self.turn.settings()) else {
+        let (Some(remember), Some(settings)) = (self.active.shared.remember.as_ref(), self.turn.settings()) else {
             return Ok(());
         };
-        let Some(mate) = memory::expert(remember, settings) else { return Ok(()) };
-        let journal = &self.floor.shared.journal;
-        let Some(handover) = memory::handover(journal, self.floor.session, remember.every)? else { return Ok(()) };
-        let (agent, stream) = (handover.agent(self.floor.session), self.session_stream());
+        let Some(teammate) = memory::expert(remember, settings) else { return Ok(()) };
+        let journal = &self.active.shared.journal;
+        let Some(handover) = memory::handover(journal, self.active.session, remember.every)? else { return Ok(()) };
+        let (agent, stream) = (handover.agent(self.active.session), self.session_stream());
         let known = Memories::new(journal).known(&self.project(), &handover.said)?;
         let assignment = Assignment {
             reply_to: self.turn.stream.clone(),
@@ -164,7 +164,7 @@ impl Agent {
             ..Assignment::default()
         };
         let text = handover.text(&known);
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
             &self.turn.stream,
             session::agent_stream(agent),
@@ -173,12 +173,12 @@ impl Agent {
             now_ms(),
         );
         let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
+        commit.fence = Some(self.active.fence.clone());
         let memory::Handover { after, upto, attempt, .. } = handover;
         let handed = Event::MemoryHanded(MemoryHanded { upto, agent, after, attempt });
         commit.projections.extend(rows::project(&stream, commit.at_ms, &handed));
         commit.appends.push(append(&stream, &handed, &commit.actor)?);
-        self.welcome(agent, &mate, assignment.into(), letter, commit).await
+        self.welcome(agent, &teammate, assignment.into(), envelope, commit).await
     }
 }
 

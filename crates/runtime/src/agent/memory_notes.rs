@@ -22,7 +22,7 @@ const LAST_ENTRIES: u64 = 64;
 impl Agent {
     /// Whether notes are kept here: in chats, and with `memory.extract: always` also after `-p`.
     pub(super) fn notes(&self) -> bool {
-        self.floor.shared.remember.as_ref().is_some_and(|remember| remember.notes)
+        self.active.shared.remember.as_ref().is_some_and(|remember| remember.notes)
     }
 
     /// Writes `dialog_context` after an answer: the topic, the agent called last, and the exchange. A better summary
@@ -31,7 +31,7 @@ impl Agent {
         if !self.notes() {
             return Ok(());
         }
-        let journal = &self.floor.shared.journal;
+        let journal = &self.active.shared.journal;
         let session = self.session_stream();
         let after = journal.head(&session)?.saturating_sub(LAST_ENTRIES);
         let most = usize::try_from(LAST_ENTRIES).unwrap_or(usize::MAX);
@@ -46,8 +46,8 @@ impl Agent {
             }
         }
         let Some((said, replied)) = exchange else { return Ok(()) };
-        lock(&self.floor.shared.stored).noted.insert(self.floor.session);
-        let (memories, scope) = (Memories::new(journal), project_scope(&self.floor.root));
+        lock(&self.active.shared.stored).noted.insert(self.active.session);
+        let (memories, scope) = (Memories::new(journal), project_scope(&self.active.root));
         let board = memories.section(&scope, Section::DialogContext)?;
         let written = |name: &str| board.facts().find(|fact| fact.key.as_str() == name);
         let mut context = json!({
@@ -63,25 +63,25 @@ impl Agent {
         }
         let is_known = |(name, value): (&String, &Value)| {
             let fact = written(&format!("dialog_context.{name}"));
-            fact.is_some_and(|fact| fact.value == *value && fact.source.session == Some(self.floor.session))
+            fact.is_some_and(|fact| fact.value == *value && fact.source.session == Some(self.active.session))
         };
         if context.as_object().is_some_and(|context| context.iter().all(is_known)) {
             return Ok(());
         }
-        let source = Source { session: Some(self.floor.session), turn: Some(replied.turn), ..Source::default() };
+        let source = Source { session: Some(self.active.session), turn: Some(replied.turn), ..Source::default() };
         let key = Key::of(Section::DialogContext);
         noted(memories.set(&scope, &Writer::Program, &key, &context, &source).await)
     }
 
     /// Stores the failure of a called agent under `agent_errors`. A stop by a person is no failure.
-    pub(super) async fn note_error(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let Work { by, error, is_error, end, timed_out, .. } = letter.result().work;
+    pub(super) async fn note_error(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let Work { by, error, is_error, end, timed_out, .. } = envelope.result().work;
         let is_stopped = end == Some(TurnOutcome::Interrupted) && !timed_out;
-        if letter.kind != MessageKind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
+        if envelope.kind != MessageKind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
             return Ok(());
         }
         let Ok(key) = Key::of(Section::AgentErrors).member(by) else { return Ok(()) };
-        let memories = Memories::new(&self.floor.shared.journal);
+        let memories = Memories::new(&self.active.shared.journal);
         let mut errors = match memories.fact(&BoardScope::User, &key)?.map(|fact| fact.value) {
             Some(Value::Array(errors)) => errors,
             Some(other) => vec![other],
@@ -90,7 +90,7 @@ impl Agent {
         errors.push(format!("{} at {}", clipped(error), rfc3339(now_ms())).into());
         let old = errors.len().saturating_sub(MEMORY_ERRORS_MAX);
         errors.drain(..old);
-        let source = Source { session: Some(self.floor.session), turn: self.turn.current(), ..Source::default() };
+        let source = Source { session: Some(self.active.session), turn: self.turn.current(), ..Source::default() };
         noted(memories.set(&BoardScope::User, &Writer::Program, &key, &errors.into(), &source).await)
     }
 }

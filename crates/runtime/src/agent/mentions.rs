@@ -20,9 +20,9 @@ use crate::shared::Shared;
 
 impl Agent {
     /// The files that the user's messages mention, as parts behind the text.
-    pub(super) async fn files_mentioned(&mut self, letters: &[Envelope]) -> Vec<Part> {
-        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
-        let said = said.map(|letter| letter.text().to_owned()).collect::<Vec<_>>().join("\n\n");
+    pub(super) async fn files_mentioned(&mut self, envelopes: &[Envelope]) -> Vec<Part> {
+        let said = envelopes.iter().filter(|envelope| envelope.kind == MessageKind::UserInput);
+        let said = said.map(|envelope| envelope.text().to_owned()).collect::<Vec<_>>().join("\n\n");
         let mentions = self.paths_mentioned(&said);
         if mentions.is_empty() {
             return Vec::new();
@@ -45,28 +45,28 @@ impl Agent {
         if mentions.is_empty() {
             return mentions;
         }
-        let there = rows::mates_there(&self.floor.shared.journal, self.floor.session).unwrap_or_default();
-        let lead = self.floor.lead_name();
-        let is_mate = |name: &str| match means(name, &lead) {
+        let there = rows::teammates_there(&self.active.shared.journal, self.active.session).unwrap_or_default();
+        let lead = self.active.lead_name();
+        let is_teammate = |name: &str| match means(name, &lead) {
             Addressee::Lead => true,
             Addressee::Everybody => !there.is_empty(),
-            Addressee::Somebody(name) => there.iter().any(|(mate, _)| mate == name),
+            Addressee::Somebody(name) => there.iter().any(|(teammate, _)| teammate == name),
         };
-        mentions.retain(|mention| !mention.spellings.iter().any(|spelling| is_mate(spelling)));
+        mentions.retain(|mention| !mention.spellings.iter().any(|spelling| is_teammate(spelling)));
         mentions
     }
 
     /// Mentioned files are read by the agent's own rules. A lead does not see files that are hidden from all its
     /// members.
     fn reading(&mut self) -> ToolContext {
-        let cx = ToolContext { cancel: self.floor.reading(&self.turn.stream), ..self.context() };
-        let team = self.floor.team().filter(|_| self.turn.origin.lead);
+        let cx = ToolContext { cancel: self.active.reading(&self.turn.stream), ..self.context() };
+        let team = self.active.team().filter(|_| self.turn.origin.lead);
         let hidden = team.map(|team| hidden_from_all(&team)).unwrap_or_default();
         if hidden.is_empty() {
             return cx;
         }
         let settings = without(self.frame.settings(), hidden);
-        let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&self.floor.shared.closed);
+        let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&self.active.shared.closed);
         let grants = self.turn.grants().to_vec();
         let gate =
             PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
@@ -117,8 +117,9 @@ fn without(settings: &Settings, hidden: Vec<String>) -> Settings {
 fn hidden_from_all(team: &Team) -> Vec<String> {
     let Some((first, rest)) = team.members.split_first() else { return Vec::new() };
     let blocked = first.settings.constraints.blocked_patterns.iter();
-    let by_all =
-        |pattern: &&String| rest.iter().all(|mate| mate.settings.constraints.blocked_patterns.contains(pattern));
+    let by_all = |pattern: &&String| {
+        rest.iter().all(|teammate| teammate.settings.constraints.blocked_patterns.contains(pattern))
+    };
     blocked.filter(by_all).cloned().collect()
 }
 

@@ -23,7 +23,6 @@ mod hold;
 mod images;
 mod inbox;
 mod mail;
-mod mates;
 mod members;
 mod memory;
 mod memory_notes;
@@ -43,6 +42,7 @@ mod skills;
 mod sources;
 mod steer;
 mod tasks;
+mod teammates;
 mod tool_search;
 
 use std::pin::Pin;
@@ -54,7 +54,7 @@ use max_team_core::agent::Settings;
 use max_team_core::chat::{PartialAnswer, Usage};
 use max_team_core::event::{Event, InterruptedBy, LlmOutcome, ToolOutcome};
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::limits::MATES_SEATED_MAX;
+use max_team_core::limits::TEAMMATES_SEATED_MAX;
 use max_team_core::message::{Address, Envelope};
 use max_team_core::policy::{ActionKind, DecidedBy};
 use max_team_core::turn::{Turn, TurnEffect, TurnEnv, TurnInput, TurnStage};
@@ -84,7 +84,6 @@ pub(crate) use hold::{PersonStop, since_of};
 pub(crate) use images::runs_on;
 use inbox::Inbox;
 pub(crate) use mail::{answering, derived, result_id};
-pub(crate) use mates::asked_of;
 use memory::LookBack;
 pub use mentions::is_path;
 pub(crate) use mentions::paths;
@@ -92,11 +91,12 @@ use money::Money;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use notes::beginning;
 pub(crate) use parting::to_people;
-pub(crate) use protocol::sharing_letter;
+pub(crate) use protocol::sharing_envelope;
 pub(crate) use recruit::wanted;
 use restart::Restart;
 pub(crate) use review::decided;
 use running::Running;
+pub(crate) use teammates::asked_of;
 
 /// How long a closing loop waits for running effects.
 const PARK_WAIT: Duration = Duration::from_secs(2);
@@ -129,7 +129,7 @@ pub(crate) enum Control {
     Uncompact(oneshot::Sender<bool>),
     /// Take back an unread message; replies whether it was unread.
     Withdraw {
-        letter: EnvelopeId,
+        envelope: EnvelopeId,
         reply: oneshot::Sender<bool>,
     },
     Details(oneshot::Sender<SessionDetails>),
@@ -155,7 +155,7 @@ pub(crate) struct Seat {
 }
 
 pub(crate) struct Agent {
-    floor: Arc<ActiveSession>,
+    active: Arc<ActiveSession>,
     turn: Driver<Turn>,
     frame: Frame,
     bounds: Bounds,
@@ -172,11 +172,11 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(floor: Arc<ActiveSession>, seat: Seat, bell: &Arc<Notify>) -> Self {
-        let mate = seat.turn.mate().map(|mate| mate.name.clone());
-        let name = mate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
+    pub(crate) fn new(active: Arc<ActiveSession>, seat: Seat, bell: &Arc<Notify>) -> Self {
+        let teammate = seat.turn.teammate().map(|teammate| teammate.name.clone());
+        let name = teammate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
         let name = name.unwrap_or_default();
-        let color = seat.turn.mate().map(|mate| mate.color.as_str().into());
+        let color = seat.turn.teammate().map(|teammate| teammate.color.as_str().into());
         let look_back = if seat.lead && !seat.turn.is_stopped() { LookBack::AfterStart } else { LookBack::No };
         let (lead, aside) = (seat.lead, seat.aside);
         let origin = Origin { name: name.into(), lead, aside, color, ..Origin::agent(seat.agent) };
@@ -192,28 +192,28 @@ impl Agent {
             restart: Restart::new(seat.resumed),
             reviewed: false,
             turn: Driver::new(session::agent_stream(seat.agent), origin, seat.turn, seat.head),
-            floor,
+            active,
         };
         agent.know_task();
         agent.frame.reveal_from(agent.turn.history());
-        agent.floor.know_turn(agent.turn.newest());
+        agent.active.know_turn(agent.turn.newest());
         agent
     }
 
     /// The first turn of an agent that is about to start: decided here, committed by the agent or plan that assigns
     /// its task.
-    fn opening(&mut self, letter: &Envelope) -> Vec<Event> {
-        let begin = self.beginning(std::slice::from_ref(letter));
+    fn opening(&mut self, envelope: &Envelope) -> Vec<Event> {
+        let begin = self.beginning(std::slice::from_ref(envelope));
         self.decide(begin)
     }
 
     fn session_stream(&self) -> String {
-        session::stream(self.floor.session)
+        session::stream(self.active.session)
     }
 
     /// The parts of its requests that the journal does not have.
     fn unstored(&self) -> Vec<Vec<u8>> {
-        self.frame.unstored(&self.floor.shared)
+        self.frame.unstored(&self.active.shared)
     }
 
     /// Prepares the agent with the events that are being committed for it: they are stored before it runs.
@@ -222,8 +222,8 @@ impl Agent {
         self.turn.catch_up(&events, at_ms);
         self.know_task();
         self.running.begun = self.turn.assignment().cloned();
-        let word = self.floor.shared.notices.ticket();
-        self.turn.will_tell(&self.floor, word, at_ms, events);
+        let word = self.active.shared.notices.ticket();
+        self.turn.will_tell(&self.active, word, at_ms, events);
         if let Some(intent) = self.turn.calling() {
             let model = intent.model.clone();
             self.encoded(&model);
@@ -242,7 +242,7 @@ impl Agent {
         // A turn that has applied events which could not be stored decides nothing more.
         let is_sound = worked.is_ok();
         if let Err(error) = worked {
-            self.floor.tell_stopped(&self.turn.stream, error);
+            self.active.tell_stopped(&self.turn.stream, error);
         }
         self.running.stop();
         // Effects that stop at once are recorded; the others are left to the next process, which can recover them.
@@ -262,13 +262,13 @@ impl Agent {
         self.tell().await;
         if let Some(agent) = self.turn.origin.agent.filter(|_| self.reviewed) {
             drop(controls);
-            self.floor.seat_anew(agent);
+            self.active.seat_anew(agent);
         }
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         if self.restart.resumed {
-            let mut mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
+            let mut mail = self.active.shared.journal.pending_mail(&self.turn.stream)?;
             self.stop_first(&mut mail).await?;
             self.step(TurnInput::Recovered, Extra::default()).await?;
             self.restart.tries_first = self.turn.is_parked();
@@ -314,14 +314,14 @@ impl Agent {
             if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
                 // The loop was not rung for it, so it reports itself that it works.
                 told = Some(Activity::Busy);
-                self.floor.report(&self.turn.stream, Activity::Busy, false).await;
+                self.active.report(&self.turn.stream, Activity::Busy, false).await;
                 continue;
             }
             if told != Some(activity) {
                 told = Some(activity);
-                self.floor.report(&self.turn.stream, activity, false).await;
+                self.active.report(&self.turn.stream, activity, false).await;
             }
-            if activity == Activity::Idle && self.can_leave() && self.floor.leave(&self.turn.stream, controls).await {
+            if activity == Activity::Idle && self.can_leave() && self.active.leave(&self.turn.stream, controls).await {
                 return Ok(());
             }
             let before = self.turn.stage();
@@ -358,7 +358,7 @@ impl Agent {
             Some(Control::Redefine(next)) => self.bounds.next = Some(next),
             Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
             Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
-            Some(Control::Withdraw { letter, reply }) => drop(reply.send(self.withdraw(letter).await?)),
+            Some(Control::Withdraw { envelope, reply }) => drop(reply.send(self.withdraw(envelope).await?)),
             Some(Control::Begun { .. }) => {}
             // A frontend that no longer waits for the reply is no error.
             Some(Control::Details(reply)) => drop(reply.send(self.details())),
@@ -408,10 +408,10 @@ impl Agent {
     /// Whether its loop may be unloaded when idle. A lead stays; commands in the background end with their agent; and
     /// a teammate that is likely to get more messages stays loaded, as long as there are not too many.
     fn can_leave(&self) -> bool {
-        let is_warm = self.turn.mate().is_some()
+        let is_warm = self.turn.teammate().is_some()
             && self.turn.gone().is_none()
             && self.frame.settings().permissions.copy.is_empty()
-            && self.floor.seated() <= MATES_SEATED_MAX;
+            && self.active.seated() <= TEAMMATES_SEATED_MAX;
         let has_commands = self.stays() && self.turn.gone().is_none() && !self.turn.commands().is_empty();
         !(self.turn.origin.lead || is_warm || has_commands)
     }
@@ -427,7 +427,7 @@ impl Agent {
         }
         let waits = |effect: &TurnEffect| match effect {
             TurnEffect::Ask { .. } => true,
-            TurnEffect::RunTool { action, .. } if action.deed == ActionKind::Merge => false,
+            TurnEffect::RunTool { action, .. } if action.kind == ActionKind::Merge => false,
             // Another agent works on it, and reports its own activity.
             TurnEffect::RunTool { key, action, .. } => {
                 self.waits_for_mail(key, action) && !self.running.preparing.contains(key)
@@ -458,7 +458,7 @@ impl Agent {
     /// An agent that never began: its reservation is released.
     fn give_up(mut self) {
         self.money.release();
-        self.floor.vacate(&self.turn.stream);
+        self.active.vacate(&self.turn.stream);
     }
 
     /// One decision, one commit.
@@ -473,7 +473,7 @@ impl Agent {
         if let Flight::Tool(key) = &landed.flight {
             if self.running.preparing.remove(key) && !self.turn.is_busy() {
                 // Reads the mailbox again for the request that waits for this worktree, also if it was just read.
-                self.floor.ring(&self.turn.stream);
+                self.active.ring(&self.turn.stream);
             }
             if landed.input.is_some() {
                 self.running.end_call(key);
@@ -512,7 +512,7 @@ impl Agent {
 
     fn details(&self) -> SessionDetails {
         // If the journal cannot be read now, the reader keeps the cost that it knows.
-        let cost = ReadModel::new(&self.floor.shared.journal).session_cost(self.floor.session).unwrap_or_default();
+        let cost = ReadModel::new(&self.active.shared.journal).session_cost(self.active.session).unwrap_or_default();
         SessionDetails {
             ledger: self.turn.ledger().clone(),
             cost,

@@ -30,32 +30,32 @@ impl Newcomer {
     /// Registers an agent with its first message; its first entries are added to the commit. `None`: its loop runs
     /// already, and reads the message.
     pub(crate) fn welcome(
-        floor: &Arc<ActiveSession>,
+        active: &Arc<ActiveSession>,
         id: AgentId,
         definition: &Arc<Definition>,
         settings: Arc<Settings>,
         assignment: Arc<Assignment>,
-        letter: &Envelope,
+        envelope: &Envelope,
         commit: &mut Commit,
     ) -> Result<Option<Self>, RuntimeError> {
         let stream = session::agent_stream(id);
         let given = Arc::clone(&assignment);
         let started = Event::AgentStarted(AgentStarted {
             agent: id,
-            session: floor.session,
+            session: active.session,
             definition: Arc::clone(definition),
             assignment: Some(assignment),
             settings: Some(settings),
         });
         let mut turn = Turn::new();
         turn.apply(&started);
-        let Some((mut agent, controls)) = floor.seat_newcomer(id, &given, turn)? else { return Ok(None) };
-        let mut events = agent.opening(letter);
+        let Some((mut agent, controls)) = active.seat_newcomer(id, &given, turn)? else { return Ok(None) };
+        let mut events = agent.opening(envelope);
         if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
             // Its turn would be over before it began: it reads the message and reports that itself.
             events.clear();
         }
-        let name = given.life.mate().map_or(&definition.name, |mate| &mate.name);
+        let name = given.life.teammate().map_or(&definition.name, |teammate| &teammate.name);
         let actor = format!("agent:{name}");
         for event in std::iter::once(&started).chain(&events) {
             commit.appends.push(append(&stream, event, &actor)?);
@@ -78,9 +78,9 @@ impl Newcomer {
     }
 
     /// Runs the agent once the commit is stored.
-    pub(crate) fn begin(mut self, floor: &Arc<ActiveSession>) {
+    pub(crate) fn begin(mut self, active: &Arc<ActiveSession>) {
         if let Some((agent, controls)) = self.seated.take() {
-            floor.spawn(session::agent_stream(self.id), agent.run(controls));
+            active.spawn(session::agent_stream(self.id), agent.run(controls));
         }
     }
 }

@@ -12,28 +12,28 @@ use super::mail::derived;
 use super::{Agent, Extra};
 use crate::active_session::fold_plan;
 use crate::error::RuntimeError;
-use crate::plan::{letters, plan_stream, propose, revise};
+use crate::plan::{messages, plan_stream, propose, revise};
 use crate::shared::{new_id, now_ms};
 use crate::team_tools;
 
 impl Agent {
     /// Proposes a plan. Plans that it replaces are told so in the same commit.
     pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> ActionOutcome {
-        let Some(team) = self.floor.team() else { return ActionOutcome::wrong("there is no team in this session") };
+        let Some(team) = self.active.team() else { return ActionOutcome::wrong("there is no team in this session") };
         let plan = PlanId::new(new_id());
         let by = self.turn.origin.name.to_string();
-        let named = submit.revises.or_else(|| revise::implied(&self.floor, &by, self.turn.current()));
-        let is_unattended = self.floor.is_unattended;
-        let proposed = revise::resolve(&self.floor, named).and_then(|revised| {
+        let named = submit.revises.or_else(|| revise::implied(&self.active, &by, self.turn.current()));
+        let is_unattended = self.active.is_unattended;
+        let proposed = revise::resolve(&self.active, named).and_then(|revised| {
             let base = revised.base;
-            Ok((propose::propose(&self.floor, &team, plan, submit.draft, by, base, is_unattended)?, revised))
+            Ok((propose::propose(&self.active, &team, plan, submit.draft, by, base, is_unattended)?, revised))
         });
         match proposed {
             Err(words) => ActionOutcome::wrong(format!("{words}. Mend it and submit it again.")),
             Ok((proposed, revised)) => {
                 let words = revise::words(&proposed, &revised);
                 let mut sends = revise::tell(&self.turn.stream, &proposed, &revised);
-                sends.push(letters::proposal(&self.floor, &self.turn.stream, proposed));
+                sends.push(messages::proposal(&self.active, &self.turn.stream, proposed));
                 ActionOutcome {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
                     extra: Extra { sends, ..Extra::default() },
@@ -45,7 +45,7 @@ impl Agent {
 
     /// A decision or note about a task of a plan.
     pub(super) fn update(&self, key: &str, update: &team_tools::Update) -> Result<ActionOutcome, RuntimeError> {
-        let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
+        let (plan, index) = match propose::find(&self.active, update.plan, &update.task_id)? {
             Some(found) => found,
             None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
                 let (id, stop) = (Some(update.task_id.clone()), true);
@@ -63,10 +63,10 @@ impl Agent {
                 "{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."
             ))
         };
-        if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
+        if let Some(name) = update.agent.as_ref().filter(|name| self.active.agent_spec(name).is_none()) {
             return Ok(wrong(self.no_member(name)));
         }
-        let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let known = self.active.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
         if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
             return Ok(wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
         }
@@ -74,7 +74,7 @@ impl Agent {
             Ok(said) => said,
             Err(words) => return Ok(wrong(words)),
         };
-        let (state, _) = fold_plan(&self.floor.shared, plan)?;
+        let (state, _) = fold_plan(&self.active.shared, plan)?;
         if let Some(words) = misplaced(&state, index, &said) {
             return Ok(wrong(words));
         }
@@ -90,7 +90,7 @@ impl Agent {
             note: update.note.as_deref(),
             continues: false,
         };
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"update"]),
             &self.turn.stream,
             plan_stream(plan),
@@ -98,7 +98,7 @@ impl Agent {
             Body::Update(said),
             now_ms(),
         );
-        Ok(ActionOutcome { extra: Extra::send(letter), ..ActionOutcome::said(words) })
+        Ok(ActionOutcome { extra: Extra::send(envelope), ..ActionOutcome::said(words) })
     }
 }
 
@@ -113,7 +113,7 @@ fn misplaced(plan: &Plan, index: usize, said: &Instruction) -> Option<String> {
         Instruction::Cancel => Some(format!("`{id}` is {status}: there is nothing to cancel")),
         Instruction::Rule(_) if plan.awaits_ruling(index) => None,
         Instruction::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
-        Instruction::Answer(_) if plan.question_letter(index).is_some() => None,
+        Instruction::Answer(_) if plan.question_envelope(index).is_some() => None,
         Instruction::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
     }
 }

@@ -14,7 +14,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::{DecidedBy, PermissionAnswer, Rules, Verdict, judge};
 use max_team_core::teammate::render::{MessageAttributes, wrapped};
 use max_team_core::teammate::requests::Responded;
-use max_team_core::teammate::{Granted, LetterRefused};
+use max_team_core::teammate::{Granted, MessageRefused};
 use max_team_core::turn::{TurnEffect, TurnInput};
 
 use super::acts::ActionOutcome;
@@ -33,17 +33,21 @@ pub(super) const OVERDUE: &str = "the deadline of its shutdown";
 
 impl Agent {
     /// A message as the model reads it.
-    pub(super) fn told_as(&self, letter: &Envelope) -> String {
-        let text = letter.text();
-        let from = letter.author();
-        if letter.kind == MessageKind::UserInput && !self.turn.origin.lead && !is_go_on(text) {
+    pub(super) fn told_as(&self, envelope: &Envelope) -> String {
+        let text = envelope.text();
+        let from = envelope.author();
+        if envelope.kind == MessageKind::UserInput && !self.turn.origin.lead && !is_go_on(text) {
             return of_user(text);
         }
-        if letter.kind == MessageKind::ShutdownRequest {
+        if envelope.kind == MessageKind::ShutdownRequest {
             let from = if from.is_empty() { "user" } else { from };
-            let request = letter.id.to_string();
-            let about =
-                MessageAttributes { from, kind: Some(letter.kind), request: &request, ..MessageAttributes::default() };
+            let request = envelope.id.to_string();
+            let about = MessageAttributes {
+                from,
+                kind: Some(envelope.kind),
+                request: &request,
+                ..MessageAttributes::default()
+            };
             let words = format!(
                 "You are asked to come to an end. {text}\nFinish what you are at: you end with this turn. If you cannot, say so to \
                  `lead` with `shutdown_response`."
@@ -51,7 +55,7 @@ impl Agent {
             return wrapped(about, &words);
         }
         let is_mail = matches!(
-            letter.kind,
+            envelope.kind,
             MessageKind::Text
                 | MessageKind::TaskResult
                 | MessageKind::TaskAssign
@@ -63,14 +67,14 @@ impl Agent {
         if from.is_empty() || !is_mail {
             return text.to_owned();
         }
-        let request = match Body::read(letter) {
+        let request = match Body::read(envelope) {
             Body::Question(AgentQuestion { question: Some(question), .. }) => question.to_string(),
             _ => String::new(),
         };
-        let is_leads = !self.turn.origin.lead && letter.from == session::agent_stream(self.floor.lead);
+        let is_leads = !self.turn.origin.lead && envelope.from == session::agent_stream(self.active.lead);
         let about =
-            MessageAttributes { from, color: letter.color(), kind: Some(letter.kind), request: &request, is_leads };
-        match is_leads && self.turn.mate().is_none() {
+            MessageAttributes { from, color: envelope.color(), kind: Some(envelope.kind), request: &request, is_leads };
+        match is_leads && self.turn.teammate().is_none() {
             // Only a teammate's prompt says what the mark means.
             true => format!("(From the lead: follow it.)\n{}", wrapped(about, text)),
             false => wrapped(about, text),
@@ -78,28 +82,30 @@ impl Agent {
     }
 
     /// A person, or for a plan its lead, answers a question.
-    pub(super) async fn take_answer(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let Some((question, answer)) = answer_of(letter) else { return self.refuse(letter, "it says nothing").await };
-        match self.turn.misanswers(question, letter) {
-            Some(why) => self.refuse(letter, why).await,
-            None => self.step(TurnInput::Answered { question, answer }, Extra::acks(vec![letter.id])).await,
+    pub(super) async fn take_answer(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let Some((question, answer)) = answer_of(envelope) else {
+            return self.refuse(envelope, "it says nothing").await;
+        };
+        match self.turn.misanswers(question, envelope) {
+            Some(why) => self.refuse(envelope, why).await,
+            None => self.step(TurnInput::Answered { question, answer }, Extra::acks(vec![envelope.id])).await,
         }
     }
 
     /// Acknowledges a message and records why nothing is done about it.
-    pub(super) async fn refuse(&mut self, letter: &Envelope, why: &str) -> Result<(), RuntimeError> {
-        self.commit(vec![refused(letter, why)], Extra::acks(vec![letter.id])).await
+    pub(super) async fn refuse(&mut self, envelope: &Envelope, why: &str) -> Result<(), RuntimeError> {
+        self.commit(vec![refused(envelope, why)], Extra::acks(vec![envelope.id])).await
     }
 
     /// The answer of a teammate to a request; whether the model is told of it at once.
-    pub(super) async fn take_response(&mut self, letter: &Envelope) -> Result<bool, RuntimeError> {
-        let responded = match self.turn.requests().respond(letter) {
+    pub(super) async fn take_response(&mut self, envelope: &Envelope) -> Result<bool, RuntimeError> {
+        let responded = match self.turn.requests().respond(envelope) {
             Ok(responded) => responded,
-            Err(why) => return self.refuse(letter, why).await.map(|()| false),
+            Err(why) => return self.refuse(envelope, why).await.map(|()| false),
         };
         // An accepted request needs no turn; a rejected one is shown to the model.
-        let is_news = letter.kind == MessageKind::ShutdownRejected;
-        let extra = if is_news { Extra::default() } else { Extra::acks(vec![letter.id]) };
+        let is_news = envelope.kind == MessageKind::ShutdownRejected;
+        let extra = if is_news { Extra::default() } else { Extra::acks(vec![envelope.id]) };
         self.commit(vec![Event::Responded(responded)], extra).await?;
         Ok(is_news)
     }
@@ -116,7 +122,7 @@ impl Agent {
             events.push(Event::Responded(Responded {
                 request: asked.request,
                 kind: None,
-                letter: None,
+                envelope: None,
                 reason: String::new(),
             }));
             if asked.kind == MessageKind::ShutdownRequest {
@@ -143,36 +149,37 @@ impl Agent {
 
     /// The unread request to end with that id.
     pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<Envelope>, RuntimeError> {
-        let mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
-        let is_it = |letter: &Envelope| letter.kind == MessageKind::ShutdownRequest && letter.id.to_string() == request;
+        let mail = self.active.shared.journal.pending_mail(&self.turn.stream)?;
+        let is_it =
+            |envelope: &Envelope| envelope.kind == MessageKind::ShutdownRequest && envelope.id.to_string() == request;
         Ok(mail.into_iter().find(is_it))
     }
 
     /// A request of its lead, or of the user, to work in another mode. It never becomes freer than the session.
-    pub(super) async fn take_mode(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == letter.from);
-        if !is_lead && !letter.from.starts_with("user/") {
-            return self.refuse(letter, "only its lead or the user says so").await;
+    pub(super) async fn take_mode(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == envelope.from);
+        if !is_lead && !envelope.from.starts_with("user/") {
+            return self.refuse(envelope, "only its lead or the user says so").await;
         }
-        let Body::Mode(SetMode { mode: Some(mode), .. }) = Body::read(letter) else {
-            return self.refuse(letter, "it names no mode").await;
+        let Body::Mode(SetMode { mode: Some(mode), .. }) = Body::read(envelope) else {
+            return self.refuse(envelope, "it names no mode").await;
         };
         let known = self.frame.definition().mode_in(self.frame.settings().mode);
         // Only a person may loosen a mode that a person or the lead has set: a model could be talked into it.
         if is_lead && mode != known && !mode.is_stricter(known) {
-            return self.refuse(letter, "a lead only makes it stricter; the user can loosen it").await;
+            return self.refuse(envelope, "a lead only makes it stricter; the user can loosen it").await;
         }
         let definition = Arc::new(Definition { mode: Some(mode), ..(**self.frame.definition()).clone() });
-        let by = match letter.from.strip_prefix("user/") {
+        let by = match envelope.from.strip_prefix("user/") {
             Some(user) => DecidedBy::Person(user.to_owned()),
             None => {
-                let lead = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
-                let row = lead.and_then(|lead| self.floor.row_of(lead));
-                DecidedBy::Lead(row.map_or_else(|| letter.from.clone(), |row| row.name))
+                let lead = envelope.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+                let row = lead.and_then(|lead| self.active.row_of(lead));
+                DecidedBy::Lead(row.map_or_else(|| envelope.from.clone(), |row| row.name))
             }
         };
         let events = wanted_by(self.become_(definition)?, Some(by));
-        self.commit(events, Extra::acks(vec![letter.id])).await
+        self.commit(events, Extra::acks(vec![envelope.id])).await
     }
 
     /// Messages to other agents about a person's approval for the session. A teammate's grant goes to all teammates;
@@ -185,15 +192,16 @@ impl Agent {
         if grants.is_empty() {
             return Ok(Vec::new());
         }
-        let mates = if self.turn.mate().is_some() { self.floor.teammates()? } else { Vec::new() };
-        let mut others: BTreeSet<String> = mates.into_iter().map(|(_, agent)| session::agent_stream(agent)).collect();
-        let inbox = UserMail::new(&self.floor.shared.journal).inbox_of(self.floor.session)?.into_iter();
+        let teammates = if self.turn.teammate().is_some() { self.active.teammates()? } else { Vec::new() };
+        let mut others: BTreeSet<String> =
+            teammates.into_iter().map(|(_, agent)| session::agent_stream(agent)).collect();
+        let inbox = UserMail::new(&self.active.shared.journal).inbox_of(self.active.session)?.into_iter();
         let waiting = inbox.filter(|pending| pending.noted.is_none());
         others.extend(waiting.map(|pending| pending.row.address).filter(|address| address.starts_with("agent/")));
         others.remove(&self.turn.stream);
-        let letter = |to: String| {
+        let envelope = |to: String| {
             Envelope::new(
-                sharing_letter(answered.question, &to),
+                sharing_envelope(answered.question, &to),
                 &self.turn.stream,
                 to,
                 MessageKind::TeamPermissionUpdate,
@@ -201,31 +209,31 @@ impl Agent {
                 at_ms,
             )
         };
-        Ok(others.into_iter().map(letter).collect())
+        Ok(others.into_iter().map(envelope).collect())
     }
 
     /// Takes over what a person has allowed another teammate for the session, as far as its own rules permit such
     /// actions at all.
-    pub(super) async fn take_grants(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let from = letter.from.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
-        let table = rows::agents_of(&self.floor.session.to_string());
-        let row = |agent: AgentId| rows::row::<AgentRow>(&self.floor.shared.journal, &table, &agent.to_string());
-        let is_ours = from == Some(self.floor.lead) || from.map(row).transpose()?.flatten().is_some();
-        let granted = match Body::read(letter) {
+    pub(super) async fn take_grants(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let from = envelope.from.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
+        let table = rows::agents_of(&self.active.session.to_string());
+        let row = |agent: AgentId| rows::row::<AgentRow>(&self.active.shared.journal, &table, &agent.to_string());
+        let is_ours = from == Some(self.active.lead) || from.map(row).transpose()?.flatten().is_some();
+        let granted = match Body::read(envelope) {
             Body::Grant(granted) if is_ours && !granted.grants.is_empty() => granted,
-            _ => return self.refuse(letter, "it grants nothing that could be understood").await,
+            _ => return self.refuse(envelope, "it grants nothing that could be understood").await,
         };
-        if self.turn.mate().is_none() {
-            return self.settle_equal(&granted, letter).await;
+        if self.turn.teammate().is_none() {
+            return self.settle_equal(&granted, envelope).await;
         }
         let asker = granted.asker.clone();
-        self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
+        self.commit(vec![Event::Granted(granted)], Extra::acks(vec![envelope.id])).await?;
         self.answer_by_grant(&asker).await
     }
 
     /// Answers its open question if the yes to another agent would be remembered as the same; it is granted nothing else.
-    async fn settle_equal(&mut self, granted: &Granted, letter: &Envelope) -> Result<(), RuntimeError> {
-        let acked = Extra::acks(vec![letter.id]);
+    async fn settle_equal(&mut self, granted: &Granted, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let acked = Extra::acks(vec![envelope.id]);
         let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
             TurnEffect::Ask { question, .. } if self.turn.grants_of(question) == granted.grants => Some(question),
             _ => None,
@@ -253,7 +261,7 @@ impl Agent {
     /// Its plan was approved: it works in the usual mode of its type from now on.
     pub(super) async fn begin_planned(&mut self) -> Result<ActionOutcome, RuntimeError> {
         let own = self.frame.definition();
-        let mode = self.floor.callee(&own.name).and_then(|mate| mate.definition.mode);
+        let mode = self.active.callee(&own.name).and_then(|teammate| teammate.definition.mode);
         let events = self.become_(Arc::new(Definition { mode, ..(**own).clone() }))?;
         self.commit(events, Extra::default()).await?;
         Ok(ActionOutcome::said("Your plan is approved: carry it out now."))
@@ -262,32 +270,32 @@ impl Agent {
     /// Switches to a new definition of the same type.
     fn become_(&mut self, definition: Arc<Definition>) -> Result<Vec<Event>, RuntimeError> {
         let known = Settings::clone(self.frame.settings());
-        let session = self.floor.callee(&definition.name).map_or(known.mode, |mate| mate.settings.mode);
+        let session = self.active.callee(&definition.name).map_or(known.mode, |teammate| teammate.settings.mode);
         let settings = Settings { mode: definition.mode_in(session), ..known };
-        let now = self.floor.settings_now(&definition, &settings, self.bounds.caller.as_deref())?;
+        let now = self.active.settings_now(&definition, &settings, self.bounds.caller.as_deref())?;
         let settings = Arc::new(now.unwrap_or(settings));
         let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
-        self.frame = self.floor.frame_for(&definition, &settings, depth)?;
+        self.frame = self.active.frame_for(&definition, &settings, depth)?;
         self.frame.reveal_from(self.turn.history());
-        self.floor.rebind(&self.turn.stream, &settings);
+        self.active.rebind(&self.turn.stream, &settings);
         Ok(self.decide(TurnInput::Redefine(definition, settings)))
     }
 }
 
 /// The message that tells a teammate what was allowed with the answer to another one's question.
-pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
+pub(crate) fn sharing_envelope(question: QuestionId, to: &str) -> EnvelopeId {
     derived(&[question.to_string().as_bytes(), to.as_bytes(), b"granted"])
 }
 
-pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, PermissionAnswer)> {
-    match Body::read(letter) {
+pub(super) fn answer_of(envelope: &Envelope) -> Option<(QuestionId, PermissionAnswer)> {
+    match Body::read(envelope) {
         Body::Answer(said) => said.question.zip(said.answer),
         _ => None,
     }
 }
 
 /// The event that a message is not accepted.
-pub(super) fn refused(letter: &Envelope, why: &str) -> Event {
-    let (id, from, kind) = (letter.id, letter.from.clone(), letter.kind);
-    Event::LetterRefused(LetterRefused { letter: id, from, kind, why: why.to_owned() })
+pub(super) fn refused(envelope: &Envelope, why: &str) -> Event {
+    let (id, from, kind) = (envelope.id, envelope.from.clone(), envelope.kind);
+    Event::MessageRefused(MessageRefused { envelope: id, from, kind, why: why.to_owned() })
 }

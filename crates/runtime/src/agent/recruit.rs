@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::commit::Guest;
 use super::flight::{EffectDone, Flight};
-use super::mates::{Joining, Started, row_of};
 use super::protocol::refused;
+use super::teammates::{Joining, Started, row_of};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Notice;
@@ -37,29 +37,30 @@ const RECRUITED: &str = include_str!("../../../../prompts/recruited.md");
 impl Agent {
     /// Starts the teammates that a message names, if nothing else runs and all of them can start; otherwise the reason
     /// is reported.
-    pub(super) async fn recruit(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let Some(mates) = wanted(letter) else { return self.refuse(letter, "it names no teammate").await };
-        if self.turn.turns_down(letter) {
-            return self.turn_down(letter, mates.len(), HALTED).await;
+    pub(super) async fn recruit(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
+        let Some(teammates) = wanted(envelope) else { return self.refuse(envelope, "it names no teammate").await };
+        if self.turn.turns_down(envelope) {
+            return self.turn_down(envelope, teammates.len(), HALTED).await;
         }
-        let mates: Vec<Spawn> = mates.into_iter().map(Spawn::repainted).collect();
-        self.floor.bind(&self.turn.stream, self.frame.settings());
-        let (mut guests, mut new, mut told) = (Vec::new(), self.coming(Some(letter.id))?, Vec::new());
+        let teammates: Vec<Spawn> = teammates.into_iter().map(Spawn::repainted).collect();
+        self.active.bind(&self.turn.stream, self.frame.settings());
+        let (mut guests, mut new, mut told) = (Vec::new(), self.coming(Some(envelope.id))?, Vec::new());
         let (mut refused, mut unmade) = (Vec::new(), Vec::new());
         new.is_users = true;
         // A color that one of them asks for is not given to another.
-        new.colors.extend(mates.iter().filter_map(|mate| mate.color.clone()));
-        let count = mates.len();
-        for (index, spawn) in mates.into_iter().enumerate() {
-            let (key, name) = (key_of(letter, index), spawn.name.clone());
+        new.colors.extend(teammates.iter().filter_map(|teammate| teammate.color.clone()));
+        let count = teammates.len();
+        for (index, spawn) in teammates.into_iter().enumerate() {
+            let (key, name) = (key_of(envelope, index), spawn.name.clone());
             let started = match team_tools::checked(spawn) {
-                Ok(spawn) => self.engage_mate(&key, &spawn, &new)?,
+                Ok(spawn) => self.engage_teammate(&key, &spawn, &new)?,
                 Err(words) => Err(words),
             };
             match started {
                 Ok(Started::Before(_)) => {}
                 Ok(Started::Now(guest, _)) => {
-                    let role = guest.assignment.life.mate().map(|mate| mate.role.clone()).unwrap_or_default();
+                    let role =
+                        guest.assignment.life.teammate().map(|teammate| teammate.role.clone()).unwrap_or_default();
                     told.push(if role.is_empty() { format!("`{name}`") } else { format!("`{name}` ({role})") });
                     new.add(&guest);
                     guests.push(*guest);
@@ -75,74 +76,80 @@ impl Agent {
             unmade.iter().filter_map(|(key, name, _)| Some(format!("`{name}`: {}", self.running.copying.why(key)?)));
         refused.extend(whys.collect::<Vec<_>>());
         if !refused.is_empty() {
-            return self.turn_down(letter, count, &refused.join("; ")).await;
+            return self.turn_down(envelope, count, &refused.join("; ")).await;
         }
         if unmade.is_empty() {
-            self.tell_of_copies(letter, count, 0);
-            self.running.copying.forget(letter, count);
-            return self.begin_all(letter, guests, &told).await;
+            self.tell_of_copies(envelope, count, 0);
+            self.running.copying.forget(envelope, count);
+            return self.begin_all(envelope, guests, &told).await;
         }
         // The message is read again when the worktrees exist.
         let left = unmade.len();
         unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
-        self.tell_of_copies(letter, count, left);
+        self.tell_of_copies(envelope, count, left);
         Ok(())
     }
 
     /// Teammates of earlier messages whose worktrees are still being made: their names are taken.
     pub(super) fn coming(&self, before: Option<EnvelopeId>) -> Result<Joining, RuntimeError> {
-        let mut waiting = self.floor.unread(&self.turn.stream)?;
-        let place = waiting.iter().position(|letter| Some(letter.id) == before);
+        let mut waiting = self.active.unread(&self.turn.stream)?;
+        let place = waiting.iter().position(|envelope| Some(envelope.id) == before);
         waiting.truncate(place.unwrap_or(waiting.len()));
-        let there = self.floor.teammates()?;
-        let mates = self.turn.recruiting(&waiting).filter_map(wanted).flatten();
+        let there = self.active.teammates()?;
+        let teammates = self.turn.recruiting(&waiting).filter_map(wanted).flatten();
         // Their start may not be stored yet.
-        let mates: Vec<Spawn> = mates.filter(|mate| there.iter().all(|(name, _)| *name != mate.name)).collect();
-        let colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
-        let names: Vec<String> = mates.into_iter().map(|mate| mate.name).collect();
+        let teammates: Vec<Spawn> =
+            teammates.filter(|teammate| there.iter().all(|(name, _)| *name != teammate.name)).collect();
+        let colors = teammates.iter().filter_map(|teammate| teammate.color.clone()).collect();
+        let names: Vec<String> = teammates.into_iter().map(|teammate| teammate.name).collect();
         Ok(Joining { coming: names.len(), names, colors, is_users: false })
     }
 
     /// Reports how many worktrees of a message are still to be made: it takes a while on a large project.
-    fn tell_of_copies(&self, letter: &Envelope, count: usize, left: usize) {
-        let of = self.running.copying.count(letter, count);
+    fn tell_of_copies(&self, envelope: &Envelope, count: usize, left: usize) {
+        let of = self.running.copying.count(envelope, count);
         if of > 0 {
-            let (session, order, made) = (self.floor.session, letter.id, of.saturating_sub(left));
-            self.floor.shared.notices.tell(Notice::Copies { session, order, made, of });
+            let (session, order, made) = (self.active.session, envelope.id, of.saturating_sub(left));
+            self.active.shared.notices.tell(Notice::Copies { session, order, made, of });
         }
     }
 
     /// None of them starts. Their worktrees would have no owner: the message is refused once they are removed.
-    async fn turn_down(&mut self, letter: &Envelope, count: usize, why: &str) -> Result<(), RuntimeError> {
+    async fn turn_down(&mut self, envelope: &Envelope, count: usize, why: &str) -> Result<(), RuntimeError> {
         // Worktrees that are still being made are given up.
-        self.tell_of_copies(letter, count, 0);
-        if self.drops_copies(letter, count) {
+        self.tell_of_copies(envelope, count, 0);
+        if self.drops_copies(envelope, count) {
             return Ok(());
         }
-        self.running.copying.forget(letter, count);
-        if self.turn.has_refused(letter.id) {
-            return self.commit(Vec::new(), Extra::acks(vec![letter.id])).await;
+        self.running.copying.forget(envelope, count);
+        if self.turn.has_refused(envelope.id) {
+            return self.commit(Vec::new(), Extra::acks(vec![envelope.id])).await;
         }
-        self.refuse(letter, why).await
+        self.refuse(envelope, why).await
     }
 
     /// Refusals of the requests that a stop finds waiting, to be committed with the stop: a newer turn may begin
     /// before their last worktree is removed, and the process may die. The messages stay in the mailbox until then.
     pub(super) fn turned_down(&self, held: Option<&Hold>) -> Result<Vec<Event>, RuntimeError> {
         let Some(held) = held.filter(|_| self.turn.origin.lead) else { return Ok(Vec::new()) };
-        let mut waiting = self.floor.unread(&self.turn.stream)?;
-        let is_new = |letter: &Envelope| held.letters.contains(&letter.id) && !self.turn.has_refused(letter.id);
-        waiting.retain(|letter| letter.kind == MessageKind::TeamRequest && is_new(letter));
-        Ok(waiting.iter().map(|letter| refused(letter, HALTED)).collect())
+        let mut waiting = self.active.unread(&self.turn.stream)?;
+        let is_new = |envelope: &Envelope| held.envelopes.contains(&envelope.id) && !self.turn.has_refused(envelope.id);
+        waiting.retain(|envelope| envelope.kind == MessageKind::TeamRequest && is_new(envelope));
+        Ok(waiting.iter().map(|envelope| refused(envelope, HALTED)).collect())
     }
 
     /// Starts them, and tells their lead.
-    async fn begin_all(&mut self, letter: &Envelope, guests: Vec<Guest>, told: &[String]) -> Result<(), RuntimeError> {
+    async fn begin_all(
+        &mut self,
+        envelope: &Envelope,
+        guests: Vec<Guest>,
+        told: &[String],
+    ) -> Result<(), RuntimeError> {
         let text = fill(RECRUITED, &[("mates", &told.join(", "))]);
         let nudged = (!told.is_empty()).then(|| Event::Nudged(Nudged { text: text.trim_end().to_owned() }));
         let known: Vec<_> = guests.iter().filter_map(row_of).collect();
-        self.commit(nudged.into_iter().collect(), Extra { guests, ..Extra::acks(vec![letter.id]) }).await?;
-        known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
+        self.commit(nudged.into_iter().collect(), Extra { guests, ..Extra::acks(vec![envelope.id]) }).await?;
+        known.into_iter().try_for_each(|(name, row)| self.active.know_teammate(&name, row))
     }
 
     /// Makes a worktree in the background, after which the message is read again. It belongs to no turn, so the end of
@@ -152,23 +159,23 @@ impl Agent {
             return;
         }
         let Making { stop, why } = self.running.copying.begin(key);
-        let (floor, stream, key) = (self.floor.clone(), self.turn.stream.clone(), key.to_owned());
+        let (active, stream, key) = (self.active.clone(), self.turn.stream.clone(), key.to_owned());
         self.running.flights.push(Box::pin(async move {
-            let made = worker.prepare(&floor.shared, &stop).await;
+            let made = worker.prepare(&active.shared, &stop).await;
             // A stop is no failure of the worktree.
             if let Some(words) = made.err().filter(|_| !stop.is_cancelled()) {
                 drop(why.set(words));
             }
-            floor.ring(&stream);
+            active.ring(&stream);
             EffectDone { flight: Flight::Tool(key), input: None }
         }));
     }
 
     /// Removes the worktrees of a message's teammates that do not start, and stops making the others; whether that
     /// takes a while, after which the message is read again.
-    fn drops_copies(&mut self, letter: &Envelope, count: usize) -> bool {
+    fn drops_copies(&mut self, envelope: &Envelope, count: usize) -> bool {
         let mut waits = false;
-        for key in (0..count).map(|index| key_of(letter, index)) {
+        for key in (0..count).map(|index| key_of(envelope, index)) {
             let is_first = self.running.copying.give_up(&key);
             let agent = self.delegate(&key);
             // A teammate that has started nevertheless keeps its worktree.
@@ -177,17 +184,17 @@ impl Agent {
             }
             let id = agent.to_string();
             // A worktree that could not be removed is listed, and can be cleaned later.
-            let is_left = is_first && !worktree::is_gone(&self.floor.shared, &id);
+            let is_left = is_first && !worktree::is_gone(&self.active.shared, &id);
             if self.running.preparing.contains(&key) {
                 // It may exist nevertheless: then it is removed when the message is read again.
                 self.running.copying.given_up.remove(&key);
                 waits = true;
             } else if is_left {
                 self.running.preparing.insert(key.clone());
-                let (floor, stream) = (self.floor.clone(), self.turn.stream.clone());
+                let (active, stream) = (self.active.clone(), self.turn.stream.clone());
                 self.running.flights.push(Box::pin(async move {
-                    worktree::drop_unused(&floor.shared, id).await;
-                    floor.ring(&stream);
+                    worktree::drop_unused(&active.shared, id).await;
+                    active.ring(&stream);
                     EffectDone { flight: Flight::Tool(key), input: None }
                 }));
                 waits = true;
@@ -198,16 +205,16 @@ impl Agent {
 }
 
 /// The teammates that a message names; `None`: it names none.
-pub(crate) fn wanted(letter: &Envelope) -> Option<Vec<Spawn>> {
-    match Body::read(letter) {
-        Body::Team(wanted) => wanted.mates.map(Cow::into_owned),
+pub(crate) fn wanted(envelope: &Envelope) -> Option<Vec<Spawn>> {
+    match Body::read(envelope) {
+        Body::Team(wanted) => wanted.teammates.map(Cow::into_owned),
         _ => None,
     }
 }
 
 /// The key of the start of one teammate that a message names.
-fn key_of(letter: &Envelope, index: usize) -> String {
-    format!("{}.{index}", letter.id)
+fn key_of(envelope: &Envelope, index: usize) -> String {
+    format!("{}.{index}", envelope.id)
 }
 
 /// One worktree that is being made.
@@ -247,8 +254,8 @@ impl Copying {
     }
 
     /// How many worktrees were made for a message, or are being made.
-    fn count(&self, letter: &Envelope, count: usize) -> usize {
-        (0..count).filter(|index| self.begun.contains_key(&key_of(letter, *index))).count()
+    fn count(&self, envelope: &Envelope, count: usize) -> usize {
+        (0..count).filter(|index| self.begun.contains_key(&key_of(envelope, *index))).count()
     }
 
     /// Stops making one; whether it was not given up before.
@@ -258,8 +265,8 @@ impl Copying {
     }
 
     /// Forgets the worktrees of a message that is settled.
-    fn forget(&mut self, letter: &Envelope, count: usize) {
-        for key in (0..count).map(|index| key_of(letter, index)) {
+    fn forget(&mut self, envelope: &Envelope, count: usize) {
+        for key in (0..count).map(|index| key_of(envelope, index)) {
             self.begun.remove(&key);
             self.given_up.remove(&key);
         }

@@ -25,7 +25,7 @@ use crate::{rows, session, team_tools};
 
 impl Agent {
     /// Messages to the plan, the caller, the lead or the user about the outcome of this turn.
-    pub(super) fn result_letters(
+    pub(super) fn result_envelopes(
         &self,
         assignment: &Assignment,
         ended: &TurnEnded,
@@ -33,8 +33,8 @@ impl Agent {
         quiet: bool,
         at_ms: i64,
     ) -> Vec<Envelope> {
-        let Some(mate) = self.turn.mate() else {
-            let result = self.result_letter(assignment, ended, stopped_by, at_ms);
+        let Some(teammate) = self.turn.teammate() else {
+            let result = self.result_envelope(assignment, ended, stopped_by, at_ms);
             // The plan of a task that is over records the new answer and passes it on.
             return vec![match assignment.corrects {
                 Some(plan) => correct::to_plan(result, plan),
@@ -42,7 +42,7 @@ impl Agent {
             }];
         };
         let (ok, _, text) = self.result(ended, stopped_by);
-        self.reports(mate, assignment, ended, (ok, &text), quiet, at_ms)
+        self.reports(teammate, assignment, ended, (ok, &text), quiet, at_ms)
     }
 
     /// Whether a turn finished its work, else the reason, and the text for the reader.
@@ -58,7 +58,7 @@ impl Agent {
     }
 
     /// The message to the plan or the caller that waits for this turn.
-    pub(super) fn result_letter(
+    pub(super) fn result_envelope(
         &self,
         assignment: &Assignment,
         ended: &TurnEnded,
@@ -95,8 +95,8 @@ impl Agent {
         let handle = agent.map(|agent| rows::handle(&self.turn.origin.name, agent));
         let result = match handle.as_deref() {
             Some(handle) => TaskResult {
-                session: Some(self.floor.session),
-                mate: Some(handle),
+                session: Some(self.active.session),
+                teammate: Some(handle),
                 from: handle,
                 stopped: ended.end == TurnOutcome::Interrupted,
                 silent: ended.text.trim().is_empty(),
@@ -149,7 +149,7 @@ impl Agent {
     /// The messages of a teammate after a turn. `text` is its answer, or the reason of the failure.
     pub(super) fn reports(
         &self,
-        mate: &Teammate,
+        teammate: &Teammate,
         given: &Assignment,
         ended: &TurnEnded,
         (ok, text): (bool, &str),
@@ -167,10 +167,10 @@ impl Agent {
         let is_told = told != LeadReport::Idle || given.is_for_user();
         let result = TaskResult {
             text: if is_told { text } else { "" },
-            session: Some(self.floor.session),
-            mate: Some(&mate.name),
-            from: &mate.name,
-            color: &mate.color,
+            session: Some(self.active.session),
+            teammate: Some(&teammate.name),
+            from: &teammate.name,
+            color: &teammate.color,
             turn: Some(ended.turn),
             reason: if ok { DONE } else { FAILED },
             stopped: rest == TeammateOutcome::Stopped,
@@ -178,36 +178,36 @@ impl Agent {
             aside: told == LeadReport::Note,
             work: Work { spent: Some(self.spent(ended)), ..Work::default() },
         };
-        let letter = |id, to: &str, kind, result| {
+        let envelope = |id, to: &str, kind, result| {
             Envelope::new(id, &self.turn.stream, to, kind, Body::Result(Box::new(result)), at_ms)
         };
         let id = result_id(&self.turn.stream, ended.turn);
         let kind = if told == LeadReport::Idle { MessageKind::IdleNotification } else { MessageKind::TaskResult };
         if !given.is_for_user() {
-            return vec![letter(id, lead, kind, result)];
+            return vec![envelope(id, lead, kind, result)];
         }
-        let answer = letter(id, &given.reply_to, MessageKind::Text, result.clone());
+        let answer = envelope(id, &given.reply_to, MessageKind::Text, result.clone());
         let text = format!("(Answered to the user.)\n{text}");
         let copy = derived(&[id.to_string().as_bytes(), b"lead"]);
-        let copy = (told != LeadReport::Idle).then(|| letter(copy, lead, kind, TaskResult { text: &text, ..result }));
+        let copy = (told != LeadReport::Idle).then(|| envelope(copy, lead, kind, TaskResult { text: &text, ..result }));
         std::iter::once(answer).chain(copy).collect()
     }
 
     /// The line for the lead about the user's message to a teammate.
     pub(super) fn users_words(&self, words: &str, about: &str, at_ms: i64) -> Option<Envelope> {
-        let (mate, lead) = (self.turn.mate()?, &self.turn.engaged()?.reply_to);
+        let (teammate, lead) = (self.turn.teammate()?, &self.turn.engaged()?.reply_to);
         if words.trim().is_empty() || is_go_on(words) {
             return None;
         }
         let text = format!("(The user wrote to me: {})", team_tools::title(words));
         let id = derived(&[self.turn.stream.as_bytes(), about.as_bytes(), b"user wrote"]);
-        let (from, color) = (mate.name.as_str(), mate.color.as_str());
+        let (from, color) = (teammate.name.as_str(), teammate.color.as_str());
         let body = Body::Words(Words { text: &text, from, color, about, aside: true, ..Words::default() });
         Some(Envelope::new(id, &self.turn.stream, lead, MessageKind::Text, body, at_ms))
     }
 
     /// The messages that follow from an answer to this agent's question.
-    pub(super) fn answered_letters(
+    pub(super) fn answered_envelopes(
         &self,
         answered: &QuestionAnswered,
         at_ms: i64,
@@ -219,7 +219,7 @@ impl Agent {
     /// The line that tells the lead what the user answered to the question of a member of a plan.
     fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
         let given = self.turn.assignment().filter(|given| given.plan.is_some())?;
-        let action = self.turn.asks(answered.question).filter(|action| action.deed == ActionKind::Ask)?;
+        let action = self.turn.asks(answered.question).filter(|action| action.kind == ActionKind::Ask)?;
         let said = match (&answered.answer.by, answered.answer.allow, answered.answer.comment.as_str()) {
             (DecidedBy::Nobody(_), ..) => "was not there to answer".to_owned(),
             (_, true, "") => "answered: Yes.".to_owned(),
@@ -229,14 +229,14 @@ impl Agent {
         let text = format!("(In task `{}` I asked: {} The user {said})", given.task, action.preview.trim());
         let id = derived(&[self.turn.stream.as_bytes(), answered.question.to_string().as_bytes(), b"user answered"]);
         let body = Body::Words(Words { text: &text, from: &self.turn.origin.name, aside: true, ..Words::default() });
-        let lead = session::agent_stream(self.floor.lead);
+        let lead = session::agent_stream(self.active.lead);
         Some(Envelope::new(id, &self.turn.stream, lead, MessageKind::Text, body, at_ms))
     }
 
     /// The same for messages that begin a turn.
-    pub(super) fn users_words_of(&self, letters: &[Envelope], at_ms: i64) -> Vec<Envelope> {
-        let said = letters.iter().filter(|letter| letter.kind == MessageKind::UserInput);
-        let line = |letter: &Envelope| self.users_words(letter.text(), &letter.id.to_string(), at_ms);
+    pub(super) fn users_words_of(&self, envelopes: &[Envelope], at_ms: i64) -> Vec<Envelope> {
+        let said = envelopes.iter().filter(|envelope| envelope.kind == MessageKind::UserInput);
+        let line = |envelope: &Envelope| self.users_words(envelope.text(), &envelope.id.to_string(), at_ms);
         said.filter_map(line).collect()
     }
 }

@@ -47,45 +47,45 @@ impl Agent {
         });
         let stopped_by = stopped_now.or(self.turn.stopped_by());
         let given = self.turn.assignment().filter(|given| given.life == Lifetime::Background)?;
-        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, at_ms));
-        Some(begun(copy, answering(letter, self.turn.began_with())))
+        let (copy, envelope) = (self.own_copy()?, self.result_envelope(given, over, stopped_by, at_ms));
+        Some(begun(copy, answering(envelope, self.turn.began_with())))
     }
 
     /// Whether a person is asked about its changes. The result of a stopped agent only says where they are.
     fn asks(&self) -> bool {
-        self.turn.reviewing().is_some_and(|letter| letter.result().work.end != Some(TurnOutcome::Interrupted))
+        self.turn.reviewing().is_some_and(|envelope| envelope.result().work.end != Some(TurnOutcome::Interrupted))
     }
 
     /// The review of an ended teammate, whose changes may wait for a decision. No caller waits: its lead is told with
     /// its next turn.
     pub(super) fn review_of_ended(&self, ended: &AgentEnded) -> Option<Event> {
         let copy = self.own_copy()?;
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), b"reviewed"]),
             &self.turn.stream,
-            session::agent_stream(self.floor.lead),
+            session::agent_stream(self.active.lead),
             MessageKind::TaskResult,
             Body::Result(Box::new(TaskResult {
-                mate: Some(&ended.name),
+                teammate: Some(&ended.name),
                 from: &ended.name,
                 stopped: true,
                 ..TaskResult::default()
             })),
             now_ms(),
         );
-        Some(begun(copy, letter))
+        Some(begun(copy, envelope))
     }
 
     /// Whether this call is the look at the changes, before a decision about them.
     pub(super) fn is_unseen(&self, action: &Action) -> bool {
         let is_decided = action.parameters.iter().any(|(name, _)| name == SETTLE);
-        self.turn.reviewing().is_some() && action.deed == ActionKind::Merge && !is_decided
+        self.turn.reviewing().is_some() && action.kind == ActionKind::Merge && !is_decided
     }
 
     /// The changes that it asks about may have been merged or dropped by a command while its loop was not loaded.
     pub(super) async fn ask_no_more(&mut self) -> Result<(), RuntimeError> {
         let is_asking = self.turn.reviewing().is_some() && self.turn.is_asking();
-        if is_asking && worktree::is_gone(&self.floor.shared, &worktree::id_of(self.frame.settings())) {
+        if is_asking && worktree::is_gone(&self.active.shared, &worktree::id_of(self.frame.settings())) {
             let words = format!("[{}]", worktree::GONE);
             return self.step(TurnInput::Moot { words }, Extra::default()).await;
         }
@@ -99,7 +99,7 @@ impl Agent {
 
     /// Reads its changes. If there is something to decide, it becomes a question.
     pub(super) fn look_over(&self, flight: Flight, key: String, action: Action) -> Future {
-        let (floor, agent) = (Arc::clone(&self.floor), self.turn.origin.agent);
+        let (active, agent) = (Arc::clone(&self.active), self.turn.origin.agent);
         let (background, asks) = (Arc::clone(&self.commands.background), self.asks());
         Box::pin(async move {
             let started = std::time::Instant::now();
@@ -107,9 +107,9 @@ impl Agent {
             if background.is_used() {
                 drop(tokio::task::spawn_blocking(move || background.close()).await);
             }
-            floor.vacated(&action.target).await;
+            active.vacated(&action.target).await;
             let changed = match agent {
-                Some(agent) => worktree::changed(&floor.shared, agent).await,
+                Some(agent) => worktree::changed(&active.shared, agent).await,
                 None => None,
             };
             let input = match changed {
@@ -127,14 +127,14 @@ impl Agent {
     }
 }
 
-fn begun(copy: String, letter: Envelope) -> Event {
-    Event::ReviewBegun(ReviewBegun { turn: TurnId::new(new_id()), copy, letter: Box::new(letter) })
+fn begun(copy: String, envelope: Envelope) -> Event {
+    Event::ReviewBegun(ReviewBegun { turn: TurnId::new(new_id()), copy, envelope: Box::new(envelope) })
 }
 
 /// The message that waited for a decision, with the outcome; `None`: it has no text.
-pub(crate) fn decided(letter: &Envelope, came_to: &str, at_ms: i64) -> Option<Envelope> {
+pub(crate) fn decided(envelope: &Envelope, came_to: &str, at_ms: i64) -> Option<Envelope> {
     let text =
-        [letter.text(), came_to].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
-    let body = Body::Result(Box::new(TaskResult { text: &text, ..letter.result() })).into();
-    Some(Envelope { sent_at_ms: at_ms, body, ..letter.clone() }).filter(|_| !text.is_empty())
+        [envelope.text(), came_to].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+    let body = Body::Result(Box::new(TaskResult { text: &text, ..envelope.result() })).into();
+    Some(Envelope { sent_at_ms: at_ms, body, ..envelope.clone() }).filter(|_| !text.is_empty())
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::Agent;
 use super::acts::ActionOutcome;
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::skills::{Contract, Errand, Fork, Skill, SkillContext};
 use crate::team_tools::{self, DelegateCall, Way};
 
@@ -35,7 +35,7 @@ impl Agent {
         if self.judged(key).is_none_or(|judged| judged != who) {
             return Ok(Some(ActionOutcome::wrong(CHANGED)));
         }
-        let (mate, depth) = match self.hired_for(&errand.skill) {
+        let (teammate, depth) = match self.hired_for(&errand.skill) {
             Ok(hired) => hired,
             Err(words) => return Ok(Some(ActionOutcome::wrong(words))),
         };
@@ -46,13 +46,13 @@ impl Agent {
         }
         let (title, skill) = (team_tools::title(&title), Some(skill.name));
         let call = DelegateCall { way: Way::Words, who, title, text, skill, ..DelegateCall::default() };
-        self.engage(key, &call, mate, depth).await
+        self.engage(key, &call, teammate, depth).await
     }
 
     /// Reads the skill that a call asks for. A project's skill is compared with its pin, file by file.
     async fn errand(&mut self, input: Value) -> Result<Errand, String> {
         let hand = self.frame.hand().cloned().ok_or("`skill` is not a tool of yours")?;
-        let (root, session) = (self.frame.root().to_path_buf(), self.floor.session.to_string());
+        let (root, session) = (self.frame.root().to_path_buf(), self.active.session.to_string());
         let read = move || hand.errand(&SkillContext { root: &root, session: &session }, &input);
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|crash| Err(format!("the skill could not be read: {crash}")))
@@ -67,17 +67,17 @@ impl Agent {
     }
 
     /// The agent that carries out a skill for this caller, and its call depth.
-    fn hired_for(&self, skill: &Skill) -> Result<(Mate, u32), String> {
+    fn hired_for(&self, skill: &Skill) -> Result<(AgentSpec, u32), String> {
         let refused = |why: String| format!("the skill `{}` cannot be used: {why}", skill.name);
         match (&skill.contract, &skill.head.fork) {
             (Some(contract), _) => {
-                let (mate, depth) = self.hire(self.contractor(skill, contract), Way::Words).map_err(refused)?;
-                let has = |tool: &String| mate.definition.tools.contains(tool);
-                if contract.tools.iter().all(has) { Ok((mate, depth)) } else { Err(refused(contract.lacking())) }
+                let (teammate, depth) = self.hire(self.contractor(skill, contract), Way::Words).map_err(refused)?;
+                let has = |tool: &String| teammate.definition.tools.contains(tool);
+                if contract.tools.iter().all(has) { Ok((teammate, depth)) } else { Err(refused(contract.lacking())) }
             }
             (None, Some(fork)) => {
-                let mate = self.forked(skill, fork).map_err(refused)?;
-                self.hire(mate, Way::Words).map_err(refused)
+                let teammate = self.forked(skill, fork).map_err(refused)?;
+                self.hire(teammate, Way::Words).map_err(refused)
             }
             (None, None) => Err(CHANGED.to_owned()),
         }
@@ -85,28 +85,28 @@ impl Agent {
 
     /// An agent of the type that a skill names, with the model that the skill asks for and without the tools that it
     /// excludes.
-    fn forked(&self, skill: &Skill, fork: &Fork) -> Result<Mate, String> {
+    fn forked(&self, skill: &Skill, fork: &Fork) -> Result<AgentSpec, String> {
         let who = &fork.agent;
-        let called = self.floor.callable(self.frame.definition(), who);
-        let Mate { mut definition, mut settings } =
+        let called = self.active.callable(self.frame.definition(), who);
+        let AgentSpec { mut definition, mut settings } =
             called.map_err(|why| format!("it is carried out by `{who}`, and {why}"))?;
         let without = skill.head.without_tools.iter().map(|tool| aliases::canonical(tool).to_owned());
         Arc::make_mut(&mut definition).disallowed_tools.extend(without);
         // A budget needs models with known prices.
         let is_counted = self.money.pool.left().nano.is_some() || settings.budget_nano.is_some();
         let is_affordable = |model: &Model| model.price.is_some() || !is_counted;
-        if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
+        if let Some(model) = fork.model.as_ref().and_then(|name| self.active.wished(name)).filter(is_affordable) {
             settings.fallback = Some(std::mem::replace(&mut settings.model, model));
         }
         if let Some(effort) = fork.effort {
             // Thinking must leave room for an answer.
             settings.model.thinking_tokens = effort.tokens().min(settings.model.max_tokens / 2);
         }
-        Ok(Mate { definition, settings })
+        Ok(AgentSpec { definition, settings })
     }
 
     /// An agent that does nothing but carry out the contract.
-    fn contractor(&self, skill: &Skill, contract: &Contract) -> Mate {
+    fn contractor(&self, skill: &Skill, contract: &Contract) -> AgentSpec {
         let definition = Definition {
             name: skill.done_by().unwrap_or_default(),
             role: "skill".to_owned(),
@@ -119,10 +119,10 @@ impl Agent {
         let mine = Settings::clone(self.frame.settings());
         let timeout_ms = mine.constraints.timeout_ms.into_iter().chain([contract.timeout_ms]).min();
         let mut constraints = Constraints { timeout_ms, ..mine.constraints.clone() };
-        if let Some(team) = self.floor.team().filter(|_| self.leads()) {
+        if let Some(team) = self.active.team().filter(|_| self.leads()) {
             // A lead without tools for files has no blocked files of its own, and may pass on all hosts. So the agent
             // gets the blocked files of all members, and no hosts, because a contract names none.
-            for pattern in team.members.iter().flat_map(|mate| &mate.settings.constraints.blocked_patterns) {
+            for pattern in team.members.iter().flat_map(|teammate| &teammate.settings.constraints.blocked_patterns) {
                 if !constraints.blocked_patterns.contains(pattern) {
                     constraints.blocked_patterns.push(pattern.clone());
                 }
@@ -130,6 +130,9 @@ impl Agent {
             constraints.allowed_hosts.clear();
         }
         let definition = definition.into();
-        Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
+        AgentSpec {
+            definition,
+            settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints),
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::skills::{self, SkillContext, SkillWishes};
 /// Messages that the turn has not taken in yet.
 #[derive(Debug, Default)]
 pub(super) struct Steering {
-    letters: Vec<SteeringMessage>,
+    envelopes: Vec<SteeringMessage>,
     /// Messages of the team, as the model reads them.
     news: Vec<(EnvelopeId, String)>,
     /// Messages of the team that stay in the mailbox and are only mentioned, and whether they were.
@@ -52,34 +52,38 @@ pub(super) fn of_user(words: &str) -> String {
 
 impl Agent {
     /// A message of the user during a turn: it is added to the next call.
-    pub(super) async fn steer(&mut self, letter: &Envelope) {
+    pub(super) async fn steer(&mut self, envelope: &Envelope) {
         let steering = &self.inbox.steering;
         let is_known =
-            steering.taken.contains(&letter.id) || steering.letters.iter().any(|known| known.id == letter.id);
+            steering.taken.contains(&envelope.id) || steering.envelopes.iter().any(|known| known.id == envelope.id);
         if !is_known {
-            let files = self.files_mentioned(std::slice::from_ref(letter)).await;
-            self.inbox.steering.letters.push(SteeringMessage { id: letter.id, text: letter.text().to_owned(), files });
+            let files = self.files_mentioned(std::slice::from_ref(envelope)).await;
+            self.inbox.steering.envelopes.push(SteeringMessage {
+                id: envelope.id,
+                text: envelope.text().to_owned(),
+                files,
+            });
             self.put_together();
         }
     }
 
     /// A message of the team that stays in the mailbox and is mentioned in the next call.
-    pub(super) fn put_aside(&mut self, letter: &Envelope) {
-        if !self.inbox.steering.asides.iter().any(|(known, ..)| *known == letter.id) {
-            self.inbox.steering.asides.push((letter.id, self.told_as(letter), false));
+    pub(super) fn put_aside(&mut self, envelope: &Envelope) {
+        if !self.inbox.steering.asides.iter().any(|(known, ..)| *known == envelope.id) {
+            self.inbox.steering.asides.push((envelope.id, self.told_as(envelope), false));
             self.put_together();
         }
     }
 
     /// A message of the team during a turn: it is added to the next call, or begins the next turn if there is none.
-    pub(super) fn offer(&mut self, letter: &Envelope) {
+    pub(super) fn offer(&mut self, envelope: &Envelope) {
         let steering = &self.inbox.steering;
-        let is_known = steering.taken.contains(&letter.id) || steering.news.iter().any(|(id, _)| *id == letter.id);
-        let words = self.told_as(letter);
+        let is_known = steering.taken.contains(&envelope.id) || steering.news.iter().any(|(id, _)| *id == envelope.id);
+        let words = self.told_as(envelope);
         let bytes: usize = steering.news.iter().map(|(_, words)| words.len()).sum();
         let is_too_much = bytes + words.len() > MAIL_TOLD_BYTES_MAX && !steering.news.is_empty();
         if !is_known && !is_too_much {
-            self.inbox.steering.news.push((letter.id, words));
+            self.inbox.steering.news.push((envelope.id, words));
             self.put_together();
         }
     }
@@ -87,16 +91,16 @@ impl Agent {
     /// The additions to a commit that takes messages into a turn: the receipts and, for a teammate, the lines for its
     /// lead about the user's messages.
     pub(super) fn take_in(&self, steered: &Steered, extra: &mut Extra, at_ms: i64) {
-        extra.acks.extend(steered.envelopes.iter().chain(&steered.letters));
-        let said = self.inbox.steering.letters.iter().filter(|spoken| steered.envelopes.contains(&spoken.id));
+        extra.acks.extend(steered.envelopes.iter().chain(&steered.from_team));
+        let said = self.inbox.steering.envelopes.iter().filter(|spoken| steered.envelopes.contains(&spoken.id));
         let lines = said.filter_map(|spoken| self.users_words(&spoken.text, &spoken.id.to_string(), at_ms));
         extra.sends.extend(lines);
     }
 
     /// Combines the messages: the user's first, with the skills that they ask for behind them.
     fn put_together(&mut self) {
-        let envelopes: Vec<EnvelopeId> = self.inbox.steering.letters.iter().map(|spoken| spoken.id).collect();
-        let words: Vec<String> = self.inbox.steering.letters.iter().map(|spoken| spoken.text.clone()).collect();
+        let envelopes: Vec<EnvelopeId> = self.inbox.steering.envelopes.iter().map(|spoken| spoken.id).collect();
+        let words: Vec<String> = self.inbox.steering.envelopes.iter().map(|spoken| spoken.text.clone()).collect();
         (self.inbox.steering.told, self.inbox.steering.wish) = (None, SkillWishes::default());
         let asides = self
             .inbox
@@ -107,23 +111,23 @@ impl Agent {
             .map(|(_, words, _)| Part::text(words.clone()));
         let news = self.inbox.steering.news.iter().map(|(_, words)| Part::text(words.clone()));
         let beside: Vec<Part> = news.chain(asides).collect();
-        let letters: Vec<EnvelopeId> = self.inbox.steering.news.iter().map(|(id, _)| *id).collect();
+        let from_team: Vec<EnvelopeId> = self.inbox.steering.news.iter().map(|(id, _)| *id).collect();
         if envelopes.is_empty() && beside.is_empty() {
             return;
         }
         if envelopes.is_empty() {
-            self.inbox.steering.told = Some(Steered { envelopes, input: beside, letters });
+            self.inbox.steering.told = Some(Steered { envelopes, input: beside, from_team });
             return;
         }
-        let session = self.floor.session.to_string();
+        let session = self.active.session.to_string();
         let asked = SkillContext { root: self.frame.root(), session: &session };
-        let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
+        let expanded = skills::expand(&words, &self.active.shared.skills.of(asked.root), &asked);
         let said = words.join("\n\n");
         let mut input = vec![Part::text(if self.turn.origin.lead { said } else { of_user(&said) })];
         input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
-        input.extend(self.inbox.steering.letters.iter().flat_map(|spoken| &spoken.files).cloned());
+        input.extend(self.inbox.steering.envelopes.iter().flat_map(|spoken| &spoken.files).cloned());
         input.extend(beside);
-        self.inbox.steering.told = Some(Steered { envelopes, input, letters });
+        self.inbox.steering.told = Some(Steered { envelopes, input, from_team });
         self.inbox.steering.wish = expanded.wish;
     }
 
@@ -131,8 +135,8 @@ impl Agent {
     pub(super) fn steered(&mut self, steered: &Steered) {
         self.frame.wish_also(std::mem::take(&mut self.inbox.steering.wish));
         self.inbox.steering.asides.iter_mut().for_each(|(_, _, told)| *told = true);
-        self.inbox.steering.taken.extend(steered.envelopes.iter().chain(&steered.letters));
-        self.inbox.steering.news.retain(|(id, _)| !steered.letters.contains(id));
+        self.inbox.steering.taken.extend(steered.envelopes.iter().chain(&steered.from_team));
+        self.inbox.steering.news.retain(|(id, _)| !steered.from_team.contains(id));
         self.forget(&steered.envelopes);
     }
 
@@ -141,21 +145,21 @@ impl Agent {
         self.inbox.steering = Steering::default();
     }
 
-    fn forget(&mut self, letters: &[EnvelopeId]) {
-        self.inbox.steering.letters.retain(|known| !letters.contains(&known.id));
+    fn forget(&mut self, envelopes: &[EnvelopeId]) {
+        self.inbox.steering.envelopes.retain(|known| !envelopes.contains(&known.id));
         self.put_together();
     }
 
     /// The user takes a message back; whether it was unread.
-    pub(super) async fn withdraw(&mut self, letter: EnvelopeId) -> Result<bool, RuntimeError> {
-        let mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
-        if !mail.iter().any(|known| known.id == letter && known.kind == MessageKind::UserInput) {
+    pub(super) async fn withdraw(&mut self, message: EnvelopeId) -> Result<bool, RuntimeError> {
+        let mail = self.active.shared.journal.pending_mail(&self.turn.stream)?;
+        if !mail.iter().any(|known| known.id == message && known.kind == MessageKind::UserInput) {
             return Ok(false);
         }
-        let withdrawn = Event::Withdrawn(Withdrawn { envelope: letter });
+        let withdrawn = Event::Withdrawn(Withdrawn { envelope: message });
         let others = vec![(self.session_stream(), withdrawn)];
-        self.commit(Vec::new(), Extra { others, ..Extra::acks(vec![letter]) }).await?;
-        self.forget(&[letter]);
+        self.commit(Vec::new(), Extra { others, ..Extra::acks(vec![message]) }).await?;
+        self.forget(&[message]);
         Ok(true)
     }
 }

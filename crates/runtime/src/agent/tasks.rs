@@ -37,7 +37,7 @@ impl Agent {
     /// Whether it keeps its tasks when its turn is over: the lead and teammates come back to them, a called agent has
     /// ended.
     pub(super) fn keeps_tasks(&self) -> bool {
-        self.turn.origin.lead || self.turn.mate().is_some()
+        self.turn.origin.lead || self.turn.teammate().is_some()
     }
 
     /// Carries out a call of the list's tools; decides again if another writer was first.
@@ -45,7 +45,7 @@ impl Agent {
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let done = self.tended(ask)?;
             if self.end_first(key, done).await? {
-                return if matches!(ask, TaskListRequest::Write(_)) { self.floor.wake_claimers() } else { Ok(()) };
+                return if matches!(ask, TaskListRequest::Write(_)) { self.active.wake_claimers() } else { Ok(()) };
             }
         }
         self.end_act(key, ActionOutcome::wrong("others change the list all the time; try again later")).await
@@ -53,7 +53,7 @@ impl Agent {
 
     /// Claims the next task from the list, if it is a teammate that claims tasks and is idle; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
-        let claims = self.turn.gone().is_none() && self.turn.mate().is_some_and(|mate| mate.claims);
+        let claims = self.turn.gone().is_none() && self.turn.teammate().is_some_and(|teammate| teammate.claims);
         if !claims {
             return Ok(false);
         }
@@ -62,7 +62,7 @@ impl Agent {
             return Ok(false);
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {
-            let Some((item, change)) = self.floor.claim_next(&self.doer())? else { return Ok(false) };
+            let Some((item, change)) = self.active.claim_next(&self.doer())? else { return Ok(false) };
             let title = format!("#{} {}", item.id, item.text.subject);
             let begin = self.beginning_about(format!("You have taken {}", told_task(&item)), &title);
             self.follow().await?;
@@ -90,8 +90,8 @@ impl Agent {
         let (name, agent) = to;
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let update = TaskUpdate { id: task_id.clone(), owner: Some(name.clone()), ..TaskUpdate::default() };
-            let lists = TaskLists::new(&self.floor.shared.journal);
-            let change = match lists.change(self.floor.session, &self.doer(), &ListRequest::Update(Box::new(update))) {
+            let lists = TaskLists::new(&self.active.shared.journal);
+            let change = match lists.change(self.active.session, &self.doer(), &ListRequest::Update(Box::new(update))) {
                 Ok(change) => change,
                 Err(error @ RuntimeError::Tasks(_)) => {
                     return self.end_act(key, ActionOutcome::wrong(error.to_string())).await;
@@ -104,7 +104,7 @@ impl Agent {
             let note = if text.trim().is_empty() { String::new() } else { format!("\n\n{text}") };
             let words =
                 format!("This is yours: claim it with `task_update` when you begin. It is {}{note}", told_task(item));
-            let letter = Envelope::new(
+            let envelope = Envelope::new(
                 derived(&[self.turn.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
                 &self.turn.stream,
                 session::agent_stream(*agent),
@@ -119,7 +119,7 @@ impl Agent {
             );
             let mut done =
                 ActionOutcome::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
-            done.extra.sends.push(letter);
+            done.extra.sends.push(envelope);
             done.extra.change(change);
             if self.end_first(key, done).await? {
                 return Ok(());
@@ -129,8 +129,8 @@ impl Agent {
     }
 
     pub(super) fn tended(&self, ask: &TaskListRequest) -> Result<ActionOutcome, RuntimeError> {
-        let lists = TaskLists::new(&self.floor.shared.journal);
-        let session = self.floor.session;
+        let lists = TaskLists::new(&self.active.shared.journal);
+        let session = self.active.session;
         let said = match ask {
             TaskListRequest::List => lists.lines(session).map(|lines| {
                 let lines: Vec<String> = lines.iter().map(|line| line.short()).collect();
@@ -164,7 +164,7 @@ impl Agent {
             _ => return None,
         };
         let owner = Some(owner.trim()).filter(|owner| !owner.is_empty())?;
-        let names = self.floor.names();
+        let names = self.active.names();
         if self.doer().is(owner) || names.iter().any(|name| name == owner) {
             return None;
         }

@@ -282,9 +282,9 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
     let people: BTreeSet<&str> =
         entries.iter().map(|entry| &*entry.actor).filter(|who| who.starts_with(PERSON)).collect();
     for person in people {
-        let letters = all_entries(journal, [&format!("mail/{person}")])?;
-        let mine: Vec<Entry> = letters.into_iter().filter(|letter| streams.contains(&letter.actor)).collect();
-        seqs.extend(mine.iter().map(|letter| letter.seq));
+        let envelopes = all_entries(journal, [&format!("mail/{person}")])?;
+        let mine: Vec<Entry> = envelopes.into_iter().filter(|envelope| streams.contains(&envelope.actor)).collect();
+        seqs.extend(mine.iter().map(|envelope| envelope.seq));
         shared.extend(mine);
     }
     Ok(Elsewhere { seqs, shared })

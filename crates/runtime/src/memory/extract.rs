@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::{READ, WRITE};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::prompt::fill;
 use crate::rows::{self, event_of};
 use crate::session;
@@ -176,7 +176,7 @@ pub(crate) fn is_aside(definition: &Definition) -> bool {
 
 /// The expert's definition and settings: it has only the tools of the memory, asks no questions, and has no more
 /// rights than its lead.
-pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
+pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<AgentSpec> {
     let definition = Definition {
         name: EXPERT.to_owned(),
         place: TeamRole::Expert,
@@ -199,5 +199,5 @@ pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
         corrects: false,
         ..lead.clone()
     };
-    Some(Mate { definition: definition.into(), settings })
+    Some(AgentSpec { definition: definition.into(), settings })
 }

@@ -308,7 +308,7 @@ impl<'j> Memories<'j> {
             match event_of(entry) {
                 Ok(Event::Said(one)) => said.push((one.envelope, one.text)),
                 // A message that was taken back does not count.
-                Ok(Event::Withdrawn(withdrawn)) => said.retain(|(letter, _)| *letter != withdrawn.envelope),
+                Ok(Event::Withdrawn(withdrawn)) => said.retain(|(envelope, _)| *envelope != withdrawn.envelope),
                 _ => {}
             }
         }

@@ -42,7 +42,8 @@ impl PlanLoop {
     /// Whether a task is done in a worktree: its definition says so now, or its owner got one when it did.
     pub(super) fn is_apart(&self, index: usize) -> bool {
         let Some(view) = self.plan.task(index) else { return false };
-        let isolation = self.floor.owner(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
+        let isolation =
+            self.active.owner(view.member).map(|teammate| teammate.definition.isolation).unwrap_or_default();
         worktree::wanted(isolation, view.task.isolation)
             || view.agent.is_some_and(|agent| self.worktrees.agents.contains(&agent))
     }
@@ -50,11 +51,11 @@ impl PlanLoop {
     /// The owner of a task that is done in a worktree.
     pub(super) fn worker(&self, index: usize, agent: AgentId) -> Option<Worker> {
         let view = self.plan.task(index).filter(|_| self.is_apart(index))?;
-        let settings = self.floor.owner(view.member)?.settings;
+        let settings = self.active.owner(view.member)?.settings;
         let by = format!("{} at `{}`", view.member, view.task.id);
-        let settings = worktree::within(&self.floor.shared, agent, settings);
+        let settings = worktree::within(&self.active.shared, agent, settings);
         let named = view.task.outputs.clone();
-        Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by, named })
+        Some(Worker { id: agent.to_string(), project: self.active.root.clone(), settings, by, named })
     }
 
     /// The folder in which the owner of a task works.
@@ -62,7 +63,7 @@ impl PlanLoop {
         let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
         match index.and_then(|index| self.worker(index, assigned.agent)) {
             Some(worker) => PathBuf::from(worker.settings.permissions.copy),
-            None => self.floor.root.clone(),
+            None => self.active.root.clone(),
         }
     }
 
@@ -79,7 +80,7 @@ impl PlanLoop {
             return Ok(());
         }
         let cancel = self.cancel.child_token();
-        let shared = Arc::clone(&self.floor.shared);
+        let shared = Arc::clone(&self.active.shared);
         let made = join_all(begins.into_iter().map(|(index, attempt, worker)| {
             let (shared, cancel) = (Arc::clone(&shared), cancel.clone());
             async move {
@@ -136,7 +137,7 @@ impl PlanLoop {
                         cancel.cancel();
                         work.await;
                         self.parked = true;
-                        return Err(RuntimeError::NotOpen(self.floor.session));
+                        return Err(RuntimeError::NotOpen(self.active.session));
                     }
                     // Live notices, or commands for agents.
                     Some(_) => {}
@@ -154,12 +155,12 @@ impl PlanLoop {
 
     /// A message that stops the whole plan. It is not acknowledged here, but in its turn.
     fn stop_in_mail(&self) -> Result<Option<PlanInput>, RuntimeError> {
-        let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
-        let mut stops = mail.iter().filter(|letter| letter.kind == MessageKind::Shutdown);
+        let mail = self.active.shared.journal.pending_mail(&self.plan.stream)?;
+        let mut stops = mail.iter().filter(|envelope| envelope.kind == MessageKind::Shutdown);
         let stops_all = |input: &PlanInput| {
             matches!(input, PlanInput::Hold { .. } | PlanInput::Stop { task: None, .. } | PlanInput::Replaced { .. })
         };
-        Ok(stops.find_map(|letter| self.read(letter).filter(stops_all)))
+        Ok(stops.find_map(|envelope| self.read(envelope).filter(stops_all)))
     }
 
     /// Removes the worktree of a task that is done, if all of it was merged.
@@ -168,7 +169,7 @@ impl PlanLoop {
             return;
         };
         self.worktrees.agents.remove(&agent);
-        let shared = Arc::clone(&self.floor.shared);
+        let shared = Arc::clone(&self.active.shared);
         self.worktrees.clearing += 1;
         self.flights.push(Box::pin(async move {
             // A worktree that stays is listed, and can be cleaned later.
@@ -179,7 +180,7 @@ impl PlanLoop {
 
     /// Undoes the merges that the last process had not finished.
     pub(super) async fn recover_copies(&mut self) {
-        let home = self.floor.shared.home.clone();
+        let home = self.active.shared.home.clone();
         let agents: Vec<AgentId> = self.plan.tasks().filter_map(|view| view.agent).collect();
         worktree::sweep(&home);
         // A plan without started agents has no worktrees.
@@ -187,7 +188,7 @@ impl PlanLoop {
             return;
         }
         drop(tokio::task::spawn_blocking(move || worktree::recover(&home, &agents)).await);
-        let made = worktree::copies(&self.floor.shared).list();
+        let made = worktree::copies(&self.active.shared).list();
         self.worktrees.agents = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
         let done = self.plan.tasks().filter(|view| view.status == TaskStatus::Done);
         let done: Vec<usize> = done.map(|view| view.index).collect();

@@ -80,7 +80,7 @@ pub(crate) struct Checker<'a> {
     /// The checks of the task that need a person and were approved with the plan.
     pub covered: &'a [String],
     /// The sandbox of the commands.
-    pub walls: &'a CommandSandbox,
+    pub isolation: &'a CommandSandbox,
 }
 
 /// What is checked, and what is known from before the task.
@@ -235,7 +235,7 @@ impl Checker<'_> {
         if let Some(why) = refused {
             return Evidence::new(line, false, why);
         }
-        match command::run(&argv, self.root, self.most(), Some(self.walls), cancel) {
+        match command::run(&argv, self.root, self.most(), Some(self.isolation), cancel) {
             Err(error) => Evidence { code: not_started(&error), ..Evidence::new(line, false, error.to_string()) },
             Ok(ran) => Evidence { code: ran.code, ..Evidence::new(line, ran.ok(), told(&ran)) },
         }
@@ -305,14 +305,14 @@ fn diff_now(
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.
 fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
-    let (root, most, walls) = (look.checker.root, look.checker.most(), look.checker.walls);
+    let (root, most, isolation) = (look.checker.root, look.checker.most(), look.checker.isolation);
     let projects = project::detect(root);
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
-    let covered = test_runner::coverage(root, first, most, walls, cancel)
+    let covered = test_runner::coverage(root, first, most, isolation, cancel)
         .ok()
         .filter(|report| report.ok && report.coverage.is_some());
-    let report = match covered.map_or_else(|| test_runner::run(root, first, None, most, walls, cancel), Ok) {
+    let report = match covered.map_or_else(|| test_runner::run(root, first, None, most, isolation, cancel), Ok) {
         Ok(report) => report,
         // A project without tests has no report; one whose tests cannot start has.
         Err(test_runner::TestError::NoTests(_)) => return None,

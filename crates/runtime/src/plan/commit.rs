@@ -12,7 +12,7 @@ use max_team_core::plan::{TaskStatus, TaskView, WaitReason};
 use max_team_journal::Commit;
 
 use super::serve::Beginning;
-use super::{Batch, PlanLoop, letters, plan_stream};
+use super::{Batch, PlanLoop, messages, plan_stream};
 use crate::agent::{Newcomer, derived};
 use crate::driver::Part;
 use crate::error::RuntimeError;
@@ -52,12 +52,12 @@ impl PlanLoop {
         let begun: Vec<usize> = begun.collect();
         self.hold_unmarked(&begun);
         // Before any agent that starts with this commit can read it.
-        self.floor.pool.plan(self.id, Some(self.plan.budget()));
-        let word = self.floor.shared.notices.ticket();
+        self.active.pool.plan(self.id, Some(self.plan.budget()));
+        let word = self.active.shared.notices.ticket();
         let mut parts = Vec::new();
         let (mut from, mut writes, mut any) = (0, false, false);
         for end in ends(&batch.events) {
-            let mut commit = self.plan.commit_at(&self.floor, at_ms, from);
+            let mut commit = self.plan.commit_at(&self.active, at_ms, from);
             // What was asked for is answered first; all that comes later follows from it.
             commit.sends = std::mem::take(&mut batch.sends);
             commit.acks = std::mem::take(&mut batch.acks);
@@ -65,28 +65,28 @@ impl PlanLoop {
             let newcomers = self.tell(events, &beginning, &mut commit)?;
             writes |= !commit.sends.is_empty();
             any |= !newcomers.is_empty();
-            parts.push(Part::hand_in(&self.floor, commit, newcomers, end - from).await?);
+            parts.push(Part::hand_in(&self.active, commit, newcomers, end - from).await?);
             from = end;
         }
         for part in parts {
-            self.plan.stored(&self.floor, part, at_ms).await?;
+            self.plan.stored(&self.active, part, at_ms).await?;
         }
         self.plan.catch_up(&batch.events, at_ms);
         self.probe(&batch.events, &beginning);
         self.after(&batch.events);
         // Only now: the released paths are in the log.
-        let free = self.floor.paths(|paths| paths.settle(self.id, self.plan.held()));
+        let free = self.active.paths(|paths| paths.settle(self.id, self.plan.held()));
         for plan in free {
-            self.floor.ring(&plan_stream(plan));
+            self.active.ring(&plan_stream(plan));
         }
         // Lets the agents that were just started run before subscribers are told; not if messages were sent, because
         // their readers would run first.
         if any && !writes {
             tokio::task::yield_now().await;
         }
-        self.plan.will_tell(&self.floor, word, at_ms, batch.events);
+        self.plan.will_tell(&self.active, word, at_ms, batch.events);
         self.plan.tell();
-        self.plan.snapshot(&self.floor).await
+        self.plan.snapshot(&self.active).await
     }
 
     /// Adds events, their rows and their messages to a commit; returns the agents that start with it. A task that is
@@ -105,19 +105,20 @@ impl PlanLoop {
                 && !beginning.over.contains(&attempt)
             {
                 let given = self.given(assigned, beginning.asked.get(&attempt));
-                let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, &given, assigned);
-                let newcomer = self.welcome(assigned, given, letter.as_ref(), commit)?;
+                let envelope =
+                    messages::assignment(&self.active, &self.root_of(assigned), &self.plan, &given, assigned);
+                let newcomer = self.welcome(assigned, given, envelope.as_ref(), commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                    letter.iter().for_each(|letter| self.floor.shared.notices.letter(letter));
+                    envelope.iter().for_each(|envelope| self.active.shared.notices.envelope(envelope));
                 } else {
-                    commit.sends.extend(letter);
+                    commit.sends.extend(envelope);
                 }
                 newcomers.extend(newcomer);
             }
-            if let Some((kind, mut text)) = letters::news(&self.plan, self.id, event) {
+            if let Some((kind, mut text)) = messages::news(&self.plan, self.id, event) {
                 if matches!(event, Event::PlanEnded(ended) if ended.end == PlanEnd::Stopped) {
-                    let left = ReadModel::new(&self.floor.shared.journal).files_left(&self.plan)?;
-                    text.push_str(&letters::files_words(&left));
+                    let left = ReadModel::new(&self.active.shared.journal).files_left(&self.plan)?;
+                    text.push_str(&messages::files_words(&left));
                 }
                 commit.sends.push(self.to_lead(kind, text, event, at_ms));
             }
@@ -137,7 +138,7 @@ impl PlanLoop {
 
     /// Says which files stopped tasks had changed.
     fn name_files(&self, events: &mut [Event]) -> Result<(), RuntimeError> {
-        let census = ReadModel::new(&self.floor.shared.journal);
+        let census = ReadModel::new(&self.active.shared.journal);
         for event in events {
             let (task, files) = match event {
                 Event::TaskStopped(TaskStopped { task, files, .. })
@@ -198,7 +199,7 @@ impl PlanLoop {
 
     fn to_lead(&self, kind: MessageKind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
-        let is_approved = matches!(event, Event::PlanAnswered(answered) if letters::is_yes(&answered.say));
+        let is_approved = matches!(event, Event::PlanAnswered(answered) if messages::is_yes(&answered.say));
         let is_over = kind == MessageKind::AllTasksDone;
         // A person who stopped the plan needs no report: the lead reads this message only with the next one.
         let stopped = is_over && self.plan.is_stopped_by_person();
@@ -206,16 +207,16 @@ impl PlanLoop {
         let words = Words { text: &text, plan: Some(self.id), stopped, aside, ..Words::default() };
         // A person's answer to the plan is news, however old the plan is.
         let is_said = kind == MessageKind::PlanApprovalResponse;
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             derived(&[self.plan.stream.as_bytes(), &what, &self.plan.head.to_be_bytes()]),
             &self.plan.stream,
-            session::agent_stream(self.floor.lead),
+            session::agent_stream(self.active.lead),
             kind,
             Body::Words(words),
             at_ms,
         );
         let cause = self.plan.turn().filter(|_| !is_said).map(|turn| turn.to_string());
-        Envelope { cause, ..letter }
+        Envelope { cause, ..envelope }
     }
 
     /// The message about a decision on a revision to the plan that it revises: an approval stops that plan; any other
@@ -224,7 +225,7 @@ impl PlanLoop {
         let old = self.plan.proposed()?.revises?;
         let by = format!("plan {}", self.id);
         let (what, kind, body) = match event {
-            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => {
+            Event::PlanAnswered(answered) if messages::is_yes(&answered.say) => {
                 let stop = Stop { by: &by, replaced_by: Some(self.id), ..Stop::default() };
                 (&b"replaces"[..], MessageKind::Shutdown, Body::Stop(stop))
             }

@@ -9,7 +9,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{Evidence, Recheck, ResourceUse};
 use max_team_core::plan::{Findings, NewAnswer, Plan, PlanInput};
 
-use super::letters::cost;
+use super::messages::cost;
 use super::{Batch, PlanEffectDone, PlanLoop, plan_stream};
 use crate::agent::derived;
 use crate::error::RuntimeError;
@@ -25,9 +25,9 @@ pub(crate) fn to_plan(mut answer: Envelope, plan: PlanId) -> Envelope {
 }
 
 /// The reader of a correction, if a message is one.
-pub(super) fn reader_of(letter: &Envelope) -> Option<&str> {
-    match Body::read(letter) {
-        Body::Result(result) if letter.kind == MessageKind::TaskResult => result.work.corrects,
+pub(super) fn reader_of(envelope: &Envelope) -> Option<&str> {
+    match Body::read(envelope) {
+        Body::Result(result) if envelope.kind == MessageKind::TaskResult => result.work.corrects,
         _ => None,
     }
 }
@@ -36,13 +36,13 @@ impl PlanLoop {
     /// Records a correction and passes it on. A stop that comes meanwhile is decided after it.
     pub(super) async fn take_correction(
         &mut self,
-        letter: &Envelope,
+        envelope: &Envelope,
         reader: &str,
         batch: &mut Batch,
     ) -> Result<(), RuntimeError> {
-        let work = letter.result().work;
+        let work = envelope.result().work;
         let spent = work.spent.unwrap_or_default();
-        let agent: Option<AgentId> = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+        let agent: Option<AgentId> = envelope.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         let task = self.plan.tasks().find(|view| view.agent.is_some() && view.agent == agent).map(|view| view.index);
         let mut words = format!("[This answer cost {}.]", cost(spent));
         if let Some(task) = task {
@@ -54,9 +54,9 @@ impl PlanLoop {
             self.decide(PlanInput::Corrected { task, answer }, batch);
             stopped.into_iter().for_each(|stop| self.decide(stop, batch));
             words = format!("{found}{}", cost_words(&self.plan, task, spent));
-            batch.sends.extend(self.note_to_lead(letter, reader, task, &found));
+            batch.sends.extend(self.note_to_lead(envelope, reader, task, &found));
         }
-        batch.sends.push(passed_on(letter, reader, &words));
+        batch.sends.push(passed_on(envelope, reader, &words));
         Ok(())
     }
 
@@ -96,27 +96,27 @@ impl PlanLoop {
     }
 
     /// Tells the lead of a correction that the user asked for.
-    fn note_to_lead(&self, letter: &Envelope, reader: &str, task: usize, found: &str) -> Option<Envelope> {
+    fn note_to_lead(&self, envelope: &Envelope, reader: &str, task: usize, found: &str) -> Option<Envelope> {
         let view = self.plan.task(task).filter(|_| reader.starts_with("user/"))?;
         let id = &view.task.id;
         let text = format!(
             "(The user asked the owner of task `{id}` again. {found}`task_query` with `task_id: {id}` shows its answer.)"
         );
         let body = Body::Words(Words { text: &text, from: view.member, aside: true, ..Words::default() });
-        let note = derived(&[letter.id.to_string().as_bytes(), b"lead"]);
-        let lead = session::agent_stream(self.floor.lead);
-        Some(Envelope::new(note, &letter.from, lead, MessageKind::Text, body, letter.sent_at_ms))
+        let note = derived(&[envelope.id.to_string().as_bytes(), b"lead"]);
+        let lead = session::agent_stream(self.active.lead);
+        Some(Envelope::new(note, &envelope.from, lead, MessageKind::Text, body, envelope.sent_at_ms))
     }
 }
 
 /// The answer for its reader, in the name of the member that gave it.
-fn passed_on(letter: &Envelope, reader: &str, words: &str) -> Envelope {
-    let text = format!("{}\n\n{words}", letter.text());
-    let mut result = TaskResult { text: &text, ..letter.result() };
+fn passed_on(envelope: &Envelope, reader: &str, words: &str) -> Envelope {
+    let text = format!("{}\n\n{words}", envelope.text());
+    let mut result = TaskResult { text: &text, ..envelope.result() };
     result.work.checked = words;
     let body = Body::Result(Box::new(result)).into();
-    let id = derived(&[letter.id.to_string().as_bytes(), b"passed on"]);
-    Envelope { id, to: reader.to_owned(), body, ..letter.clone() }
+    let id = derived(&[envelope.id.to_string().as_bytes(), b"passed on"]);
+    Envelope { id, to: reader.to_owned(), body, ..envelope.clone() }
 }
 
 /// What the checks say after a correction, for its reader; empty if nothing was changed.

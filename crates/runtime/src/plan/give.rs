@@ -30,7 +30,7 @@ use crate::active_session::{ActiveSession, under};
 use crate::agent::Newcomer;
 use crate::budget::least;
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::rewind::{Merger, record_tree_step};
 use crate::{session, worktree};
 
@@ -46,19 +46,19 @@ pub(super) struct Marking {
 }
 
 impl Marking {
-    fn hold(&mut self, floor: &ActiveSession, owners: Vec<(AgentId, usize)>) {
-        floor.marks(|marks| marks.begin(owners.iter().map(|(agent, _)| *agent), &self.wanted));
+    fn hold(&mut self, active: &ActiveSession, owners: Vec<(AgentId, usize)>) {
+        active.marks(|marks| marks.begin(owners.iter().map(|(agent, _)| *agent), &self.wanted));
         self.owners.extend(owners);
     }
 
-    fn free(&mut self, floor: &ActiveSession, owners: Vec<AgentId>) {
+    fn free(&mut self, active: &ActiveSession, owners: Vec<AgentId>) {
         self.owners.retain(|agent, _| !owners.contains(agent));
-        floor.marks(|marks| marks.end(owners.into_iter()));
+        active.marks(|marks| marks.end(owners.into_iter()));
     }
 
     /// The loop ends: no owner waits any more.
-    pub(super) fn end(&mut self, floor: &ActiveSession) {
-        self.free(floor, self.owners.keys().copied().collect());
+    pub(super) fn end(&mut self, active: &ActiveSession) {
+        self.free(active, self.owners.keys().copied().collect());
     }
 }
 
@@ -69,15 +69,15 @@ impl PlanLoop {
         &self,
         assigned: &TaskAssigned,
         given: Assignment,
-        letter: Option<&Envelope>,
+        envelope: Option<&Envelope>,
         commit: &mut Commit,
     ) -> Result<Option<Newcomer>, RuntimeError> {
         let stream = session::agent_stream(assigned.agent);
-        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
-        let mate = self.floor.owner(&assigned.member).filter(|_| !known);
-        let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
-        let settings = Arc::new(self.settings(&mate, assigned));
-        Newcomer::welcome(&self.floor, assigned.agent, &mate.definition, settings, given.into(), letter, commit)
+        let known = assigned.attempt > 1 && self.active.shared.journal.head(&stream)? > 0;
+        let teammate = self.active.owner(&assigned.member).filter(|_| !known);
+        let (Some(teammate), Some(envelope)) = (teammate, envelope) else { return Ok(None) };
+        let settings = Arc::new(self.settings(&teammate, assigned));
+        Newcomer::welcome(&self.active, assigned.agent, &teammate.definition, settings, given.into(), envelope, commit)
     }
 
     /// The assignment for the owner of a task, with the cache key of its answer.
@@ -93,8 +93,8 @@ impl PlanLoop {
     }
 
     /// A member's settings in this plan. Never more than in the session.
-    pub(super) fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
-        let mut settings = mate.settings.clone();
+    pub(super) fn settings(&self, teammate: &AgentSpec, assigned: &TaskAssigned) -> Settings {
+        let mut settings = teammate.settings.clone();
         let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
         let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
         if let Some((index, task)) = task {
@@ -113,7 +113,7 @@ impl PlanLoop {
         if self.plan.approve() != ApprovalMode::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
         }
-        if let Some(team) = self.floor.team()
+        if let Some(team) = self.active.team()
             && let Some(model) = assigned.model.as_ref().and_then(|name| team.models.get(name))
         {
             settings.model = model.clone();
@@ -121,7 +121,7 @@ impl PlanLoop {
             settings = settings.under(&constraints);
         }
         if index.is_some_and(|index| self.is_apart(index)) {
-            settings = worktree::within(&self.floor.shared, assigned.agent, settings);
+            settings = worktree::within(&self.active.shared, assigned.agent, settings);
         }
         settings
     }
@@ -140,7 +140,7 @@ impl PlanLoop {
             }
         }
         if !begun.is_empty() {
-            let (root, files) = (self.floor.root.clone(), self.files());
+            let (root, files) = (self.active.root.clone(), self.files());
             let look = move || {
                 let seen = begun.into_iter().map(|(index, outputs)| {
                     let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
@@ -169,7 +169,7 @@ impl PlanLoop {
         });
         let held: Vec<(AgentId, usize)> =
             waits.filter_map(|index| Some((self.plan.task(index)?.agent?, index))).collect();
-        self.marking.hold(&self.floor, held);
+        self.marking.hold(&self.active, held);
     }
 
     /// Takes one snapshot of the working tree for all coders without one: none of them has changed anything.
@@ -182,7 +182,7 @@ impl PlanLoop {
             self.flights.push(Box::pin(async move { PlanEffectDone::Marked { tasks, tree: None } }));
             return;
         }
-        let (root, cancel, shared) = (self.floor.root.clone(), self.cancel.clone(), Arc::clone(&self.floor.shared));
+        let (root, cancel, shared) = (self.active.root.clone(), self.cancel.clone(), Arc::clone(&self.active.shared));
         self.flights.push(Box::pin(async move {
             let look = move || {
                 let record = |step| record_tree_step(&shared.journal, step);
@@ -205,7 +205,7 @@ impl PlanLoop {
         }
         let written = self.commit(batch).await;
         self.marking.is_under_way = false;
-        self.marking.free(&self.floor, tasks.into_iter().map(|(_, agent)| agent).collect());
+        self.marking.free(&self.active, tasks.into_iter().map(|(_, agent)| agent).collect());
         written
     }
 
@@ -226,15 +226,15 @@ impl PlanLoop {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let owner = self.floor.owner(&member).map(|mate| mate.settings);
+        let owner = self.active.owner(&member).map(|teammate| teammate.settings);
         let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let covered = self.covered(&task);
         let unknown = self.plan.unknown_outcomes(index).to_vec();
         let (before, outputs_before) = (self.plan.tree(index), self.outputs_before(index));
         let passed = self.plan.passed_before(index).to_vec();
-        let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.child_token());
-        let shared = Arc::clone(&self.floor.shared);
+        let (root, files, cancel) = (self.active.root.clone(), self.files(), self.cancel.child_token());
+        let shared = Arc::clone(&self.active.shared);
         let agent = self.plan.task(index).and_then(|view| view.agent);
         let worker = agent.and_then(|agent| self.worker(index, agent));
         if worker.is_none() && self.is_apart(index) {
@@ -243,7 +243,7 @@ impl PlanLoop {
             return Some(Box::pin(async move { PlanEffectDone::Checked { task: index, attempt, findings } }));
         }
         self.checks.running.insert((index, attempt), cancel.clone());
-        let (session, fence) = (self.floor.session, Some(self.floor.fence.clone()));
+        let (session, fence) = (self.active.session, Some(self.active.fence.clone()));
         let key = format!("{} {} {attempt}", self.plan.stream, task.id);
         Some(Box::pin(async move {
             let gone = CancellationToken::new();
@@ -261,7 +261,7 @@ impl PlanLoop {
                 // The checks of a read-only owner may not write either.
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let on = shared.walled || read_only;
-                let walls =
+                let isolation =
                     CommandSandbox { on, read_only, sight: Arc::clone(&sight), reads, ..CommandSandbox::around(&root) };
                 let look = Look {
                     checker: Checker {
@@ -269,7 +269,7 @@ impl PlanLoop {
                         task: &task,
                         owner: owner.as_ref(),
                         covered: &covered,
-                        walls: &walls,
+                        isolation: &isolation,
                     },
                     files: &files,
                     leaves,
@@ -306,12 +306,12 @@ impl PlanLoop {
 
     /// The folder of the session's own files.
     pub(super) fn files(&self) -> PathBuf {
-        AgentStore::files(&self.floor.shared.home, self.floor.session).path().to_owned()
+        AgentStore::files(&self.active.shared.home, self.active.session).path().to_owned()
     }
 
     pub(super) fn leaves(&self, task: usize) -> Leaves {
         let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
-        let leaves = self.floor.owner(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role));
+        let leaves = self.active.owner(&member).map_or(Leaves::Words, |teammate| Leaves::of(&teammate.definition.role));
         // An architect that gets the changes of a coder reviews them.
         let is_diff = |artifact: &Artifact| artifact.name == check::CODE_DIFF;
         let reviews = || self.plan.upstream(task).iter().any(|(_, artifacts)| artifacts.iter().any(is_diff));

@@ -40,7 +40,7 @@ pub(super) fn needs_a_person(judged: &Judgement) -> bool {
 fn judged(settings: &Settings, mode: Mode, within: &[Mode], argv: &[String]) -> Judgement {
     let part = SimpleCommand { argv: argv.to_vec(), ..SimpleCommand::default() };
     let action = Action {
-        deed: ActionKind::Execute,
+        kind: ActionKind::Execute,
         line: Some(CommandLine::Plain(vec![part])),
         ..Action::read(command_line::join(argv))
     };

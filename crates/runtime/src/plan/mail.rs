@@ -18,15 +18,15 @@ impl PlanLoop {
     /// Reads all mail, in one commit.
     pub(super) async fn take_mail(&mut self) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
-        for letter in self.floor.mail(&self.plan.stream, false)? {
-            batch.acks.push(letter.id);
-            if letter.kind == MessageKind::TaskResult {
+        for envelope in self.active.mail(&self.plan.stream, false)? {
+            batch.acks.push(envelope.id);
+            if envelope.kind == MessageKind::TaskResult {
                 // A larger budget counts before the result is decided, which might otherwise ask for one again.
                 self.resume(&mut batch);
             }
-            if let Some(reader) = correct::reader_of(&letter) {
-                self.take_correction(&letter, reader, &mut batch).await?;
-            } else if let Some(input) = self.read(&letter) {
+            if let Some(reader) = correct::reader_of(&envelope) {
+                self.take_correction(&envelope, reader, &mut batch).await?;
+            } else if let Some(input) = self.read(&envelope) {
                 self.decide(input, &mut batch);
             }
         }
@@ -34,8 +34,8 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    pub(super) fn read(&self, letter: &Envelope) -> Option<PlanInput> {
-        match Body::read(letter) {
+    pub(super) fn read(&self, envelope: &Envelope) -> Option<PlanInput> {
+        match Body::read(envelope) {
             Body::Proposal(proposal) => proposal.proposed.map(PlanInput::Propose),
             Body::PlanAnswer(PlanAnswer { question: Some(question), say: Some(say), by: Some(by), .. }) => match say {
                 PlanDecision::Edit(edits) => Some(self.edited(question, edits, by)),
@@ -44,7 +44,7 @@ impl PlanLoop {
             Body::Result(result) => self.reported(&result.work),
             Body::Clarification(asked) => {
                 let (task, attempt) = self.assigned(asked.assignment)?;
-                Some(PlanInput::Asked { task, attempt, question: asked.question.to_owned(), letter: letter.id })
+                Some(PlanInput::Asked { task, attempt, question: asked.question.to_owned(), envelope: envelope.id })
             }
             Body::Question(asked) => {
                 let (task, attempt) = self.assigned(asked.assignment)?;
@@ -59,7 +59,7 @@ impl PlanLoop {
                 Some(tasks) => PlanInput::Revised { revision, tasks: tasks.into_owned() },
                 None => PlanInput::RevisionEnded { revision, reworked },
             }),
-            Body::Stop(stop) if letter.kind == MessageKind::Shutdown => self.stopped(stop),
+            Body::Stop(stop) if envelope.kind == MessageKind::Shutdown => self.stopped(stop),
             _ => None,
         }
     }
@@ -102,10 +102,10 @@ impl PlanLoop {
         if !self.plan.asked().any(|(open, about)| open == question && *about == PlanQuestion::Proposal) {
             return refused("the plan has changed since it was asked about; look at it again".to_owned());
         }
-        let edited = self.floor.team().zip(self.plan.draft());
+        let edited = self.active.team().zip(self.plan.draft());
         let edited = edited.ok_or_else(|| "there is no team in this session".to_owned());
         match edited.and_then(|(team, draft)| {
-            propose::edited(&team, &self.floor.root, draft, &edits, by.clone(), &self.floor.basis())
+            propose::edited(&team, &self.active.root, draft, &edits, by.clone(), &self.active.basis())
         }) {
             Ok(edited) => PlanInput::Edited { question, edits, edited: Box::new(edited) },
             Err(error) => refused(error),

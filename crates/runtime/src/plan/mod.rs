@@ -12,8 +12,8 @@ pub(crate) mod correct;
 mod give;
 mod history;
 mod leave;
-pub(crate) mod letters;
 mod mail;
+pub(crate) mod messages;
 mod probe;
 pub(crate) mod propose;
 pub(crate) mod query;
@@ -86,7 +86,7 @@ enum PlanEffectDone {
 }
 
 pub(crate) struct PlanLoop {
-    floor: Arc<ActiveSession>,
+    active: Arc<ActiveSession>,
     id: PlanId,
     plan: Driver<Plan>,
     bell: Arc<Notify>,
@@ -116,14 +116,14 @@ struct Batch {
 struct OwnerReply {
     answer: String,
     unanswered: bool,
-    letter: EnvelopeId,
+    envelope: EnvelopeId,
 }
 
 impl PlanLoop {
-    pub(crate) fn new(floor: Arc<ActiveSession>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
+    pub(crate) fn new(active: Arc<ActiveSession>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
         let origin = Origin { plan: Some(id), ..Origin::named("plan") };
         Self {
-            floor,
+            active,
             id,
             plan: Driver::new(plan_stream(id), origin, plan, head),
             bell: place.bell,
@@ -145,14 +145,14 @@ impl PlanLoop {
         if let Err(error) = self.work().await
             && !self.parked
         {
-            self.floor.tell_stopped(&self.plan.stream, error);
+            self.active.tell_stopped(&self.plan.stream, error);
         }
-        self.marking.end(&self.floor);
+        self.marking.end(&self.active);
         self.cancel.cancel();
     }
 
     async fn work(&mut self) -> Result<(), RuntimeError> {
-        self.floor.pool.plan(self.id, Some(self.plan.budget()));
+        self.active.pool.plan(self.id, Some(self.plan.budget()));
         self.recover().await?;
         // An active task without a recorded snapshot has changed nothing yet: the snapshot is committed before the first change.
         let active: Vec<usize> = self.plan.active().collect();
@@ -161,17 +161,17 @@ impl PlanLoop {
         loop {
             self.take_mail().await?;
             self.count_out().await?;
-            if self.floor.paths(|paths| paths.waits(self.id)) {
+            if self.active.paths(|paths| paths.waits(self.id)) {
                 self.step(PlanInput::Woke).await?;
             }
-            if self.plan.awaits_lead() && self.floor.is_lead_idle() {
+            if self.plan.awaits_lead() && self.active.is_lead_idle() {
                 self.lead_is_silent().await?;
             }
             self.launch();
-            self.floor.report(&self.plan.stream, self.activity(), self.plan.awaits_lead()).await;
+            self.active.report(&self.plan.stream, self.activity(), self.plan.awaits_lead()).await;
             if self.plan.ended().is_some()
                 && self.worktrees.clearing == 0
-                && self.floor.leave(&self.plan.stream, &self.controls).await
+                && self.active.leave(&self.plan.stream, &self.controls).await
             {
                 return Ok(());
             }
@@ -200,10 +200,10 @@ impl PlanLoop {
 
     /// The process closes. If the plan runs, the log records that the user left, and the files changed so far.
     async fn pause(&mut self) -> Result<(), RuntimeError> {
-        let Some(by) = self.floor.left_by().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
+        let Some(by) = self.active.left_by().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
             return Ok(());
         };
-        let files = ReadModel::new(&self.floor.shared.journal).files_left(&self.plan)?;
+        let files = ReadModel::new(&self.active.shared.journal).files_left(&self.plan)?;
         self.step(PlanInput::Pause { by, files }).await
     }
 
@@ -222,13 +222,13 @@ impl PlanLoop {
     async fn recover(&mut self) -> Result<(), RuntimeError> {
         self.recover_copies().await;
         let (mut batch, mut first) = (Batch::default(), Vec::new());
-        let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
+        let mail = self.active.shared.journal.pending_mail(&self.plan.stream)?;
         let known = self.plan.proposed().is_some();
         let is_first =
-            |letter: &&Envelope| known && matches!(letter.kind, MessageKind::Shutdown | MessageKind::PlanRevised);
-        for letter in mail.iter().filter(is_first) {
-            batch.acks.push(letter.id);
-            first.extend(self.read(letter));
+            |envelope: &&Envelope| known && matches!(envelope.kind, MessageKind::Shutdown | MessageKind::PlanRevised);
+        for envelope in mail.iter().filter(is_first) {
+            batch.acks.push(envelope.id);
+            first.extend(self.read(envelope));
         }
         self.decide(PlanInput::Recovered { first }, &mut batch);
         self.commit(batch).await
@@ -238,13 +238,13 @@ impl PlanLoop {
     async fn count_out(&mut self) -> Result<(), RuntimeError> {
         let sits = |task: &usize| {
             let agent = self.plan.task(*task).and_then(|view| view.agent);
-            agent.is_some_and(|agent| self.floor.is_taken(&session::agent_stream(agent)))
+            agent.is_some_and(|agent| self.active.is_taken(&session::agent_stream(agent)))
         };
         let attempt = |plan: &Plan, task| plan.task(task).map_or(0, |view| view.attempt);
         let gone: Vec<(usize, u32)> =
             self.plan.stopping().filter(|task| !sits(task)).map(|task| (task, attempt(&self.plan, task))).collect();
         // While the session closes, loops are only unloaded and go on in the next process.
-        if gone.is_empty() || self.floor.is_closing() {
+        if gone.is_empty() || self.active.is_closing() {
             return Ok(());
         }
         // Its last message may be in the mailbox.
@@ -263,7 +263,7 @@ impl PlanLoop {
 
     /// A plan that waits for budget goes on once there is some.
     fn resume(&mut self, batch: &mut Batch) {
-        if self.plan.is_paused() && self.plan.may_resume(self.floor.pool.plan(self.id, None).left()) {
+        if self.plan.is_paused() && self.plan.may_resume(self.active.pool.plan(self.id, None).left()) {
             self.decide(PlanInput::Resume { by: "a larger budget".to_owned() }, batch);
         }
     }
@@ -271,8 +271,8 @@ impl PlanLoop {
     /// Starts the owners of unfinished tasks again after a restart, also those that only have to read that their task
     /// is over.
     fn reseat(&self) -> Result<(), RuntimeError> {
-        for (agent, _) in self.floor.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
-            self.floor.seat_agent(agent)?;
+        for (agent, _) in self.active.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
+            self.active.seat_agent(agent)?;
         }
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
@@ -282,7 +282,7 @@ impl PlanLoop {
                 .iter()
                 .any(|effect| matches!(effect, PlanEffect::Check { task, .. } if *task == index));
             if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
-                self.floor.seat_agent(agent)?;
+                self.active.seat_agent(agent)?;
             }
         }
         Ok(())
@@ -339,32 +339,32 @@ impl PlanLoop {
 
     fn decide_one(&mut self, input: PlanInput, at_ms: i64, batch: &mut Batch) {
         let reply = |told: TaskReply<'_>| {
-            let TaskReply { task, answer, unanswered, letter } = told;
-            (task.to_owned(), OwnerReply { answer: answer.to_owned(), unanswered, letter })
+            let TaskReply { task, answer, unanswered, envelope } = told;
+            (task.to_owned(), OwnerReply { answer: answer.to_owned(), unanswered, envelope })
         };
         let mut replies: HashMap<String, OwnerReply> = self.plan.tasks_told().map(reply).collect();
-        let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_letter(task)?));
+        let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_envelope(task)?));
         let asked: HashMap<String, EnvelopeId> = self.plan.asking().into_iter().filter_map(asked).collect();
         let is_said = matches!(input, PlanInput::Answered { .. } | PlanInput::Edited { .. });
-        let fresh = (is_said || matches!(input, PlanInput::Continue { .. })).then(|| self.floor.fresh_turn());
+        let fresh = (is_said || matches!(input, PlanInput::Continue { .. })).then(|| self.active.fresh_turn());
         let carried = if is_said { self.carried() } else { None };
         let carried = carried.as_deref();
         let step = |plan: &mut Driver<Plan>, taken: &[String]| {
             plan.step(input, &PlanEnv { at_ms, taken, fresh, carried }, at_ms)
         };
-        let events = self.floor.paths(|paths| paths.decide(self.id, &mut self.plan, step));
+        let events = self.active.paths(|paths| paths.decide(self.id, &mut self.plan, step));
         for event in &events {
             if let Event::TaskAnswered(answered) = event
-                && let Some(letter) = asked.get(&answered.task).copied()
+                && let Some(envelope) = asked.get(&answered.task).copied()
             {
                 let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
-                replies.insert(answered.task.clone(), OwnerReply { answer, unanswered, letter });
+                replies.insert(answered.task.clone(), OwnerReply { answer, unanswered, envelope });
             }
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
                 let agent = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent);
                 if let (Some(reply), Some(agent)) = (replies.get(&resumed.task), agent) {
-                    batch.sends.push(self.answer_letter(agent, reply));
+                    batch.sends.push(self.answer_envelope(agent, reply));
                 }
             }
         }
@@ -374,11 +374,11 @@ impl PlanLoop {
     /// What the plan that this one revises has finished by now, for as long as the user has not approved the revision.
     fn carried(&self) -> Option<Vec<CarriedResult>> {
         let proposed = self.plan.proposed().filter(|_| !self.plan.is_approved())?;
-        Some(propose::carried(&self.floor, proposed.revises?, &proposed.draft))
+        Some(propose::carried(&self.active, proposed.revises?, &proposed.draft))
     }
 
-    fn answer_letter(&self, agent: AgentId, reply: &OwnerReply) -> Envelope {
-        let asked = reply.letter;
+    fn answer_envelope(&self, agent: AgentId, reply: &OwnerReply) -> Envelope {
+        let asked = reply.envelope;
         let answer = Words { text: &reply.answer, asked: Some(asked), ask: reply.unanswered, ..Words::default() };
         Envelope::new(
             derived(&[asked.to_string().as_bytes(), b"answer"]),

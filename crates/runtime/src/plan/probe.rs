@@ -73,9 +73,9 @@ impl PlanLoop {
 
     fn probe_one(&mut self, index: usize, line: String) {
         let Some(view) = self.plan.task(index) else { return };
-        let (task, owner) = (view.task.clone(), self.floor.owner(view.member).map(|mate| mate.settings));
+        let (task, owner) = (view.task.clone(), self.active.owner(view.member).map(|teammate| teammate.settings));
         let covered = self.covered(&task);
-        let (root, walled) = (self.floor.root.clone(), self.floor.shared.walled);
+        let (root, walled) = (self.active.root.clone(), self.active.shared.walled);
         let cancel = self.cancel.child_token();
         self.checks.before.insert(line.clone(), Probe { tasks: vec![index], cancel: cancel.clone() });
         self.flights.push(Box::pin(async move {
@@ -84,10 +84,15 @@ impl PlanLoop {
                 let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
-                let walls =
+                let isolation =
                     CommandSandbox { on: walled || read_only, read_only, sight, ..CommandSandbox::around(&root) };
-                let checker =
-                    Checker { root: &root, task: &task, owner: owner.as_ref(), covered: &covered, walls: &walls };
+                let checker = Checker {
+                    root: &root,
+                    task: &task,
+                    owner: owner.as_ref(),
+                    covered: &covered,
+                    isolation: &isolation,
+                };
                 checker.run(&line, &cancel).ok && !cancel.is_cancelled()
             });
             PlanEffectDone::Probed { line: what, passed: ran.await.unwrap_or_default() }
@@ -137,9 +142,9 @@ impl PlanLoop {
         let Some(view) = self.plan.task(index).filter(|view| view.task.owns.as_deref() != Some(&[])) else {
             return false;
         };
-        let Some(mate) = self.floor.owner(view.member) else { return false };
-        let has_hands = mate.definition.inherits_tools
-            || mate.definition.tools.iter().any(|tool| CHANGING.contains(&tool.as_str()));
-        has_hands && !mate.settings.constraints.read_only && !self.is_apart(index)
+        let Some(teammate) = self.active.owner(view.member) else { return false };
+        let has_hands = teammate.definition.inherits_tools
+            || teammate.definition.tools.iter().any(|tool| CHANGING.contains(&tool.as_str()));
+        has_hands && !teammate.settings.constraints.read_only && !self.is_apart(index)
     }
 }

@@ -35,7 +35,7 @@ const CLAIM_FLAWS_MAX: usize = 12;
 /// Checks a draft and makes the proposal; or says what is wrong with it. Where no person can be asked (`is_unattended`), a check
 /// that needs approval is wrong.
 pub(crate) fn propose(
-    floor: &ActiveSession,
+    active: &ActiveSession,
     team: &Team,
     plan: PlanId,
     mut draft: Draft,
@@ -44,19 +44,19 @@ pub(crate) fn propose(
     is_unattended: bool,
 ) -> Result<Box<PlanProposed>, String> {
     complete(team, &mut draft);
-    let (graph, risks) = check(team, &floor.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
+    let (graph, risks) = check(team, &active.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     // A plan that a person approves anyway is approved with its checks.
     let asks = is_unattended && team.approve.is_automatic();
-    let unapproved = if asks { unapproved_checks(team, &floor.root, &draft) } else { Vec::new() };
+    let unapproved = if asks { unapproved_checks(team, &active.root, &draft) } else { Vec::new() };
     if !unapproved.is_empty() {
         return Err(cannot_run(&unapproved));
     }
-    let forecast = expect(team, &draft, &graph, &floor.basis());
-    let carried = revises.map(|old| carried(floor, old, &draft)).unwrap_or_default();
+    let forecast = expect(team, &draft, &graph, &active.basis());
+    let carried = revises.map(|old| carried(active, old, &draft)).unwrap_or_default();
     Ok(Box::new(PlanProposed {
         plan,
-        session: floor.session,
-        lead: floor.lead,
+        session: active.session,
+        lead: active.lead,
         draft,
         forecast,
         approve: team.approve,
@@ -124,7 +124,7 @@ pub(crate) fn edited(
 
 /// A member's default time limit.
 fn usual_ms(team: &Team, member: &str) -> Option<u64> {
-    team.members.iter().find(|mate| mate.definition.name == member)?.settings.constraints.timeout_ms
+    team.members.iter().find(|teammate| teammate.definition.name == member)?.settings.constraints.timeout_ms
 }
 
 /// Fills in what a task leaves open with its owner's defaults.
@@ -144,8 +144,8 @@ fn complete(team: &Team, draft: &mut Draft) {
 
 /// A member's budget for one task.
 fn allotted(team: &Team, member: &str) -> Budget {
-    let mate = team.members.iter().find(|mate| mate.definition.name == member);
-    mate.map(|mate| super::cap(&mate.settings)).unwrap_or_default()
+    let teammate = team.members.iter().find(|teammate| teammate.definition.name == member);
+    teammate.map(|teammate| super::cap(&teammate.settings)).unwrap_or_default()
 }
 
 /// Points that a person should look at closely.
@@ -165,7 +165,7 @@ impl Risks {
 
 /// Checks the shape, the owners, the commands, the globs and the models.
 pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Risks), Vec<DraftFlaw>> {
-    let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
+    let names: Vec<&str> = team.members.iter().map(|teammate| teammate.definition.name.as_str()).collect();
     let graph = Graph::new(draft, &names);
     let (mut flaws, risks) = claims(team, root, draft);
     match graph {
@@ -254,8 +254,8 @@ fn unpriced(team: &Team, draft: &Draft, task: &TaskDraft) -> Option<String> {
 
 /// The model of a task's owner, if the owner is known.
 fn model_of<'t>(team: &'t Team, task: &TaskDraft) -> Option<&'t Model> {
-    let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
-    Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
+    let teammate = team.members.iter().find(|teammate| teammate.definition.name == task.agent)?;
+    Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&teammate.settings.model))
 }
 
 /// The risk of a check, if it has one; or why its owner may not run it at all.
@@ -267,7 +267,9 @@ fn weigh(
     argv: &[String],
 ) -> Result<Option<(RiskyCheck, String)>, String> {
     // A task without an owner is reported as another flaw.
-    let Some(owner) = team.members.iter().find(|mate| mate.definition.name == task.agent) else { return Ok(None) };
+    let Some(owner) = team.members.iter().find(|teammate| teammate.definition.name == task.agent) else {
+        return Ok(None);
+    };
     let judged = leave::at_proposal(&owner.settings, argv);
     let check = RiskyCheck { task: task.id.clone(), line: line.to_owned() };
     let words = check.words();
@@ -325,12 +327,12 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 /// The expected cost and time.
 fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
     let rate = |task: &TaskDraft| {
-        let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
+        let teammate = team.members.iter().find(|teammate| teammate.definition.name == task.agent)?;
         let model = model_of(team, task)?;
         Some(Rate {
             price: model.price,
             max_tokens: model.max_tokens,
-            rounds_max: mate.settings.rounds_max,
+            rounds_max: teammate.settings.rounds_max,
             context_tokens: model.context_tokens,
             past: basis.history.of(&task.agent, &model.name),
         })
@@ -340,9 +342,9 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
 }
 
 /// Results of an earlier plan for tasks that have not changed.
-pub(super) fn carried(floor: &ActiveSession, old: PlanId, draft: &Draft) -> Vec<CarriedResult> {
-    let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
-    if plan.session() != Some(floor.session) {
+pub(super) fn carried(active: &ActiveSession, old: PlanId, draft: &Draft) -> Vec<CarriedResult> {
+    let Ok((plan, _)) = fold_plan(&active.shared, old) else { return Vec::new() };
+    if plan.session() != Some(active.session) {
         return Vec::new();
     }
     let mut carried: Vec<CarriedResult> = Vec::new();
@@ -359,14 +361,14 @@ pub(super) fn carried(floor: &ActiveSession, old: PlanId, draft: &Draft) -> Vec<
 }
 
 /// The unfinished plans of this session.
-pub(crate) fn open_plans(floor: &ActiveSession) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
-    let mine = floor.session.to_string();
+pub(crate) fn open_plans(active: &ActiveSession) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+    let mine = active.session.to_string();
     let mut plans = Vec::new();
-    for (key, session) in rows::rows::<String>(&floor.shared.journal, rows::PLAN_OPEN)? {
+    for (key, session) in rows::rows::<String>(&active.shared.journal, rows::PLAN_OPEN)? {
         if session == mine
             && let Ok(plan) = key.parse()
         {
-            plans.push((plan, fold_plan(&floor.shared, plan)?.0));
+            plans.push((plan, fold_plan(&active.shared, plan)?.0));
         }
     }
     Ok(plans)
@@ -374,11 +376,11 @@ pub(crate) fn open_plans(floor: &ActiveSession) -> Result<Vec<(PlanId, Plan)>, R
 
 /// The open plan that has a task of this name.
 pub(crate) fn find(
-    floor: &ActiveSession,
+    active: &ActiveSession,
     wanted: Option<PlanId>,
     task: &str,
 ) -> Result<Option<(PlanId, usize)>, RuntimeError> {
-    let (open, task) = (open_plans(floor)?, task.strip_prefix(OF_PLAN).unwrap_or(task));
+    let (open, task) = (open_plans(active)?, task.strip_prefix(OF_PLAN).unwrap_or(task));
     let found = open
         .iter()
         .filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id))

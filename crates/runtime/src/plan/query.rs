@@ -8,7 +8,7 @@ use max_team_core::task_list::OF_PLAN;
 use max_team_core::text::Page;
 
 use super::correct::evidence_lines;
-use super::letters::{corrected_words, indented, proof_words};
+use super::messages::{corrected_words, indented, proof_words};
 use super::propose::open_plans;
 use crate::active_session::ActiveSession;
 use crate::error::RuntimeError;
@@ -16,8 +16,8 @@ use crate::read_model::ReadModel;
 use crate::team_tools::TaskQueryArgs;
 
 /// The state of tasks, as text for a model: of open plans, then of finished ones, newest first.
-pub(crate) fn describe(floor: &ActiveSession, query: &TaskQueryArgs) -> Result<String, RuntimeError> {
-    let open = open_plans(floor)?;
+pub(crate) fn describe(active: &ActiveSession, query: &TaskQueryArgs) -> Result<String, RuntimeError> {
+    let open = open_plans(active)?;
     let is_wanted = |id: PlanId| query.plan.is_none_or(|wanted| wanted == id);
     let mut text = String::new();
     if let Some(task) = &query.task_id {
@@ -25,7 +25,7 @@ pub(crate) fn describe(floor: &ActiveSession, query: &TaskQueryArgs) -> Result<S
         if let Some((id, view)) = known.clone().find_map(|(id, plan)| Some((*id, view_of(plan, task)?))) {
             return Ok(whole(id, &view, query.page));
         }
-        for (id, plan) in finished(floor, query.plan)? {
+        for (id, plan) in finished(active, query.plan)? {
             if let Some(view) = view_of(&plan, task) {
                 return Ok(whole(id, &view, query.page));
             }
@@ -35,17 +35,17 @@ pub(crate) fn describe(floor: &ActiveSession, query: &TaskQueryArgs) -> Result<S
     for (id, plan) in open.iter().filter(|(id, _)| is_wanted(*id)) {
         text.push_str(&listed(*id, plan, query));
     }
-    for (id, plan) in finished(floor, query.plan)? {
+    for (id, plan) in finished(active, query.plan)? {
         text.push_str(&listed(id, &plan, query));
     }
     Ok(text)
 }
 
 /// The finished plans of this session, newest first: one of them, or the last few.
-fn finished(floor: &ActiveSession, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
-    let census = ReadModel::new(&floor.shared.journal);
+fn finished(active: &ActiveSession, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+    let census = ReadModel::new(&active.shared.journal);
     let is_wanted = |plan: PlanId| wanted.is_none_or(|wanted| wanted == plan);
-    let lines = census.plans_of(floor.session)?.into_iter();
+    let lines = census.plans_of(active.session)?.into_iter();
     let over = lines.filter(|line| line.end.is_some() && is_wanted(line.row.plan));
     over.take(PLANS_LISTED_MAX).map(|line| Ok((line.row.plan, census.plan(line.row.plan)?))).collect()
 }

@@ -9,7 +9,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::event::{PlanProposed, PlanQuestion};
 use max_team_core::plan::{Plan, TaskStatus};
 
-use super::letters::cost;
+use super::messages::cost;
 use super::plan_stream;
 use super::propose::open_plans;
 use crate::active_session::{ActiveSession, fold_plan};
@@ -26,12 +26,12 @@ pub(crate) struct Revised {
 }
 
 /// The plans that a plan named as the replaced one stands for: itself, and while none of them was approved, the one before.
-pub(crate) fn resolve(floor: &ActiveSession, named: Option<PlanId>) -> Result<Revised, String> {
+pub(crate) fn resolve(active: &ActiveSession, named: Option<PlanId>) -> Result<Revised, String> {
     let (mut revised, mut next) = (Revised { base: named, open: Vec::new() }, named);
     for _ in 0..PLAN_REVISIONS_MAX {
         let Some(id) = next else { return Ok(revised) };
-        let folded = fold_plan(&floor.shared, id).ok().map(|(plan, _)| plan);
-        let Some(plan) = folded.filter(|plan| plan.session() == Some(floor.session)) else {
+        let folded = fold_plan(&active.shared, id).ok().map(|(plan, _)| plan);
+        let Some(plan) = folded.filter(|plan| plan.session() == Some(active.session)) else {
             return Err(format!("`revises` names `{id}`, which is no plan of this session"));
         };
         next = plan.proposed().filter(|_| !plan.is_approved()).and_then(|proposed| proposed.revises);
@@ -47,8 +47,8 @@ pub(crate) fn resolve(floor: &ActiveSession, named: Option<PlanId>) -> Result<Re
 
 /// The plan that a lead replaces if it names none: its own that waited for approval when this turn began, or the one that is
 /// stuck. None if there are several.
-pub(crate) fn implied(floor: &ActiveSession, lead: &str, turn: Option<TurnId>) -> Option<PlanId> {
-    let open = open_plans(floor).ok()?;
+pub(crate) fn implied(active: &ActiveSession, lead: &str, turn: Option<TurnId>) -> Option<PlanId> {
+    let open = open_plans(active).ok()?;
     let is_older = |id: PlanId| turn.is_some_and(|turn| id.uuid() < turn.uuid());
     let waits = |plan: &Plan| {
         let is_own = plan.proposed().is_some_and(|proposed| proposed.by == lead);
@@ -67,12 +67,12 @@ pub(crate) fn implied(floor: &ActiveSession, lead: &str, turn: Option<TurnId>) -
 pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Vec<Envelope> {
     let (revision, tasks) = (proposed.plan, Cow::Borrowed(proposed.draft.tasks.as_slice()));
     let body = PlanRevision { revision: Some(revision), tasks: Some(tasks), reworked: false };
-    let letter = |(old, _): &(PlanId, Plan)| {
+    let envelope = |(old, _): &(PlanId, Plan)| {
         let to = plan_stream(*old);
         let id = derived(&[to.as_bytes(), revision.to_string().as_bytes(), b"revised"]);
         Envelope::new(id, from, to, MessageKind::PlanRevised, Body::Revision(body.clone()), now_ms())
     };
-    revised.open.iter().map(letter).collect()
+    revised.open.iter().map(envelope).collect()
 }
 
 /// The text for a lead about a plan that it has just proposed.

@@ -53,7 +53,7 @@ impl PlanLoop {
     fn left_alone(&mut self, assigned: &[TaskAssigned], beginning: &mut Beginning, batch: &mut Batch) {
         for TaskAssigned { task: id, attempt, member, .. } in assigned {
             let Some(task) = self.plan.graph().and_then(|graph| graph.index(id)) else { continue };
-            if self.floor.owner(member).is_none() {
+            if self.active.owner(member).is_none() {
                 beginning.over.insert((id.clone(), *attempt));
                 let error = format!("`{member}` is not on the team any more");
                 let report = Report::Failed { error, output: String::new() };
@@ -91,7 +91,7 @@ impl PlanLoop {
     /// The cached answer for a task.
     fn kept(&self, task: usize, assigned: &TaskAssigned, asked: &CacheKey) -> Result<Option<PlanInput>, RuntimeError> {
         let (Some(step), now_ms) = (&asked.step, now_ms()) else { return Ok(None) };
-        let entries = Caches::new(&self.floor.shared.journal).entries(&assigned.member)?;
+        let entries = Caches::new(&self.active.shared.journal).entries(&assigned.member)?;
         let CacheLookup::Answer(entry) = asked.find(&entries, step, now_ms) else { return Ok(None) };
         let age_ms = entry.age_ms(now_ms).unwrap_or_default();
         Ok(Some(PlanInput::Served {
@@ -105,21 +105,21 @@ impl PlanLoop {
 
     /// The cache key of a task, if it can be answered from the cache.
     async fn step_of(&mut self, assigned: &TaskAssigned) -> Option<(usize, CacheKey)> {
-        let team = self.floor.team()?;
-        let mate = team.members.iter().find(|mate| mate.definition.name == assigned.member)?;
-        mate.definition.cache.as_ref()?;
+        let team = self.active.team()?;
+        let teammate = team.members.iter().find(|teammate| teammate.definition.name == assigned.member)?;
+        teammate.definition.cache.as_ref()?;
         let task = self.plan.graph()?.index(&assigned.task)?;
         let written = self.plan.draft()?.tasks.get(task)?;
         if check::needs_a_look(written, self.leaves(task), true) || self.is_apart(task) {
             return None;
         }
-        let (root, files, upstream) = (self.floor.root.clone(), self.files(), upstream(&self.plan, task));
+        let (root, files, upstream) = (self.active.root.clone(), self.files(), upstream(&self.plan, task));
         // If an input cannot be read, the task is not known to be equal to an earlier one.
         let upstream = tokio::task::spawn_blocking(move || hashed(&root, &files, upstream)).await.ok()??;
-        let Settings { model, constraints, .. } = self.settings(mate, assigned);
-        let place = json!([self.floor.root, "", constraints]).to_string();
+        let Settings { model, constraints, .. } = self.settings(teammate, assigned);
+        let place = json!([self.active.root, "", constraints]).to_string();
         let model = format!("{}/{}", model.provider, model.name);
-        Some((task, CacheKey::step(&mate.definition, &place, &model, written, &upstream)?))
+        Some((task, CacheKey::step(&teammate.definition, &place, &model, written, &upstream)?))
     }
 }
 

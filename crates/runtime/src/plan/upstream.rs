@@ -19,9 +19,9 @@ const HIDDEN: &str = "It is left out: it may show files that are out of your sig
 
 /// The section of a task's text with the results of the tasks before it; empty if there are none. An owner that gets the task
 /// again has read older ones.
-pub(super) fn told(floor: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
+pub(super) fn told(active: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
     let needs = plan.graph().map_or(&[][..], |graph| graph.needs(view.index));
-    let mut text = results(floor, root, plan, id, view, needs);
+    let mut text = results(active, root, plan, id, view, needs);
     if let Some((failed, error)) = plan.upstream_error(view.index) {
         text.push_str(&format!("\n### Why `{failed}` failed\n{error}\n"));
     }
@@ -33,14 +33,14 @@ pub(super) fn told(floor: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, 
 }
 
 /// The results that are newer than those that the owner of a task was told of; empty if there are none.
-pub(crate) fn news(floor: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
-    let newer = results(floor, root, plan, id, view, &plan.newer_needs(view.index));
+pub(crate) fn news(active: &ActiveSession, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
+    let newer = results(active, root, plan, id, view, &plan.newer_needs(view.index));
     if newer.is_empty() { newer } else { format!("## What is new in what you build on\n{REPLACES}{newer}") }
 }
 
 /// The results of these tasks as the owner of another one reads them.
 fn results(
-    floor: &ActiveSession,
+    active: &ActiveSession,
     root: &Path,
     plan: &Plan,
     id: PlanId,
@@ -52,7 +52,7 @@ fn results(
     for need in needs.iter().filter_map(|need| plan.task(*need)) {
         let (Some(result), name) = (need.result, need.task.id.as_str()) else { continue };
         let standing = standing(&need);
-        let sees = may_see(floor, reader.member, need.member);
+        let sees = may_see(active, reader.member, need.member);
         let mut each = Vec::new();
         for artifact in &result.artifacts {
             let is_hidden = artifact.name == CODE_DIFF && !sees;
@@ -80,8 +80,8 @@ fn standing(need: &TaskView<'_>) -> String {
 }
 
 /// Whether a member sees everything that the owner of another task sees: then the changes of that owner may be shown.
-fn may_see(floor: &ActiveSession, member: &str, owner: &str) -> bool {
-    let constraints = |name: &str| floor.owner(name).map(|mate| mate.settings.constraints);
+fn may_see(active: &ActiveSession, member: &str, owner: &str) -> bool {
+    let constraints = |name: &str| active.owner(name).map(|teammate| teammate.settings.constraints);
     let (Some(mine), Some(theirs)) = (constraints(member), constraints(owner)) else { return false };
     let within = mine.allowed_dirs.is_none() || mine.allowed_dirs == theirs.allowed_dirs;
     let everywhere = mine.allowed_dirs.iter().flatten().any(|folder| folder == ".");

@@ -16,17 +16,17 @@ impl ReadModel<'_> {
     /// The idle teammates of a session that would claim a free task as soon as they run. An agent whose state cannot
     /// be read is included.
     pub(super) fn would_take(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
-        let mut claimers = rows::mates_there(self.journal, session)?;
-        claimers.retain(|(_, mate)| mate.claims);
+        let mut claimers = rows::teammates_there(self.journal, session)?;
+        claimers.retain(|(_, teammate)| teammate.claims);
         if claimers.is_empty() {
             return Ok(Vec::new());
         }
         let list = TaskLists::new(self.journal).tasks(session)?;
-        claimers.retain(|(name, mate)| {
+        claimers.retain(|(name, teammate)| {
             let is_any = tasks::free_for(&list, name).next().is_some();
-            is_any && self.looks(mate.agent, &list).unwrap_or(true)
+            is_any && self.looks(teammate.agent, &list).unwrap_or(true)
         });
-        Ok(claimers.into_iter().map(|(_, mate)| mate.agent).collect())
+        Ok(claimers.into_iter().map(|(_, teammate)| teammate.agent).collect())
     }
 
     /// Whether an idle agent may claim a task: it holds none, and no stop applies to it or is unread.
@@ -39,18 +39,20 @@ impl ReadModel<'_> {
     /// Whether an idle teammate that claims tasks leaves a free one because it was stopped, or will read so.
     pub(crate) fn takes_none(&self, session: SessionId, turn: &Turn, mail: &[Envelope]) -> Result<bool, RuntimeError> {
         let is_idle = turn.gone().is_none() && !turn.is_busy();
-        let Some(mate) = turn.mate().filter(|mate| mate.claims && is_idle) else { return Ok(false) };
+        let Some(teammate) = turn.teammate().filter(|teammate| teammate.claims && is_idle) else { return Ok(false) };
         let is_stopped = turn.held().is_some() || mail.iter().any(is_stop);
-        let is_any = |list: TaskList| tasks::free_for(&list, &mate.name).next().is_some();
+        let is_any = |list: TaskList| tasks::free_for(&list, &teammate.name).next().is_some();
         Ok(is_stopped && TaskLists::new(self.journal).tasks(session).map(is_any)?)
     }
 
     /// Names of the teammates that would claim tasks but were stopped; empty if another teammate still claims.
     pub fn nobody_takes(&self, session: SessionId) -> Result<Vec<String>, RuntimeError> {
         let mut stopped = Vec::new();
-        for (name, mate) in rows::mates_there(self.journal, session)?.into_iter().filter(|(_, mate)| mate.claims) {
-            let mail = self.journal.pending_mail(&session::agent_stream(mate.agent))?;
-            if !self.takes_none(session, &self.turn(mate.agent)?, &mail)? {
+        for (name, teammate) in
+            rows::teammates_there(self.journal, session)?.into_iter().filter(|(_, teammate)| teammate.claims)
+        {
+            let mail = self.journal.pending_mail(&session::agent_stream(teammate.agent))?;
+            if !self.takes_none(session, &self.turn(teammate.agent)?, &mail)? {
                 return Ok(Vec::new());
             }
             stopped.push(name);

@@ -51,7 +51,7 @@ impl Grants {
                 }
             }
             Event::QuestionAsked(asked) => {
-                self.asked.insert(asked.question, (asked.action.deed, asked.memory.clone()));
+                self.asked.insert(asked.question, (asked.action.kind, asked.memory.clone()));
             }
             Event::QuestionAnswered(answered) => self.answered(session, entry, answered),
             Event::TurnEnded(_) => {
@@ -102,13 +102,13 @@ impl Grants {
 
     fn answered(&mut self, session: Option<SessionId>, entry: &Entry, answered: &QuestionAnswered) {
         let answer = &answered.answer;
-        let Some((deed, memory)) = self.asked.remove(&answered.question) else { return };
+        let Some((kind, memory)) = self.asked.remove(&answered.question) else { return };
         if !answer.allow || !answer.always || answer.until == GrantScope::Once {
             return;
         }
         let root = self.settings.get(&entry.stream).map_or("", |known| &known.settings.permissions.root);
         let grants = match &memory {
-            RememberedRule::Deed => vec![Grant::deed(deed)],
+            RememberedRule::Kind => vec![Grant::of_kind(kind)],
             memory => memory.rules().iter().map(|rule| Grant::rule(rule, answer.until, root)).collect(),
         };
         let shared = answer.until == GrantScope::Session && matches!(answer.by, DecidedBy::Person(_));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn fetch(host: &str) -> Action {
-        Action { deed: ActionKind::Fetch, ..Action::read(host) }
+        Action { kind: ActionKind::Fetch, ..Action::read(host) }
     }
 
     /// A question about a host, and a yes that is remembered.

@@ -74,7 +74,7 @@ impl Fate {
 
 /// A message, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Letter {
+pub struct MailRecord {
     /// All that it says.
     pub envelope: Envelope,
     /// Its number in the log; messages are ordered by it.
@@ -87,7 +87,7 @@ pub struct Letter {
     pub fate: Fate,
 }
 
-impl Letter {
+impl MailRecord {
     pub fn text(&self) -> String {
         self.envelope.text().to_owned()
     }
@@ -122,13 +122,13 @@ struct TurnMail {
     ended: Option<u64>,
     /// It ended before a model had answered.
     is_unheard: bool,
-    letters: Vec<EnvelopeId>,
+    envelopes: Vec<EnvelopeId>,
 }
 
 /// A mailbox: its messages, and when each was taken.
 #[derive(Default)]
 struct Mailbox {
-    letters: Vec<(u64, Envelope)>,
+    envelopes: Vec<(u64, Envelope)>,
     taken: HashMap<EnvelopeId, u64>,
     /// Messages that a person read. In older versions the sender of a message to a person took it out of the mailbox
     /// again.
@@ -137,7 +137,7 @@ struct Mailbox {
 
 impl ReadModel<'_> {
     /// All messages of a session, in the order they were written.
-    pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
+    pub fn messages(&self, session: SessionId) -> Result<Vec<MailRecord>, RuntimeError> {
         let agents = self.agents(session)?;
         let mut names: HashMap<Address, String> =
             agents.iter().map(|row| (session::agent_stream(row.agent), row.name.clone())).collect();
@@ -151,10 +151,11 @@ impl ReadModel<'_> {
         for address in names.keys() {
             let mut mailbox = self.mailbox(address)?;
             let reading = self.reading(address, &mut mailbox)?;
-            for (seq, envelope) in mailbox.letters {
-                if let Body::Undelivered(Undelivered { letter: Some(letter), why, text, .. }) = Body::read(&envelope) {
+            for (seq, envelope) in mailbox.envelopes {
+                if let Body::Undelivered(Undelivered { envelope: Some(message), why, text, .. }) = Body::read(&envelope)
+                {
                     // Older returned messages have the reason only in their text, together with the original message.
-                    dead.insert(letter, if why.is_empty() { text } else { why }.to_owned());
+                    dead.insert(message, if why.is_empty() { text } else { why }.to_owned());
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));
@@ -163,8 +164,8 @@ impl ReadModel<'_> {
         let users: BTreeSet<Address> =
             found.iter().map(|(_, envelope, _)| &envelope.from).filter(|from| is_user(from)).cloned().collect();
         for user in users {
-            let Mailbox { letters, seen, .. } = self.mailbox(&user)?;
-            let own = letters.into_iter().filter(|(_, envelope)| names.contains_key(&envelope.from));
+            let Mailbox { envelopes: messages, seen, .. } = self.mailbox(&user)?;
+            let own = messages.into_iter().filter(|(_, envelope)| names.contains_key(&envelope.from));
             found.extend(own.map(|(seq, envelope)| {
                 let fate = if seen.contains(&envelope.id) { Fate::Read(None) } else { Fate::Delivered };
                 (seq, envelope, fate)
@@ -179,18 +180,18 @@ impl ReadModel<'_> {
             // A message that was taken back has left its mailbox, too, but unread.
             let fate = if withdrawn.contains(&envelope.id) { Fate::Withdrawn } else { fate };
             let fate = dead.get(&envelope.id).map_or(fate, |why| Fate::Dead(why.clone()));
-            Letter { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
+            MailRecord { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
         };
-        let mut letters: Vec<Letter> = found.into_iter().map(told).collect();
-        letters.sort_by_key(|letter| letter.seq);
-        Ok(letters)
+        let mut messages: Vec<MailRecord> = found.into_iter().map(told).collect();
+        messages.sort_by_key(|message| message.seq);
+        Ok(messages)
     }
 
     /// The message with that id, or the only one whose id begins or ends with it.
-    pub fn find_letter(&self, session: SessionId, text: &str) -> Result<Option<Letter>, RuntimeError> {
-        let letters = self.letters(session)?;
-        let id: Option<EnvelopeId> = only(letters.iter().map(|letter| letter.envelope.id.to_string()), text)?;
-        Ok(letters.into_iter().find(|letter| Some(letter.envelope.id) == id))
+    pub fn find_envelope(&self, session: SessionId, text: &str) -> Result<Option<MailRecord>, RuntimeError> {
+        let messages = self.messages(session)?;
+        let id: Option<EnvelopeId> = only(messages.iter().map(|message| message.envelope.id.to_string()), text)?;
+        Ok(messages.into_iter().find(|message| Some(message.envelope.id) == id))
     }
 
     /// Messages that people have taken back.
@@ -220,7 +221,7 @@ impl ReadModel<'_> {
             } else if entry.payload.is_some()
                 && let Event::Mailed(envelope) = event_of(entry)?
             {
-                mailbox.letters.push((entry.seq, envelope));
+                mailbox.envelopes.push((entry.seq, envelope));
             }
             Ok(())
         })?;
@@ -238,14 +239,20 @@ impl ReadModel<'_> {
             match event_of(entry)? {
                 Event::TurnStarted(started) => {
                     let is_first = reading.turns.is_empty();
-                    let is_known = mailbox.letters.iter().any(|(_, letter)| letter.id == started.envelope);
+                    let is_known = mailbox.envelopes.iter().any(|(_, message)| message.id == started.envelope);
                     if let Some(given) = started.assignment.as_ref().filter(|_| is_first && !is_known) {
-                        let letter = in_hand(address, &given.reply_to, started.envelope, &started.input, entry.at_ms);
-                        mailbox.letters.push((entry.seq, letter));
+                        let message = in_hand(address, &given.reply_to, started.envelope, &started.input, entry.at_ms);
+                        mailbox.envelopes.push((entry.seq, message));
                     }
-                    let letters = std::iter::once(started.envelope).chain(started.letters).collect();
+                    let messages = std::iter::once(started.envelope).chain(started.envelopes).collect();
                     let turn = started.turn;
-                    reading.turns.push(TurnMail { turn, began: entry.seq, ended: None, is_unheard: false, letters });
+                    reading.turns.push(TurnMail {
+                        turn,
+                        began: entry.seq,
+                        ended: None,
+                        is_unheard: false,
+                        envelopes: messages,
+                    });
                 }
                 Event::TurnEnded(ended) => {
                     let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
@@ -254,7 +261,7 @@ impl ReadModel<'_> {
                         && ended.charges.is_empty();
                     turn.into_iter().for_each(|taken| (taken.ended, taken.is_unheard) = (Some(entry.seq), is_cut));
                 }
-                Event::LetterRefused(refused) => drop(reading.refused.insert(refused.letter, refused.why)),
+                Event::MessageRefused(refused) => drop(reading.refused.insert(refused.envelope, refused.why)),
                 _ => {}
             }
             Ok(())
@@ -272,11 +279,11 @@ impl ReadModel<'_> {
 }
 
 impl Reading {
-    fn fate(&self, letter: EnvelopeId, taken: Option<&u64>, is_run: bool) -> Fate {
-        if let Some(why) = self.refused.get(&letter) {
+    fn fate(&self, message: EnvelopeId, taken: Option<&u64>, is_run: bool) -> Fate {
+        if let Some(why) = self.refused.get(&message) {
             return Fate::Refused(why.clone());
         }
-        let began = self.turns.iter().find(|turn| turn.letters.contains(&letter));
+        let began = self.turns.iter().find(|turn| turn.envelopes.contains(&message));
         // An agent that calls `check_inbox` during a turn reads the message in that turn.
         let during = |taken: &u64| {
             let is_in = |turn: &&TurnMail| turn.began < *taken && turn.ended.is_none_or(|ended| *taken <= ended);

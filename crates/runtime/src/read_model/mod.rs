@@ -28,13 +28,13 @@ use crate::driver;
 use crate::error::RuntimeError;
 use crate::maintenance::{Tombstone, gone};
 use crate::plan::plan_stream;
-use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow};
+use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, TeammateRow};
 use crate::session::{self, Sessions};
 use crate::user_mail;
 
 pub(crate) use cast::Cast;
 pub use costs::Cost;
-pub use mail::{Fate, Letter};
+pub use mail::{Fate, MailRecord};
 pub use people::Person;
 pub use record::{
     Allowed, AnswerEvidence, EvidenceItem, Filter, Record, RefusedEvidence, Set, Unmet, WalkStep, WalkSummary,
@@ -108,8 +108,9 @@ impl<'j> ReadModel<'j> {
             let is_meant = |row: &AgentRow| row.session == session && of.is_none_or(|of| row.agent == of);
             let Some(row) = row.filter(is_meant) else { continue };
             // An ended agent has no running commands, even if an older version has not recorded their end.
-            let mate = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), &row.name)?;
-            if mate.is_none_or(|mate| mate.agent != row.agent || mate.gone.is_none()) {
+            let teammate =
+                rows::row::<TeammateRow>(self.journal, &rows::teammates_of(&session.to_string()), &row.name)?;
+            if teammate.is_none_or(|teammate| teammate.agent != row.agent || teammate.gone.is_none()) {
                 found.push((row, CommandBegun { id: id.to_owned(), name }));
             }
         }
@@ -185,8 +186,8 @@ impl<'j> ReadModel<'j> {
         }
         // An unread stop counts: the plan does nothing else before it reads it.
         let mail = self.journal.pending_mail(&plan_stream(plan))?;
-        let told = mail.iter().filter(|letter| letter.kind == MessageKind::Shutdown && !is_stop(letter));
-        let mut told: Vec<Option<String>> = told.map(|letter| letter.stop().task.map(str::to_owned)).collect();
+        let told = mail.iter().filter(|envelope| envelope.kind == MessageKind::Shutdown && !is_stop(envelope));
+        let mut told: Vec<Option<String>> = told.map(|envelope| envelope.stop().task.map(str::to_owned)).collect();
         // All of it says more than one task of it.
         told.sort_unstable();
         if let Some(task) = told.into_iter().next() {
@@ -252,10 +253,11 @@ impl<'j> ReadModel<'j> {
             let mut meant = self.agents(session)?;
             meant.retain(|row| row.is(text));
             if meant.len() > 1
-                && let Some(mate) = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), text)?
+                && let Some(teammate) =
+                    rows::row::<TeammateRow>(self.journal, &rows::teammates_of(&session.to_string()), text)?
             {
                 // The agent that has the name now, not those that had it before.
-                meant.retain(|row| row.agent == mate.agent);
+                meant.retain(|row| row.agent == teammate.agent);
             }
             if meant.len() > 1 {
                 return Err(RuntimeError::ambiguous(text, meant.iter().map(AgentRow::handle).collect()));
@@ -322,7 +324,7 @@ pub(crate) fn fold_plan(journal: &Journal, plan: PlanId) -> Result<(Plan, u64), 
 /// Folds an agent's stream; returns also how many entries it has.
 pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
     let (mut turn, head) = driver::fold::<Turn>(journal, &session::agent_stream(agent))?;
-    if let Some((_, session, _)) = turn.identity().filter(|_| turn.mate().is_some()) {
+    if let Some((_, session, _)) = turn.identity().filter(|_| turn.teammate().is_some()) {
         turn.know_stop(stopped_since(journal, session)?);
     }
     Ok((turn, head))

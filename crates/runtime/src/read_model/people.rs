@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{ReadModel, SESSIONS_MAX};
 use crate::error::RuntimeError;
 use crate::memory;
-use crate::rows::{self, AgentRow, MateRow, event_of};
+use crate::rows::{self, AgentRow, TeammateRow, event_of};
 use crate::session::{self, SessionRow, Sessions};
 use crate::team_tools;
 
@@ -102,8 +102,8 @@ impl ReadModel<'_> {
     fn is_at_work(&self, session: SessionId, row: &AgentRow, lead: AgentId) -> Result<bool, RuntimeError> {
         let agent = row.agent;
         let is_apart = row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && !given.life.is_call());
-        let mate = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), &row.name)?;
-        let is_there = mate.is_none_or(|mate| mate.agent == agent && mate.gone.is_none());
+        let teammate = rows::row::<TeammateRow>(self.journal, &rows::teammates_of(&session.to_string()), &row.name)?;
+        let is_there = teammate.is_none_or(|teammate| teammate.agent == agent && teammate.gone.is_none());
         if is_apart && is_there && self.is_busy(agent)? {
             return Ok(true);
         }
@@ -126,8 +126,8 @@ impl ReadModel<'_> {
             readers.extend((!is_member || !self.turn(row.agent).is_ok_and(is_at_task)).then_some(row.agent));
         }
         let commands = rows::with_commands(self.journal)?;
-        let mates = rows::mates_there(self.journal, session)?.into_iter().map(|(_, mate)| mate.agent);
-        readers.extend(mates.filter(|agent| commands.contains(agent)));
+        let teammates = rows::teammates_there(self.journal, session)?.into_iter().map(|(_, teammate)| teammate.agent);
+        readers.extend(teammates.filter(|agent| commands.contains(agent)));
         Ok(readers)
     }
 
@@ -181,8 +181,8 @@ impl ReadModel<'_> {
     /// Whether a teammate of a session has unread messages that would begin a turn, because of a stop or because no
     /// process runs the session. Messages that are only added to a turn do not count.
     fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
-        for (_, mate) in rows::mates_there(self.journal, session)? {
-            if self.is_unread(mate.agent, false)? {
+        for (_, teammate) in rows::teammates_there(self.journal, session)? {
+            if self.is_unread(teammate.agent, false)? {
                 return Ok(true);
             }
         }

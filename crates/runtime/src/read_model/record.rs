@@ -304,7 +304,7 @@ impl ReadModel<'_> {
         filter: &Filter,
         mut each: impl FnMut(EvidenceItem<'_>) -> ControlFlow<()>,
     ) -> Result<WalkSummary, RuntimeError> {
-        let (mut desk, mut met) = (LogWalk::new(self.journal), WalkSummary::default());
+        let (mut walk, mut met) = (LogWalk::new(self.journal), WalkSummary::default());
         self.walk(filter.session, 0, |step| {
             let (entry, damaged) = match step {
                 WalkStep::Entry(entry, damaged) => (entry, damaged),
@@ -313,7 +313,7 @@ impl ReadModel<'_> {
                     return each(EvidenceItem::Unread { from, to });
                 }
             };
-            let (mut record, agent) = desk.record(entry);
+            let (mut record, agent) = walk.record(entry);
             record.damaged = damaged;
             met.damaged += u64::from(!record.damaged.is_empty());
             met.note(filter, &record, agent.as_ref());
@@ -534,9 +534,9 @@ fn what(event: &Event) -> String {
             LlmOutcome::Lost => "lost".to_owned(),
         },
         Event::PlanProposed(proposed) => proposed.draft.goal.clone(),
-        Event::Mailed(letter) => {
-            let kind = serde_json::to_value(letter.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-            format!("{} {} → {}", kind.unwrap_or_default(), letter.from, letter.to)
+        Event::Mailed(envelope) => {
+            let kind = serde_json::to_value(envelope.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+            format!("{} {} → {}", kind.unwrap_or_default(), envelope.from, envelope.to)
         }
         Event::Rewound(rewound) => {
             rewound.puts.iter().map(|put| put.change.path.as_str()).collect::<Vec<_>>().join(", ")

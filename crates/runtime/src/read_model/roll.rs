@@ -18,7 +18,7 @@ use super::ReadModel;
 use super::people::{Person, Room};
 use crate::agent::{asked_of, wanted};
 use crate::error::RuntimeError;
-use crate::rows::{self, AgentRow, MateRow, event_of};
+use crate::rows::{self, AgentRow, TeammateRow, event_of};
 use crate::session::{self, Sessions};
 
 /// Number of an agent's first entries that contain the beginning of its first turn.
@@ -30,7 +30,8 @@ pub struct Roll {
     pub session: SessionId,
     pub lead: Option<Enrolled>,
     /// The teammates, in the order they started; also those that have ended.
-    pub mates: Vec<Enrolled>,
+    #[serde(rename = "mates")]
+    pub teammates: Vec<Enrolled>,
 }
 
 /// A member of a session's team.
@@ -80,21 +81,21 @@ impl ReadModel<'_> {
         let mut agents = self.agents(session)?;
         // Teammates that started in one commit are ordered by name.
         agents.sort_by(|one, other| (one.at_ms, &one.name).cmp(&(other.at_ms, &other.name)));
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
+        let teammates = rows::rows::<TeammateRow>(self.journal, &rows::teammates_of(&session.to_string()))?;
         let lead = agents.iter().find(|agent| agent.agent == row.lead).cloned();
         let room = Room::new(*self, row, pid);
         let lead = lead.map(|lead| self.enrol(&room, &lead, None)).transpose()?;
         let model = lead.as_ref().and_then(|lead| lead.spawn.model.clone());
-        let mut roll = Roll { session, lead, mates: Vec::new() };
+        let mut roll = Roll { session, lead, teammates: Vec::new() };
         // A teammate that has ended and whose name another one has taken is not listed.
         for agent in &agents {
-            let mate = mates.iter().find(|(_, mate)| mate.agent == agent.agent);
-            if let Some((_, mate)) = mate {
-                let mut enrolled = self.enrol(&room, agent, Some(mate))?;
+            let teammate = teammates.iter().find(|(_, teammate)| teammate.agent == agent.agent);
+            if let Some((_, teammate)) = teammate {
+                let mut enrolled = self.enrol(&room, agent, Some(teammate))?;
                 // The session's model is left out: it is not the teammate's own.
                 enrolled.spawn.model = enrolled.spawn.model.filter(|own| Some(own) != model.as_ref());
                 enrolled.spawn.prompt = self.asked(agent)?;
-                roll.mates.push(enrolled);
+                roll.teammates.push(enrolled);
             }
         }
         Ok(roll)
@@ -102,16 +103,20 @@ impl ReadModel<'_> {
 
     /// Splits teammates that are to start: first those that exist, or that an unread request already asks for, then
     /// the new ones. So a repeated request starts no second one.
-    pub fn newcomers(&self, session: SessionId, mates: Vec<Spawn>) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
+    pub fn newcomers(
+        &self,
+        session: SessionId,
+        teammates: Vec<Spawn>,
+    ) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mail = self.journal.pending_mail(&session::agent_stream(lead))?;
-        let there = rows::mates_there(self.journal, session)?.into_iter().map(|(name, _)| name);
+        let there = rows::teammates_there(self.journal, session)?.into_iter().map(|(name, _)| name);
         let mut taken: HashSet<String> = there.collect();
-        if mail.iter().any(|letter| letter.kind == MessageKind::TeamRequest) {
+        if mail.iter().any(|envelope| envelope.kind == MessageKind::TeamRequest) {
             let turn = self.turn(lead)?;
-            taken.extend(turn.recruiting(&mail).filter_map(wanted).flatten().map(|mate| mate.name));
+            taken.extend(turn.recruiting(&mail).filter_map(wanted).flatten().map(|teammate| teammate.name));
         }
-        Ok(mates.into_iter().partition(|mate| taken.contains(&mate.name)))
+        Ok(teammates.into_iter().partition(|teammate| taken.contains(&teammate.name)))
     }
 
     /// The task that a teammate was started with.
@@ -131,31 +136,31 @@ impl ReadModel<'_> {
     /// Who waits for the agent's shutdown.
     fn asked_to_end(&self, stream: &str) -> Result<Option<String>, RuntimeError> {
         let mail = self.journal.pending_mail(stream)?;
-        Ok(mail.iter().find(|letter| shutdown::is_end(letter)).map(|letter| letter.asker().to_owned()))
+        Ok(mail.iter().find(|envelope| shutdown::is_end(envelope)).map(|envelope| envelope.asker().to_owned()))
     }
 
     /// How many unread messages an agent will get. Messages that code carries out, such as a stop, do not count.
     fn unread(&self, stream: &str, turn: &Turn, lead: bool) -> Result<usize, RuntimeError> {
-        let is_told = |letter: &Envelope| turn.is_beginning(letter, lead) || is_note(letter, lead);
+        let is_told = |envelope: &Envelope| turn.is_beginning(envelope, lead) || is_note(envelope, lead);
         // A refused message stays in the mailbox only until the worktree that was made for it is removed.
-        let is_unread = |letter: &&Envelope| is_told(letter) && !turn.has_refused(letter.id);
+        let is_unread = |envelope: &&Envelope| is_told(envelope) && !turn.has_refused(envelope.id);
         Ok(self.journal.pending_mail(stream)?.iter().filter(is_unread).count())
     }
 
-    fn enrol(&self, room: &Room<'_>, row: &AgentRow, mate: Option<&MateRow>) -> Result<Enrolled, RuntimeError> {
+    fn enrol(&self, room: &Room<'_>, row: &AgentRow, teammate: Option<&TeammateRow>) -> Result<Enrolled, RuntimeError> {
         let stream = session::agent_stream(row.agent);
         let turn = self.turn(row.agent)?;
-        let giver = if mate.is_some() { IdleReason::LEAD } else { IdleReason::USER };
+        let giver = if teammate.is_some() { IdleReason::LEAD } else { IdleReason::USER };
         let mut person = room.somebody(row, &turn, giver)?;
-        person.lead = mate.is_none();
-        let gone = mate.and_then(|mate| mate.gone.clone());
+        person.lead = teammate.is_none();
+        let gone = teammate.and_then(|teammate| teammate.gone.clone());
         if gone.is_some() {
             (person.state, person.reason, person.doing) = (AgentStage::Stopped, Some(IdleReason::Done), None);
         }
         let last = self.journal.head(&stream)?.checked_sub(1);
         let last = last.map(|before| self.journal.read(&stream, before, 1)).transpose()?.unwrap_or_default();
         let given = row.assignment.as_deref();
-        let who = given.and_then(|given| given.life.mate());
+        let who = given.and_then(|given| given.life.teammate());
         let definition = turn.identity().map(|(_, _, definition)| definition.clone()).unwrap_or_default();
         let now = turn.assignment().or(given).map(|given| given.title.clone());
         let spawn = Spawn {
@@ -180,7 +185,7 @@ impl ReadModel<'_> {
             gone,
             asked_to_end: self.asked_to_end(&stream)?,
             mode: turn.settings().map(|settings| settings.mode),
-            unread: self.unread(&stream, &turn, mate.is_none())?,
+            unread: self.unread(&stream, &turn, teammate.is_none())?,
             last_at_ms: last.first().map_or(row.at_ms, |entry| entry.at_ms),
             title: now.unwrap_or_default(),
             spawn,

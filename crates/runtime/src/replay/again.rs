@@ -20,14 +20,14 @@ use super::strict::{CallPart, ReplayDifference};
 use crate::active_session::ActiveSession;
 use crate::agent::{Frame, look_at_words};
 use crate::error::RuntimeError;
-use crate::plan::{letters, plan_stream, upstream};
+use crate::plan::{messages, plan_stream, upstream};
 use crate::rows::event_of;
 
 /// A folder that cannot hold files: a text that is too large for a message would otherwise be written to one.
 const NOWHERE: &str = "/dev/null";
 
 /// The messages that assigned tasks of plans to members, as they would be written today.
-pub(super) fn tasks(floor: &ActiveSession, tape: &Tape) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
+pub(super) fn tasks(active: &ActiveSession, tape: &Tape) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
     let (mut plans, mut told): (HashMap<PlanId, Plan>, _) = (HashMap::new(), HashMap::new());
     for entry in &tape.entries {
         let Some(id) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) else { continue };
@@ -40,8 +40,8 @@ pub(super) fn tasks(floor: &ActiveSession, tape: &Tape) -> Result<HashMap<Envelo
         {
             let (reply_to, task, attempt) = (plan_stream(id), assigned.task.clone(), assigned.attempt);
             let given = Assignment { reply_to, plan: Some(id), task, attempt, ..Assignment::default() };
-            let letter = letters::assignment(floor, Path::new(NOWHERE), plan, &given, assigned);
-            told.extend(letter.map(|letter| (letter.id, letter.text().to_owned())));
+            let envelope = messages::assignment(active, Path::new(NOWHERE), plan, &given, assigned);
+            told.extend(envelope.map(|envelope| (envelope.id, envelope.text().to_owned())));
         }
     }
     Ok(told)

@@ -131,10 +131,11 @@ impl Tape {
                 continue;
             }
             let given = started.assignment.as_ref();
-            let mate = given.and_then(|given| given.life.mate());
-            let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+            let teammate = given.and_then(|given| given.life.teammate());
+            let name = teammate.map_or(&started.definition.name, |teammate| &teammate.name);
             // The name of a call's task is its key, which is equal in both runs if everything before it was.
-            let task = given.filter(|given| mate.is_none() && given.plan.is_some()).map(|given| given.task.as_str());
+            let task =
+                given.filter(|given| teammate.is_none() && given.plan.is_some()).map(|given| given.task.as_str());
             let mut full = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
             let before = order.iter().filter(|(_, known)| *known == full || known.starts_with(&format!("{full} #")));
             let count = before.count();

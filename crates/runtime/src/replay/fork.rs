@@ -9,9 +9,9 @@ use max_team_core::turn::{Forked, Turn};
 
 use super::{Tape, spoken};
 use crate::error::RuntimeError;
-use crate::house::ResumedLead;
 use crate::prompt::fill;
 use crate::rows::event_of;
+use crate::runtime::ResumedLead;
 
 /// Prompts for the lead of a fork: that it continues another session, and in which folder it works.
 const FORKED: &str = include_str!("../../../../prompts/forked.md");
@@ -139,8 +139,8 @@ impl Tape {
         let mut names = Vec::new();
         for entry in self.entries.iter().filter(|entry| entry.event == "agent_started") {
             let Event::AgentStarted(started) = event_of(entry)? else { continue };
-            let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-            let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+            let teammate = started.assignment.as_ref().and_then(|given| given.life.teammate());
+            let name = teammate.map_or(&started.definition.name, |teammate| &teammate.name);
             if started.agent != self.lead && !names.contains(name) {
                 names.push(name.clone());
             }

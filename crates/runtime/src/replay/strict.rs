@@ -32,8 +32,8 @@ use super::{Tape, again};
 use crate::active_session::{ActiveSession, fold_plan, under};
 use crate::agent::{EXPERT, Frame, UNATTENDED};
 use crate::error::RuntimeError;
-use crate::handle::{Mate, OpenOptions, TeamHandle};
-use crate::house::Runtime;
+use crate::handle::{AgentSpec, OpenOptions, TeamHandle};
+use crate::runtime::Runtime;
 use crate::team_tools::DISPATCH_TASK;
 use crate::{memory, session};
 
@@ -133,10 +133,10 @@ pub struct RecordedCall {
 
 /// Today's team, for a recorded run.
 struct Today<'a> {
-    house: &'a Runtime,
+    runtime: &'a Runtime,
     tape: &'a Tape,
     open: &'a OpenOptions,
-    floor: ActiveSession,
+    active: ActiveSession,
     /// All agents of the run, as they were started.
     began: HashMap<AgentId, AgentStarted>,
     /// The assignments that plans would write today, by message id.
@@ -154,12 +154,12 @@ impl Tape {
         open: &OpenOptions,
         root: &Path,
     ) -> Result<Vec<RecordedCall>, RuntimeError> {
-        let (house, tape) = (&*team.house, self);
-        let shared = &house.shared;
+        let (runtime, tape) = (&*team.runtime, self);
+        let shared = &runtime.shared;
         let fence = Fence { resource: session::stream(tape.session), worker: shared.worker.id(), epoch: 0 };
         let cap = crate::plan::cap(&open.settings);
         let (root, team) = (root.to_path_buf(), open.team.clone());
-        let floor = ActiveSession::new(Arc::clone(shared), tape.session, tape.lead, fence, root, team, cap);
+        let active = ActiveSession::new(Arc::clone(shared), tape.session, tape.lead, fence, root, team, cap);
         let (mut began, mut tools, mut order) = (HashMap::new(), HashMap::new(), Vec::new());
         for entry in &tape.entries {
             let Some(agent) = entry.stream.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { continue };
@@ -172,8 +172,8 @@ impl Tape {
                 _ => {}
             }
         }
-        let tasks = again::tasks(&floor, tape)?;
-        let today = Today { house, tape, open, floor, began, tasks, tools };
+        let tasks = again::tasks(&active, tape)?;
+        let today = Today { runtime, tape, open, active, began, tasks, tools };
         let mut calls = Vec::new();
         for agent in order {
             today.calls(agent, &mut calls)?;
@@ -187,8 +187,8 @@ impl Today<'_> {
     /// Every call of an agent.
     fn calls(&self, agent: AgentId, calls: &mut Vec<RecordedCall>) -> Result<(), RuntimeError> {
         let Some(started) = self.began.get(&agent) else { return Ok(()) };
-        let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-        let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+        let teammate = started.assignment.as_ref().and_then(|given| given.life.teammate());
+        let name = teammate.map_or(&started.definition.name, |teammate| &teammate.name);
         let task = started.assignment.as_ref().filter(|given| given.plan.is_some()).map(|given| &given.task);
         let name = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
         let before = calls.len();
@@ -255,12 +255,12 @@ impl Today<'_> {
         if agent == self.tape.lead {
             return self.lead(started).map(Some);
         }
-        let Some(mate) = self.mate(agent, started, above)? else { return Ok(None) };
-        let mut settings = mate.settings.clone();
+        let Some(teammate) = self.teammate(agent, started, above)? else { return Ok(None) };
+        let mut settings = teammate.settings.clone();
         settings.permissions.copy.clear();
-        let definition = mate.definition;
+        let definition = teammate.definition;
         let depth = started.assignment.as_ref().map_or(0, |given| given.depth);
-        let frame = self.floor.frame_for(&definition, &settings.into(), depth)?;
+        let frame = self.active.frame_for(&definition, &settings.into(), depth)?;
         Ok(Some((definition, frame)))
     }
 
@@ -272,7 +272,7 @@ impl Today<'_> {
         // The schema of the answer is part of the frame.
         let schema = self.schema()?;
         let settings = Settings { structured: schema.is_some(), ..self.open.settings.clone() };
-        self.house.lead_frame(&self.floor, None, definition, settings, schema, coordinates)
+        self.runtime.lead_frame(&self.active, None, definition, settings, schema, coordinates)
     }
 
     /// The schema of the lead's answer.
@@ -296,29 +296,30 @@ impl Today<'_> {
     }
 
     /// A member, expert or teammate as it would be started today.
-    fn mate(&self, agent: AgentId, started: &AgentStarted, above: u32) -> Result<Option<Mate>, RuntimeError> {
+    fn teammate(&self, agent: AgentId, started: &AgentStarted, above: u32) -> Result<Option<AgentSpec>, RuntimeError> {
         let name = &started.definition.name;
         let then = started.settings.as_deref();
         let Some(given) = &started.assignment else { return Ok(None) };
         if memory::is_aside(&started.definition) {
-            let remember = self.house.shared.remember.as_ref();
+            let remember = self.runtime.shared.remember.as_ref();
             return Ok(remember.and_then(|remember| memory::expert(remember, &self.open.settings)));
         }
         if let Some(plan) = given.plan {
-            let (plan, _) = fold_plan(&self.house.shared, plan)?;
-            let Some(mut mate) = self.floor.mate(name) else { return Ok(None) };
+            let (plan, _) = fold_plan(&self.runtime.shared, plan)?;
+            let Some(mut teammate) = self.active.agent_spec(name) else { return Ok(None) };
             if let Some(then) = then {
                 // The part of an owner's settings that a plan sets.
-                mate.settings.owns.clone_from(&then.owns);
-                mate.settings.checks.clone_from(&then.checks);
-                mate.settings.tests.clone_from(&then.tests);
-                (mate.settings.budget_nano, mate.settings.budget_tokens) = (then.budget_nano, then.budget_tokens);
-                mate.settings.approved = then.approved;
+                teammate.settings.owns.clone_from(&then.owns);
+                teammate.settings.checks.clone_from(&then.checks);
+                teammate.settings.tests.clone_from(&then.tests);
+                (teammate.settings.budget_nano, teammate.settings.budget_tokens) =
+                    (then.budget_nano, then.budget_tokens);
+                teammate.settings.approved = then.approved;
                 if then.approved {
-                    mate.settings.mode = under(plan.approve(), mate.settings.mode);
+                    teammate.settings.mode = under(plan.approve(), teammate.settings.mode);
                 }
             }
-            return Ok(Some(mate));
+            return Ok(Some(teammate));
         }
         let caller = given.reply_to.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
         let Some(caller) = caller.filter(|caller| *caller != agent) else { return Ok(None) };
@@ -326,48 +327,49 @@ impl Today<'_> {
         let tool = self.tools.get(&(caller, given.task.clone())).map(String::as_str);
         if given.skill.is_some() || started.definition.role == "skill" {
             // The agent for a skill is made from the skill at that moment; no file defines it.
-            return Ok(then.map(|then| Mate { definition: started.definition.clone(), settings: then.clone() }));
+            return Ok(then.map(|then| AgentSpec { definition: started.definition.clone(), settings: then.clone() }));
         }
-        let leads = caller == self.tape.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
-        let member = self.floor.mate(name).filter(|_| leads && given.life.mate().is_none());
+        let leads = caller == self.tape.lead && self.active.team().is_some_and(|team| !team.members.is_empty());
+        let member = self.active.agent_spec(name).filter(|_| leads && given.life.teammate().is_none());
         if member.is_some() || tool == Some(DISPATCH_TASK) {
-            return Ok(member.map(|mate| Mate { settings: mate.settings.bounded_by(frame.settings()), ..mate }));
+            return Ok(member
+                .map(|teammate| AgentSpec { settings: teammate.settings.bounded_by(frame.settings()), ..teammate }));
         }
-        let hands = Caller { own: (!leads).then_some(&*own), deeper: given.depth < self.floor.call_depth() };
-        let Some(mate) = self.floor.callee(name) else { return Ok(None) };
+        let hands = Caller { own: (!leads).then_some(&*own), deeper: given.depth < self.active.call_depth() };
+        let Some(teammate) = self.active.callee(name) else { return Ok(None) };
         let has_arguments = self.tape.events(agent)?.iter().find_map(|(_, _, event)| match event {
             Event::TurnStarted(started) => started.input.first().map(is_arguments),
             _ => None,
         });
-        Ok(Some(self.hired(mate, hands, has_arguments.unwrap_or_default(), &frame, given, then)))
+        Ok(Some(self.hired(teammate, hands, has_arguments.unwrap_or_default(), &frame, given, then)))
     }
 
     /// A called agent as this caller would get it.
     fn hired(
         &self,
-        mate: Mate,
+        teammate: AgentSpec,
         hands: Caller<'_>,
         has_arguments: bool,
         caller: &Frame,
         given: &Assignment,
         then: Option<&Settings>,
-    ) -> Mate {
-        let mut mate = self.floor.called(mate, hands);
-        if has_arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
-            let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
-            Arc::make_mut(&mut mate.definition).prompt = prompt;
+    ) -> AgentSpec {
+        let mut teammate = self.active.called(teammate, hands);
+        if has_arguments && (!teammate.definition.builtin || teammate.definition.cache.is_some()) {
+            let prompt = format!("{}\n\n{}", teammate.definition.prompt.trim_end(), EXPERT);
+            Arc::make_mut(&mut teammate.definition).prompt = prompt;
         }
-        mate.settings = mate.settings.bounded_by(caller.settings());
-        mate.settings.structured = mate.definition.work.output.is_some();
-        if let Some(who) = given.life.mate() {
-            let own = Arc::unwrap_or_clone(mate.definition);
-            mate.definition = ActiveSession::as_teammate(own, who.plans, who.claims).into();
+        teammate.settings = teammate.settings.bounded_by(caller.settings());
+        teammate.settings.structured = teammate.definition.work.output.is_some();
+        if let Some(who) = given.life.teammate() {
+            let own = Arc::unwrap_or_clone(teammate.definition);
+            teammate.definition = ActiveSession::as_teammate(own, who.plans, who.claims).into();
             // The caller chose mode and model, so they are taken from the recording.
             if let Some(then) = then {
-                (mate.settings.mode, mate.settings.model) = (then.mode, then.model.clone());
+                (teammate.settings.mode, teammate.settings.model) = (then.mode, then.model.clone());
             }
         }
-        mate
+        teammate
     }
 
     /// What would differ in a call.
@@ -384,7 +386,7 @@ impl Today<'_> {
         let (instructions, tools) = frame.told(is_summary);
         let lost = || "(it is not in the recording)".to_owned();
         let then = self.then(&intent.request.instructions, &copy);
-        let root = self.floor.root.display().to_string();
+        let root = self.active.root.display().to_string();
         let today = comparable(&instructions, &root, "");
         if then.as_deref() != Some(&*today) {
             let (piece, name) = (CallPart::Instructions, String::new());

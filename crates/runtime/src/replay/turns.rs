@@ -37,8 +37,8 @@ pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<TurnMessage
             Event::Said(of) => drop(said.insert(of.envelope, of.text)),
             Event::TurnStarted(of) if entry.stream == lead => {
                 // Messages that waited together begin one turn.
-                let letters = std::iter::once(&of.envelope).chain(&of.letters);
-                let words: Vec<String> = letters.filter_map(|letter| said.get(letter).cloned()).collect();
+                let envelopes = std::iter::once(&of.envelope).chain(&of.envelopes);
+                let words: Vec<String> = envelopes.filter_map(|envelope| said.get(envelope).cloned()).collect();
                 all.extend((!words.is_empty()).then(|| spoken(words.join("\n\n"), false)));
             }
             _ => {}

@@ -153,8 +153,8 @@ impl<'j> Rewind<'j> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
         let mut commit = self.commit(&ended, fence, by)?;
-        let (letter, stale) = self.letter(rewound, &outcome)?;
-        commit.sends.extend(letter);
+        let (envelope, stale) = self.envelope(rewound, &outcome)?;
+        commit.sends.extend(envelope);
         commit.acks.extend(stale);
         self.journal.commit_blocking(commit)?;
         Ok(outcome)
@@ -204,7 +204,7 @@ impl<'j> Rewind<'j> {
 
     /// One message to the lead about the present state of files, read with the user's next message. It replaces
     /// earlier unread ones.
-    fn letter(
+    fn envelope(
         &self,
         rewound: &Rewound,
         outcome: &Outcome,
@@ -212,8 +212,8 @@ impl<'j> Rewind<'j> {
         let row = session::Sessions::new(self.journal).row(self.session)?;
         let lead = session::agent_stream(row.lead);
         let mail = self.journal.pending_mail(&lead)?;
-        let unread = || mail.iter().filter(|letter| letter.kind == MessageKind::FilesRewound);
-        let stale: Vec<EnvelopeId> = unread().map(|letter| letter.id).collect();
+        let unread = || mail.iter().filter(|envelope| envelope.kind == MessageKind::FilesRewound);
+        let stale: Vec<EnvelopeId> = unread().map(|envelope| envelope.id).collect();
         let mut times: Vec<Uuid> = unread().flat_map(times_in).collect();
         let log = log::Log::of(self.journal, self.session)?;
         let mut puts = log.put_at(&times);
@@ -243,7 +243,7 @@ impl<'j> Rewind<'j> {
         let text = fill(words.trim_end(), &[("files", &named.join("\n"))]);
         let names: Vec<String> = first.into_iter().map(|(_, name)| name).collect();
         let told = RewindNote { text, files: names, count: files.len(), again };
-        let letter = Envelope::new(
+        let envelope = Envelope::new(
             EnvelopeId::new(rewound.id),
             session::stream(self.session),
             lead,
@@ -251,7 +251,7 @@ impl<'j> Rewind<'j> {
             Body::Rewound(FilesRewound { told, times: Some(times) }),
             now_ms(),
         );
-        Ok((Some(letter), stale))
+        Ok((Some(envelope), stale))
     }
 }
 
@@ -279,10 +279,10 @@ impl ClaimedRewind<'_> {
 }
 
 /// The rewinds that a message reports; an older message reports only the one that its id is made of.
-fn times_in(letter: &Envelope) -> Vec<Uuid> {
-    match Body::read(letter) {
+fn times_in(envelope: &Envelope) -> Vec<Uuid> {
+    match Body::read(envelope) {
         Body::Rewound(FilesRewound { times: Some(times), .. }) => times,
-        _ => vec![letter.id.uuid()],
+        _ => vec![envelope.id.uuid()],
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::read_model::{Cast, ReadModel};
-use crate::rows::{self, MateRow, put};
+use crate::rows::{self, TeammateRow, put};
 use crate::skills::Contract;
 use crate::tasks;
 
@@ -171,12 +171,12 @@ impl<'j> Sessions<'j> {
 
     /// The title of a session without a message to the lead: the agents that were started, or were to be.
     fn names(&self, row: &SessionRow) -> Result<String, RuntimeError> {
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
+        let teammates = rows::rows::<TeammateRow>(self.journal, &rows::teammates_of(&row.session.to_string()))?;
+        let mut names: Vec<String> = teammates.into_iter().map(|(name, _)| format!("@{name}")).collect();
         if names.is_empty() {
-            let letters = ReadModel::new(self.journal).letters(row.session)?;
-            let wanted = letters.iter().filter_map(|letter| crate::agent::wanted(&letter.envelope));
-            names.extend(wanted.flatten().map(|mate| format!("@{}", mate.name)));
+            let messages = ReadModel::new(self.journal).messages(row.session)?;
+            let wanted = messages.iter().filter_map(|message| crate::agent::wanted(&message.envelope));
+            names.extend(wanted.flatten().map(|teammate| format!("@{}", teammate.name)));
         }
         names.sort_unstable();
         names.dedup();
@@ -516,7 +516,7 @@ mod tests {
         assert!(sessions.latest(Path::new("/nowhere")).is_err());
     }
 
-    /// A letter to a teammate is written after the clock was set back.
+    /// A message to a teammate is written after the clock was set back.
     #[tokio::test]
     async fn a_session_is_the_last_also_if_the_clock_was_set_back_meanwhile() {
         let journal = Journal::memory();

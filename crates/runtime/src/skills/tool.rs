@@ -129,11 +129,11 @@ impl Tool for SkillTool {
                 input_of(contract, args).map_err(ToolError::correctable)?;
             }
             // Carried out by the agent's loop, which calls another agent.
-            return Ok(Action { deed: ActionKind::Team, parameters, ..Action::read(who) });
+            return Ok(Action { kind: ActionKind::Team, parameters, ..Action::read(who) });
         }
         let arguments = arguments(args);
         let preview = fill::commands(&text, &asked(cx).fill(&skill, &arguments)).join("\n");
-        Ok(Action { deed: ActionKind::Query, preview, parameters, ..Action::read(skill.name) })
+        Ok(Action { kind: ActionKind::Query, preview, parameters, ..Action::read(skill.name) })
     }
 
     fn class(&self, action: &Action) -> Repeatability {

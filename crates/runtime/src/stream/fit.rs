@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_at_a_letter_and_say_so() {
+    fn long_texts_are_cut_at_a_message_and_say_so() {
         let status = |message: String| What::Status { iteration: 1, message, tool_id: None, model: None };
         assert_eq!(status("short".into()).fit(), (status("short".into()), false));
         let (fitted, cut) = status("字".repeat(STREAM_TEXT_BYTES_MAX)).fit();

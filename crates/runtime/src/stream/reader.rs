@@ -168,7 +168,7 @@ impl StreamReader {
         }
         self.seq = entry.seq;
         let events = match entry.stream.strip_prefix("mail/") {
-            Some(address) => self.letter(entry, address)?,
+            Some(address) => self.envelope(entry, address)?,
             None => self.entry(entry)?,
         };
         let (scope, skip) = (self.scope, self.from.part.filter(|_| entry.seq == self.from.seq).unwrap_or(0));
@@ -237,7 +237,7 @@ impl StreamReader {
     }
 
     /// A message as an event. It belongs to the session of its reader, or else of its sender.
-    fn letter(&mut self, entry: &Entry, address: &str) -> Result<Vec<StreamEvent>, RuntimeError> {
+    fn envelope(&mut self, entry: &Entry, address: &str) -> Result<Vec<StreamEvent>, RuntimeError> {
         let scope = self.scope;
         let reader = self.source(address)?;
         let name = reader.as_ref().and_then(|source| source.who.as_ref()).map_or("", |who| &who.name).to_owned();

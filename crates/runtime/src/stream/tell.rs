@@ -41,7 +41,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::CompactionFailed(_) | Event::Uncompacted(_) => status(compaction(event)),
         Event::TurnEnded(ended) => over(bench, ended),
         Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
-        Event::Mailed(letter) => vec![mail(letter)],
+        Event::Mailed(envelope) => vec![mail(envelope)],
         Event::PlanProposed(_)
         | Event::PlanEdited(_)
         | Event::EditRefused(_)
@@ -75,7 +75,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::TaskStopped(_) => plan.map_or_else(Vec::new, |plan| self::plan::tell(plan, event)),
         Event::Requested(_)
         | Event::Responded(_)
-        | Event::LetterRefused(_)
+        | Event::MessageRefused(_)
         | Event::AgentEnded(_)
         | Event::ReviewBegun(_)
         | Event::Granted(_)
@@ -137,7 +137,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
             Some(kind) => format!("{} has come", kind.name()),
             None => "no answer came in time".to_owned(),
         }),
-        Event::LetterRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
+        Event::MessageRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
         Event::AgentEnded(of) => {
             let forced = if of.forced { ", forced" } else { "" };
             let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
@@ -321,18 +321,18 @@ fn name(end: &TurnOutcome) -> String {
 }
 
 /// A message of any kind, with its text if it has one.
-fn mail(letter: &Envelope) -> What {
-    let words = match Body::read(letter) {
+fn mail(envelope: &Envelope) -> What {
+    let words = match Body::read(envelope) {
         Body::Clarification(asked) => asked.question,
-        _ => letter.text(),
+        _ => envelope.text(),
     };
     What::Mail {
-        id: letter.id,
-        from: letter.from.clone(),
-        to: letter.to.clone(),
+        id: envelope.id,
+        from: envelope.from.clone(),
+        to: envelope.to.clone(),
         to_name: String::new(),
-        kind: letter.kind,
-        reply_to: letter.reply_to,
+        kind: envelope.kind,
+        reply_to: envelope.reply_to,
         message: words.to_owned(),
     }
 }

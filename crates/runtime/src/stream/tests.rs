@@ -137,13 +137,13 @@ impl Log {
     }
 
     fn send(&self, number: u128, from: u128, to: u128) {
-        let letter = json!({
+        let envelope = json!({
             "id": id("env", number), "from": agent_stream(from), "to": agent_stream(to), "kind": "text",
             "body": { "text": "psst" }, "sent_at_ms": 7,
         });
-        let letter: Envelope = serde_json::from_value(letter).unwrap();
+        let envelope: Envelope = serde_json::from_value(envelope).unwrap();
         let mut commit = commit_at(7);
-        commit.sends.push(letter);
+        commit.sends.push(envelope);
         self.journal.commit_blocking(commit).unwrap();
     }
 

@@ -11,7 +11,7 @@ use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
 use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{HaltedTurn, is_stop};
 
-use super::write::letter;
+use super::write::envelope;
 use super::{Recipient, SentMessages, UserMail, person};
 use crate::agent::{TIME_OVER, derived};
 use crate::error::RuntimeError;
@@ -79,7 +79,7 @@ impl UserMail<'_> {
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
             if !self.journal.has_mail(id)? {
                 let (kind, body) = going_on(given, is_held, &name, session);
-                commit.sends.push(letter(by, id, &reader, kind, body));
+                commit.sends.push(envelope(by, id, &reader, kind, body));
             }
             readers.push(reader);
         }
@@ -98,8 +98,8 @@ impl UserMail<'_> {
                 ));
             }
         }
-        let letters = self.keep(commit).await?;
-        Ok(SentMessages { readers, letters, said: None, at_ms })
+        let envelopes = self.keep(commit).await?;
+        Ok(SentMessages { readers, envelopes, said: None, at_ms })
     }
 
     /// Agents that a person stopped, or that the session's budget cut off, with their interrupted work. An agent that
@@ -120,7 +120,7 @@ impl UserMail<'_> {
             // Most agents are done, and their streams are not folded. A claiming teammate may leave tasks because of
             // the stop.
             let is_claimer =
-                row.assignment.as_ref().and_then(|given| given.life.mate()).is_some_and(|mate| mate.claims);
+                row.assignment.as_ref().and_then(|given| given.life.teammate()).is_some_and(|teammate| teammate.claims);
             if mail.is_empty() && !is_claimer && census.is_done(row.agent)? {
                 continue;
             }
@@ -166,7 +166,7 @@ fn going_on(given: Option<Assignment>, is_held: bool, by: &str, session: Session
 
 /// An agent by its unique name.
 fn reader(row: &AgentRow) -> Recipient {
-    let is_mate = row.assignment.as_ref().is_some_and(|given| given.life.mate().is_some());
-    let name = if is_mate { row.name.clone() } else { row.handle() };
+    let is_teammate = row.assignment.as_ref().is_some_and(|given| given.life.teammate().is_some());
+    let name = if is_teammate { row.name.clone() } else { row.handle() };
     Recipient { name, agent: row.agent, lead: false }
 }

@@ -16,7 +16,8 @@ use crate::shared::{commit_at, now_ms};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShownContent {
-    Letter(EnvelopeId),
+    #[serde(rename = "letter")]
+    Message(EnvelopeId),
     /// The outcome of an agent's turn.
     Turn(AgentId, TurnId),
     /// The end of an agent.
@@ -25,11 +26,11 @@ pub enum ShownContent {
 
 impl ShownContent {
     /// Whether this message repeats it.
-    fn is(&self, letter: &Envelope) -> bool {
+    fn is(&self, envelope: &Envelope) -> bool {
         match *self {
-            Self::Letter(id) => letter.id == id,
-            Self::Turn(agent, turn) => letter.id == result_id(&agent_stream(agent), turn),
-            Self::End(agent) => letter.kind == MessageKind::ShutdownApproved && letter.from == agent_stream(agent),
+            Self::Message(id) => envelope.id == id,
+            Self::Turn(agent, turn) => envelope.id == result_id(&agent_stream(agent), turn),
+            Self::End(agent) => envelope.kind == MessageKind::ShutdownApproved && envelope.from == agent_stream(agent),
         }
     }
 }
@@ -38,8 +39,8 @@ impl UserMail<'_> {
     /// Marks the messages to a person as read whose content was shown; the others stay unread.
     pub async fn mark_read(&self, by: &Principal, shown: &[ShownContent]) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&by.address())?;
-        let is_shown = |letter: &&Envelope| shown.iter().any(|shown| shown.is(letter));
-        let seen: Vec<EnvelopeId> = mail.iter().filter(is_shown).map(|letter| letter.id).collect();
+        let is_shown = |envelope: &&Envelope| shown.iter().any(|shown| shown.is(envelope));
+        let seen: Vec<EnvelopeId> = mail.iter().filter(is_shown).map(|envelope| envelope.id).collect();
         if seen.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use max_team_core::policy::{DecidedBy, Grant, PermissionAnswer, Rules, Verdict, 
 use max_team_core::turn::Turn;
 
 use super::{NotedAnswer, PendingQuestion, UserMail};
-use crate::agent::sharing_letter;
+use crate::agent::sharing_envelope;
 use crate::error::RuntimeError;
 use crate::read_model::fold_agent;
 use crate::rows::{self, Matter};
@@ -18,9 +18,9 @@ impl UserMail<'_> {
     pub fn told_of(&self, asked: &PendingQuestion) -> Result<Vec<String>, RuntimeError> {
         let Some(session) = asked.session else { return Ok(Vec::new()) };
         let mut names = Vec::new();
-        for (name, mate) in rows::mates_there(self.journal, session)? {
-            let letter = sharing_letter(asked.row.question, &session::agent_stream(mate.agent));
-            if self.journal.has_mail(letter)? {
+        for (name, teammate) in rows::teammates_there(self.journal, session)? {
+            let envelope = sharing_envelope(asked.row.question, &session::agent_stream(teammate.agent));
+            if self.journal.has_mail(envelope)? {
                 names.push(name);
             }
         }
@@ -41,13 +41,15 @@ impl UserMail<'_> {
         // `answer` records it as a person's, too.
         let answer = PermissionAnswer { by: DecidedBy::Person(String::new()), ..answer.clone() };
         let is_here = turn.settings().is_some_and(|settings| settings.permissions.copy.is_empty());
-        let is_shared = turn.mate().is_some() && is_here;
+        let is_shared = turn.teammate().is_some() && is_here;
         let grants = turn.shared_grants(&QuestionAnswered { question: asked.row.question, answer });
         if !is_shared || grants.is_empty() {
             return Ok(Default::default());
         }
-        let there = rows::mates_there(self.journal, session)?.into_iter().filter(|(_, mate)| mate.agent != asker);
-        let (mut names, agents): (Vec<String>, Vec<AgentId>) = there.map(|(name, mate)| (name, mate.agent)).unzip();
+        let there =
+            rows::teammates_there(self.journal, session)?.into_iter().filter(|(_, teammate)| teammate.agent != asker);
+        let (mut names, agents): (Vec<String>, Vec<AgentId>) =
+            there.map(|(name, teammate)| (name, teammate.agent)).unzip();
         names.sort_unstable();
         let mut answered = Vec::new();
         // An answer that was already given to a question takes precedence.
@@ -93,11 +95,11 @@ impl UserMail<'_> {
     /// Whether the approval of another question can no longer answer this one: the teammate was not told of it, or has
     /// read it and still needs an answer.
     fn has_considered(&self, asked: QuestionId, other: &PendingQuestion) -> Result<bool, RuntimeError> {
-        let letter = sharing_letter(asked, &other.row.address);
-        if !self.journal.has_mail(letter)? {
+        let envelope = sharing_envelope(asked, &other.row.address);
+        if !self.journal.has_mail(envelope)? {
             return Ok(true);
         }
-        if self.journal.pending_mail(&other.row.address)?.iter().any(|waiting| waiting.id == letter) {
+        if self.journal.pending_mail(&other.row.address)?.iter().any(|waiting| waiting.id == envelope) {
             return Ok(false);
         }
         // It has read the approval, and answers its question by itself if its rules now allow it.

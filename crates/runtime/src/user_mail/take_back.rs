@@ -38,9 +38,9 @@ impl UserMail<'_> {
         fence: Fence,
     ) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&pending.row.address)?;
-        let answers = mail.iter().filter(|letter| asks(letter) == Some(pending.row.question));
+        let answers = mail.iter().filter(|message| asks(message) == Some(pending.row.question));
         let answers: Vec<EnvelopeId> =
-            answers.filter(|letter| read_answer(letter).is_some()).map(|letter| letter.id).collect();
+            answers.filter(|message| read_answer(message).is_some()).map(|message| message.id).collect();
         if answers.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use max_team_core::body::{Body, SetMode, Stop, TeamRequest, UserInput};
 use max_team_core::event::{Event, UserMessage};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
-use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX};
+use max_team_core::limits::{
+    CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, TEAMMATES_LOADED_MAX,
+};
 use max_team_core::message::{Address, Envelope, MessageKind, Principal};
 use max_team_core::policy::Mode;
 use max_team_core::teammate::Spawn;
@@ -22,7 +24,7 @@ use crate::agent::derived;
 use crate::error::RuntimeError;
 use crate::plan::address;
 use crate::read_model::ReadModel;
-use crate::rows::{self, AgentRow, MateRow};
+use crate::rows::{self, AgentRow, TeammateRow};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{append, commit_at, now_ms};
 
@@ -47,7 +49,7 @@ pub struct SentMessages {
     /// The agents it was written to.
     pub readers: Vec<Recipient>,
     /// The messages; none that had been written before under the same key.
-    pub letters: Vec<Envelope>,
+    pub envelopes: Vec<Envelope>,
     /// The event of a message to the lead, in its session's stream.
     pub(crate) said: Option<Event>,
     pub(crate) at_ms: i64,
@@ -136,7 +138,7 @@ impl UserMail<'_> {
                 continue;
             }
             self.has_room(reader)?;
-            commit.sends.push(letter(by, id, reader, MessageKind::UserInput, Body::Input(input)));
+            commit.sends.push(envelope(by, id, reader, MessageKind::UserInput, Body::Input(input)));
             if reader.lead {
                 // `--continue` in a folder continues a session of this machine, never a chat's.
                 let cwd = if row.chat.is_some() { String::new() } else { row.cwd.clone() };
@@ -149,8 +151,8 @@ impl UserMail<'_> {
             commit.projections.extend(rows::project(&stream, at_ms, said));
             commit.appends.push(append(&stream, said, &by.address())?);
         }
-        let letters = self.keep(commit).await?;
-        Ok(SentMessages { readers, letters, said, at_ms })
+        let envelopes = self.keep(commit).await?;
+        Ok(SentMessages { readers, envelopes, said, at_ms })
     }
 
     /// The messages that an order has written, each with its reader's name and mailbox: a broadcast is taken back as a
@@ -163,9 +165,9 @@ impl UserMail<'_> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mut found = Vec::new();
         for row in ReadModel::new(self.journal).agents(session)? {
-            let letter = if row.agent == lead { order } else { letter_of(order, row.agent) };
-            if self.journal.has_mail(letter)? {
-                found.push((row.name.clone(), session::agent_stream(row.agent), letter));
+            let envelope = if row.agent == lead { order } else { envelope_of(order, row.agent) };
+            if self.journal.has_mail(envelope)? {
+                found.push((row.name.clone(), session::agent_stream(row.agent), envelope));
             }
         }
         Ok(found)
@@ -211,10 +213,10 @@ impl UserMail<'_> {
         let row = Sessions::new(self.journal).row(session)?;
         let mut readers = self.readers(&row, to)?;
         readers.retain(|reader| !reader.lead);
-        let mates = rows::mates_of(&session.to_string());
-        let known: Vec<MateRow> = rows::rows(self.journal, &mates)?.into_iter().map(|(_, row)| row).collect();
-        let is_mate = |reader: &Recipient| known.iter().any(|mate| mate.agent == reader.agent);
-        if let Some(other) = readers.iter().find(|reader| !is_mate(reader)) {
+        let teammates = rows::teammates_of(&session.to_string());
+        let known: Vec<TeammateRow> = rows::rows(self.journal, &teammates)?.into_iter().map(|(_, row)| row).collect();
+        let is_teammate = |reader: &Recipient| known.iter().any(|teammate| teammate.agent == reader.agent);
+        if let Some(other) = readers.iter().find(|reader| !is_teammate(reader)) {
             return Err(self.unknown_name(&row, &other.name)?);
         }
         let Some(_) = readers.first() else { return Err(self.unknown_name(&row, &to.join(", "))?) };
@@ -223,11 +225,11 @@ impl UserMail<'_> {
         for reader in &readers {
             let id = of(key, reader);
             if !self.journal.has_mail(id)? {
-                commit.sends.push(letter(by, id, reader, kind, body.clone()));
+                commit.sends.push(envelope(by, id, reader, kind, body.clone()));
             }
         }
-        let letters = self.keep(commit).await?;
-        Ok(SentMessages { readers, letters, said: None, at_ms })
+        let envelopes = self.keep(commit).await?;
+        Ok(SentMessages { readers, envelopes, said: None, at_ms })
     }
 
     /// Asks the lead of a session to start these teammates. It checks them by the rules for teammates that its model
@@ -237,10 +239,11 @@ impl UserMail<'_> {
         by: &Principal,
         key: EnvelopeId,
         session: SessionId,
-        mates: &[Spawn],
+        teammates: &[Spawn],
     ) -> Result<SentMessages, RuntimeError> {
-        if mates.len() > MATES_LOADED_MAX {
-            let words = format!("a team of {} is more than begin at once: at most {MATES_LOADED_MAX}", mates.len());
+        if teammates.len() > TEAMMATES_LOADED_MAX {
+            let words =
+                format!("a team of {} is more than begin at once: at most {TEAMMATES_LOADED_MAX}", teammates.len());
             return Err(RuntimeError::Plan(words));
         }
         let row = Sessions::new(self.journal).row(session)?;
@@ -249,25 +252,26 @@ impl UserMail<'_> {
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
             // The session counts as used from now on, even without a message.
-            let wanted = TeamRequest { mates: Some(Cow::Borrowed(mates)), by: &person(by), session: Some(session) };
-            commit.sends.push(letter(by, key, &lead, MessageKind::TeamRequest, Body::Team(wanted)));
+            let wanted =
+                TeamRequest { teammates: Some(Cow::Borrowed(teammates)), by: &person(by), session: Some(session) };
+            commit.sends.push(envelope(by, key, &lead, MessageKind::TeamRequest, Body::Team(wanted)));
         }
-        let letters = self.keep(commit).await?;
-        Ok(SentMessages { readers: vec![lead], letters, said: None, at_ms })
+        let envelopes = self.keep(commit).await?;
+        Ok(SentMessages { readers: vec![lead], envelopes, said: None, at_ms })
     }
 
     /// Commits durably: people rely on these messages.
     pub(super) async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
-        let letters = commit.sends.clone();
-        if !letters.is_empty() {
+        let envelopes = commit.sends.clone();
+        if !envelopes.is_empty() {
             commit.strength = Durability::Full;
             rows::of_sends(&mut commit);
             if let Some(before) = self.before {
-                before(&letters);
+                before(&envelopes);
             }
             self.journal.commit(commit).await?;
         }
-        Ok(letters)
+        Ok(envelopes)
     }
 
     fn has_room(&self, reader: &Recipient) -> Result<(), RuntimeError> {
@@ -278,7 +282,7 @@ impl UserMail<'_> {
             return if is_full { Err(full) } else { Ok(()) };
         }
         let queued = self.journal.pending_mail(&address)?;
-        let waiting = queued.iter().filter(|letter| letter.kind == MessageKind::UserInput).count();
+        let waiting = queued.iter().filter(|envelope| envelope.kind == MessageKind::UserInput).count();
         if waiting >= QUEUE_MAX { Err(RuntimeError::QueueFull(QUEUE_MAX)) } else { Ok(()) }
     }
 
@@ -292,25 +296,26 @@ impl UserMail<'_> {
         let lead = agents.iter().find(|agent| agent.agent == row.lead);
         let lead =
             Recipient { name: lead.map_or_else(String::new, |lead| lead.name.clone()), agent: row.lead, lead: true };
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let mate = |name: &str, row: &MateRow| Recipient { name: name.to_owned(), agent: row.agent, lead: false };
+        let teammates = rows::rows::<TeammateRow>(self.journal, &rows::teammates_of(&row.session.to_string()))?;
+        let teammate =
+            |name: &str, row: &TeammateRow| Recipient { name: name.to_owned(), agent: row.agent, lead: false };
         let mut readers: Vec<Recipient> = Vec::new();
         for to in to {
             match name::means(to, &lead.name) {
                 Addressee::Lead => readers.push(lead.clone()),
                 Addressee::Everybody => {
-                    let there = mates.iter().filter(|(_, row)| row.gone.is_none());
-                    let mut all: Vec<Recipient> = there.map(|(name, row)| mate(name, row)).collect();
+                    let there = teammates.iter().filter(|(_, row)| row.gone.is_none());
+                    let mut all: Vec<Recipient> = there.map(|(name, row)| teammate(name, row)).collect();
                     all.sort_by(|one, other| one.name.cmp(&other.name));
                     readers.extend(all);
                     readers.push(lead.clone());
                 }
-                Addressee::Somebody(name) => match mates.iter().find(|(known, _)| known == name) {
-                    Some((_, MateRow { gone: Some(gone), .. })) => {
+                Addressee::Somebody(name) => match teammates.iter().find(|(known, _)| known == name) {
+                    Some((_, TeammateRow { gone: Some(gone), .. })) => {
                         let (name, by, reason) = (name.to_owned(), gone.by.clone(), gone.reason.clone());
                         return Err(RuntimeError::Gone { name, by, reason });
                     }
-                    Some((name, row)) => readers.push(mate(name, row)),
+                    Some((name, row)) => readers.push(teammate(name, row)),
                     None => match agents.iter().rfind(|agent| was_called(agent) && agent.is(name)) {
                         Some(agent) => {
                             readers.push(Recipient { name: agent.handle(), agent: agent.agent, lead: false })
@@ -344,7 +349,7 @@ impl UserMail<'_> {
         name: &str,
         others: impl IntoIterator<Item = String>,
     ) -> Result<RuntimeError, RuntimeError> {
-        let there = rows::mates_there(self.journal, row.session)?.into_iter().map(|(name, _)| name);
+        let there = rows::teammates_there(self.journal, row.session)?.into_iter().map(|(name, _)| name);
         let mut there: Vec<String> = there.collect();
         there.sort_unstable();
         there.extend(others);
@@ -354,20 +359,20 @@ impl UserMail<'_> {
 
 /// Whether an agent was called for one task outside a plan and is no teammate: a message lets it continue.
 fn was_called(row: &AgentRow) -> bool {
-    row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && given.life.mate().is_none())
+    row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && given.life.teammate().is_none())
 }
 
 /// The id follows from order and reader, so that a repeated order sends no second message.
 pub(super) fn of(key: EnvelopeId, reader: &Recipient) -> EnvelopeId {
-    letter_of(key, reader.agent)
+    envelope_of(key, reader.agent)
 }
 
 /// The id of the message to an agent that the order with that key writes.
-pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
+pub fn envelope_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }
 
-pub(super) fn letter(
+pub(super) fn envelope(
     by: &Principal,
     id: EnvelopeId,
     reader: &Recipient,
@@ -385,17 +390,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_wants_to_know_of_letters_does_before_they_are_there() {
+    async fn who_wants_to_know_of_messages_does_before_they_are_there() {
         let journal = max_team_journal::Journal::memory();
         let id = EnvelopeId::new(Uuid::from_u128(1));
         let told = std::sync::Mutex::new(Vec::new());
-        let before = |letters: &[Envelope]| {
+        let before = |envelopes: &[Envelope]| {
             assert!(!journal.has_mail(id).unwrap());
-            told.lock().unwrap().extend(letters.iter().map(|letter| letter.id));
+            told.lock().unwrap().extend(envelopes.iter().map(|envelope| envelope.id));
         };
-        let letter =
+        let envelope =
             Envelope::new(id, "user/me", "agent/a", MessageKind::UserInput, Body::Input(UserInput::default()), 1);
-        let commit = Commit { sends: vec![letter], ..Commit::default() };
+        let commit = Commit { sends: vec![envelope], ..Commit::default() };
         UserMail::telling(&journal, &before).keep(commit).await.unwrap();
         assert!(journal.has_mail(id).unwrap());
         assert_eq!(*told.lock().unwrap(), [id]);

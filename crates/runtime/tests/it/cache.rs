@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::calls::{alone, calling, came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
 use super::team::{Heard, rest};
-use super::{house_of, order, owner, project, yes};
+use super::{order, owner, project, runtime_of, yes};
 
 const FIRST: &str = r#"{"args":{"port":"Hamburg"},"cache_data":null}"#;
 
@@ -25,7 +25,7 @@ fn answered(journal: &Journal) -> usize {
 }
 
 async fn play(journal: &Journal, root: &Path, recording: &str) -> Heard {
-    let team = house_of(journal, root, recording);
+    let team = runtime_of(journal, root, recording);
     let (_, mut notices) = say(&team, root, calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     check_rest(journal);
@@ -175,7 +175,7 @@ members:
 "#;
 
 async fn two(journal: &Journal, root: &Path, tides: &str) -> (TeamHandle, mpsc::Receiver<Notice>, Heard) {
-    let team = house_of(journal, root, &format!("{TWO}  tides: [{tides}]\n"));
+    let team = runtime_of(journal, root, &format!("{TWO}  tides: [{tides}]\n"));
     let mut open = alone(2);
     open.definition.tools.push(TASK.to_owned());
     let (_, mut notices) = say(&team, root, open).await;

@@ -15,30 +15,30 @@ use max_team_core::policy::Mode;
 use max_team_journal::Journal;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{
-    Command, Mate, Notice, OpenOptions, ReadModel, Team, TeamDefinitions, TeamHandle, UserMail, Which,
+    AgentSpec, Command, Notice, OpenOptions, ReadModel, Team, TeamDefinitions, TeamHandle, UserMail, Which,
 };
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
 use super::crew::Files;
 use super::read::Reads as _;
-use super::team::{Heard, mate, rest, with_team};
-use super::{house_of, open, order, owner, project, yes};
+use super::team::{Heard, rest, teammate, with_team};
+use super::{open, order, owner, project, runtime_of, yes};
 
 /// The types that come with the program, and an expert of the user's.
-pub(crate) fn experts() -> Vec<Mate> {
+pub(crate) fn experts() -> Vec<AgentSpec> {
     let looks = ["read_file", "list_dir", "search_code", "run_shell"];
     let read_only = Constraints { read_only: true, ..Constraints::default() };
-    let mut explore = mate("explore", "sub-agent", &looks);
+    let mut explore = teammate("explore", "sub-agent", &looks);
     let own = Arc::make_mut(&mut explore.definition);
     (own.builtin, own.description) = (true, "Looks around.".into());
     explore.settings = explore.settings.under(&read_only);
-    let mut general = mate(GENERAL, "sub-agent", &[]);
+    let mut general = teammate(GENERAL, "sub-agent", &[]);
     let own = Arc::make_mut(&mut general.definition);
     (own.builtin, own.inherits_tools) = (true, true);
-    let mut weather = mate("weather", "expert", &["read_file", "write_file", AGENT, "memory_write", "submit_plan"]);
+    let mut weather = teammate("weather", "expert", &["read_file", "write_file", AGENT, "memory_write", "submit_plan"]);
     Arc::make_mut(&mut weather.definition).place = TeamRole::Expert;
-    let mut tides = mate("tides", "expert", &["read_file", "edit_file"]);
+    let mut tides = teammate("tides", "expert", &["read_file", "edit_file"]);
     let cache = Some(CachePolicy { ttl_s: 3_600, keys: vec!["port".into()] });
     let own = Arc::make_mut(&mut tides.definition);
     (own.place, own.cache) = (TeamRole::Expert, cache);
@@ -134,7 +134,7 @@ members:
 async fn a_lead_calls_a_type_and_an_expert_at_once() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), BOTH);
+    let team = runtime_of(&journal, folder.path(), BOTH);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert_eq!(
@@ -182,7 +182,7 @@ members:
 async fn silence_failure_and_bad_form_come_back_as_words() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), SILENT);
+    let team = runtime_of(&journal, folder.path(), SILENT);
     let (_, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "So be it.");
@@ -210,7 +210,7 @@ members:
 async fn somebody_who_has_answered_is_gone_on_with() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), GOES_ON);
+    let team = runtime_of(&journal, folder.path(), GOES_ON);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     let [first, second, unknown] = came_to(&heard, "max");
@@ -229,13 +229,13 @@ async fn whom_was_called_in_another_session_is_nobody_here() {
     let journal = Journal::memory();
     let first = "answers: [{parts: [{tool: agent, input: {description: d, prompt: p, type: explore}}]}, {text: Done.}]\n\
                  members: {explore: [{text: One.}]}";
-    let team = house_of(&journal, folder.path(), first);
+    let team = runtime_of(&journal, folder.path(), first);
     let (_, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
     let second = "answers: [{parts: [{tool: send_message, input: {to: explore, message: Go on.}}]}, {text: Done.}]";
-    let team = house_of(&journal, folder.path(), second);
+    let team = runtime_of(&journal, folder.path(), second);
     let (_, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     let [(words, is_error)] = came_to(&heard, "max");
@@ -253,7 +253,7 @@ async fn no_more_work_for_one_caller_than_there_are_places() {
         "answers: [{{parts: [{calls}]}}]\nmembers:\n  \
          general: [{{parts: [{{tool: write_file, input: {{path: x.txt, content: x}}}}]}}]"
     );
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     let heard = rest(&mut notices).await;
     assert!(results(&heard, "solo").is_empty());
@@ -268,7 +268,7 @@ async fn a_call_waits_for_a_place() {
         "answers: [{{parts: [{}]}}, {{text: Done.}}]\nmembers:\n  general: [{{text: found}}]",
         calls.join(", ")
     );
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     let heard = rest(&mut notices).await;
     let all = results(&heard, "solo");
@@ -306,7 +306,7 @@ members:
     let folder = project();
     std::fs::write(folder.path().join("key.env"), "sk-1").unwrap();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     // The caller may write nothing and does not see keys; the expert's own settings say nothing of that.
     let constraints = Constraints { blocked_patterns: vec!["*.env".into()], ..Constraints::default() };
@@ -327,9 +327,9 @@ members:
     assert_eq!(started(&journal, GENERAL).len(), 0);
 }
 
-/// A person says yes to a command that nobody can see through: the walls still only let it look.
+/// A person says yes to a command that nobody can see through: the sandbox still lets it only read.
 #[tokio::test]
-async fn walls_that_only_look_hold_whatever_is_allowed() {
+async fn sandbox_that_only_look_hold_whatever_is_allowed() {
     let recording = r#"
 answers:
   - parts: [{tool: agent, input: {description: d, prompt: p, type: explore}}]
@@ -339,14 +339,19 @@ members:
     - parts: [{tool: run_shell, input: {command: "for name in x; do cat a.txt; echo owned > $name.txt; done"}}]
     - text: It could not write.
 "#;
-    // Not in /tmp, which is another one inside the walls.
+    // Not in /tmp, which is another one inside the sandbox.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::write(folder.path().join("a.txt"), "one\n").unwrap();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     open.settings.mode = Mode::BypassPermissions;
-    open.team.as_mut().unwrap().experts.iter_mut().for_each(|mate| mate.settings.mode = Mode::BypassPermissions);
+    open.team
+        .as_mut()
+        .unwrap()
+        .experts
+        .iter_mut()
+        .for_each(|teammate| teammate.settings.mode = Mode::BypassPermissions);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     assert!(rest(&mut notices).await.waiting);
     let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap().row.question;
@@ -375,7 +380,7 @@ async fn calls_go_as_deep_as_the_user_says_and_no_deeper() {
     for (depth, answer, explorers) in [(1, "I call nobody.", 0), (2, "It looked.", 1)] {
         let folder = project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), DEEP);
+        let team = runtime_of(&journal, folder.path(), DEEP);
         let (_, mut notices) = say(&team, folder.path(), alone(depth)).await;
         let heard = rest(&mut notices).await;
         let [(words, false)] = came_to(&heard, "solo") else { panic!("{depth}") };
@@ -400,7 +405,7 @@ async fn stopping_goes_down_and_never_up() {
     // The caller is stopped: so is whoever works for it.
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ASKS);
+    let team = runtime_of(&journal, folder.path(), ASKS);
     let (session, mut notices) = say(&team, folder.path(), alone(1)).await;
     assert!(rest(&mut notices).await.waiting, "a change is asked about as usual");
     order(&team, Command::Interrupt { session }).await.unwrap();
@@ -418,7 +423,7 @@ async fn stopping_goes_down_and_never_up() {
 
     // Whoever works for it is stopped: the caller hears of it and goes on.
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ASKS);
+    let team = runtime_of(&journal, folder.path(), ASKS);
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     rest(&mut notices).await;
     let general = one(&journal, GENERAL);
@@ -445,7 +450,7 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = alone(1);
     open.settings.mode = Mode::AcceptEdits;
     let settings = open.settings.clone();
@@ -476,10 +481,10 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = alone(1);
-    for mate in &mut open.team.as_mut().unwrap().experts {
-        (Arc::make_mut(&mut mate.definition).mode, mate.settings.mode) = (Some(Mode::Plan), Mode::Plan);
+    for teammate in &mut open.team.as_mut().unwrap().experts {
+        (Arc::make_mut(&mut teammate.definition).mode, teammate.settings.mode) = (Some(Mode::Plan), Mode::Plan);
     }
     let settings = open.settings.clone();
     let (session, mut notices) = say(&team, folder.path(), open).await;
@@ -503,13 +508,13 @@ async fn whoever_is_called_draws_from_the_callers_pool() {
     let journal = Journal::memory();
     let recording = "answers: [{parts: [{tool: agent, input: {description: d, prompt: p}}], usage: {input: 19990, output: 1}}, \
                      {text: Done.}]\nmembers: {general: [{text: Never said., usage: {input: 10, output: 10}}]}";
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
     let mut open = alone(1);
     open.settings.budget_nano = Some(20_000_000);
     open.settings.model.price = price;
-    for mate in &mut open.team.as_mut().unwrap().experts {
-        mate.settings.model.price = price;
+    for teammate in &mut open.team.as_mut().unwrap().experts {
+        teammate.settings.model.price = price;
     }
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
@@ -528,14 +533,14 @@ async fn whoever_finds_the_budget_set_aside_waits_for_it() {
          general: [{{text: found, usage: {{input: 10, output: 10}}}}]",
         calls.join(", ")
     );
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let mut open = alone(1);
     let price = Price { input: 1, output: 10_000, cache_read: 1, cache_write: 1 };
     let full = price.output * u64::from(open.settings.model.max_tokens);
     open.settings.budget_nano = Some(2 * full + full / 2);
     open.settings.model.price = Some(price);
-    for mate in &mut open.team.as_mut().unwrap().experts {
-        mate.settings.model.price = Some(price);
+    for teammate in &mut open.team.as_mut().unwrap().experts {
+        teammate.settings.model.price = Some(price);
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
@@ -556,15 +561,16 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     let colleagues = open.team.as_mut().unwrap();
     colleagues.call_depth = 2;
-    for mate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
-        mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
-        if mate.definition.name == "leo" {
-            mate.settings.budget_nano = Some(30_000_000);
-            Arc::make_mut(&mut mate.definition)
+    for teammate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
+        teammate.settings.model.price =
+            Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
+        if teammate.definition.name == "leo" {
+            teammate.settings.budget_nano = Some(30_000_000);
+            Arc::make_mut(&mut teammate.definition)
                 .tools
                 .extend([AGENT, "list_dir", "search_code", "run_shell"].map(str::to_owned));
         }
@@ -590,14 +596,15 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     let colleagues = open.team.as_mut().unwrap();
-    for mate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
-        mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
-        if mate.definition.name == "leo" {
-            mate.settings.budget_nano = Some(30_000_000);
-            Arc::make_mut(&mut mate.definition).tools.push(AGENT.to_owned());
+    for teammate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
+        teammate.settings.model.price =
+            Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
+        if teammate.definition.name == "leo" {
+            teammate.settings.budget_nano = Some(30_000_000);
+            Arc::make_mut(&mut teammate.definition).tools.push(AGENT.to_owned());
         }
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
@@ -622,7 +629,7 @@ members: {general: [{text: Changed.}], ada: [{text: Fine.}]}
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     open.team.as_mut().unwrap().coordinator = true;
     let (_, mut notices) = say(&team, folder.path(), open).await;
@@ -639,13 +646,13 @@ async fn experts_come_and_go_between_turns() {
                      {text: Two.}]\nmembers: {train: [{text: At nine.}]}";
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     rest(&mut notices).await;
     let members = with_team(Which::New, ApprovalMode::Plan).team.unwrap().members;
-    let crew = TeamDefinitions { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
+    let crew = TeamDefinitions { lead: None, members, experts: vec![teammate("train", "expert", &["read_file"])] };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
@@ -670,7 +677,7 @@ async fn an_idle_agent_costs_next_to_nothing() {
     let recording = format!("answers: [{answers}]\nmembers: {{explore: [{{text: Here.}}]}}");
     let folder = project();
     let journal = Journal::open(folder.path().join("home"), max_team_journal::Options::default()).unwrap();
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     rest(&mut notices).await;
     let mut before = 0;
@@ -707,9 +714,10 @@ members:
 "#;
     let folder = super::team::repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
-    let leo = open.team.as_mut().unwrap().members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    let leo =
+        open.team.as_mut().unwrap().members.iter_mut().find(|teammate| teammate.definition.name == "leo").unwrap();
     Arc::make_mut(&mut leo.definition).tools.push(AGENT.to_owned());
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let proposed = rest(&mut notices).await;

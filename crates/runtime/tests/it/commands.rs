@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 use super::calls::{alone, inputs};
 use super::crashes::{check_rest, events, key};
-use super::mates::leading;
 use super::read::Reads as _;
 use super::team::rest;
-use super::{house_of, owner, project};
+use super::teammates::leading;
+use super::{owner, project, runtime_of};
 
 /// A teammate with a command that ends at once and one that ends when somebody writes into the pipe.
 const SERVE: &str = r#"
@@ -54,9 +54,9 @@ fn end_pipe(root: &Path) {
     std::thread::spawn(move || std::fs::write(pipe, "the end\n"));
 }
 
-/// A house in which the first command is over and the one at the pipe runs on.
+/// A runtime in which the first command is over and the one at the pipe runs on.
 async fn one_left_running(journal: &Journal, root: &Path) -> (TeamHandle, SessionId, mpsc::Receiver<Notice>) {
-    let team = house_of(journal, root, SERVE);
+    let team = runtime_of(journal, root, SERVE);
     let (session, mut notices) = super::calls::say(&team, root, leading(Which::New)).await;
     while overs(journal).values().all(Vec::is_empty) {
         rest(&mut notices).await;
@@ -93,7 +93,7 @@ fn told(journal: &Journal, owner: &str, id: &str) -> Vec<String> {
 async fn who_left_commands_running_is_told_of_each_once() {
     let folder = with_pipe();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), SERVE);
+    let team = runtime_of(&journal, folder.path(), SERVE);
     let (_, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
     let ended = |journal: &Journal| overs(journal).into_values().filter(|overs| !overs.is_empty()).count();
     while ended(&journal) < 1 {
@@ -170,7 +170,7 @@ async fn a_lead_is_told_as_well_and_its_face_hears_when_it_rests() {
     let journal = Journal::memory();
     let recording = "answers:\n  - parts: [{tool: run_shell, input: {command: cat pipe, background: true}}]\n  \
                      - text: It runs.\n  - text: I have heard.\n";
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = alone(1);
     open.definition.tools.push("run_shell".into());
     let (_, mut notices) = super::calls::say(&team, folder.path(), open).await;
@@ -190,7 +190,7 @@ fn live(journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
 }
 
 async fn play(journal: &Journal, root: &Path) {
-    let team = house_of(journal, root, SERVE);
+    let team = runtime_of(journal, root, SERVE);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let session = team.open(owner(), root, leading(which)).await.unwrap().session;
@@ -234,7 +234,7 @@ fn whenever_the_program_dies_each_is_told_once() {
 
 /// Says stop once the command runs; until the program dies with that commit, or everything is over.
 async fn play_stop(journal: &Journal, root: &Path) {
-    let team = house_of(journal, root, SERVE);
+    let team = runtime_of(journal, root, SERVE);
     let mut notices = team.watch();
     let session = team.open(owner(), root, leading(Which::New)).await.unwrap().session;
     rest(&mut notices).await;

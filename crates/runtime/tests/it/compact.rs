@@ -8,7 +8,7 @@ use max_team_runtime::query;
 use max_team_runtime::{Command, ReadModel, RuntimeError, SpanKind, Which};
 
 use super::crashes::events;
-use super::{house_with, open, order, owner, project, until};
+use super::{open, order, owner, project, runtime_with, until};
 
 const RECORDING: &str = r#"
 answers:
@@ -29,7 +29,7 @@ fn compacted(journal: &Journal) -> Compacted {
 #[tokio::test]
 async fn what_was_said_becomes_a_summary_and_comes_back() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_with(&journal, folder.path(), Replay::read(RECORDING).unwrap());
+    let team = runtime_with(&journal, folder.path(), Replay::read(RECORDING).unwrap());
     let mut notices = team.watch();
     let session = team.open(owner(), folder.path(), open(Which::New)).await.unwrap().session;
     let say = |text: &str| Command::Say { session, text: text.into() };

@@ -27,7 +27,7 @@ use max_team_runtime::{Command, Matter, Order, PendingQuestion, TaskLists, TeamH
 use super::calls::calling;
 use super::read::Reads as _;
 use super::team::rest;
-use super::{house_with, owner, yes};
+use super::{owner, runtime_with, yes};
 
 /// Processes that one play may take; a team that needs more does not come forward.
 const LIVES_MAX: u32 = 60;
@@ -87,19 +87,19 @@ async fn give(team: &TeamHandle, key: EnvelopeId, command: Command) {
 
 /// Plays on until nothing is left to do.
 async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
-    let team = house_with(journal, root, replay);
+    let team = runtime_with(journal, root, replay);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let mut open = calling(which);
     open.definition.tools.extend(task_list::TOOLS.map(str::to_owned));
     if let Some(team) = &mut open.team {
         team.approve = scene.approve;
-        for mate in &mut team.members {
-            Arc::make_mut(&mut mate.definition)
+        for teammate in &mut team.members {
+            Arc::make_mut(&mut teammate.definition)
                 .tools
                 .extend(std::iter::once(TASK).chain(task_list::TOOLS).map(str::to_owned));
             // Whoever does the same again is not asked.
-            Arc::make_mut(&mut mate.definition).cache = Some(CachePolicy { ttl_s: 3_600, keys: Vec::new() });
+            Arc::make_mut(&mut teammate.definition).cache = Some(CachePolicy { ttl_s: 3_600, keys: Vec::new() });
         }
     }
     let opened = team.open(owner(), root, open).await.unwrap();
@@ -211,7 +211,7 @@ fn inputs(journal: &Journal) -> BTreeMap<String, u32> {
 
 fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
     let plans = plans(journal).into_iter().map(|plan| {
-        let team = house_with(journal, root, Replay::default());
+        let team = runtime_with(journal, root, Replay::default());
         let plan = team.plan(plan).unwrap();
         let tasks = plan.tasks().map(|view| Task {
             id: view.task.id.clone(),
@@ -282,7 +282,7 @@ pub(crate) fn check_rest(journal: &Journal) {
     }
     assert!(open.values().all(|open| *open == 0), "somebody is in the middle of something: {open:?}");
     // That somebody, or a plan, was stopped by a person waits for the next message.
-    let is_told_later = |letter: &Envelope| is_note(letter, true);
+    let is_told_later = |envelope: &Envelope| is_note(envelope, true);
     for stream in open.keys() {
         let unread = journal.pending_mail(stream).unwrap();
         assert!(unread.iter().all(is_told_later), "unread mail at {stream}: {unread:?}");

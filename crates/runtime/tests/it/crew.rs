@@ -9,14 +9,14 @@ use max_team_core::id::SessionId;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion};
 use max_team_journal::Journal;
 use max_team_runtime::{
-    Changes, Command, Definitions, Lead, Mate, OpenOptions, RuntimeError, TeamDefinitions, TeamHandle, Which,
+    AgentSpec, Changes, Command, Definitions, Lead, OpenOptions, RuntimeError, TeamDefinitions, TeamHandle, Which,
 };
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, events};
 use super::read::Reads as _;
-use super::team::{Heard, mate, rest, with_team};
-use super::{house_of, order, owner, project, yes};
+use super::team::{Heard, rest, teammate, with_team};
+use super::{order, owner, project, runtime_of, yes};
 
 /// Definitions that a test changes.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Files {
     }
 }
 
-fn members() -> Vec<Mate> {
+fn members() -> Vec<AgentSpec> {
     with_team(Which::New, ApprovalMode::Plan).team.unwrap().members
 }
 
@@ -70,7 +70,7 @@ fn asked(heard: &Heard) -> max_team_core::id::QuestionId {
     asked.next().unwrap()
 }
 
-/// While Leo waits for a yes, a tool is taken from him, another given, and his walls are drawn in.
+/// While Leo waits for a yes, a tool is taken from him, another given, and his constraints are tightened.
 #[tokio::test]
 async fn whoever_is_at_work_only_loses() {
     let recording = r#"
@@ -86,14 +86,14 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = with_team(Which::New, ApprovalMode::Plan);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let question = asked(&rest(&mut notices).await);
-    let mut leo = mate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
-    let walls = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
-    leo.settings = leo.settings.under(&walls);
+    let mut leo = teammate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
+    let constraints = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
+    leo.settings = leo.settings.under(&constraints);
     let crew = TeamDefinitions { lead: None, members: vec![leo], experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
@@ -129,13 +129,13 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = with_team(Which::New, ApprovalMode::Plan);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
     let (question, _) = heard.asked();
-    let members: Vec<Mate> = members().into_iter().filter(|mate| mate.definition.name != "ray").collect();
+    let members: Vec<AgentSpec> = members().into_iter().filter(|teammate| teammate.definition.name != "ray").collect();
     let crew = TeamDefinitions { lead: None, members, experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
@@ -157,16 +157,16 @@ answers:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, ApprovalMode::Plan)).await;
     let heard = rest(&mut notices).await;
     let (question, _) = heard.asked();
     team.shutdown().await.unwrap();
     drop(team);
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, folder.path(), "answers: [{text: Tell the user.}, {text: Tell the user.}]");
+    let team = runtime_of(&journal, folder.path(), "answers: [{text: Tell the user.}, {text: Tell the user.}]");
     let mut open = with_team(Which::Id(session), ApprovalMode::Plan);
-    open.team.as_mut().unwrap().members.retain(|mate| mate.definition.name != "ray");
+    open.team.as_mut().unwrap().members.retain(|teammate| teammate.definition.name != "ray");
     let mut notices = team.watch();
     team.open(owner(), folder.path(), open).await.unwrap();
     order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_lead_is_redefined_between_its_turns() {
     let folder = project();
     let journal = Journal::memory();
     let team =
-        house_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}, {text: Four.}]");
+        runtime_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}, {text: Four.}]");
     let mut open = calling(Which::New);
     let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open.clone()).await;
@@ -223,7 +223,7 @@ async fn a_lead_is_redefined_between_its_turns() {
 
     // The next process goes on with what is written then, and writes that down only if it is something else.
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, folder.path(), "answers: []");
+    let team = runtime_of(&journal, folder.path(), "answers: []");
     let mut next = calling(Which::Latest);
     next.definition.prompt = "You are Maxine.".into();
     let before = events(&journal).len();
@@ -244,10 +244,10 @@ members:
 "#;
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut open = with_team(Which::New, ApprovalMode::Plan);
-    for mate in &mut open.team.as_mut().unwrap().members {
-        mate.settings.budget_tokens = Some(10);
+    for teammate in &mut open.team.as_mut().unwrap().members {
+        teammate.settings.budget_tokens = Some(10);
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;

@@ -13,7 +13,7 @@ use max_team_runtime::{Basis, Command, Which, preview};
 
 use super::limits::{block_on, plan_of};
 use super::team::{rest, with_team};
-use super::{house_of, open, order, owner, project, until};
+use super::{open, order, owner, project, runtime_of, until};
 
 /// Denials of the user's, for a project's folder.
 fn denials(root: &Path, texts: &[&str]) -> Permissions {
@@ -40,7 +40,7 @@ answers:
 "#;
     for (texts, said) in [(&[][..], "It tells."), (&["Read(./secrets/**)"][..], "It is silent.")] {
         let folder = secretive();
-        let team = house_of(&Journal::memory(), folder.path(), recording);
+        let team = runtime_of(&Journal::memory(), folder.path(), recording);
         let mut notices = team.watch();
         let mut open = open(Which::New);
         open.definition.tools = vec!["search_code".into()];
@@ -68,11 +68,11 @@ members:
     block_on(async {
         let folder = secretive();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), &recording);
+        let team = runtime_of(&journal, folder.path(), &recording);
         let mut notices = team.watch();
         let mut open = with_team(Which::New, ApprovalMode::Plan);
-        for mate in &mut open.team.as_mut().unwrap().members {
-            mate.settings.permissions = denials(folder.path(), texts);
+        for teammate in &mut open.team.as_mut().unwrap().members {
+            teammate.settings.permissions = denials(folder.path(), texts);
         }
         let opened = team.open(owner(), folder.path(), open).await.unwrap();
         rest(&mut notices).await;
@@ -99,7 +99,7 @@ fn a_check_does_not_see_what_a_rule_denies_its_owner() {
 fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, String> {
     let folder = secretive();
     let mut team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
-    let leo = team.members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    let leo = team.members.iter_mut().find(|teammate| teammate.definition.name == "leo").unwrap();
     change(&mut leo.settings);
     leo.settings.permissions.root = folder.path().to_str().unwrap().to_owned();
     let tasks = format!(r#"[{{"id": "a", "agent": "leo", "description": "A", "verify": ["{line}"]}}]"#);
@@ -153,7 +153,7 @@ fn a_check_is_judged_by_its_owners_rules_when_it_is_proposed() {
 fn a_check_is_known_by_its_owners_commands_alone() {
     let folder = secretive();
     let mut team = with_team(Which::New, ApprovalMode::Plan).team.unwrap();
-    let ada = team.members.iter_mut().find(|mate| mate.definition.name == "ada").unwrap();
+    let ada = team.members.iter_mut().find(|teammate| teammate.definition.name == "ada").unwrap();
     ada.settings.constraints.allowed_commands = Some(vec!["make".into()]);
     let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "verify": ["make"]}]"#;
     let plan = preview(&team, folder.path(), *plan_of(tasks), &Basis::default()).unwrap();
@@ -168,7 +168,7 @@ fn a_check_is_judged_again_before_it_runs() {
     block_on(async {
         let folder = secretive();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let session =
             team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap().session;
@@ -180,11 +180,11 @@ fn a_check_is_judged_again_before_it_runs() {
         drop(team);
 
         let journal = journal.reopen().unwrap();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let mut open = with_team(Which::Latest, ApprovalMode::Plan);
-        for mate in &mut open.team.as_mut().unwrap().members {
-            mate.settings.permissions = denials(folder.path(), &["Bash(touch:*)"]);
+        for teammate in &mut open.team.as_mut().unwrap().members {
+            teammate.settings.permissions = denials(folder.path(), &["Bash(touch:*)"]);
         }
         team.open(owner(), folder.path(), open).await.unwrap();
         order(&team, Command::Decide { question, say: PlanDecision::Approve }).await.unwrap();

@@ -21,10 +21,10 @@ use serde_json::json;
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, events, key};
 use super::limits::{only_plan, plan_of};
-use super::mates::leading;
 use super::read::Reads as _;
 use super::team::{rest, with_team};
-use super::{house_of, open, order, owner, project, until};
+use super::teammates::leading;
+use super::{open, order, owner, project, runtime_of, until};
 
 /// What a lead is told behind the words that follow a stop.
 const STOPPED: &str = "\n\n(From the program, not from the user.) The user stopped your last turn before it was finished. Nothing \
@@ -60,11 +60,11 @@ enum Way {
 
 async fn stop(way: Way, team: &TeamHandle, journal: &Journal, session: SessionId) {
     let roll = ReadModel::new(journal).roll(session).unwrap();
-    let (post, mate) = (UserMail::new(journal), roll.mates.first().and_then(|mate| mate.person.agent));
+    let (post, teammate) = (UserMail::new(journal), roll.teammates.first().and_then(|teammate| teammate.person.agent));
     match way {
         Way::Key => order(team, Command::Interrupt { session }).await.unwrap(),
         Way::Chat => order(team, Command::StopSession { session }).await.unwrap(),
-        Way::Bob => post.stop_agent(&owner(), key("stop"), mate.unwrap()).await.unwrap(),
+        Way::Bob => post.stop_agent(&owner(), key("stop"), teammate.unwrap()).await.unwrap(),
         Way::Session => post.stop_session(&owner(), session).await.unwrap(),
     }
 }
@@ -75,15 +75,15 @@ async fn write(team: &TeamHandle, session: SessionId, text: &str) {
 }
 
 fn bob(journal: &Journal, session: SessionId) -> Enrolled {
-    ReadModel::new(journal).roll(session).unwrap().mates.remove(0)
+    ReadModel::new(journal).roll(session).unwrap().teammates.remove(0)
 }
 
 #[tokio::test]
-async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
+async fn messages_to_whoever_is_stopped_wait_for_a_new_one() {
     for (way, goes_on) in [(Way::Chat, false), (Way::Bob, true), (Way::Session, true)] {
         let folder = project();
         let mut journal = Journal::memory();
-        let mut team = house_of(&journal, folder.path(), BOB);
+        let mut team = runtime_of(&journal, folder.path(), BOB);
         let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
         assert!(rest(&mut notices).await.waiting, "bob asks");
         write(&team, session, "second").await;
@@ -95,7 +95,7 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
             if restarts {
                 team.shutdown().await.unwrap();
                 journal = journal.reopen().unwrap();
-                team = house_of(&journal, folder.path(), BOB);
+                team = runtime_of(&journal, folder.path(), BOB);
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
                 assert_eq!(opened.recovered.mail, 0, "{way:?}");
@@ -105,7 +105,7 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
             let bob = bob(&journal, session);
-            let reason = IdleReason::Blocked(format!("{}1", IdleReason::LETTERS));
+            let reason = IdleReason::Blocked(format!("{}1", IdleReason::MESSAGES));
             assert_eq!((bob.person.state, bob.person.reason), (AgentStage::Stopped, Some(reason)), "{way:?}");
         }
         if goes_on {
@@ -139,7 +139,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
     for way in [Way::Key, Way::Chat, Way::Session] {
         let folder = project();
         let mut journal = Journal::memory();
-        let mut team = house_of(&journal, folder.path(), TWICE);
+        let mut team = runtime_of(&journal, folder.path(), TWICE);
         let (session, mut notices) = say(&team, folder.path(), open(Which::New)).await;
         assert!(rest(&mut notices).await.waiting);
         order(&team, Command::Say { session, text: "use tabs".into() }).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
             if restarts {
                 team.shutdown().await.unwrap();
                 journal = journal.reopen().unwrap();
-                team = house_of(&journal, folder.path(), TWICE);
+                team = runtime_of(&journal, folder.path(), TWICE);
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
                 let found = (opened.continuing, opened.queued.len(), opened.recovered.mail);
@@ -184,7 +184,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
 async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), BOB);
+    let team = runtime_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting);
     stop(Way::Chat, &team, &journal, session).await;
@@ -201,9 +201,9 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     let late = async |text: &str, turn: TurnId| {
         let to = format!("agent/{}", max.person.agent.unwrap());
         let body = json!({ "mate": "bob", "from": "bob", "color": "blue", "text": text });
-        let letter = Envelope::new(key(text), &*stream, to, MessageKind::TaskResult, body, 1);
-        let letter = Envelope { cause: Some(turn.to_string()), ..letter };
-        journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+        let envelope = Envelope::new(key(text), &*stream, to, MessageKind::TaskResult, body, 1);
+        let envelope = Envelope { cause: Some(turn.to_string()), ..envelope };
+        journal.commit(Commit { sends: vec![envelope], ..Commit::default() }).await.unwrap();
         rest(&mut team.watch()).await;
     };
     late("of before", turn).await;
@@ -225,7 +225,7 @@ members:
 #[tokio::test]
 async fn esc_stops_the_turn_and_the_called_agent_and_no_teammate() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), ESC);
+    let team = runtime_of(&journal, folder.path(), ESC);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "explore").is_empty() || UserMail::new(&journal).inbox().unwrap().is_empty() {
         notices.recv().await.unwrap();
@@ -253,7 +253,7 @@ members:
 async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
     for continues in [true, false] {
         let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), PLAN);
+        let team = runtime_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
         let opened = team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap();
         let session = opened.session;
@@ -276,7 +276,7 @@ async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
         assert_eq!(state(&journal), PlanState::Stopped);
         team.shutdown().await.unwrap();
         let journal = journal.reopen().unwrap();
-        let team = house_of(&journal, folder.path(), PLAN);
+        let team = runtime_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
         team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
@@ -354,14 +354,15 @@ async fn a_stopped_teammate_leaves_a_task_to_another() {
     for (stopped, free) in [("ann", "bob"), ("bob", "ann")] {
         let (folder, journal) = (project(), Journal::memory());
         let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
-        let team = house_of(&journal, folder.path(), &recording);
+        let team = runtime_of(&journal, folder.path(), &recording);
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
         list_two(&journal, session).await;
         order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
         assert!(rest(&mut notices).await.waiting, "{stopped} asks");
-        let mates = ReadModel::new(&journal).roll(session).unwrap().mates;
-        let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
+        let teammates = ReadModel::new(&journal).roll(session).unwrap().teammates;
+        let agent =
+            teammates.into_iter().find(|teammate| teammate.person.name == stopped).unwrap().person.agent.unwrap();
         UserMail::new(&journal).stop_agent(&owner(), key("stop"), agent).await.unwrap();
         rest(&mut notices).await;
         list(&journal, session, done()).await;
@@ -389,7 +390,7 @@ members:
 async fn a_stopped_teammate_takes_no_task_before_a_message_or_continue() {
     for (way, writes) in [(Way::Bob, true), (Way::Chat, false)] {
         let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), CLAIMER);
+        let team = runtime_of(&journal, folder.path(), CLAIMER);
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
         order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
@@ -431,13 +432,14 @@ members:
 #[tokio::test]
 async fn a_session_stop_holds_idle_teammates_too() {
     let (folder, mut journal) = (project(), Journal::memory());
-    let mut team = house_of(&journal, folder.path(), CAROL);
+    let mut team = runtime_of(&journal, folder.path(), CAROL);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
     stop(Way::Chat, &team, &journal, session).await;
     rest(&mut notices).await;
-    let mates = ReadModel::new(&journal).roll(session).unwrap().mates;
-    let agent = |name: &str| mates.iter().find(|mate| mate.person.name == name).unwrap().person.agent.unwrap();
+    let teammates = ReadModel::new(&journal).roll(session).unwrap().teammates;
+    let agent =
+        |name: &str| teammates.iter().find(|teammate| teammate.person.name == name).unwrap().person.agent.unwrap();
     let [bob, carol] = ["bob", "carol"].map(agent);
     let held: Vec<_> =
         [bob, carol].map(|agent| ReadModel::new(&journal).turn(agent).unwrap().held().unwrap().since).into();
@@ -450,16 +452,16 @@ async fn a_session_stop_holds_idle_teammates_too() {
     });
     let late = async |journal: &Journal| {
         let body = json!({ "from": "bob", "color": "blue", "text": "of before" });
-        let letter =
+        let envelope =
             Envelope::new(key("late"), format!("agent/{bob}"), format!("agent/{carol}"), MessageKind::Text, body, 1);
-        let letter = Envelope { cause: begun.map(|turn| turn.to_string()), ..letter };
-        journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+        let envelope = Envelope { cause: begun.map(|turn| turn.to_string()), ..envelope };
+        journal.commit(Commit { sends: vec![envelope], ..Commit::default() }).await.unwrap();
     };
     late(&journal).await;
     rest(&mut team.watch()).await;
     team.shutdown().await.unwrap();
     journal = journal.reopen().unwrap();
-    team = house_of(&journal, folder.path(), CAROL);
+    team = runtime_of(&journal, folder.path(), CAROL);
     notices = team.watch();
     let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     assert!(!opened.continuing && opened.recovered.mail == 0, "{opened:?}");
@@ -473,8 +475,8 @@ async fn a_session_stop_holds_idle_teammates_too() {
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(3).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
-    let letters = ReadModel::new(&journal).letters(session).unwrap();
-    let wrote = letters.into_iter().find(|letter| letter.text() == "of later").unwrap().envelope;
+    let envelopes = ReadModel::new(&journal).messages(session).unwrap();
+    let wrote = envelopes.into_iter().find(|envelope| envelope.text() == "of later").unwrap().envelope;
     let turn = ReadModel::new(&journal).turn(bob).unwrap().last().unwrap().turn;
     assert_eq!(wrote.cause, Some(turn.to_string()), "whoever writes says in which turn");
     assert!(Some(turn) > since, "and that is newer than the stop");
@@ -494,7 +496,7 @@ members:
 #[tokio::test]
 async fn one_who_is_about_to_begin_can_be_stopped() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RESTS);
+    let team = runtime_of(&journal, folder.path(), RESTS);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
@@ -506,7 +508,7 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     assert_eq!(census.at_work(session).unwrap(), [agent]);
     post.stop_agent(&owner(), key("stop"), agent).await.unwrap();
     let begun = inputs(&journal, GENERAL).len();
-    let team = house_of(&journal, folder.path(), RESTS);
+    let team = runtime_of(&journal, folder.path(), RESTS);
     let mut notices = team.watch();
     team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     rest(&mut notices).await;
@@ -535,11 +537,11 @@ members:
 #[tokio::test]
 async fn somebody_is_at_what_its_turn_is_about() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), READY);
+    let team = runtime_of(&journal, folder.path(), READY);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let census = ReadModel::new(&journal);
-    let started = census.roll(session).unwrap().mates.remove(0).person.since_ms.unwrap();
+    let started = census.roll(session).unwrap().teammates.remove(0).person.since_ms.unwrap();
     // Ids of turns are newer than everything before them, to the millisecond at least.
     let later = std::iter::repeat_with(|| new_id().get_timestamp().unwrap().to_unix());
     let at_ms = |(secs, nanos): (u64, u32)| i64::try_from(secs * 1_000 + u64::from(nanos / 1_000_000)).unwrap();
@@ -549,10 +551,10 @@ async fn somebody_is_at_what_its_turn_is_about() {
     let people = census.people(later, false).unwrap();
     let bob = people.iter().find(|person| person.name == "bob").unwrap();
     assert!(bob.since_ms >= Some(later), "{bob:?}: {later}");
-    assert_eq!(census.roll(session).unwrap().mates[0].title, "put two into a.txt");
+    assert_eq!(census.roll(session).unwrap().teammates[0].title, "put two into a.txt");
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, folder.path(), READY);
+    let team = runtime_of(&journal, folder.path(), READY);
     let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     let tasks: Vec<Option<String>> = opened.asked.into_iter().map(|asked| asked.task).collect();
     assert_eq!(tasks, [Some("put two into a.txt".to_owned())]);
@@ -562,7 +564,7 @@ async fn somebody_is_at_what_its_turn_is_about() {
 #[tokio::test]
 async fn a_teammate_that_has_gone_on_is_not_told_of_as_stopped() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), BOB);
+    let team = runtime_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
     stop(Way::Chat, &team, &journal, session).await;
@@ -580,7 +582,7 @@ async fn a_teammate_that_has_gone_on_is_not_told_of_as_stopped() {
 #[tokio::test]
 async fn a_stop_counts_from_when_it_was_written() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), CLAIMER);
+    let team = runtime_of(&journal, folder.path(), CLAIMER);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "ann asks");
     team.shutdown().await.unwrap();
@@ -593,7 +595,7 @@ async fn a_stop_counts_from_when_it_was_written() {
     assert!(census.turn(ann).unwrap().is_busy(), "no process has read it");
     assert!(post.inbox().unwrap().is_empty(), "an answer to her question changes nothing");
     post.write(&owner(), key("later"), session, &["ann".to_owned()], "later").await.unwrap();
-    let team = house_of(&journal, folder.path(), CLAIMER);
+    let team = runtime_of(&journal, folder.path(), CLAIMER);
     let mut notices = team.watch();
     team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     while inputs(&journal, GENERAL).len() < 2 {
@@ -617,7 +619,7 @@ members:
 #[tokio::test]
 async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_person() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), CALLED);
+    let team = runtime_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let agents = ReadModel::new(&journal).agents(session).unwrap();
@@ -633,12 +635,12 @@ async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_pe
     order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!((last().end, last().text.as_str()), (TurnOutcome::Answered, "Here."));
-    let letters = ReadModel::new(&journal).letters(session).unwrap();
-    assert!(letters.iter().any(|letter| letter.text() == "Here." && letter.envelope.to.starts_with("user/")));
+    let envelopes = ReadModel::new(&journal).messages(session).unwrap();
+    assert!(envelopes.iter().any(|envelope| envelope.text() == "Here." && envelope.envelope.to.starts_with("user/")));
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {
-    let team = house_of(journal, root, BOB);
+    let team = runtime_of(journal, root, BOB);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let session = team.open(owner(), root, leading(which)).await.unwrap().session;
@@ -691,19 +693,19 @@ fn whenever_the_program_dies_a_stop_holds() {
     assert!(checked > 2, "a story that short proves nothing");
 }
 
-/// A teammate's letter is its own to give back, like a lead's.
+/// A teammate's message is its own to give back, like a lead's.
 #[tokio::test]
 async fn what_was_written_to_a_teammate_is_taken_back_before_it_is_read() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), BOB);
+    let team = runtime_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
     let fate = |text: &str| {
-        let all = ReadModel::new(&journal).letters(session).unwrap();
-        all.into_iter().find(|letter| letter.text() == text).unwrap().fate
+        let all = ReadModel::new(&journal).messages(session).unwrap();
+        all.into_iter().find(|envelope| envelope.text() == text).unwrap().fate
     };
-    let take_back = async |text: &str| order(&team, Command::Withdraw { session, letter: key(text) }).await;
+    let take_back = async |text: &str| order(&team, Command::Withdraw { session, envelope: key(text) }).await;
     write(&team, session, "second").await;
     assert_eq!(fate("second"), Fate::Delivered);
     take_back("second").await.unwrap();

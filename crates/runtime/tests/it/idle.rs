@@ -10,11 +10,11 @@ use max_team_runtime::{Command, Which};
 use tokio::runtime::Handle;
 
 use super::calls::say;
-use super::mates::leading;
 use super::team::rest;
-use super::{house_with, order, project, until};
+use super::teammates::leading;
+use super::{order, project, runtime_with, until};
 
-const MATES: usize = 100;
+const TEAMMATES: usize = 100;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// How often the clock itself looks up on the way to a timer that is an hour ahead: its wheel has six levels. Somebody who
@@ -25,11 +25,11 @@ const STEPS_MAX: u64 = 6;
 fn hundred() -> String {
     let spawn =
         |at: usize| format!("      - {{tool: spawn_teammate, input: {{name: m{at}, role: r, prompt: Be ready.}}}}\n");
-    let answer = |from: usize| format!("  - parts:\n{}", (from..from + MATES / 2).map(spawn).collect::<String>());
-    let noted = "  - text: Noted.\n".repeat(2 * MATES);
+    let answer = |from: usize| format!("  - parts:\n{}", (from..from + TEAMMATES / 2).map(spawn).collect::<String>());
+    let noted = "  - text: Noted.\n".repeat(2 * TEAMMATES);
     let works = "{text: Ready.}, {text: One moment, delta_ms: 3600000}";
-    let ready: String = (0..MATES).map(|at| format!("  m{at}: [{works}]\n")).collect();
-    format!("answers:\n{}{}{noted}members:\n{ready}", answer(0), answer(MATES / 2))
+    let ready: String = (0..TEAMMATES).map(|at| format!("  m{at}: [{works}]\n")).collect();
+    format!("answers:\n{}{}{noted}members:\n{ready}", answer(0), answer(TEAMMATES / 2))
 }
 
 /// The clock is stood still and moved from one timer to the next: whatever there is would fire.
@@ -38,12 +38,12 @@ async fn a_hundred_at_rest_do_nothing_for_an_hour() {
     let folder = project();
     let journal = Journal::open(folder.path().join("journal"), Options::default()).unwrap();
     let replay = Replay::read(&hundred()).unwrap();
-    let team = house_with(&journal, folder.path(), replay.clone());
+    let team = runtime_with(&journal, folder.path(), replay.clone());
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let state = || (replay.calls(), journal.read_all(0, 100_000).unwrap().len());
     let before = state();
-    assert!(before.0.len() > MATES, "everybody has said something: {}", before.0.len());
+    assert!(before.0.len() > TEAMMATES, "everybody has said something: {}", before.0.len());
     let parked = || Handle::current().metrics().worker_park_count(0);
     tokio::time::pause();
     let (began, parks) = (tokio::time::Instant::now(), parked());
@@ -59,7 +59,7 @@ async fn a_hundred_at_rest_do_nothing_for_an_hour() {
 #[tokio::test]
 async fn a_stop_costs_nothing_for_a_hundred_at_rest() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_with(&journal, folder.path(), Replay::read(&hundred()).unwrap());
+    let team = runtime_with(&journal, folder.path(), Replay::read(&hundred()).unwrap());
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     order(&team, Command::Write { session, to: vec!["m0".into()], text: "go".into() }).await.unwrap();

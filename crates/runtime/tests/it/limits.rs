@@ -20,15 +20,15 @@ use tokio::sync::mpsc;
 use super::crashes::{check_rest, events, plans};
 use super::read::Reads as _;
 use super::team::{Heard, rest, with_team};
-use super::{house_of, order, owner};
+use super::{order, owner, runtime_of};
 
 /// A team that costs something, under a cap.
 pub(crate) fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> OpenOptions {
     let mut open = with_team(which, ApprovalMode::Never);
     open.settings.model.price = Some(price);
     open.settings.budget_nano = cap_nano;
-    for mate in open.team.iter_mut().flat_map(|team| &mut team.members) {
-        mate.settings.model.price = Some(price);
+    for teammate in open.team.iter_mut().flat_map(|team| &mut team.members) {
+        teammate.settings.model.price = Some(price);
     }
     open
 }
@@ -98,7 +98,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 async fn run_into(cap: u64, price: Price, recording: &str, tasks: usize) {
     let folder = super::project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (heard, _) = begin(&team, folder.path(), priced(Which::New, price, Some(cap))).await;
     let (paid, _) = spent(&journal);
     assert!(paid <= cap, "{paid} of {cap}: {:?}", heard.names());
@@ -109,7 +109,7 @@ async fn run_into(cap: u64, price: Price, recording: &str, tasks: usize) {
     drop(team);
 
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut notices = team.watch();
     let more = cap.saturating_mul(1_000).max(u64::MAX / 4);
     let opened = team.open(owner(), folder.path(), priced(Which::Latest, price, Some(more))).await.unwrap();
@@ -164,7 +164,7 @@ proptest! {
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
-            let team = house_of(&journal, folder.path(), &recording);
+            let team = runtime_of(&journal, folder.path(), &recording);
             let (heard, _) = begin(&team, folder.path(), priced(Which::New, price, None)).await;
             // The call that submits the plan is the session's.
             let own = |journal: &Journal| spent(journal).1 - 100 - output.min(1_000);
@@ -173,7 +173,7 @@ proptest! {
             drop(team);
 
             let journal = journal.reopen().unwrap();
-            let team = house_of(&journal, folder.path(), &recording);
+            let team = runtime_of(&journal, folder.path(), &recording);
             let mut notices = team.watch();
             team.open(owner(), folder.path(), priced(Which::Latest, price, None)).await.unwrap();
             let again = rest(&mut notices).await;
@@ -194,7 +194,7 @@ fn a_larger_cap_lets_a_running_session_go_on() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), &crowd(12, 0, 10, 900, ""));
+        let team = runtime_of(&journal, folder.path(), &crowd(12, 0, 10, 900, ""));
         let tiny = priced(Which::New, price, Some(1));
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), tiny.clone()).await.unwrap().session;
@@ -225,7 +225,7 @@ fn money_that_comes_back_is_spent_before_anybody_is_asked() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), &crowd(6, 1, 10, 10, ""));
+        let team = runtime_of(&journal, folder.path(), &crowd(6, 1, 10, 10, ""));
         // Enough for two calls at once at their most expensive, and for all of them as they are.
         let (heard, _) = begin(&team, folder.path(), priced(Which::New, price, Some(6_000_000))).await;
         assert!(!heard.waiting, "{:?}", heard.names());
@@ -310,7 +310,7 @@ fn a_stop_reaches_whatever_runs() {
             block_on(async {
                 let folder = super::project();
                 let journal = Journal::memory();
-                let team = house_of(&journal, folder.path(), &recording);
+                let team = runtime_of(&journal, folder.path(), &recording);
                 let (_, mut notices) = run_plan(&team, folder.path(), &tasks).await;
                 until(&mut notices, event, 1).await;
                 if asks {
@@ -349,7 +349,7 @@ members:
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "timeout_ms": 700, "retry": 5}]"#;
         let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
         let heard = rest(&mut notices).await;
@@ -394,7 +394,7 @@ members:
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "retry": 0, "verify": ["grep -q mended a.txt"]},
                 {"id": "b", "agent": "ada", "description": "B"}]"#;
             let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
@@ -441,7 +441,7 @@ fn nobody_works_where_another_does() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), &recording);
+        let team = runtime_of(&journal, folder.path(), &recording);
         let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
         assert!(!rest(&mut notices).await.waiting, "what a task owns needs no question");
         let (mut at_work, mut most) = (std::collections::BTreeSet::new(), 0);
@@ -474,7 +474,7 @@ members:
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let (session, mut notices) = super::team::ask(&team, folder.path(), approve).await;
             let mut heard = rest(&mut notices).await;
             if approve == ApprovalMode::Plan {
@@ -507,7 +507,7 @@ members:
     let on_disk = || Journal::open(home.path(), Default::default()).unwrap();
     for journal in [Journal::memory(), on_disk()] {
         block_on(async {
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
             let session =
                 team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap().session;
@@ -518,7 +518,7 @@ members:
             assert!(rest(&mut notices).await.waiting);
 
             let other = journal.reopen().unwrap();
-            let second = house_of(&other, folder.path(), recording);
+            let second = runtime_of(&other, folder.path(), recording);
             let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), ApprovalMode::Plan)).await;
             let owned = matches!(&opened, Err(RuntimeError::OwnedElsewhere { .. }));
             assert!(owned, "{opened:?}");
@@ -563,7 +563,7 @@ fn large_results_are_left_as_files() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), &recording);
+        let team = runtime_of(&journal, folder.path(), &recording);
         let mut notices = team.watch();
         let session =
             team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Never)).await.unwrap().session;

@@ -11,7 +11,6 @@ mod denials;
 mod holds;
 mod idle;
 mod limits;
-mod mates;
 mod memory;
 mod mentions;
 mod misfits;
@@ -28,6 +27,7 @@ mod stops;
 mod stream;
 mod tasks;
 mod team;
+mod teammates;
 mod worktrees;
 
 use std::path::Path;
@@ -59,23 +59,23 @@ answers:
   - text: A second answer.
 "#;
 
-fn house(journal: &Journal, root: &Path) -> TeamHandle {
-    house_of(journal, root, RECORDING)
+fn runtime(journal: &Journal, root: &Path) -> TeamHandle {
+    runtime_of(journal, root, RECORDING)
 }
 
-fn house_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
-    house_with(journal, root, Replay::read(recording).unwrap())
+fn runtime_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
+    runtime_with(journal, root, Replay::read(recording).unwrap())
 }
 
-fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
-    house_equipped(journal, root, replay, Registry::builtin())
+fn runtime_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
+    runtime_equipped(journal, root, replay, Registry::builtin())
 }
 
-fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registry) -> TeamHandle {
-    house_supplied(journal, root, replay, tools, Vec::new())
+fn runtime_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registry) -> TeamHandle {
+    runtime_supplied(journal, root, replay, tools, Vec::new())
 }
 
-fn house_supplied(
+fn runtime_supplied(
     journal: &Journal,
     root: &Path,
     replay: Replay,
@@ -85,7 +85,7 @@ fn house_supplied(
     build(journal, root, replay, tools, sources, None)
 }
 
-fn house_remembering(journal: &Journal, root: &Path, recording: &str, remember: Remember) -> TeamHandle {
+fn runtime_remembering(journal: &Journal, root: &Path, recording: &str, remember: Remember) -> TeamHandle {
     let replay = Replay::read(recording).unwrap();
     build(journal, root, replay, Registry::builtin(), Vec::new(), Some(remember))
 }
@@ -187,7 +187,7 @@ fn yes() -> PermissionAnswer {
 async fn a_question_is_rows_until_somebody_answers() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house(&journal, folder.path());
+    let team = runtime(&journal, folder.path());
     let (session, mut notices) = begin(&team, folder.path()).await;
     let asked = until(&mut notices, "question_asked").await;
     let Event::QuestionAsked(asked) = &*asked else { panic!("{asked:?}") };
@@ -210,14 +210,14 @@ async fn a_question_is_rows_until_somebody_answers() {
 async fn a_parked_question_waits_for_the_next_process() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house(&journal, folder.path());
+    let team = runtime(&journal, folder.path());
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     team.shutdown().await.unwrap();
     drop(team);
 
     let journal = journal.reopen().unwrap();
-    let team = house(&journal, folder.path());
+    let team = runtime(&journal, folder.path());
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
     assert!(opened.resumed && opened.continuing && opened.session == session);
@@ -235,7 +235,7 @@ async fn a_parked_question_waits_for_the_next_process() {
 #[tokio::test]
 async fn bounds_are_refused_with_words() {
     let folder = project();
-    let team = house(&Journal::memory(), folder.path());
+    let team = runtime(&Journal::memory(), folder.path());
     let nowhere = SessionId::new(new_id());
     let unknown = order(&team, Command::Say { session: nowhere, text: "hi".into() }).await;
     assert!(matches!(unknown, Err(RuntimeError::NotOpen(_))), "{unknown:?}");
@@ -262,7 +262,7 @@ async fn a_long_session_goes_on_from_its_snapshot() {
     let journal = Journal::memory();
     let answers: String = (1..=160).map(|n| format!("  - text: answer {n}\n")).collect();
     let recording = format!("answers:\n{answers}");
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::New)).await.unwrap();
     for n in 1..=150 {
@@ -275,7 +275,7 @@ async fn a_long_session_goes_on_from_its_snapshot() {
     let journal = journal.reopen().unwrap();
     let snapshot = journal.snapshot(&format!("agent/{}", opened.agent)).unwrap().unwrap();
     assert!(snapshot.stream_seq >= 512, "{}", snapshot.stream_seq);
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let mut notices = team.watch();
     let again = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
     assert_eq!(again.history.len(), 300);

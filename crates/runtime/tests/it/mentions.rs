@@ -6,7 +6,7 @@ use max_team_journal::Journal;
 use max_team_runtime::{Command, Which};
 
 use super::crashes::events;
-use super::{house_of, open, order, owner, project, until, yes};
+use super::{open, order, owner, project, runtime_of, until, yes};
 
 const RECORDING: &str = r#"
 answers:
@@ -20,7 +20,7 @@ async fn a_mentioned_file_is_journalled_with_the_message_and_kept() {
     std::fs::write(folder.path().join("a.txt"), "kiwi\n").unwrap();
     // The lead has that name.
     std::fs::write(folder.path().join("solo"), "").unwrap();
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let session = team.open(owner(), folder.path(), open(Which::New)).await.unwrap().session;
     order(&team, Command::Say { session, text: "what is in @a.txt? not @b.txt, @solo".into() }).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_mentioned_file_is_journalled_with_the_message_and_kept() {
     // The file changes and the process ends: what was said stays as it was.
     std::fs::write(folder.path().join("a.txt"), "two\n").unwrap();
     team.close(session).await;
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::Id(session))).await.unwrap();
     assert!(opened.history.iter().any(|message| message.text().contains("1\tkiwi")), "{:?}", opened.history);
@@ -54,7 +54,7 @@ answers:
 async fn a_message_during_a_turn_brings_its_files() {
     let (folder, journal) = (project(), Journal::memory());
     std::fs::write(folder.path().join("b.txt"), "kiwi\n").unwrap();
-    let team = house_of(&journal, folder.path(), STEERED);
+    let team = runtime_of(&journal, folder.path(), STEERED);
     let mut notices = team.watch();
     let session = team.open(owner(), folder.path(), open(Which::New)).await.unwrap().session;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();

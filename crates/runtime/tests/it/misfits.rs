@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, events};
-use super::mates::{leading, letters};
 use super::team::rest;
-use super::{house_equipped, house_of, project, until};
+use super::teammates::{envelopes, leading};
+use super::{project, runtime_equipped, runtime_of, until};
 
 /// A tool that breaks the loop of whoever calls it.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ members:
   eve:
 {looped}"#
     );
-    let team = house_equipped(&journal, folder.path(), Replay::read(&recording).unwrap(), trapped());
+    let team = runtime_equipped(&journal, folder.path(), Replay::read(&recording).unwrap(), trapped());
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     // It comes to rest, and nothing says that the team has stopped.
     drop(rest(&mut notices).await);
@@ -119,7 +119,7 @@ members:
 {answers}    - text: I have written.
 "#
     );
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     loop {
         let ended = until(&mut notices, "turn_ended").await;
@@ -127,7 +127,7 @@ members:
             break;
         }
     }
-    assert_eq!(letters(&journal, MessageKind::Text).len(), MAIL_WAITING_MAX);
+    assert_eq!(envelopes(&journal, MessageKind::Text).len(), MAIL_WAITING_MAX);
     let refused = events(&journal).into_iter().filter(|(_, event)| {
         matches!(event, Event::ToolDone(done) if done.is_error && format!("{:?}", done.content).contains("nothing was sent"))
     });
@@ -151,7 +151,7 @@ members:
   bob:
 {BUSY}"#
     );
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let ended = until(&mut notices, "agent_ended").await;
     let Event::AgentEnded(ended) = &*ended else { panic!("{ended:?}") };

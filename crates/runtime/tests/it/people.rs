@@ -1,4 +1,4 @@
-//! What people do to a team from outside: write, let more begin, end somebody; and what became of each letter.
+//! What people do to a team from outside: write, let more begin, end somebody; and what became of each message.
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
@@ -6,16 +6,17 @@ use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_core::status::IdleReason;
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
-    Command, EndMode, Fate, Letter, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle, UserMail, Which,
+    Command, EndMode, Fate, MailRecord, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle, UserMail,
+    Which,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use super::calls::say;
 use super::crashes::{check_rest, events};
-use super::mates::leading;
 use super::team::rest;
-use super::{house_of, project};
+use super::teammates::leading;
+use super::{project, runtime_of};
 
 const ALICE: &str = r#"
 answers:
@@ -43,29 +44,29 @@ async fn order(team: &TeamHandle, number: u128, command: Command) -> Result<(), 
     team.command(Order { by: by(), cwd: String::new(), key: key(number), command }).await
 }
 
-fn letters(journal: &Journal, session: SessionId) -> Vec<Letter> {
-    ReadModel::new(journal).letters(session).unwrap()
+fn envelopes(journal: &Journal, session: SessionId) -> Vec<MailRecord> {
+    ReadModel::new(journal).messages(session).unwrap()
 }
 
 fn fate_of(journal: &Journal, session: SessionId, text: &str) -> Fate {
-    letters(journal, session).into_iter().find(|letter| letter.text() == text).unwrap().fate
+    envelopes(journal, session).into_iter().find(|envelope| envelope.text() == text).unwrap().fate
 }
 
 #[tokio::test]
 async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let write = || Command::Write { session, to: vec!["alice".into()], text: "use tabs".into() };
     order(&team, 7, write()).await.unwrap();
     order(&team, 7, write()).await.unwrap();
     rest(&mut notices).await;
-    let all = letters(&journal, session);
-    let sent: Vec<&Letter> = all.iter().filter(|letter| letter.text() == "use tabs").collect();
+    let all = envelopes(&journal, session);
+    let sent: Vec<&MailRecord> = all.iter().filter(|envelope| envelope.text() == "use tabs").collect();
     assert!(matches!(sent.as_slice(), [one] if matches!(one.fate, Fate::Acted(Some(_)))), "{sent:?}");
-    let answer = all.iter().find(|letter| letter.text() == "Tabs it is.").unwrap();
+    let answer = all.iter().find(|envelope| envelope.text() == "Tabs it is.").unwrap();
     assert_eq!((answer.from.as_str(), answer.to.as_str(), &answer.fate), ("alice", "user", &Fate::Delivered));
     for (to, wanted) in [("carol", "there are `alice`, `max`, `team`"), ("alcie", "there is no agent `alcie`")] {
         let refused = order(&team, 8, Command::Write { session, to: vec![to.into()], text: "hi".into() }).await;
@@ -75,15 +76,15 @@ async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
 }
 
 #[tokio::test]
-async fn of_letters_to_a_person_those_that_were_shown_are_read() {
+async fn of_messages_to_a_person_those_that_were_shown_are_read() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     order(&team, 7, Command::Write { session, to: vec!["alice".into()], text: "use tabs".into() }).await.unwrap();
     rest(&mut notices).await;
-    let alice = ReadModel::new(&journal).roll(session).unwrap().mates[0].person.agent.unwrap();
+    let alice = ReadModel::new(&journal).roll(session).unwrap().teammates[0].person.agent.unwrap();
     let ended = events(&journal).into_iter().filter_map(|(stream, event)| match event {
         Event::TurnEnded(ended) if stream == format!("agent/{alice}") => Some(ended.turn),
         _ => None,
@@ -91,8 +92,8 @@ async fn of_letters_to_a_person_those_that_were_shown_are_read() {
     let [made, answered] = *ended.collect::<Vec<TurnId>>() else { panic!("two turns") };
     let fate = || fate_of(&journal, session, "Tabs it is.");
     let others = [
-        ShownContent::Letter(key(1)),
-        ShownContent::Letter(key(7)),
+        ShownContent::Message(key(1)),
+        ShownContent::Message(key(7)),
         ShownContent::Turn(alice, made),
         ShownContent::End(alice),
     ];
@@ -117,7 +118,7 @@ async fn of_letters_to_a_person_those_that_were_shown_are_read() {
 async fn teammates_that_a_user_wants_begin_once() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let spawn = |name: &str, kind: Option<&str>| Spawn {
@@ -128,39 +129,39 @@ async fn teammates_that_a_user_wants_begin_once() {
     };
     let painted = |name: &str, color: &str| Spawn { color: Some(color.into()), ..spawn(name, None) };
     let names = |journal: &Journal| {
-        let mates = ReadModel::new(journal).roll(session).unwrap().mates.into_iter();
-        mates.map(|mate| (mate.person.name, mate.color)).collect::<Vec<_>>()
+        let teammates = ReadModel::new(journal).roll(session).unwrap().teammates.into_iter();
+        teammates.map(|teammate| (teammate.person.name, teammate.color)).collect::<Vec<_>>()
     };
     // Not all of them can, so nobody does.
     let odd = vec![spawn("bob", None), spawn("alice", None), spawn("carl", Some("wizard"))];
-    order(&team, 8, Command::Team { session, mates: odd }).await.unwrap();
+    order(&team, 8, Command::Team { session, teammates: odd }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(names(&journal), [("alice".to_owned(), "blue".to_owned())]);
     let request =
-        letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == MessageKind::TeamRequest);
+        envelopes(&journal, session).into_iter().find(|envelope| envelope.envelope.kind == MessageKind::TeamRequest);
     let why = request.unwrap().fate.why().unwrap().to_owned();
     for wanted in ["`alice` is there already", "there is no type `wizard`; there are `explore`, `general`"] {
         assert!(why.contains(wanted), "{why}");
     }
     // Nobody is called like somebody else, nor so that people would think so.
     let odd = ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"].map(|name| spawn(name, None)).to_vec();
-    order(&team, 7, Command::Team { session, mates: odd }).await.unwrap();
+    order(&team, 7, Command::Team { session, teammates: odd }).await.unwrap();
     rest(&mut notices).await;
     let request =
-        letters(&journal, session).into_iter().rfind(|letter| letter.envelope.kind == MessageKind::TeamRequest);
+        envelopes(&journal, session).into_iter().rfind(|envelope| envelope.envelope.kind == MessageKind::TeamRequest);
     let why = request.unwrap().fate.why().unwrap().to_owned();
     for name in ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"] {
         assert!(why.contains(&format!("`{name}`: ")), "{name}: {why}");
     }
     // Nobody is painted like somebody else who is there or comes; a colour of former times is one that is free.
-    let mates = vec![painted("bob", "teal"), painted("dora", "green")];
-    order(&team, 9, Command::Team { session, mates: mates.clone() }).await.unwrap();
+    let teammates = vec![painted("bob", "teal"), painted("dora", "green")];
+    order(&team, 9, Command::Team { session, teammates: teammates.clone() }).await.unwrap();
     rest(&mut notices).await;
-    order(&team, 9, Command::Team { session, mates }).await.unwrap();
+    order(&team, 9, Command::Team { session, teammates }).await.unwrap();
     let want = [("alice", "blue"), ("bob", "yellow"), ("dora", "green")];
     assert_eq!(names(&journal), want.map(|(name, color)| (name.to_owned(), color.to_owned())));
     let roll = ReadModel::new(&journal).roll(session).unwrap();
-    assert_eq!(roll.mates[1].spawn.prompt, "Be there.");
+    assert_eq!(roll.teammates[1].spawn.prompt, "Be there.");
     check_rest(&journal);
 }
 
@@ -168,25 +169,25 @@ async fn teammates_that_a_user_wants_begin_once() {
 async fn what_nobody_will_read_comes_back() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     team.close(session).await;
     let post = UserMail::new(&journal);
     let alice = || vec!["alice".to_owned()];
     let written = post.part(&by(), key(1), session, &alice(), EndMode::Told).await.unwrap();
-    let fate = |id| letters(&journal, session).into_iter().find(|letter| letter.envelope.id == id).unwrap().fate;
-    assert_eq!(fate(written.letters[0].id), Fate::Queued);
+    let fate = |id| envelopes(&journal, session).into_iter().find(|envelope| envelope.envelope.id == id).unwrap().fate;
+    assert_eq!(fate(written.envelopes[0].id), Fate::Queued);
     let open = leading(Which::Id(session));
     team.open(by(), folder.path(), open).await.unwrap();
     rest(&mut notices).await;
-    assert_eq!(fate(written.letters[0].id), Fate::Acted(None));
+    assert_eq!(fate(written.envelopes[0].id), Fate::Acted(None));
     // Somebody has written before they could know: it is sent back, also to one who has gone home.
     let late = Envelope {
         id: key(2),
         kind: MessageKind::UserInput,
         body: json!({ "text": "too late" }),
-        ..written.letters[0].clone()
+        ..written.envelopes[0].clone()
     };
     journal.commit(Commit { sends: vec![late], ..Commit::default() }).await.unwrap();
     rest(&mut notices).await;
@@ -214,23 +215,24 @@ members:
 #[tokio::test]
 async fn what_was_written_to_all_is_one_thing_to_take_back() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), ASKING);
+    let team = runtime_of(&journal, folder.path(), ASKING);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks, and reads nothing meanwhile");
     order(&team, 7, Command::Write { session, to: vec!["team".into()], text: "hold on".into() }).await.unwrap();
     rest(&mut notices).await;
-    let taken = order(&team, 8, Command::Withdraw { session, letter: key(7) }).await;
+    let taken = order(&team, 8, Command::Withdraw { session, envelope: key(7) }).await;
     assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
-    let fates = letters(&journal, session).into_iter().filter(|letter| letter.text() == "hold on");
-    let mut fates: Vec<(String, bool)> = fates.map(|letter| (letter.to, letter.fate == Fate::Withdrawn)).collect();
+    let fates = envelopes(&journal, session).into_iter().filter(|envelope| envelope.text() == "hold on");
+    let mut fates: Vec<(String, bool)> =
+        fates.map(|envelope| (envelope.to, envelope.fate == Fate::Withdrawn)).collect();
     fates.sort();
     assert_eq!(fates, [("bob".to_owned(), true), ("max".to_owned(), false)]);
-    let late = order(&team, 9, Command::Withdraw { session, letter: key(7) }).await;
+    let late = order(&team, 9, Command::Withdraw { session, envelope: key(7) }).await;
     assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
     // Where nobody has the session open it waits for all of them, and the lead's copy says so.
     team.close(session).await;
     let all = UserMail::new(&journal).write(&by(), key(13), session, &["team".into()], "hold on").await.unwrap();
-    assert_eq!(all.letters.len(), 2, "{all:?}");
+    assert_eq!(all.envelopes.len(), 2, "{all:?}");
     let opened = team.open(by(), folder.path(), leading(Which::Id(session))).await.unwrap();
     let queued: Vec<(&str, bool)> = opened.queued.iter().map(|queued| (queued.text.as_str(), queued.all)).collect();
     assert_eq!(queued, [("hold on", true)]);
@@ -257,18 +259,19 @@ members:
 #[tokio::test]
 async fn whoever_ended_without_reading_it_has_not_read_it() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), TWO_ASKING);
+    let team = runtime_of(&journal, folder.path(), TWO_ASKING);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "both ask, and read nothing meanwhile");
     order(&team, 7, Command::Write { session, to: vec!["team".into()], text: "hold on".into() }).await.unwrap();
     rest(&mut notices).await;
     UserMail::new(&journal).part(&by(), key(8), session, &["amy".into()], EndMode::Told).await.unwrap();
     rest(&mut notices).await;
-    let fates =
-        letters(&journal, session).into_iter().filter(|letter| letter.text() == "hold on" && letter.to == "amy");
-    let fates: Vec<Fate> = fates.map(|letter| letter.fate).collect();
+    let fates = envelopes(&journal, session)
+        .into_iter()
+        .filter(|envelope| envelope.text() == "hold on" && envelope.to == "amy");
+    let fates: Vec<Fate> = fates.map(|envelope| envelope.fate).collect();
     assert!(matches!(fates.as_slice(), [Fate::Dead(_)]), "{fates:?}");
-    let taken = order(&team, 9, Command::Withdraw { session, letter: key(7) }).await;
+    let taken = order(&team, 9, Command::Withdraw { session, envelope: key(7) }).await;
     assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
 }
 
@@ -279,7 +282,7 @@ async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
     let edit = "[{text: Made.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}]";
     let recording =
         ALICE.replace("[{text: Made.}, {text: Tabs it is., given: use tabs, otherwise: No.}, {text: More.}]", edit);
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let write = Command::Write { session, to: vec!["alice".into()], text: "change it".into() };
@@ -297,7 +300,7 @@ async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
 async fn what_is_written_elsewhere_is_seen_here_once() {
     let (folder, home) = (project(), tempfile::tempdir().unwrap());
     let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let other = journal.reopen().unwrap();
@@ -307,7 +310,7 @@ async fn what_is_written_elsewhere_is_seen_here_once() {
     UserMail::new(&other).write(&by(), key(8), session, &["alice".into()], "and be quick").await.unwrap();
     let heard = rest(&mut notices).await;
     let mailed = |(who, event): &(String, Event)| match event {
-        Event::Mailed(letter) => Some((who.clone(), letter.body["text"].clone())),
+        Event::Mailed(envelope) => Some((who.clone(), envelope.body["text"].clone())),
         _ => None,
     };
     let mailed: Vec<_> = heard.events.iter().filter_map(mailed).collect();
@@ -317,17 +320,17 @@ async fn what_is_written_elsewhere_is_seen_here_once() {
 
 /// What waits behind a stop is not lost when the program is: whoever looks sees it, and how to go on.
 #[tokio::test]
-async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
+async fn messages_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALICE);
+    let team = runtime_of(&journal, folder.path(), ALICE);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
     let (census, post) = (ReadModel::new(&journal), UserMail::new(&journal));
     assert!(census.people(0, false).unwrap().is_empty(), "all of it is done");
-    let alice = census.roll(session).unwrap().mates[0].person.agent.unwrap();
+    let alice = census.roll(session).unwrap().teammates[0].person.agent.unwrap();
     for number in [21, 22] {
         post.write(&by(), key(number), session, &["alice".to_owned()], "use tabs").await.unwrap();
     }
@@ -336,6 +339,6 @@ async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     let alice = people.iter().find(|person| person.name == "alice").unwrap();
     let why = format!("messages wait: 2; no process runs this session: max-team -r {session}");
     assert_eq!(alice.reason, Some(IdleReason::Blocked(why)));
-    // The stop itself is no letter that is told.
-    assert_eq!(census.roll(session).unwrap().mates[0].unread, 2);
+    // The stop itself is no message that is told.
+    assert_eq!(census.roll(session).unwrap().teammates[0].unread, 2);
 }

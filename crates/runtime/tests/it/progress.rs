@@ -10,7 +10,7 @@ use max_team_runtime::{Command, Delta, Notice, Which};
 use max_team_tools::{Output, Registry, Spec, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use super::{house_equipped, open, order, owner, project};
+use super::{open, order, owner, project, runtime_equipped};
 
 /// Counts until somebody has heard it.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ async fn how_far_a_tool_is_reaches_whoever_watches() {
     let mut tools = Registry::new();
     tools.add(Counter { spec, heard: Arc::clone(&heard) }).unwrap();
     let replay = Replay::read("answers:\n  - parts:\n      - {tool: count, input: {}}\n  - text: Counted.\n").unwrap();
-    let team = house_equipped(&journal, folder.path(), replay, tools);
+    let team = runtime_equipped(&journal, folder.path(), replay, tools);
     let mut notices = team.watch();
     let mut counting = open(Which::New);
     counting.definition.tools = vec!["count".into()];

@@ -14,7 +14,7 @@ use super::crashes::check_rest;
 use super::limits::{block_on, only_plan, plan_of, run_plan, until};
 use super::read::Reads as _;
 use super::team::{ask, rest, with_team};
-use super::{house_of, open, order, owner, project, yes};
+use super::{open, order, owner, project, runtime_of, yes};
 
 /// Whoever waits for a person is not out of time, however long that takes; then they have what they had left.
 #[test]
@@ -28,7 +28,7 @@ members:
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         // b runs out of its longer time while a waits for a person.
         let tasks = r#"[
             {"id": "a", "agent": "leo", "description": "A", "owns": ["src/**"], "timeout_ms": 3000, "retry": 0},
@@ -69,7 +69,7 @@ fn a_question_that_the_lead_is_silent_about_is_the_users() {
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
-            let team = house_of(&journal, folder.path(), ASKS);
+            let team = runtime_of(&journal, folder.path(), ASKS);
             let (session, mut notices) = ask(&team, folder.path(), approve).await;
             let mut heard = rest(&mut notices).await;
             if approve == ApprovalMode::Plan {
@@ -102,12 +102,12 @@ fn a_changed_plan_is_another_question() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let mut start = with_team(Which::New, ApprovalMode::Plan);
-        for mate in start.team.iter_mut().flat_map(|team| &mut team.members) {
-            let usual_ms = if mate.definition.name == "ada" { 7_000 } else { 5_000 };
-            mate.settings.constraints.timeout_ms = Some(usual_ms);
+        for teammate in start.team.iter_mut().flat_map(|team| &mut team.members) {
+            let usual_ms = if teammate.definition.name == "ada" { 7_000 } else { 5_000 };
+            teammate.settings.constraints.timeout_ms = Some(usual_ms);
         }
         let session = team.open(owner(), folder.path(), start).await.unwrap().session;
         rest(&mut notices).await;
@@ -173,7 +173,7 @@ members:
         block_on(async {
             let folder = super::project();
             let mut journal = Journal::memory();
-            let mut team = house_of(&journal, folder.path(), recording);
+            let mut team = runtime_of(&journal, folder.path(), recording);
             let tasks = r#"[{"id": "a", "agent": "leo", "description": "A"}]"#;
             let (session, mut notices) = run_plan(&team, folder.path(), tasks).await;
             // It asks the lead, who is silent, and then the user: a moment to think again.
@@ -181,12 +181,12 @@ members:
             if restarts {
                 team.shutdown().await.unwrap();
                 journal = journal.reopen().unwrap();
-                team = house_of(&journal, folder.path(), recording);
+                team = runtime_of(&journal, folder.path(), recording);
                 notices = team.watch();
                 let mut again = with_team(Which::Latest, ApprovalMode::Plan);
                 again.settings.mode = Mode::Plan;
-                for mate in again.team.iter_mut().flat_map(|team| &mut team.members) {
-                    mate.settings.mode = Mode::Plan;
+                for teammate in again.team.iter_mut().flat_map(|team| &mut team.members) {
+                    teammate.settings.mode = Mode::Plan;
                 }
                 team.open(owner(), folder.path(), again).await.unwrap();
                 rest(&mut notices).await;
@@ -206,7 +206,7 @@ members:
     }
 }
 
-/// What somebody has answered while nobody ran the session is a letter for whoever asked, and no question any more.
+/// What somebody has answered while nobody ran the session is a message for whoever asked, and no question any more.
 #[test]
 fn a_question_that_was_answered_meanwhile_is_not_counted() {
     let recording = r#"
@@ -223,8 +223,8 @@ members:
     let folder = super::project();
     let journal = Journal::memory();
     block_on(async {
-        let team = house_of(&journal, folder.path(), recording);
-        let (_, mut notices) = super::calls::say(&team, folder.path(), super::mates::leading(Which::New)).await;
+        let team = runtime_of(&journal, folder.path(), recording);
+        let (_, mut notices) = super::calls::say(&team, folder.path(), super::teammates::leading(Which::New)).await;
         let heard = until(&mut notices, "question_asked", 2).await;
         let asked = heard.events.iter().filter_map(|(_, event)| match event {
             Event::QuestionAsked(asked) => Some(asked.question),
@@ -239,8 +239,8 @@ members:
         let post = UserMail::new(&journal);
         let ben = post.inbox().unwrap().into_iter().find(|pending| pending.who == "ben").unwrap().row.question;
         post.answer(&owner(), EnvelopeId::new(new_id()), ben, &yes()).await.unwrap();
-        let team = house_of(&journal, folder.path(), recording);
-        let opened = team.open(owner(), folder.path(), super::mates::leading(Which::Latest)).await.unwrap();
+        let team = runtime_of(&journal, folder.path(), recording);
+        let opened = team.open(owner(), folder.path(), super::teammates::leading(Which::Latest)).await.unwrap();
         assert_eq!((opened.recovered.approvals, opened.recovered.mail), (1, 1));
         let [amy] = opened.asked.as_slice() else { panic!("{:?}", opened.asked) };
         assert_eq!((amy.by.as_str(), amy.task.as_deref()), ("amy", Some("Write.")));
@@ -259,7 +259,7 @@ async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
     for stops in [false, true] {
         let folder = project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), EDITS);
+        let team = runtime_of(&journal, folder.path(), EDITS);
         let (session, mut notices) = say(&team, folder.path(), open(Which::New)).await;
         assert!(rest(&mut notices).await.waiting);
         order(&team, Command::Queue { session, text: "use tabs".into() }).await.unwrap();
@@ -268,7 +268,7 @@ async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
         if stops {
             UserMail::new(&journal).stop_session(&owner(), session).await.unwrap();
         }
-        let team = house_of(&journal, folder.path(), EDITS);
+        let team = runtime_of(&journal, folder.path(), EDITS);
         let found = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap().recovered;
         let want = if stops { (0, 0, 0) } else { (1, 1, 1) };
         assert_eq!((found.agents, found.mail, found.approvals), want, "{found:?}");

@@ -18,16 +18,16 @@ use uuid::Uuid;
 
 use super::calls::{inputs, say};
 use super::crashes::{events, key};
-use super::mates::leading;
 use super::team::rest;
-use super::{house_of, order, owner, project, until};
+use super::teammates::leading;
+use super::{order, owner, project, runtime_of, until};
 
 /// Passes of the scheduler for which a commit is held back: more than anybody needs to say stop.
 const HELD_BACK: u32 = 10_000;
 
 fn agent(journal: &Journal, session: SessionId, name: &str) -> AgentId {
     let roll = ReadModel::new(journal).roll(session).unwrap();
-    roll.lead.into_iter().chain(roll.mates).find(|of| of.person.name == name).unwrap().person.agent.unwrap()
+    roll.lead.into_iter().chain(roll.teammates).find(|of| of.person.name == name).unwrap().person.agent.unwrap()
 }
 
 const CLAIMER: &str = r#"
@@ -44,7 +44,7 @@ members:
 #[tokio::test]
 async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), CLAIMER);
+    let team = runtime_of(&journal, folder.path(), CLAIMER);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "max").len() < 2 {
         rest(&mut notices).await;
@@ -87,7 +87,7 @@ members:
 
 /// Waits until bob has told the lead that he is done.
 async fn until_reported(journal: &Journal, notices: &mut tokio::sync::mpsc::Receiver<max_team_runtime::Notice>) {
-    while super::mates::letters(journal, MessageKind::TaskResult).is_empty() {
+    while super::teammates::envelopes(journal, MessageKind::TaskResult).is_empty() {
         until(notices, "turn_ended").await;
     }
 }
@@ -105,7 +105,8 @@ fn entry(agent: AgentId, event: &'static str, payload: Vec<u8>) -> Append {
 #[tokio::test]
 async fn one_that_cannot_be_read_keeps_a_stop_from_nobody() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
+    let team =
+        runtime_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, GENERAL).len() < 2 {
         until(&mut notices, "turn_started").await;
@@ -134,7 +135,7 @@ members:
 #[tokio::test]
 async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), CALLED);
+    let team = runtime_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "explore").is_empty() {
         until(&mut notices, "turn_started").await;
@@ -171,7 +172,7 @@ fn subject(subject: &str) -> ListRequest {
 /// Where somebody stands, and why.
 fn stands(journal: &Journal, session: SessionId, name: &str) -> (AgentStage, Option<IdleReason>) {
     let roll = ReadModel::new(journal).roll(session).unwrap();
-    let person = roll.mates.into_iter().find(|mate| mate.person.name == name).unwrap().person;
+    let person = roll.teammates.into_iter().find(|teammate| teammate.person.name == name).unwrap().person;
     (person.state, person.reason)
 }
 
@@ -183,7 +184,7 @@ fn takes_none(name: &str) -> (AgentStage, Option<IdleReason>) {
 #[tokio::test]
 async fn a_stop_holds_a_teammate_that_could_take_a_task() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), TAKER);
+    let team = runtime_of(&journal, folder.path(), TAKER);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "max").len() < 2 {
         rest(&mut notices).await;
@@ -211,7 +212,7 @@ async fn a_stop_holds_a_teammate_that_could_take_a_task() {
 #[tokio::test]
 async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), CLAIMER);
+    let team = runtime_of(&journal, folder.path(), CLAIMER);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "max").len() < 2 {
         rest(&mut notices).await;
@@ -260,7 +261,8 @@ async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
 #[tokio::test]
 async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
+    let team =
+        runtime_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
     let since = TurnId::new(new_id());
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, GENERAL).len() < 2 {
@@ -281,7 +283,7 @@ async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
 #[tokio::test]
 async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+    let team = runtime_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     until_reported(&journal, &mut notices).await;
     order(&team, Command::StopSession { session }).await.unwrap();
@@ -315,7 +317,7 @@ members:
 #[tokio::test]
 async fn a_task_rings_for_somebody_with_empty_hands() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), HOLDERS);
+    let team = runtime_of(&journal, folder.path(), HOLDERS);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     team.ask(query::Settled { session }).await.unwrap();
     for (name, taken) in [("first", 1), ("second", 2)] {

@@ -12,7 +12,7 @@ use max_team_tools::{Output, Registry, RemoteFuture, RemoteTool, Spec, ToolConte
 use serde_json::{Value, json};
 
 use super::crashes::events;
-use super::{house_equipped, open, order, owner, project, until};
+use super::{open, order, owner, project, runtime_equipped, until};
 
 /// A tool whose server takes a call and answers only if it is told to.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ async fn an_interrupt_and_the_end_of_a_turns_time_end_a_remote_call() {
             let (folder, journal, remote) = (project(), Journal::memory(), Remote::silent(class));
             let mut tools = Registry::new();
             tools.put_remote(remote.clone());
-            let team = house_equipped(&journal, folder.path(), Replay::read(RECORDING).unwrap(), tools);
+            let team = runtime_equipped(&journal, folder.path(), Replay::read(RECORDING).unwrap(), tools);
             let mut notices = team.watch();
             let mut asking = open(Which::New);
             asking.definition.tools = vec!["transfer".into()];
@@ -125,7 +125,7 @@ fn a_remote_call_that_a_kill_cut_off_is_unknown_once_and_not_repeated() {
             runtime.block_on(async {
                 let mut tools = Registry::new();
                 tools.put_remote(remote.clone());
-                let team = house_equipped(journal, folder.path(), Replay::read(RECORDING).unwrap(), tools);
+                let team = runtime_equipped(journal, folder.path(), Replay::read(RECORDING).unwrap(), tools);
                 let mut notices = team.watch();
                 let mut asking = open(which);
                 asking.definition.tools = vec!["transfer".into()];

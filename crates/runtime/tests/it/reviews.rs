@@ -16,10 +16,10 @@ use uuid::Uuid;
 
 use super::calls::{came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
-use super::mates::{leading, letters};
 use super::read::Reads as _;
 use super::team::{Heard, repository, rest};
-use super::{house_of, order, owner, yes};
+use super::teammates::{envelopes, leading};
+use super::{order, owner, runtime_of, yes};
 
 /// A task in the background.
 const APART: &str = r#"
@@ -32,7 +32,7 @@ members:
 "#;
 
 /// A teammate that is shut down when it has said what it came to.
-const MATE: &str = r#"
+const TEAMMATE: &str = r#"
 answers:
   - parts: [{tool: spawn_teammate, input: {name: leo, role: writer, prompt: Change it., type: leo, isolation: worktree}}]
   - text: Started.
@@ -47,8 +47,8 @@ members:
 fn editing(which: Which) -> OpenOptions {
     let mut open = leading(which);
     open.settings.mode = Mode::AcceptEdits;
-    for mate in &mut open.team.as_mut().unwrap().members {
-        mate.settings.mode = Mode::AcceptEdits;
+    for teammate in &mut open.team.as_mut().unwrap().members {
+        teammate.settings.mode = Mode::AcceptEdits;
     }
     open
 }
@@ -82,12 +82,12 @@ async fn a_background_task_that_is_over_asks_and_is_told_of_once() {
         let folder = repository();
         let root = folder.path();
         let journal = Journal::memory();
-        let team = house_of(&journal, root, APART);
+        let team = runtime_of(&journal, root, APART);
         let (session, mut notices) = say(&team, root, editing(Which::New)).await;
         let heard = rest(&mut notices).await;
         assert!(heard.waiting && read(root) == "one\n", "nothing is taken before the yes");
         let asked = asked(&heard);
-        assert!(asked.action.deed == ActionKind::Merge && asked.action.preview.contains("+two"), "{asked:?}");
+        assert!(asked.action.kind == ActionKind::Merge && asked.action.preview.contains("+two"), "{asked:?}");
         assert_eq!(inputs(&journal, "max").len(), 1, "its lead hears of it when that is decided");
         let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         let folder = repository();
         let root = folder.path();
         let journal = Journal::memory();
-        let team = house_of(&journal, root, MATE);
+        let team = runtime_of(&journal, root, TEAMMATE);
         let (session, mut notices) = say(&team, root, editing(Which::New)).await;
         let heard = rest(&mut notices).await;
         let gone = heard.names().iter().position(|name| *name == "agent_ended");
@@ -117,7 +117,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         drop(team);
 
         let journal = journal.reopen().unwrap();
-        let team = house_of(&journal, root, MATE);
+        let team = runtime_of(&journal, root, TEAMMATE);
         let mut notices = team.watch();
         team.open(owner(), root, editing(Which::Latest)).await.unwrap();
         assert!(rest(&mut notices).await.waiting);
@@ -130,7 +130,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         drop(team);
 
         let journal = journal.reopen().unwrap();
-        let team = house_of(&journal, root, MATE);
+        let team = runtime_of(&journal, root, TEAMMATE);
         let mut notices = team.watch();
         let recovered = team.open(owner(), root, editing(Which::Latest)).await.unwrap().recovered;
         assert!(recovered.is_empty(), "what only waits to be told is nothing to go on with: {recovered:?}");
@@ -151,10 +151,10 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
     {
         let folder = repository();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut open = editing(Which::New);
-        for mate in &mut open.team.as_mut().unwrap().members {
-            mate.settings.permissions.never_asks = never_asks;
+        for teammate in &mut open.team.as_mut().unwrap().members {
+            teammate.settings.permissions.never_asks = never_asks;
         }
         let (_, mut notices) = say(&team, folder.path(), open).await;
         let heard = rest(&mut notices).await;
@@ -177,10 +177,10 @@ async fn one_that_failed_asks_about_what_it_left() {
         let folder = repository();
         let root = folder.path();
         let journal = Journal::memory();
-        let team = house_of(&journal, root, &recording);
+        let team = runtime_of(&journal, root, &recording);
         let mut open = editing(Which::New);
-        for mate in &mut open.team.as_mut().unwrap().members {
-            mate.settings.rounds_max = 1;
+        for teammate in &mut open.team.as_mut().unwrap().members {
+            teammate.settings.rounds_max = 1;
         }
         let (session, mut notices) = say(&team, root, open).await;
         let heard = rest(&mut notices).await;
@@ -222,7 +222,7 @@ const MOOT: &str = "Changed.\n\n[It was given more to do before anybody had deci
 
 /// How often it was said.
 fn told(journal: &Journal, words: &str) -> usize {
-    letters(journal, MessageKind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
+    envelopes(journal, MessageKind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
 }
 
 /// Whoever is given more to do asks once it has done that, too; nobody is asked about half of it.
@@ -231,7 +231,7 @@ async fn one_that_is_gone_on_with_asks_anew_when_it_is_done() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, MORE);
+    let team = runtime_of(&journal, root, MORE);
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     let first = asked(&rest(&mut notices).await);
     order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
@@ -260,7 +260,7 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
         let recording =
             MORE.replace("  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]\n", "");
         let mut journal = Journal::memory();
-        let mut team = house_of(&journal, root, &recording);
+        let mut team = runtime_of(&journal, root, &recording);
         let (session, mut notices) = say(&team, root, editing(Which::New)).await;
         assert!(rest(&mut notices).await.waiting);
         let to = ["leo".to_owned()];
@@ -269,7 +269,7 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
             drop(team);
             journal = journal.reopen().unwrap();
             UserMail::new(&journal).write(&owner(), key("more"), session, &to, "Change it more.").await.unwrap();
-            team = house_of(&journal, root, &recording);
+            team = runtime_of(&journal, root, &recording);
             notices = team.watch();
             team.open(owner(), root, editing(Which::Latest)).await.unwrap();
         } else {
@@ -310,7 +310,7 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
     for one_by_one in [true, false] {
         let folder = repository();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), BOTH);
+        let team = runtime_of(&journal, folder.path(), BOTH);
         let mut open = leading(Which::New);
         open.settings.permissions.rules.push(super::worktrees::asking(folder.path()));
         let (session, mut notices) = say(&team, folder.path(), open).await;
@@ -333,10 +333,11 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
             drop(order(&team, Command::Continue { session, to }).await);
         }
         let told =
-            letters(&journal, MessageKind::TaskAssign).into_iter().filter(|text| text == CONTINUE.trim_end()).count();
+            envelopes(&journal, MessageKind::TaskAssign).into_iter().filter(|text| text == CONTINUE.trim_end()).count();
         assert_eq!(told, 2);
         assert_eq!(inputs(&journal, "max").len(), 1);
-        while letters(&journal, MessageKind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
+        while envelopes(&journal, MessageKind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2
+        {
             rest(&mut notices).await;
         }
         assert!(team.stopped(session).unwrap().is_empty(), "they have gone on");
@@ -359,17 +360,17 @@ fn runs(word: &str) -> bool {
 async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
     let word = format!("86400.{}", std::process::id());
     let commanding = format!("new: two}}}}, {{tool: run_shell, input: {{command: sleep {word}, background: true}}}}]");
-    let recording = MATE.replace("new: two}}]", &commanding);
+    let recording = TEAMMATE.replace("new: two}}]", &commanding);
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let mut open = editing(Which::New);
-    for mate in &mut open.team.as_mut().unwrap().members {
-        Arc::make_mut(&mut mate.definition).tools.push("run_shell".into());
+    for teammate in &mut open.team.as_mut().unwrap().members {
+        Arc::make_mut(&mut teammate.definition).tools.push("run_shell".into());
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
-    assert_eq!(asked(&heard).action.deed, ActionKind::Merge, "{:?}", heard.names());
+    assert_eq!(asked(&heard).action.kind, ActionKind::Merge, "{:?}", heard.names());
     assert!(heard.names().contains(&"command_begun") && !runs(&word), "{:?}", heard.names());
 }
 
@@ -380,7 +381,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, APART);
+    let team = runtime_of(&journal, root, APART);
     let (_, mut notices) = say(&team, root, editing(Which::New)).await;
     assert!(rest(&mut notices).await.waiting);
     team.shutdown().await.unwrap();
@@ -388,7 +389,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
     Worktrees::within(&root.join("home")).list().pop().unwrap().remove().unwrap();
 
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, root, APART);
+    let team = runtime_of(&journal, root, APART);
     let mut notices = team.watch();
     team.open(owner(), root, editing(Which::Latest)).await.unwrap();
     let heard = rest(&mut notices).await;
@@ -405,7 +406,7 @@ fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<(Cras
 }
 
 async fn play(recording: &str, journal: &Journal, root: &Path) {
-    let team = house_of(journal, root, recording);
+    let team = runtime_of(journal, root, recording);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let session = team.open(owner(), root, editing(which)).await.unwrap().session;
@@ -441,9 +442,9 @@ fn sweep(recording: &str, death: CrashPoint) {
         assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("two\n", 0), "killed at commit {commit}");
         let count = |name: &str| events(&journal).iter().filter(|(_, event)| event.name() == name).count();
         assert_eq!((count("review_begun"), count("question_asked")), (1, 1), "killed at commit {commit}");
-        let told = letters(&journal, MessageKind::TaskResult);
+        let told = envelopes(&journal, MessageKind::TaskResult);
         let is_true = |text: &&String| {
-            // One that dies between the deed and the word for it finds the copy gone.
+            // One that dies between the action and the word for it finds the copy gone.
             text.contains("1 file is in the project now")
                 || (death == CrashPoint::Before && text.contains("The copy is gone"))
         };
@@ -466,7 +467,7 @@ fn a_background_task_asks_whenever_the_program_dies() {
 
 #[test]
 fn a_teammate_asks_whenever_the_program_dies() {
-    [CrashPoint::After, CrashPoint::Before].into_iter().for_each(|death| sweep(MATE, death));
+    [CrashPoint::After, CrashPoint::Before].into_iter().for_each(|death| sweep(TEAMMATE, death));
 }
 
 /// A copy says whose it is: the teammate's name, of whatever type it is.
@@ -474,8 +475,9 @@ fn a_teammate_asks_whenever_the_program_dies() {
 async fn a_copy_is_named_after_the_teammate_in_it() {
     let folder = repository();
     let journal = Journal::memory();
-    let recording = MATE.replace("name: leo", "name: wil").replace("to: leo", "to: wil").replace("  leo:", "  wil:");
-    let team = house_of(&journal, folder.path(), &recording);
+    let recording =
+        TEAMMATE.replace("name: leo", "name: wil").replace("to: leo", "to: wil").replace("  leo:", "  wil:");
+    let team = runtime_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), editing(Which::New)).await;
     rest(&mut notices).await;
     let [copy] = Worktrees::within(&folder.path().join("home")).list().try_into().unwrap();
@@ -491,14 +493,14 @@ members:
 "#;
 
 fn loaded() -> Vec<Spawn> {
-    let mate = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
-    let apart = |name: &str| Spawn { isolation: Some(Isolation::Worktree), ..mate(name) };
-    vec![apart("ann"), apart("bob"), mate("cid")]
+    let teammate = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
+    let apart = |name: &str| Spawn { isolation: Some(Isolation::Worktree), ..teammate(name) };
+    vec![apart("ann"), apart("bob"), teammate("cid")]
 }
 
-fn mates(journal: &Journal, session: SessionId) -> Vec<String> {
+fn teammates(journal: &Journal, session: SessionId) -> Vec<String> {
     let roll = ReadModel::new(journal).roll(session).unwrap();
-    roll.mates.into_iter().map(|mate| mate.person.name).collect()
+    roll.teammates.into_iter().map(|teammate| teammate.person.name).collect()
 }
 
 /// What a turn that is over had to stop does not stop what is asked for afterwards.
@@ -508,10 +510,10 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
     let root = folder.path();
     let journal = Journal::memory();
     let recording = LOADED.to_owned() + "  cid: [{text: Here.}]\n";
-    let team = house_of(&journal, root, &recording);
+    let team = runtime_of(&journal, root, &recording);
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
-    order(&team, Command::Team { session, mates: loaded() }).await.unwrap();
+    order(&team, Command::Team { session, teammates: loaded() }).await.unwrap();
     let mut told = Vec::new();
     loop {
         match notices.recv().await.unwrap() {
@@ -521,7 +523,7 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
         }
     }
     assert_eq!((told.first(), told.last()), (Some(&(0, 2)), Some(&(2, 2))), "{told:?}");
-    assert_eq!(mates(&journal, session), ["ann", "bob", "cid"]);
+    assert_eq!(teammates(&journal, session), ["ann", "bob", "cid"]);
     check_rest(&journal);
 }
 
@@ -547,14 +549,14 @@ async fn the_names_of_a_team_that_is_about_to_begin_are_taken() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, WANTED_TWICE);
+    let team = runtime_of(&journal, root, WANTED_TWICE);
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     team.close(session).await;
     let (post, number) = (UserMail::new(&journal), |number| EnvelopeId::new(Uuid::from_u128(number)));
     let plain = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
     let wanted = || vec![plain("ann"), plain("dan")];
-    let names = |mates: Vec<Spawn>| mates.into_iter().map(|mate| mate.name).collect::<Vec<_>>();
+    let names = |teammates: Vec<Spawn>| teammates.into_iter().map(|teammate| teammate.name).collect::<Vec<_>>();
     let (there, new) = team.newcomers(session, wanted()).unwrap();
     assert_eq!((names(there), names(new)), (vec![], vec!["ann".to_owned(), "dan".to_owned()]));
     post.recruit(&owner(), number(9), session, &loaded()).await.unwrap();
@@ -566,14 +568,14 @@ async fn the_names_of_a_team_that_is_about_to_begin_are_taken() {
     team.open(owner(), root, editing(Which::Id(session))).await.unwrap();
     let heard = rest(&mut notices).await;
     let refused = events(&journal).into_iter().filter_map(|(_, event)| match event {
-        Event::LetterRefused(refused) => Some((refused.letter, refused.why)),
+        Event::MessageRefused(refused) => Some((refused.envelope, refused.why)),
         _ => None,
     });
     let words = "`ann`: `ann` is about to begin: choose another name";
     assert_eq!(refused.collect::<Vec<_>>(), [(number(10), words.to_owned())]);
     let [(words, is_error)] = came_to(&heard, "max");
     assert!(is_error && words.contains("`ann` is about to begin: write to it with `send_message` once"), "{words}");
-    assert_eq!(mates(&journal, session), ["ann", "bob", "cid"]);
+    assert_eq!(teammates(&journal, session), ["ann", "bob", "cid"]);
     check_rest(&journal);
 }
 
@@ -587,16 +589,16 @@ fn a_team_can_be_stopped_before_it_has_begun() {
 /// The same where nothing has to be copied, so that all could begin at once.
 #[test]
 fn a_team_can_be_stopped_that_could_begin_at_once() {
-    let whole: Vec<Spawn> = loaded().into_iter().filter(|mate| mate.isolation.is_none()).collect();
+    let whole: Vec<Spawn> = loaded().into_iter().filter(|teammate| teammate.isolation.is_none()).collect();
     [false, true].into_iter().for_each(|speaks| stopped_before_it_has_begun(&whole, speaks));
 }
 
-fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
+fn stopped_before_it_has_begun(teammates_wanted: &[Spawn], speaks: bool) {
     for commit in 1.. {
         let folder = repository();
         let (root, journal) = (folder.path(), Journal::memory());
         let meet = async {
-            let team = house_of(&journal, root, LOADED);
+            let team = runtime_of(&journal, root, LOADED);
             let (session, mut notices) = say(&team, root, editing(Which::New)).await;
             rest(&mut notices).await;
             team.shutdown().await.unwrap();
@@ -607,7 +609,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         let (session, journal) = (met.unwrap(), journal.reopen().unwrap());
         let ask = async {
             let post = UserMail::new(&journal);
-            post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, mates_wanted).await.unwrap();
+            post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, teammates_wanted).await.unwrap();
             post.stop_session(&owner(), session).await.unwrap();
             if speaks {
                 let key = EnvelopeId::new(Uuid::from_u128(11));
@@ -616,7 +618,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         };
         assert!(super::lives(&journal, None, ask));
         let open = async |journal: &Journal| {
-            let team = house_of(journal, root, LOADED);
+            let team = runtime_of(journal, root, LOADED);
             let mut notices = team.watch();
             team.open(owner(), root, editing(Which::Latest)).await.unwrap();
             rest(&mut notices).await;
@@ -626,11 +628,11 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         told_to_nobody_once_refused(&journal, session, usize::from(speaks));
         assert!(super::lives(&journal, None, open(&journal)));
         let refused = events(&journal).into_iter().filter_map(|(_, event)| match event {
-            Event::LetterRefused(refused) => Some(refused.why),
+            Event::MessageRefused(refused) => Some(refused.why),
             _ => None,
         });
         assert_eq!(refused.collect::<Vec<_>>(), ["stopped before anybody had begun"], "killed at commit {commit}");
-        assert!(mates(&journal, session).is_empty(), "killed at commit {commit}");
+        assert!(teammates(&journal, session).is_empty(), "killed at commit {commit}");
         assert!(Worktrees::within(&root.join("home")).list().is_empty(), "killed at commit {commit}");
         if survived {
             assert!(commit > 2, "a story that short proves nothing");
@@ -641,7 +643,7 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
 
 /// A request that was refused lies there till its copies are gone, and is none of what the lead will be told.
 fn told_to_nobody_once_refused(journal: &Journal, session: SessionId, said_since: usize) {
-    let is_refused = events(journal).iter().any(|(_, event)| matches!(event, Event::LetterRefused(_)));
+    let is_refused = events(journal).iter().any(|(_, event)| matches!(event, Event::MessageRefused(_)));
     let unread = ReadModel::new(journal).roll(session).unwrap().lead.unwrap().unread;
     assert!(!is_refused || unread <= said_since, "{unread} unread");
 }
@@ -652,7 +654,7 @@ async fn a_session_in_which_only_a_team_was_stopped_is_one() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, LOADED);
+    let team = runtime_of(&journal, root, LOADED);
     let (_, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     let opened = team.open(owner(), root, editing(Which::New)).await.unwrap();
@@ -672,7 +674,7 @@ async fn a_session_in_which_only_a_team_was_stopped_is_one() {
         assert_eq!(team.held(session).unwrap(), 0, "{when}");
         team.close(session).await;
     }
-    assert!(mates(&journal, session).is_empty());
+    assert!(teammates(&journal, session).is_empty());
     check_rest(&journal);
 }
 
@@ -682,7 +684,7 @@ async fn copies_of_a_team_that_does_not_begin_do_not_stay() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, LOADED);
+    let team = runtime_of(&journal, root, LOADED);
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     let key = EnvelopeId::new(Uuid::from_u128(9));
@@ -693,16 +695,16 @@ async fn copies_of_a_team_that_does_not_begin_do_not_stay() {
     let copies_folder = root.join("home/copies");
     std::fs::create_dir_all(&copies_folder).unwrap();
     std::fs::write(copies_folder.join(bob.to_string()), "in the way").unwrap();
-    let command = Command::Team { session, mates: loaded() };
+    let command = Command::Team { session, teammates: loaded() };
     team.command(Order { by: owner(), cwd: String::new(), key, command }).await.unwrap();
     rest(&mut notices).await;
     let refused = events(&journal).into_iter().find_map(|(_, event)| match event {
-        Event::LetterRefused(refused) => Some(refused.why),
+        Event::MessageRefused(refused) => Some(refused.why),
         _ => None,
     });
     let why = refused.unwrap();
     assert!(why.starts_with("`bob`: there is no copy to work in") && !why.contains("`ann`"), "{why}");
-    assert!(mates(&journal, session).is_empty());
+    assert!(teammates(&journal, session).is_empty());
     let left: Vec<_> = std::fs::read_dir(&copies_folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, [bob.to_string().as_str()], "nobody would own it");
     check_rest(&journal);

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::crashes::events;
 use super::remote::Remote;
-use super::{house_supplied, open, order, owner, project, until};
+use super::{open, order, owner, project, runtime_supplied, until};
 
 /// A source whose tools a test changes.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ async fn tools_appear_and_disappear_between_turns() {
     let recording = format!("answers:\n  - text: Nothing.\n{buy}{buy}  - text: Back.\n  - text: Still.\n");
     let start = |journal: &Journal| {
         let replay = Replay::read(&recording).unwrap();
-        house_supplied(
+        runtime_supplied(
             journal,
             folder.path(),
             replay,
@@ -143,7 +143,8 @@ async fn hidden_and_disallowed_tools_of_a_source_stay_so_and_a_search_finds_the_
     shop.offer(&["shop_buy", "shop_burn"]);
     let recording = "answers:\n  - parts: [{tool: tool_search, input: {query: buy}}]\n  - text: One.\n  - text: Two.\n";
     let sources: Vec<Arc<dyn ToolSource>> = vec![Arc::clone(&shop) as Arc<dyn ToolSource>];
-    let team = house_supplied(&journal, folder.path(), Replay::read(recording).unwrap(), Registry::builtin(), sources);
+    let team =
+        runtime_supplied(&journal, folder.path(), Replay::read(recording).unwrap(), Registry::builtin(), sources);
     let mut notices = team.watch();
     let mut open = with_shop(Which::New);
     open.definition.hidden_tools = vec!["shop_*".into()];

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::crashes::events;
 use super::read::Reads as _;
-use super::{begin, house_of, open, order, owner, project, until, yes};
+use super::{begin, open, order, owner, project, runtime_of, until, yes};
 
 /// The first answer ends in a question to the user, so that the turn stands still until they answer.
 const RECORDING: &str = r#"
@@ -67,10 +67,10 @@ fn turns(journal: &Journal) -> usize {
 #[tokio::test]
 async fn the_turn_that_runs_hears_it_behind_its_results() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
-    let letters = vec![say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
+    let messages = vec![say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
     allow(&team, session).await;
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));
     let told = steered(&journal);
@@ -79,10 +79,10 @@ async fn the_turn_that_runs_hears_it_behind_its_results() {
     };
     assert_eq!(
         (envelopes, max_team_core::chat::Message::user(input.clone()).text()),
-        (&letters, "use tabs\n\nand be quick".into())
+        (&messages, "use tabs\n\nand be quick".into())
     );
     assert_eq!(turns(&journal), 1);
-    let late = order(&team, Command::Withdraw { session, letter: letters[0] }).await;
+    let late = order(&team, Command::Withdraw { session, envelope: messages[0] }).await;
     assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
     say(&team, session, "then the tests").await;
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tests.".to_owned()));
@@ -91,7 +91,7 @@ async fn the_turn_that_runs_hears_it_behind_its_results() {
 #[tokio::test]
 async fn what_is_to_wait_begins_the_next_turn() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     queue(&team, session, "then the tests").await;
@@ -104,7 +104,7 @@ async fn what_is_to_wait_begins_the_next_turn() {
 #[tokio::test]
 async fn an_interrupt_leaves_it_for_the_next_turn() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     say(&team, session, "use tabs").await;
@@ -114,11 +114,11 @@ async fn an_interrupt_leaves_it_for_the_next_turn() {
     assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
 }
 
-/// As at a step of a turn; each stays a letter of its own, and what was to wait has a turn of its own.
+/// As at a step of a turn; each stays a message of its own, and what was to wait has a turn of its own.
 #[tokio::test]
 async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     let said = [say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
@@ -131,17 +131,17 @@ async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "A last word.".to_owned()));
     let begun = events(&journal).into_iter().filter_map(|(_, event)| match event {
         Event::TurnStarted(started) => {
-            Some((started.envelope, started.letters, max_team_core::chat::Message::user(started.input).text()))
+            Some((started.envelope, started.envelopes, max_team_core::chat::Message::user(started.input).text()))
         }
         _ => None,
     });
     let begun: Vec<_> = begun.skip(1).collect();
-    let [(first, letters, words), (_, _, tests), (last, _, docs)] = begun.as_slice() else { panic!("{begun:?}") };
-    assert_eq!((first, letters.as_slice()), (&said[0], &said[1..]));
+    let [(first, envelopes, words), (_, _, tests), (last, _, docs)] = begun.as_slice() else { panic!("{begun:?}") };
+    assert_eq!((first, envelopes.as_slice()), (&said[0], &said[1..]));
     assert!(words.starts_with("use tabs\n\nand be quick\n\n(From the program"), "{words}");
     assert_eq!((tests.as_str(), last, docs.as_str()), ("then the tests", &late, "and the docs"));
-    let fates = ReadModel::new(&journal).letters(session).unwrap();
-    assert!(fates.iter().all(|letter| matches!(letter.fate, Fate::Acted(_))), "{fates:?}");
+    let fates = ReadModel::new(&journal).messages(session).unwrap();
+    assert!(fates.iter().all(|envelope| matches!(envelope.fate, Fate::Acted(_))), "{fates:?}");
     // Whoever goes on from before that turn says all of it again.
     let fork = Tape::of(&journal, session).unwrap().fork(Point::Turn(2), false, folder.path(), Site::Here).unwrap();
     assert_eq!(fork.words.as_deref(), Some("use tabs\n\nand be quick"));
@@ -153,7 +153,7 @@ fn whenever_the_program_dies_what_waits_is_told_once() {
     for commit in 1.. {
         let (folder, mut journal) = (project(), Journal::memory());
         let play = async |journal: &Journal| {
-            let team = house_of(journal, folder.path(), RECORDING);
+            let team = runtime_of(journal, folder.path(), RECORDING);
             let mut notices = team.watch();
             let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
             let session = team.open(owner(), folder.path(), open(which)).await.unwrap().session;
@@ -196,11 +196,11 @@ fn whenever_the_program_dies_what_waits_is_told_once() {
     }
 }
 
-/// A letter ends the turn, and others are read in the same breath.
+/// A message ends the turn, and others are read in the same breath.
 #[tokio::test]
-async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
+async fn nothing_is_told_twice_when_a_message_stops_the_turn() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     say(&team, session, "use tabs").await;
@@ -225,13 +225,13 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
 #[tokio::test]
 async fn what_is_taken_back_was_never_said() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
-    let letters = [say(&team, session, "use tabs").await, queue(&team, session, "then the tests").await];
-    for letter in letters {
-        order(&team, Command::Withdraw { session, letter }).await.unwrap();
-        let again = order(&team, Command::Withdraw { session, letter }).await;
+    let envelopes = [say(&team, session, "use tabs").await, queue(&team, session, "then the tests").await];
+    for envelope in envelopes {
+        order(&team, Command::Withdraw { session, envelope }).await.unwrap();
+        let again = order(&team, Command::Withdraw { session, envelope }).await;
         assert!(matches!(again, Err(RuntimeError::Taken)), "{again:?}");
     }
     allow(&team, session).await;
@@ -242,23 +242,24 @@ async fn what_is_taken_back_was_never_said() {
         Event::Withdrawn(withdrawn) => Some((stream.starts_with("session/"), withdrawn.envelope)),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), letters.map(|letter| (true, letter)));
-    let listed = ReadModel::new(&journal).letters(session).unwrap();
-    let fates = letters.map(|letter| listed.iter().find(|known| known.envelope.id == letter).unwrap().fate.clone());
+    assert_eq!(told.collect::<Vec<_>>(), envelopes.map(|envelope| (true, envelope)));
+    let listed = ReadModel::new(&journal).messages(session).unwrap();
+    let fates =
+        envelopes.map(|envelope| listed.iter().find(|known| known.envelope.id == envelope).unwrap().fate.clone());
     assert_eq!(fates, [Fate::Withdrawn, Fate::Withdrawn], "nobody has acted on it");
 }
 
 /// A message and its withdrawal race: whoever is first wins, and both know who was.
 #[tokio::test]
-async fn a_letter_goes_one_way() {
+async fn a_message_goes_one_way() {
     let mut heard = 0;
     for round in 0..40 {
         let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), RECORDING);
+        let team = runtime_of(&journal, folder.path(), RECORDING);
         let (session, mut notices) = begin(&team, folder.path()).await;
         until(&mut notices, "question_asked").await;
-        let letter = say(&team, session, "use tabs").await;
-        let withdraw = order(&team, Command::Withdraw { session, letter });
+        let envelope = say(&team, session, "use tabs").await;
+        let withdraw = order(&team, Command::Withdraw { session, envelope });
         let withdrawn = match ["", "tool_intent", "tool_done"][round % 3] {
             "" => tokio::join!(withdraw, allow(&team, session)).0,
             moment => {
@@ -279,7 +280,7 @@ async fn a_letter_goes_one_way() {
 #[tokio::test]
 async fn the_next_process_knows_what_nobody_has_read() {
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     let (now, later) = (say(&team, session, "use tabs").await, queue(&team, session, "then the tests").await);
@@ -287,10 +288,10 @@ async fn the_next_process_knows_what_nobody_has_read() {
     drop(team);
 
     let journal = journal.reopen().unwrap();
-    let team = house_of(&journal, folder.path(), RECORDING);
+    let team = runtime_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
-    let queued = |letter, text: &str, wait| Queued { letter, text: text.into(), wait, all: false };
+    let queued = |envelope, text: &str, wait| Queued { envelope, text: text.into(), wait, all: false };
     assert_eq!(opened.queued, [queued(now, "use tabs", false), queued(later, "then the tests", true)]);
     allow(&team, session).await;
     assert_eq!(ends(&mut notices).await, (TurnOutcome::Answered, "With tabs.".to_owned()));

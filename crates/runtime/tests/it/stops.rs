@@ -15,7 +15,7 @@ use super::crashes::{check_rest, events};
 use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
 use super::read::Reads as _;
 use super::team::{repository, rest, with_team};
-use super::{house_of, house_with, order, owner, yes};
+use super::{order, owner, runtime_of, runtime_with, yes};
 
 const PRICE: Price = Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 };
 
@@ -43,7 +43,7 @@ members:
         block_on(async {
             let folder = super::project();
             let mut journal = Journal::memory();
-            let mut team = house_of(&journal, folder.path(), recording);
+            let mut team = runtime_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
             let start = with_team(Which::New, ApprovalMode::Plan);
             let session = team.open(owner(), folder.path(), start).await.unwrap().session;
@@ -60,7 +60,7 @@ members:
             if restarts {
                 team.shutdown().await.unwrap();
                 journal = journal.reopen().unwrap();
-                team = house_of(&journal, folder.path(), recording);
+                team = runtime_of(&journal, folder.path(), recording);
                 notices = team.watch();
                 team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
                 assert!(rest(&mut notices).await.waiting);
@@ -101,11 +101,11 @@ members:
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let mut start = with_team(Which::New, ApprovalMode::Plan);
-        for mate in start.team.iter_mut().flat_map(|team| &mut team.members) {
-            mate.settings.model.price = Some(PRICE);
+        for teammate in start.team.iter_mut().flat_map(|team| &mut team.members) {
+            teammate.settings.model.price = Some(PRICE);
         }
         let session = team.open(owner(), folder.path(), start).await.unwrap().session;
         rest(&mut notices).await;
@@ -146,7 +146,7 @@ members:
         let folder = super::project();
         let journal = Journal::memory();
         block_on(async {
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let tasks = r#"[{"id": "a", "agent": "leo", "description": "A"},
                 {"id": "b", "agent": "ada", "description": "B"},
                 {"id": "c", "agent": "leo", "description": "C", "needs": ["a"]}]"#;
@@ -161,7 +161,7 @@ members:
             let census = ReadModel::new(&journal);
             assert_eq!(census.stopping(plan).unwrap(), Some(task.map(str::to_owned)));
             let replay = Replay::read(recording).unwrap();
-            let team = house_with(&journal, folder.path(), replay.clone());
+            let team = runtime_with(&journal, folder.path(), replay.clone());
             let mut notices = team.watch();
             team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
             until(&mut notices, "task_stopped", 1).await;
@@ -200,7 +200,7 @@ members:
         block_on(async {
             let folder = super::project();
             let journal = Journal::memory();
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let (heard, _) = begin(&team, folder.path(), priced(Which::New, PRICE, None)).await;
             assert!(heard.waiting && asked_about(&journal) == [PlanQuestion::Budget], "{:?}", heard.names());
             team.shutdown().await.unwrap();
@@ -211,7 +211,7 @@ members:
             if while_closed {
                 UserMail::new(&journal).decide(&owner(), key(), question, &PlanDecision::Approve).await.unwrap();
             }
-            let team = house_of(&journal, folder.path(), recording);
+            let team = runtime_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
             team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap();
             let mut heard = rest(&mut notices).await;
@@ -235,7 +235,7 @@ fn calls_of_unknown_outcome_are_marked() {
     let folder = super::project();
     let journal = Journal::memory();
     block_on(async {
-        let team = house_of(&journal, folder.path(), slow);
+        let team = runtime_of(&journal, folder.path(), slow);
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), priced(Which::New, PRICE, None)).await.unwrap().session;
         rest(&mut notices).await;
@@ -244,7 +244,7 @@ fn calls_of_unknown_outcome_are_marked() {
     });
     let journal = journal.reopen().unwrap();
     block_on(async {
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap().session;
         rest(&mut notices).await;
@@ -275,14 +275,14 @@ members:
     std::fs::write(folder.path().join("a.txt"), "of somebody else\n").unwrap();
     let journal = Journal::memory();
     block_on(async {
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "owns": ["*.txt"]}]"#;
         let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
         until(&mut notices, "task_started", 1).await;
     });
     let journal = journal.reopen().unwrap();
     block_on(async {
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         rest(&mut notices).await;
@@ -301,7 +301,7 @@ fn a_long_plan_goes_on_from_its_snapshot() {
     block_on(async {
         let folder = super::project();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), "answers: [{text: Report.}]\nmembers:\n  ada: [{text: done}]\n");
+        let team = runtime_of(&journal, folder.path(), "answers: [{text: Report.}]\nmembers:\n  ada: [{text: done}]\n");
         let (_, mut notices) = run_plan(&team, folder.path(), &format!("[{}]", tasks.join(","))).await;
         until(&mut notices, "plan_ended", 1).await;
         let plan = only_plan(&journal);
@@ -314,16 +314,16 @@ fn a_long_plan_goes_on_from_its_snapshot() {
     });
 }
 
-/// A letter is handed over while the journal writes it. If the journal then refuses the commit that it came with, whoever
+/// A message is handed over while the journal writes it. If the journal then refuses the commit that it came with, whoever
 /// took it is refused too, before anything is done about it; the next process does it once.
 #[test]
-fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
+fn a_message_whose_commit_is_refused_is_acted_on_by_nobody() {
     let recording = "answers: [{text: I shall think of something else.}, {text: No second time.}]";
     let folder = super::project();
     let home = tempfile::tempdir().unwrap();
     block_on(async {
         let journal = Journal::open(home.path(), Options::default()).unwrap();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         let opened = team.open(owner(), folder.path(), with_team(Which::New, ApprovalMode::Plan)).await.unwrap();
         let (session, lead) = (opened.session, format!("agent/{}", opened.agent));
@@ -355,7 +355,7 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
     });
     block_on(async {
         let journal = Journal::open(home.path(), Options::default()).unwrap();
-        let team = house_of(&journal, folder.path(), recording);
+        let team = runtime_of(&journal, folder.path(), recording);
         let mut notices = team.watch();
         team.open(owner(), folder.path(), with_team(Which::Latest, ApprovalMode::Plan)).await.unwrap();
         // The user's word was stored before, and is heard now.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::read::Reads as _;
 use super::team::{FEATURE, ask, repository, rest};
-use super::{house_of, open, order, owner, project};
+use super::{open, order, owner, project, runtime_of};
 
 /// Nobody waits for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ fn is_over(event: &StreamEvent) -> bool {
 #[tokio::test]
 async fn whoever_followed_a_plan_has_seen_what_the_log_tells() {
     let (folder, journal) = (repository(), Journal::memory());
-    let team = house_of(&journal, folder.path(), FEATURE);
+    let team = runtime_of(&journal, folder.path(), FEATURE);
     let mut reader = team.stream(Scope::All, Mark::default()).unwrap();
     let (session, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let (question, _) = rest(&mut notices).await.asked();
@@ -79,7 +79,7 @@ async fn say(team: &TeamHandle, root: &std::path::Path, rounds_max: u32) -> max_
 async fn pieces_of_an_answer_come_before_it_and_lead_on_to_it() {
     let recording = "answers:\n  - {text: \"one two three four\", delta_ms: 1}\n";
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let mut reader = team.stream(Scope::All, Mark::default()).unwrap();
     say(&team, folder.path(), 4).await;
     let mut seen = Vec::new();
@@ -104,7 +104,7 @@ async fn pieces_of_an_answer_come_before_it_and_lead_on_to_it() {
 async fn pieces_never_have_a_gap() {
     let words: String = (0..3_000).map(|number| format!("{number} ")).collect();
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &format!("answers:\n  - text: \"{words}end\"\n"));
+    let team = runtime_of(&journal, folder.path(), &format!("answers:\n  - text: \"{words}end\"\n"));
     let mut late = team.stream(Scope::All, Mark::default()).unwrap();
     let mut quick = team.stream(Scope::All, Mark::default()).unwrap();
     say(&team, folder.path(), 4).await;
@@ -137,7 +137,7 @@ async fn nobody_waits_for_whoever_does_not_read() {
     }
     recording.push_str("  - text: All looked at.\n");
     let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &recording);
+    let team = runtime_of(&journal, folder.path(), &recording);
     let deaf = team.watch();
     let mut late = team.stream(Scope::All, Mark::default()).unwrap();
     let session = say(&team, folder.path(), answers + 1).await;
@@ -160,7 +160,7 @@ async fn nobody_waits_for_whoever_does_not_read() {
 
 /// Another process that follows is woken by what happens, not by a clock.
 #[tokio::test]
-async fn another_handle_on_the_journal_follows_without_a_house() {
+async fn another_handle_on_the_journal_follows_without_a_runtime() {
     let (folder, home) = (project(), tempfile::tempdir().unwrap());
     let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
     let other = journal.reopen().unwrap();
@@ -172,7 +172,7 @@ async fn another_handle_on_the_journal_follows_without_a_house() {
         }
         seen
     });
-    let team = house_of(&journal, folder.path(), "answers:\n  - text: Hello.\n");
+    let team = runtime_of(&journal, folder.path(), "answers:\n  - text: Hello.\n");
     say(&team, folder.path(), 4).await;
     let seen = timeout(PATIENCE, follow).await.unwrap().unwrap();
     let types: Vec<&str> = seen.iter().map(|event| event.what.name()).collect();

@@ -12,14 +12,14 @@ use max_team_runtime::{OpenOptions, RuntimeError, TaskLists, Which, new_id};
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, lists};
 use super::team::{Heard, rest};
-use super::{house_of, owner, project};
+use super::{owner, project, runtime_of};
 
 /// A team in which everybody has the list.
 fn listing() -> OpenOptions {
     let mut open = calling(Which::New);
     let team = open.team.as_mut().unwrap();
     team.approve = ApprovalMode::Never;
-    let all = team.members.iter_mut().map(|mate| Arc::make_mut(&mut mate.definition));
+    let all = team.members.iter_mut().map(|teammate| Arc::make_mut(&mut teammate.definition));
     for definition in all.chain([&mut open.definition]) {
         definition.tools.extend(TOOLS.map(str::to_owned));
     }
@@ -52,7 +52,7 @@ members:
         - {tool: TaskUpdate, input: {taskId: "1", metadata: {files: [a.txt]}}}
     - text: I could not end it.
 "#;
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
     let want = [
@@ -98,7 +98,7 @@ answers:
       - {tool: TaskGet, input: {taskId: "plan:a"}}
   - text: So it is.
 "#;
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (_, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
     let [.., nobody, meant, unknown, circle, of_plan, no_plan] = came_to::<7>(&heard, "max");
@@ -127,7 +127,7 @@ members:
     - parts: [{tool: task_query, input: {}}, {tool: TaskGet, input: {taskId: 2}}, {tool: task_list, input: {}}]
     - text: Done.
 "#;
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (_, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
     let [first, second, _] = came_to(&heard, "max");
@@ -158,7 +158,7 @@ members:
   ada/b:
     - text: b is done
 "#;
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
     let [_, listed, got] = came_to(&heard, "leo");
@@ -222,7 +222,7 @@ answers:
   - parts: [{tool: TaskCreate, input: {subject: Ours, description: All of it.}}]
   - text: Noted.
 "#;
-    let team = house_of(&journal, folder.path(), recording);
+    let team = runtime_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), listing()).await;
     rest(&mut notices).await;
     let other = journal.reopen().unwrap();

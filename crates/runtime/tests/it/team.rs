@@ -11,14 +11,14 @@ use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEnd, PlanQuestion, Proof};
 use max_team_journal::Journal;
 use max_team_runtime::{
-    ASK_USER, Command, DISPATCH_TASK, Mate, Notice, OpenOptions, Team, TeamHandle, UserMail, Which,
+    ASK_USER, AgentSpec, Command, DISPATCH_TASK, Notice, OpenOptions, Team, TeamHandle, UserMail, Which,
 };
 use tokio::sync::mpsc;
 
 use super::read::Reads as _;
-use super::{house_of, open, order, owner};
+use super::{open, order, owner, runtime_of};
 
-pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
+pub(crate) fn teammate(name: &str, role: &str, tools: &[&str]) -> AgentSpec {
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
     let definition = Definition {
         name: name.into(),
@@ -27,7 +27,7 @@ pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
         tools,
         ..Definition::default()
     };
-    Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..open(Which::New).settings } }
+    AgentSpec { definition: definition.into(), settings: Settings { retries_max: 0, ..open(Which::New).settings } }
 }
 
 pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> OpenOptions {
@@ -40,9 +40,9 @@ pub(crate) fn with_team(which: Which, approve: ApprovalMode) -> OpenOptions {
         ..Definition::default()
     };
     let members = vec![
-        mate("ada", "architect", &["read_file", "need_clarify"]),
-        mate("leo", "coder", &["read_file", "write_file", "edit_file", "need_clarify"]),
-        mate("ray", "tester", &["read_file", "write_file", "need_clarify"]),
+        teammate("ada", "architect", &["read_file", "need_clarify"]),
+        teammate("leo", "coder", &["read_file", "write_file", "edit_file", "need_clarify"]),
+        teammate("ray", "tester", &["read_file", "write_file", "need_clarify"]),
     ];
     let team = Team {
         members,
@@ -163,7 +163,7 @@ members:
 async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), FEATURE);
+    let team = runtime_of(&journal, folder.path(), FEATURE);
     let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "{:?}", heard.names());
@@ -204,7 +204,7 @@ members:
 async fn changes_are_asked_for_and_the_lead_plans_again() {
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), REPLAN);
+    let team = runtime_of(&journal, folder.path(), REPLAN);
     let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let first = rest(&mut notices).await;
     let say = PlanDecision::Changes("no design, please".into());
@@ -246,7 +246,7 @@ members:
 async fn a_false_done_comes_out_as_failed() {
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), FALSE_CLAIMS);
+    let team = runtime_of(&journal, folder.path(), FALSE_CLAIMS);
     let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let mut heard = rest(&mut notices).await;
     order(&team, Command::Decide { question: heard.asked().0, say: PlanDecision::Approve }).await.unwrap();
@@ -302,7 +302,7 @@ members:
 async fn a_worker_asks_the_lead_answers_and_the_work_goes_on() {
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), CLARIFY);
+    let team = runtime_of(&journal, folder.path(), CLARIFY);
     let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Never).await;
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting, "{:?}", heard.names());
@@ -330,7 +330,7 @@ members:
 async fn a_delegation_asks_the_usual_questions() {
     let folder = repository();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), DISPATCH);
+    let team = runtime_of(&journal, folder.path(), DISPATCH);
     let (session, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "{:?}", heard.names());
@@ -370,7 +370,7 @@ async fn malformed_plans_come_back_as_words() {
         let folder = repository();
         let recording =
             format!("answers:\n  - parts: [{{tool: submit_plan, input: {{goal: g, {input}}}}}]\n  - text: I see.\n");
-        let team = house_of(&Journal::memory(), folder.path(), &recording);
+        let team = runtime_of(&Journal::memory(), folder.path(), &recording);
         let (_, mut notices) = ask(&team, folder.path(), ApprovalMode::Plan).await;
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting);

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::crashes::{events, key, plans};
 use super::read::Reads as _;
 use super::team::{ask, repository, rest, with_team};
-use super::{house_of, order, owner, yes};
+use super::{order, owner, runtime_of, yes};
 
 fn copies(root: &Path) -> Worktrees {
     Worktrees::within(&root.join("home"))
@@ -58,7 +58,7 @@ async fn a_task_in_a_copy_is_checked_there_and_then_merged() {
     let root = folder.path();
     std::fs::write(root.join("dirty.txt"), "mine\n").unwrap();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, APART);
+    let team = runtime_of(&journal, root, APART);
     let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
     let proposed = approved(&team, &mut notices).await;
     let mut before = None;
@@ -104,7 +104,7 @@ members:
 
 /// Plays on until nothing is left to do.
 async fn play_on(journal: &Journal, root: &Path) {
-    let team = house_of(journal, root, ALONE);
+    let team = runtime_of(journal, root, ALONE);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let session = team.open(owner(), root, with_team(which, ApprovalMode::Plan)).await.unwrap().session;
@@ -145,7 +145,7 @@ fn a_merge_whose_end_was_not_written_down_is_found_done() {
         journal = journal.reopen().unwrap();
         let notes = count(&journal, "files_changed");
         assert!(super::lives(&journal, None, play_on(&journal, root)), "killed at commit {commit}");
-        let team = house_of(&journal, root, ALONE);
+        let team = runtime_of(&journal, root, ALONE);
         let plan = team.plan(plans(&journal).pop_first().unwrap()).unwrap();
         let merged = plan.task(0).unwrap().result.unwrap().evidence.last().unwrap().clone();
         assert_eq!((plan.ended(), merged.detail.as_str()), (Some(PlanEnd::Done), "2 files"));
@@ -175,10 +175,10 @@ async fn what_the_user_changes_meanwhile_fails_the_task_and_stays() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, MEANWHILE);
+    let team = runtime_of(&journal, root, MEANWHILE);
     let mut with = with_team(Which::New, ApprovalMode::Each);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
-    members.for_each(|mate| mate.settings.permissions.rules.push(asking(root)));
+    members.for_each(|teammate| teammate.settings.permissions.rules.push(asking(root)));
     let mut notices = team.watch();
     let session = team.open(owner(), root, with).await.unwrap().session;
     rest(&mut notices).await;
@@ -237,7 +237,7 @@ async fn without_a_copy_nobody_works_in_the_project_instead() {
         let journal = Journal::memory();
         let replay = Replay::read(NO_REPOSITORY).unwrap();
         let team = if walled {
-            super::house_with(&journal, folder.path(), replay.clone())
+            super::runtime_with(&journal, folder.path(), replay.clone())
         } else {
             open(&journal, folder.path(), replay.clone())
         };
@@ -254,7 +254,7 @@ async fn without_a_copy_nobody_works_in_the_project_instead() {
     }
 }
 
-/// A house without walls.
+/// A runtime without a sandbox.
 fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
     let info = max_team_journal::WorkerInfo {
         id: max_team_core::id::WorkerId::new(new_id()),
@@ -297,7 +297,7 @@ async fn changed(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<N
     let heard = rest(&mut notices).await;
     order(team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
     let asked = asked(&rest(&mut notices).await);
-    assert_eq!((asked.tool.as_str(), asked.action.deed), ("dispatch_task", ActionKind::Merge));
+    assert_eq!((asked.tool.as_str(), asked.action.kind), ("dispatch_task", ActionKind::Merge));
     assert!(asked.action.preview.contains("-one\n+two"), "{}", asked.action.preview);
     assert_eq!(read(root.join("a.txt")), "one\n", "nothing is taken before somebody says so");
     (session, notices, asked)
@@ -316,7 +316,7 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
         let folder = repository();
         let root = folder.path();
         let journal = Journal::memory();
-        let team = house_of(&journal, root, DELEGATED);
+        let team = runtime_of(&journal, root, DELEGATED);
         let (session, mut notices, asked) = changed(&team, root).await;
         let inbox = UserMail::new(&journal).inbox().unwrap();
         assert_eq!(inbox.iter().map(|pending| pending.row.question).collect::<Vec<_>>(), [asked.question]);
@@ -334,7 +334,7 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
 async fn what_the_user_changed_meanwhile_is_told_and_stays() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices, asked) = changed(&team, root).await;
     std::fs::write(root.join("a.txt"), "mine\n").unwrap();
     order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
@@ -349,7 +349,7 @@ async fn what_the_user_changed_meanwhile_is_told_and_stays() {
 async fn what_a_yes_would_not_take_is_said_with_the_question() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -365,7 +365,7 @@ async fn what_a_yes_would_not_take_is_said_with_the_question() {
 async fn what_was_not_shown_is_not_taken() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices, asked) = changed(&team, root).await;
     let copy = copies(root).list().pop().unwrap();
     std::fs::write(copy.root().join("a.txt"), "three\n").unwrap();
@@ -381,7 +381,7 @@ async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
     for is_asked in [false, true] {
         let folder = repository();
         let root = folder.path();
-        let team = house_of(&Journal::memory(), root, DELEGATED);
+        let team = runtime_of(&Journal::memory(), root, DELEGATED);
         let (session, mut notices) = told_to(&team, root, Which::New).await;
         rest(&mut notices).await;
         order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -409,7 +409,7 @@ async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
 async fn a_copy_in_which_somebody_is_at_work_stays() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices, asked) = changed(&team, root).await;
     let at_work = copies(root).list().pop().unwrap().occupy();
     order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
@@ -427,7 +427,7 @@ async fn nobody_is_asked_about_what_is_decided() {
     let root = folder.path();
     std::fs::write(root.join(".gitignore"), "ignored\n").unwrap();
     super::team::commit_all(root);
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -455,7 +455,7 @@ members:
 async fn what_was_left_half_done_is_told_and_nobody_is_asked() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, GIVES_UP);
+    let team = runtime_of(&Journal::memory(), root, GIVES_UP);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -485,7 +485,7 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, TWO);
+    let team = runtime_of(&journal, root, TWO);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change them".into() }).await.unwrap();
@@ -495,7 +495,7 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
         let inbox = UserMail::new(&journal).inbox().unwrap();
         let Some(pending) = inbox.first() else { break heard };
         let merges = |pending: &&max_team_runtime::PendingQuestion| match &pending.row.matter {
-            Matter::Tool { action, .. } => action.deed == ActionKind::Merge,
+            Matter::Tool { action, .. } => action.kind == ActionKind::Merge,
             Matter::Plan(_) => false,
         };
         assert!(inbox.iter().filter(merges).count() <= 1, "{inbox:?}");
@@ -520,9 +520,9 @@ pub(crate) fn asking(root: &Path) -> Rule {
 async fn told_to(team: &TeamHandle, root: &Path, which: Which) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut with = with_team(which, ApprovalMode::Plan);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
-    members.for_each(|mate| {
-        Arc::make_mut(&mut mate.definition).isolation = Isolation::Worktree;
-        mate.settings.permissions.rules.push(asking(root));
+    members.for_each(|teammate| {
+        Arc::make_mut(&mut teammate.definition).isolation = Isolation::Worktree;
+        teammate.settings.permissions.rules.push(asking(root));
     });
     with.definition.tools.push("send_message".to_owned());
     let notices = team.watch();
@@ -563,7 +563,7 @@ members:
 async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, AGAIN);
+    let team = runtime_of(&Journal::memory(), root, AGAIN);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -584,7 +584,7 @@ async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() 
 async fn whoever_cannot_sit_down_has_failed_and_the_session_opens() {
     let folder = repository();
     let root = folder.path();
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -631,7 +631,7 @@ async fn a_plan_that_makes_a_copy_can_be_stopped_and_parked() {
         let folder = repository();
         let root = folder.path();
         endless(root);
-        let team = house_of(&Journal::memory(), root, NO_REPOSITORY);
+        let team = runtime_of(&Journal::memory(), root, NO_REPOSITORY);
         let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
         let proposed = approved(&team, &mut notices).await.plan();
         let ends = async {
@@ -653,7 +653,7 @@ async fn a_lead_whose_member_gets_a_copy_can_be_interrupted() {
     let folder = repository();
     let root = folder.path();
     endless(root);
-    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let team = runtime_of(&Journal::memory(), root, DELEGATED);
     let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
@@ -674,7 +674,7 @@ async fn what_a_check_changes_is_not_merged() {
     let script = APART
         .replace("\"grep -q two a.txt\"", "\"cp src/hello.txt a.txt\"")
         .replace("isolation: worktree,", "isolation: worktree, retry: 0,");
-    let team = house_of(&Journal::memory(), root, &script);
+    let team = runtime_of(&Journal::memory(), root, &script);
     let (_, mut notices) = ask(&team, root, ApprovalMode::Plan).await;
     approved(&team, &mut notices).await;
     let heard = rest(&mut notices).await;

@@ -51,7 +51,7 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
     add(&["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     // It must not die with its parent: the supervisor inside notices that we are gone, and still has work to do then.
     add(&["--new-session", "--as-pid-1", "--cap-drop", "ALL"]);
-    if spec.walls.as_ref().is_none_or(|walls| walls.network != Network::All) {
+    if spec.isolation.as_ref().is_none_or(|isolation| isolation.network != Network::All) {
         add(&["--unshare-net"]);
     }
     let view = FileTree::of(spec);

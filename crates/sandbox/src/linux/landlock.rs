@@ -39,10 +39,10 @@ fn ruleset() -> Result<Ruleset, RulesetError> {
 /// Restricts this process, for good.
 pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-    let walls = spec.walls.as_ref().ok_or("the order names none")?;
+    let isolation = spec.isolation.as_ref().ok_or("the order names none")?;
     drop_capabilities();
-    restrict(walls).map_err(|error| format!("landlock: {error}"))?;
-    seccomp::apply(&walls.network, false)
+    restrict(isolation).map_err(|error| format!("landlock: {error}"))?;
+    seccomp::apply(&isolation.network, false)
 }
 
 /// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock
@@ -66,11 +66,11 @@ pub(super) fn drop_capabilities() {
     let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
 }
 
-fn restrict(walls: &Isolation) -> Result<(), RulesetError> {
+fn restrict(isolation: &Isolation) -> Result<(), RulesetError> {
     let read = AccessFs::from_read(NEEDED);
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let hidden: Vec<PathBuf> = SECRETS.iter().map(PathBuf::from).chain(walls.hidden.iter().cloned()).collect();
-    let roots: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(walls.readable.iter().cloned()).collect();
+    let hidden: Vec<PathBuf> = SECRETS.iter().map(PathBuf::from).chain(isolation.hidden.iter().cloned()).collect();
+    let roots: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(isolation.readable.iter().cloned()).collect();
     let seen: Vec<PathBuf> = roots.iter().flat_map(|root| carved(root, &hidden)).collect();
     let status = ruleset()?
         .create()?
@@ -78,7 +78,7 @@ fn restrict(walls: &Isolation) -> Result<(), RulesetError> {
         .add_rules(path_beneath_rules(&seen, read))?
         .add_rules(path_beneath_rules(["/proc"], read))?
         .add_rules(path_beneath_rules(DEVICES, device))?
-        .add_rules(path_beneath_rules(&walls.writable, AccessFs::from_all(NEEDED)))?
+        .add_rules(path_beneath_rules(&isolation.writable, AccessFs::from_all(NEEDED)))?
         .restrict_self()?;
     // The ruleset cannot be partly enforced: every right was required.
     debug_assert_eq!(status.ruleset, RulesetStatus::FullyEnforced);

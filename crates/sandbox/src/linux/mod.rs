@@ -120,11 +120,11 @@ pub fn engine() -> Result<Engine, String> {
 }
 
 /// Chooses the mechanism for this sandbox.
-pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> {
-    let Some(walls) = walls else { return Ok(Engine::Bare) };
-    let none = |why: String| SandboxError::NoWalls { why, advice: INSTALL.to_owned() };
+pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxError> {
+    let Some(isolation) = isolation else { return Ok(Engine::Bare) };
+    let none = |why: String| SandboxError::NoSandbox { why, advice: INSTALL.to_owned() };
     let engine = engine().map_err(none)?;
-    match beyond_landlock(walls) {
+    match beyond_landlock(isolation) {
         Some(why) if engine == Engine::Landlock => {
             let missing = [namespaces_work().err(), POWER.bubblewrap.clone().err()];
             let missing: Vec<String> = missing.into_iter().flatten().collect();
@@ -135,18 +135,18 @@ pub(crate) fn choose(walls: Option<&Isolation>) -> Result<Engine, SandboxError> 
 }
 
 /// Which part of the spec Landlock cannot enforce.
-fn beyond_landlock(walls: &Isolation) -> Option<String> {
+fn beyond_landlock(isolation: &Isolation) -> Option<String> {
     let within = |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
-    if matches!(walls.network, Network::Hosts(_)) {
+    if matches!(isolation.network, Network::Hosts(_)) {
         return Some("cannot tell hosts apart".to_owned());
     }
-    if walls.attended {
+    if isolation.attended {
         return None;
     }
-    if let Some(path) = walls.protected.iter().find(|path| within(&walls.writable, path)) {
+    if let Some(path) = isolation.protected.iter().find(|path| within(&isolation.writable, path)) {
         return Some(format!("cannot protect `{}` in a folder that is written to", path.display()));
     }
-    let shown = walls.hidden.iter().find(|path| within(&walls.writable, path))?;
+    let shown = isolation.hidden.iter().find(|path| within(&isolation.writable, path))?;
     Some(format!("cannot hide `{}` in a folder that is written to", shown.display()))
 }
 
@@ -179,11 +179,13 @@ pub(crate) fn start(
 
 /// The program that builds the sandbox with its arguments, and a file that it has to inherit.
 fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Option<File>), SandboxError> {
-    let none = |why: &str, advice: &str| SandboxError::NoWalls { why: why.to_owned(), advice: advice.to_owned() };
+    let none = |why: &str, advice: &str| SandboxError::NoSandbox { why: why.to_owned(), advice: advice.to_owned() };
     let too_many =
         || none("too many files are protected or hidden one by one", "block folders and not each file in them");
     if engine != Engine::Bubblewrap {
-        if engine == Engine::Namespaces && spec.walls.as_ref().is_some_and(|walls| walls.paths() > MOUNTS_MAX) {
+        if engine == Engine::Namespaces
+            && spec.isolation.as_ref().is_some_and(|isolation| isolation.paths() > MOUNTS_MAX)
+        {
             return Err(too_many());
         }
         let mut command = Command::new(program);
@@ -203,8 +205,8 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
 
 /// Restricts this process as far as the engine leaves that to it. Processes that it starts inherit this.
 pub(crate) fn shut_in(spec: &Spec, engine: Engine) -> Result<(), String> {
-    match (engine, &spec.walls) {
-        (Engine::Namespaces | Engine::Bubblewrap, Some(walls)) => seccomp::apply(&walls.network, true),
+    match (engine, &spec.isolation) {
+        (Engine::Namespaces | Engine::Bubblewrap, Some(isolation)) => seccomp::apply(&isolation.network, true),
         _ => Ok(()),
     }
 }
@@ -216,18 +218,18 @@ mod tests {
     #[test]
     fn paths_that_landlock_cannot_exclude_are_refused_unless_attended() {
         let list = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let walls = |protected: &[&str], hidden: &[&str]| Isolation {
+        let isolation = |protected: &[&str], hidden: &[&str]| Isolation {
             readable: list(&["/p"]),
             writable: list(&["/p/own"]),
             protected: list(protected),
             hidden: list(hidden),
             ..Isolation::default()
         };
-        assert_eq!(beyond_landlock(&walls(&["/p/.git/config"], &["/p/.env"])), None);
-        let told = beyond_landlock(&walls(&["/p/own/.git/config"], &[])).unwrap();
+        assert_eq!(beyond_landlock(&isolation(&["/p/.git/config"], &["/p/.env"])), None);
+        let told = beyond_landlock(&isolation(&["/p/own/.git/config"], &[])).unwrap();
         assert!(told.contains("`/p/own/.git/config`"), "{told}");
-        assert!(beyond_landlock(&walls(&[], &["/p/own/.env"])).unwrap().contains("cannot hide `/p/own/.env`"));
-        let looked = Isolation { attended: true, ..walls(&["/p/own/x"], &["/p/own/.env"]) };
+        assert!(beyond_landlock(&isolation(&[], &["/p/own/.env"])).unwrap().contains("cannot hide `/p/own/.env`"));
+        let looked = Isolation { attended: true, ..isolation(&["/p/own/x"], &["/p/own/.env"]) };
         assert_eq!(beyond_landlock(&looked), None);
         let hosts = Isolation { network: Network::Hosts(vec!["a".into()]), ..looked };
         assert!(beyond_landlock(&hosts).is_some());

@@ -36,7 +36,7 @@ pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     // Leaves our terminal, so that keys pressed there do not reach the command.
     let _ = rustix::process::setsid();
     let mut kinds = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    let has_network = spec.walls.as_ref().is_some_and(|walls| walls.network == Network::All);
+    let has_network = spec.isolation.as_ref().is_some_and(|isolation| isolation.network == Network::All);
     if !has_network {
         kinds |= UnshareFlags::NEWNET;
     }

@@ -68,7 +68,7 @@ impl FileTree {
     /// Reads the machine as this process sees it, so it must run before any namespace is made.
     pub(super) fn of(spec: &Spec) -> Self {
         let standard = Isolation::default();
-        let walls = spec.walls.as_ref().unwrap_or(&standard);
+        let isolation = spec.isolation.as_ref().unwrap_or(&standard);
         let (mut links, mut system) = (Vec::new(), Vec::new());
         for path in SYSTEM {
             match fs::read_link(path) {
@@ -77,7 +77,7 @@ impl FileTree {
                 Err(_) => {}
             }
         }
-        let mut puts = puts(walls);
+        let mut puts = puts(isolation);
         if puts.iter().any(|(path, _)| path.starts_with(OTHER_TMP)) {
             puts.insert(0, (PathBuf::from(OTHER_TMP), MountKind::Fresh));
         } else {
@@ -89,23 +89,24 @@ impl FileTree {
 }
 
 /// The mounts, from the top down.
-fn puts(walls: &Isolation) -> Vec<(PathBuf, MountKind)> {
+fn puts(isolation: &Isolation) -> Vec<(PathBuf, MountKind)> {
     let mut puts = vec![(PathBuf::from(TMP), MountKind::Fresh)];
-    puts.extend(walls.home.iter().map(|home| (home.clone(), MountKind::Fresh)));
-    if walls.network == Network::All {
+    puts.extend(isolation.home.iter().map(|home| (home.clone(), MountKind::Fresh)));
+    if isolation.network == Network::All {
         // Often a link to a file elsewhere that another program keeps up to date.
         let names = fs::canonicalize("/etc/resolv.conf").ok().filter(|path| !path.starts_with("/etc"));
         puts.extend(names.map(|path| (path, MountKind::Read)));
     }
     let real = |path: &PathBuf| is_real(path).then(|| path.clone());
-    puts.extend(walls.readable.iter().filter_map(real).map(|path| (path, MountKind::Read)));
-    puts.extend(walls.writable.iter().filter_map(real).map(|path| (path, MountKind::Write)));
-    let kept = walls.protected.iter().chain(&walls.hidden);
-    puts.extend(kept.filter_map(real).flat_map(|path| above(walls, &path)).map(|path| (path, MountKind::Write)));
-    puts.extend(walls.protected.iter().filter_map(real).map(|path| (path, MountKind::Read)));
+    puts.extend(isolation.readable.iter().filter_map(real).map(|path| (path, MountKind::Read)));
+    puts.extend(isolation.writable.iter().filter_map(real).map(|path| (path, MountKind::Write)));
+    let kept = isolation.protected.iter().chain(&isolation.hidden);
+    puts.extend(kept.filter_map(real).flat_map(|path| above(isolation, &path)).map(|path| (path, MountKind::Write)));
+    puts.extend(isolation.protected.iter().filter_map(real).map(|path| (path, MountKind::Read)));
     let hide = |path: PathBuf| if path.is_dir() { (path, MountKind::HideFolder) } else { (path, MountKind::HideFile) };
-    let visible = |path: &PathBuf| walls.readable.iter().chain(&walls.writable).any(|root| path.starts_with(root));
-    puts.extend(walls.hidden.iter().filter(|path| visible(path)).filter_map(real).map(hide));
+    let visible =
+        |path: &PathBuf| isolation.readable.iter().chain(&isolation.writable).any(|root| path.starts_with(root));
+    puts.extend(isolation.hidden.iter().filter(|path| visible(path)).filter_map(real).map(hide));
     if rustix::process::geteuid().is_root() {
         puts.extend(SECRETS.iter().map(PathBuf::from).filter_map(|path| real(&path)).map(hide));
     }
@@ -133,9 +134,9 @@ fn needed(puts: &[(PathBuf, MountKind)]) -> Vec<(PathBuf, MountKind)> {
 }
 
 /// The folders between a writable root and a protected path in it.
-fn above(walls: &Isolation, path: &Path) -> Vec<PathBuf> {
+fn above(isolation: &Isolation, path: &Path) -> Vec<PathBuf> {
     let Some(root) =
-        walls.writable.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.as_os_str().len())
+        isolation.writable.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.as_os_str().len())
     else {
         return Vec::new();
     };
@@ -158,7 +159,7 @@ mod tests {
         fs::create_dir_all(root.join("a/.git/hooks")).unwrap();
         fs::create_dir_all(root.join("a/keys/old")).unwrap();
         fs::write(root.join("a/.env"), "x").unwrap();
-        let walls = Isolation {
+        let isolation = Isolation {
             readable: vec![root.clone()],
             writable: vec![root.join("a")],
             protected: vec![root.join("a/.git/hooks"), root.join("a/.mcp.json")],
@@ -166,7 +167,7 @@ mod tests {
             ..Isolation::default()
         };
         let own: Vec<(PathBuf, MountKind)> =
-            puts(&walls).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();
+            puts(&isolation).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();
         let want = [
             ("", MountKind::Read),
             ("a", MountKind::Write),

@@ -101,9 +101,9 @@ fn a_project_below_the_other_folder_for_temporary_files_is_there() {
     fs::write(root.join("file"), "mine\n").unwrap();
     let world = World::new();
     for engine in namespaced() {
-        let walls = Isolation { readable: vec![root.clone()], writable: vec![root.clone()], ..world.walls() };
+        let isolation = Isolation { readable: vec![root.clone()], writable: vec![root.clone()], ..world.isolation() };
         let spec = Spec {
-            walls: Some(walls),
+            isolation: Some(isolation),
             dir: root.clone(),
             ..world.spec("cat file; echo new > made; ls -A /var/tmp | wc -l")
         };

@@ -117,7 +117,7 @@ fn guarded(world: &World) -> Isolation {
             "config/deep/agents.yaml",
         ]),
         hidden: list(&[".env", "vault/keys"]),
-        ..world.walls()
+        ..world.isolation()
     }
 }
 
@@ -125,7 +125,7 @@ fn guarded(world: &World) -> Isolation {
 fn protected_files_stay_as_they_are() {
     for engine in namespaced() {
         let world = World::new();
-        let walls = guarded(&world);
+        let isolation = guarded(&world);
         let attacks = [
             "echo x > .git/config",
             "echo x >> .git/hooks/pre-commit",
@@ -151,7 +151,7 @@ fn protected_files_stay_as_they_are() {
             "unshare -Urm sh -c 'umount .git/config; echo x > .git/config'",
         ];
         for attack in attacks {
-            let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
+            let spec = Spec { isolation: Some(isolation.clone()), ..world.spec(attack) };
             let (over, output) = ran(engine, &spec).unwrap();
             assert_ne!(over.code, Some(0), "{engine:?} {attack}: {output}");
             for file in [".git/config", ".git/hooks/pre-commit", ".claude/settings.json", "config/deep/agents.yaml"] {
@@ -161,7 +161,7 @@ fn protected_files_stay_as_they_are() {
         }
         // What stands beside them is free.
         let spec = Spec {
-            walls: Some(walls),
+            isolation: Some(isolation),
             ..world.spec("echo x > .git/index && echo x > config/other && cat .git/config")
         };
         let (over, output) = ran(engine, &spec).unwrap();
@@ -173,10 +173,10 @@ fn protected_files_stay_as_they_are() {
 fn protected_names_that_appear_are_set_aside() {
     for engine in namespaced() {
         let world = World::new();
-        let walls = guarded(&world);
+        let isolation = guarded(&world);
         let script =
             "echo evil > .mcp.json; echo ../elsewhere > .git/commondir; (sleep 60; echo late > .mcp.json) & true";
-        let spec = Spec { walls: Some(walls.clone()), ..world.spec(script) };
+        let spec = Spec { isolation: Some(isolation.clone()), ..world.spec(script) };
         let (over, output) = ran(engine, &spec).unwrap();
         assert_eq!(over.code, Some(0), "{output}");
         let names: Vec<&PathBuf> = over.appeared.iter().map(|appeared| &appeared.path).collect();
@@ -186,7 +186,7 @@ fn protected_names_that_appear_are_set_aside() {
         // A link stays the link that it was.
         fs::write(world.own.join("real.json"), "kept\n").unwrap();
         symlink("real.json", world.own.join(".mcp.json")).unwrap();
-        let spec = Spec { walls: Some(walls), ..world.spec("rm .mcp.json && echo evil > .mcp.json") };
+        let spec = Spec { isolation: Some(isolation), ..world.spec("rm .mcp.json && echo evil > .mcp.json") };
         let (over, _) = ran(engine, &spec).unwrap();
         assert_eq!(over.appeared.len(), 1, "{over:?}");
     }
@@ -196,7 +196,7 @@ fn protected_names_that_appear_are_set_aside() {
 fn hidden_files_cannot_be_seen() {
     for engine in namespaced() {
         let world = World::new();
-        let walls = guarded(&world);
+        let isolation = guarded(&world);
         let attacks = [
             "cat .env",
             "cat vault/keys/key",
@@ -214,7 +214,7 @@ fn hidden_files_cannot_be_seen() {
             "cat /proc/1/root$PWD/.env",
         ];
         for attack in attacks {
-            let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
+            let spec = Spec { isolation: Some(isolation.clone()), ..world.spec(attack) };
             let (over, output) = ran(engine, &spec).unwrap();
             assert!(over.code != Some(0) && !output.contains("hidden"), "{attack}: {over:?} {output}");
         }
@@ -230,8 +230,8 @@ fn landlock_hides_paths_in_read_only_folders() {
     }
     let world = World::new();
     fs::write(world.project.join(".env"), "hidden\n").unwrap();
-    let walls = Isolation { hidden: vec![world.project.join(".env")], ..world.walls() };
-    let spec = Spec { walls: Some(walls), ..world.spec("cat ../readme; cat ../.env") };
+    let isolation = Isolation { hidden: vec![world.project.join(".env")], ..world.isolation() };
+    let spec = Spec { isolation: Some(isolation), ..world.spec("cat ../readme; cat ../.env") };
     let (over, output) = ran(Engine::Landlock, &spec).unwrap();
     assert!(over.code != Some(0) && output.starts_with("open\n") && !output.contains("hidden"), "{output}");
 }
@@ -254,16 +254,16 @@ fn a_command_that_cannot_run_is_named() {
 }
 
 #[test]
-fn walls_that_cannot_be_built_are_said_with_the_reason() {
+fn sandbox_that_cannot_be_built_are_said_with_the_reason() {
     for engine in namespaced() {
         let world = World::new();
-        let walls = Isolation { home: Some(world.project.join("readme/home")), ..world.walls() };
-        let err = ran(engine, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
+        let isolation = Isolation { home: Some(world.project.join("readme/home")), ..world.isolation() };
+        let err = ran(engine, &Spec { isolation: Some(isolation), ..world.spec("touch ran") }).unwrap_err();
         assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("readme")), "{err:?}");
         assert!(!world.own.join("ran").exists());
         if engine == Engine::Namespaces {
-            let whole = Isolation { readable: vec!["/".into()], ..world.walls() };
-            let err = ran(engine, &Spec { walls: Some(whole), ..world.spec("cat /root/.bashrc") }).unwrap_err();
+            let whole = Isolation { readable: vec!["/".into()], ..world.isolation() };
+            let err = ran(engine, &Spec { isolation: Some(whole), ..world.spec("cat /root/.bashrc") }).unwrap_err();
             assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("`/`")), "{err:?}");
         }
     }
@@ -295,7 +295,7 @@ fn long_names_are_hidden_and_too_many_are_refused() {
         let hidden: Vec<PathBuf> = (0..700).map(file).collect();
         hidden.iter().for_each(|path| fs::write(path, "key\n").unwrap());
         let spec = Spec {
-            walls: Some(Isolation { hidden: hidden.clone(), ..world.walls() }),
+            isolation: Some(Isolation { hidden: hidden.clone(), ..world.isolation() }),
             ..world.spec("find . -name '*.pem' -exec cat {} + 2>/dev/null | grep -c key")
         };
         let (over, output) = ran(engine, &spec).unwrap();
@@ -303,7 +303,7 @@ fn long_names_are_hidden_and_too_many_are_refused() {
 
         let hidden: Vec<PathBuf> = (700..4_000).map(file).collect();
         hidden.iter().for_each(|path| fs::write(path, "").unwrap());
-        let many = Spec { walls: Some(Isolation { hidden, ..world.walls() }), ..spec };
-        assert!(matches!(ran(engine, &many), Err(SandboxError::NoWalls { .. })));
+        let many = Spec { isolation: Some(Isolation { hidden, ..world.isolation() }), ..spec };
+        assert!(matches!(ran(engine, &many), Err(SandboxError::NoSandbox { .. })));
     }
 }

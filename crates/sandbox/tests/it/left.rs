@@ -48,14 +48,15 @@ fn nothing_outlives_a_command() {
     let mut all = engines();
     all.push(Engine::Bare);
     for engine in all {
-        let walls = (engine != Engine::Bare).then(|| world.walls());
+        let isolation = (engine != Engine::Bare).then(|| world.isolation());
         let mark = mark();
         let (over, _) =
-            ran(engine, &Spec { walls: walls.clone(), ..world.spec(&format!("{} exit 0", brood(&mark))) }).unwrap();
+            ran(engine, &Spec { isolation: isolation.clone(), ..world.spec(&format!("{} exit 0", brood(&mark))) })
+                .unwrap();
         assert_eq!((over.code, over.ended), (Some(0), EndReason::Exited), "{engine:?}");
         assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?} after its end");
 
-        let spec = Spec { walls, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
+        let spec = Spec { isolation, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
         let limits = Limits { time: Duration::from_millis(500), ..Limits::default() };
         let (over, _) = ran(engine, &Spec { limits, ..spec }).unwrap();
         assert_eq!(over.ended, EndReason::TimedOut, "{engine:?}");
@@ -80,12 +81,12 @@ fn a_parent_to_be_killed() {
         "Landlock" => Engine::Landlock,
         _ => Engine::Bare,
     };
-    let walls = Isolation { protected: vec![world.own.join(".mcp.json")], ..world.walls() };
-    let walls = (engine != Engine::Bare).then_some(walls);
+    let isolation = Isolation { protected: vec![world.own.join(".mcp.json")], ..world.isolation() };
+    let isolation = (engine != Engine::Bare).then_some(isolation);
     let script = format!("echo '{{}}' > .mcp.json; echo at $PWD; {} sleep {mark}", brood(&mark));
     std::fs::write(world.own.join("end"), "?").unwrap();
     let end = std::fs::OpenOptions::new().write(true).open(world.own.join("end")).unwrap();
-    let spec = Spec { walls, end_mark: Some(EndMark(end.into())), ..world.spec(&script) };
+    let spec = Spec { isolation, end_mark: Some(EndMark(end.into())), ..world.spec(&script) };
     let _ = run_by(engine, &spec, false, &CancellationToken::new(), &mut |_, bytes| {
         eprint!("{}", String::from_utf8_lossy(bytes));
         true

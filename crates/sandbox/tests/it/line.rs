@@ -1,4 +1,4 @@
-//! Lines of several commands: joined as a shell joins them, without one, by every engine and without walls.
+//! Lines of several commands: joined as a shell joins them, without one, by every engine and without a sandbox.
 
 use std::fs;
 
@@ -42,8 +42,8 @@ fn line(text: &str) -> Vec<PipelineStep> {
 }
 
 fn spec(world: &World, engine: Engine, text: &str) -> Spec {
-    let walls = (engine != Engine::Bare).then(|| world.walls());
-    Spec { argv: vec!["a line".to_owned()], line: line(text), walls, ..world.spec("") }
+    let isolation = (engine != Engine::Bare).then(|| world.isolation());
+    Spec { argv: vec!["a line".to_owned()], line: line(text), isolation, ..world.spec("") }
 }
 
 fn all() -> Vec<Engine> {

@@ -1,4 +1,4 @@
-//! Walls as they stand: real commands that try to get out, by every engine that this machine has.
+//! The sandbox as it stands: real commands that try to get out, by every engine that this machine has.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a broken fixture must fail the test loudly")]
 
@@ -68,7 +68,7 @@ impl World {
         Self { _dir: dir, project, own, home, other }
     }
 
-    fn walls(&self) -> Isolation {
+    fn isolation(&self) -> Isolation {
         Isolation {
             readable: vec![self.project.clone()],
             writable: vec![self.own.clone()],
@@ -84,7 +84,7 @@ impl World {
             line: Vec::new(),
             dir: self.own.clone(),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
-            walls: Some(self.walls()),
+            isolation: Some(self.isolation()),
             limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
             end_mark: None,
         }

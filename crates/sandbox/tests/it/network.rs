@@ -49,10 +49,10 @@ fn with_every_network_the_machine_itself_is_reached() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = tcp.local_addr().unwrap().port();
     for engine in engines() {
-        let walls = Isolation { network: max_team_sandbox::Network::All, ..world.walls() };
+        let isolation = Isolation { network: max_team_sandbox::Network::All, ..world.isolation() };
         let script =
             format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port})).send(b'hi')\"");
-        let (over, output) = ran(engine, &Spec { walls: Some(walls), ..world.spec(&script) }).unwrap();
+        let (over, output) = ran(engine, &Spec { isolation: Some(isolation), ..world.spec(&script) }).unwrap();
         assert_eq!(over.code, Some(0), "{engine:?} {output}");
         let mut heard = String::new();
         tcp.accept().unwrap().0.read_to_string(&mut heard).unwrap();
@@ -67,27 +67,27 @@ fn with_some_hosts_there_is_one_way_out_and_it_judges() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let network = max_team_sandbox::Network::Hosts(vec!["localhost".into()]);
-        let walls = Isolation { network, ..world.walls() };
+        let isolation = Isolation { network, ..world.isolation() };
         let ask = |url: &str| {
             let script = format!(
                 "exec python3 -c \"import http.client as h, os, urllib.parse as p\n\
                  u = p.urlsplit(os.environ['HTTP_PROXY']); c = h.HTTPConnection(u.hostname, u.port, timeout=20)\n\
                  c.request('GET', '{url}'); a = c.getresponse(); print(a.status, a.read().decode())\""
             );
-            ran(engine, &Spec { walls: Some(walls.clone()), ..world.spec(&script) }).unwrap().1
+            ran(engine, &Spec { isolation: Some(isolation.clone()), ..world.spec(&script) }).unwrap().1
         };
         assert!(ask("http://other.example/").contains("403 `other.example:80` is not among the hosts"));
         assert!(ask(&format!("http://localhost:{port}/")).contains("is not among the hosts"), "only the usual ports");
         let told = ask("http://localhost/");
         assert!(told.contains("403 `localhost` cannot be reached: its address is not out in the world"), "{told}");
         let direct = format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port}), 5)\"");
-        let (over, _) = ran(engine, &Spec { walls: Some(walls.clone()), ..world.spec(&direct) }).unwrap();
+        let (over, _) = ran(engine, &Spec { isolation: Some(isolation.clone()), ..world.spec(&direct) }).unwrap();
         assert_ne!(over.code, Some(0));
     }
 }
 
 #[test]
-fn calls_that_reach_around_walls_are_refused() {
+fn calls_that_reach_around_sandbox_are_refused() {
     let world = World::new();
     let call = |number: i64, args: &str| {
         format!(

@@ -229,7 +229,7 @@ impl Chat {
     /// The draft has changed: search the completions of a mention at the cursor again.
     pub(super) fn update_menu(&mut self) {
         let (draft, cursor) = self.editor.draft();
-        if self.menu.update(draft, cursor, self.session.mates()) {
+        if self.menu.update(draft, cursor, self.session.teammates()) {
             self.session.list_paths();
         }
     }

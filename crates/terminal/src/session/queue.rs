@@ -4,7 +4,7 @@ use max_team_core::event::Event;
 use max_team_core::id::EnvelopeId;
 use max_team_core::interrupt::is_stop;
 use max_team_core::teammate::name::{Addressee, means};
-use max_team_runtime::{self as runtime, Origin, RuntimeError, letter_of};
+use max_team_runtime::{self as runtime, Origin, RuntimeError, envelope_of};
 
 use super::super::command_queue::{UiCommand, fresh};
 use super::super::rows::Row;
@@ -21,7 +21,7 @@ pub(in super::super) struct QueuedMessage {
     pub(in super::super) wait: bool,
 }
 
-/// A letter to a teammate, or to all of them.
+/// A message to a teammate, or to all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SentMessage {
     /// The order that wrote it.
@@ -77,18 +77,18 @@ impl Session {
     pub(super) fn counted(&mut self, count: usize) -> Option<Item> {
         let count = if self.is_busy() { 0 } else { count };
         let is_news = std::mem::replace(&mut self.messages.waiting, count) != count;
-        (is_news && count > 0).then(|| note(self.lang.letters_wait(None, count)))
+        (is_news && count > 0).then(|| note(self.lang.envelopes_wait(None, count)))
     }
 
     /// Whether messages wait for the lead since a stop.
     fn is_waiting(&self) -> bool {
-        let is_listed = self.agents.hold(self.lead).is_some_and(|held| !held.letters.is_empty());
+        let is_listed = self.agents.hold(self.lead).is_some_and(|held| !held.envelopes.is_empty());
         (self.messages.waiting > 0 || is_listed) && !self.is_busy()
     }
 
     /// Whether a message waits since a stop.
     pub(super) fn is_left_waiting(&self, key: EnvelopeId) -> bool {
-        self.agents.hold(self.lead).is_some_and(|held| held.letters.contains(&key))
+        self.agents.hold(self.lead).is_some_and(|held| held.envelopes.contains(&key))
     }
 
     /// Whether unread messages wait for a new one, since no turn runs.
@@ -113,19 +113,19 @@ impl Session {
     /// Takes over the messages that were unread when the session was opened. Events say which are read meanwhile.
     pub(super) fn queue_again(&mut self, queued: &[runtime::Queued]) {
         let again = |queued: &runtime::Queued| {
-            let runtime::Queued { letter, text, wait, all } = queued.clone();
+            let runtime::Queued { envelope, text, wait, all } = queued.clone();
             // What is taken back from all is, sent again, for all.
             let text = if all { format!("@team {text}") } else { text };
-            QueuedMessage { key: letter, text, wait }
+            QueuedMessage { key: envelope, text, wait }
         };
         (self.messages.queue, self.messages.taking_back) = (queued.iter().map(again).collect(), None);
     }
 
     /// Messages do not wait any more.
-    pub(super) fn was_read(&mut self, letters: &[EnvelopeId]) {
-        self.messages.queue.retain(|queued| !letters.contains(&queued.key));
-        self.messages.waiting = self.messages.waiting.saturating_sub(self.agents.release(self.lead, letters));
-        self.messages.read.extend(letters);
+    pub(super) fn was_read(&mut self, envelopes: &[EnvelopeId]) {
+        self.messages.queue.retain(|queued| !envelopes.contains(&queued.key));
+        self.messages.waiting = self.messages.waiting.saturating_sub(self.agents.release(self.lead, envelopes));
+        self.messages.read.extend(envelopes);
     }
 
     /// Whether a message is queued here or was read: the news that it was said may come after that.
@@ -133,14 +133,14 @@ impl Session {
         self.messages.read.contains(&key) || self.messages.queue.iter().any(|queued| queued.key == key)
     }
 
-    /// A letter to a teammate, or to all, is on its way: until it is read it can be taken back. It is known before it is stored,
+    /// A message to a teammate, or to all, is on its way: until it is read it can be taken back. It is known before it is stored,
     /// for it may be read before that is heard of.
     pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &str, text: &str) {
         let unread = match means(to, &self.who) {
             Addressee::Somebody(name) => vec![name.to_owned()],
             // The lead has it, too.
             Addressee::Everybody => {
-                self.mates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect()
+                self.teammates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect()
             }
             Addressee::Lead => return,
         };
@@ -165,23 +165,23 @@ impl Session {
     }
 
     /// The lead has read these.
-    pub(super) fn lead_read(&mut self, letters: &[EnvelopeId]) {
+    pub(super) fn lead_read(&mut self, envelopes: &[EnvelopeId]) {
         let who = self.who.clone();
-        self.one_read(&who, |sent| letters.contains(&sent.key));
-        self.was_read(letters);
+        self.one_read(&who, |sent| envelopes.contains(&sent.key));
+        self.was_read(envelopes);
     }
 
     /// A teammate has read these, or has come to its end.
-    pub(super) fn mate_read(&mut self, from: &Origin, event: &Event) {
+    pub(super) fn teammate_read(&mut self, from: &Origin, event: &Event) {
         let Some(agent) = from.agent.filter(|_| !self.messages.sent.is_empty()) else { return };
-        let is_read = |letter: EnvelopeId| match event {
-            Event::TurnStarted(started) => started.envelope == letter || started.letters.contains(&letter),
-            Event::Steered(steered) => steered.envelopes.contains(&letter),
+        let is_read = |envelope: EnvelopeId| match event {
+            Event::TurnStarted(started) => started.envelope == envelope || started.envelopes.contains(&envelope),
+            Event::Steered(steered) => steered.envelopes.contains(&envelope),
             _ => false,
         };
         match event {
             Event::AgentEnded(ended) => self.one_read(&ended.name, |sent| sent.unread.contains(&ended.name)),
-            _ => self.one_read(&from.name, |sent| is_read(letter_of(sent.key, agent))),
+            _ => self.one_read(&from.name, |sent| is_read(envelope_of(sent.key, agent))),
         }
     }
 
@@ -189,7 +189,7 @@ impl Session {
     pub(super) fn withdrawn(&mut self, key: EnvelopeId, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
         self.messages.taking_back = None;
         if let Some(index) = self.messages.sent.iter().position(|sent| sent.key == key) {
-            return self.letter_withdrawn(index, text, outcome);
+            return self.envelope_withdrawn(index, text, outcome);
         }
         match outcome {
             Ok(()) => {
@@ -201,7 +201,7 @@ impl Session {
             Err(RuntimeError::TakenBy(names)) => {
                 self.was_read(&[key]);
                 self.messages.returned.push(text);
-                vec![note(self.lang.letter_taken_back_but(&names))]
+                vec![note(self.lang.envelope_taken_back_but(&names))]
             }
             Err(error) => {
                 if matches!(error, RuntimeError::Untaken { .. }) {
@@ -213,14 +213,14 @@ impl Session {
     }
 
     /// Like `withdrawn`, for a message to a teammate. Its text returns to the draft in any case, also if it was read.
-    fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
+    fn envelope_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
         // Removed in any case, so that the next request is about the message before it.
         let SentMessage { key, to, .. } = self.messages.sent.remove(index);
         self.messages.returned.push(text);
         let words = match outcome {
-            Ok(()) => self.lang.letter_taken_back(&to),
-            Err(RuntimeError::Taken) => self.lang.letter_was_read(&to),
-            Err(RuntimeError::TakenBy(names)) => self.lang.letter_taken_back_but(&names),
+            Ok(()) => self.lang.message_taken_back(&to),
+            Err(RuntimeError::Taken) => self.lang.message_was_read(&to),
+            Err(RuntimeError::TakenBy(names)) => self.lang.envelope_taken_back_but(&names),
             Err(error) => return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))],
         };
         self.was_read(&[key]);

@@ -24,7 +24,7 @@ pub(super) enum DeferredInput {
 
 impl Session {
     /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
-    pub(super) fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
+    pub(super) fn runtime_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
         self.messages.queue.clear();
         self.questions.clear();
         self.transcript.stop();

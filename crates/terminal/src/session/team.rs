@@ -74,13 +74,13 @@ impl Session {
         let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
         self.acts.extend(self.list.read(outcome.ok()).then_some(UiCommand::Tasks));
         // What is listed now may be newer than a stop.
-        self.acts.extend(self.mates.is_any_stopped().then_some(UiCommand::Standing));
+        self.acts.extend(self.teammates.is_any_stopped().then_some(UiCommand::Standing));
         failed.into_iter().collect()
     }
 
     /// What an agent besides the lead does, in a few words.
-    pub(in super::super) fn doing(&self, mate: &ActiveMember, now_ms: i64) -> String {
-        mate.doing(self.agents.is_asking(mate.agent), self.lang, now_ms)
+    pub(in super::super) fn doing(&self, teammate: &ActiveMember, now_ms: i64) -> String {
+        teammate.doing(self.agents.is_asking(teammate.agent), self.lang, now_ms)
     }
 
     pub(in super::super) fn crew(&self) -> &Members {
@@ -99,7 +99,7 @@ impl Session {
 
     /// Whether the team does anything.
     pub(in super::super) fn is_team_at_work(&self) -> bool {
-        self.plans.is_moving() || self.crew.busy().any(|mate| !mate.aside)
+        self.plans.is_moving() || self.crew.busy().any(|teammate| !teammate.aside)
     }
 
     /// Whether `/stop` would stop anything: agents, also those that are about to start, background commands, or a plan.
@@ -152,19 +152,19 @@ impl Session {
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
-        if let Event::Mailed(letter) = event
-            && letter.from.starts_with("user/")
+        if let Event::Mailed(envelope) = event
+            && envelope.from.starts_with("user/")
         {
             // Written at another terminal.
-            let text = letter.text();
+            let text = envelope.text();
             if is_go_on(text) {
                 return Vec::new();
             }
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         from.agent.into_iter().for_each(|agent| self.agents.hear(agent, &from.name, event));
-        let mut items = self.hear_of_mates(from, event);
-        self.mate_read(from, event);
+        let mut items = self.hear_of_teammates(from, event);
+        self.teammate_read(from, event);
         match event {
             // The session does not wait for an agent that works aside.
             Event::TurnStarted(_) if from.aside => {}
@@ -178,7 +178,8 @@ impl Session {
             }
             // How many messages wait for it is asked: as for the lead, the mail knows.
             Event::Interrupted(Interrupted { held: Some(_), .. }) => {
-                self.acts.extend(from.agent.map(|agent| UiCommand::MatesHeld(vec![(from.name.to_string(), agent)])));
+                self.acts
+                    .extend(from.agent.map(|agent| UiCommand::TeammatesHeld(vec![(from.name.to_string(), agent)])));
             }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(_) => self.questions.keep(&self.agents),
@@ -193,7 +194,7 @@ impl Session {
         }
         let row = self.crew.event(from, at_ms, event);
         // What a teammate says at the end of a turn may be its answer to the user.
-        if let (Some(Row::Mate { .. }), Event::TurnEnded(ended)) = (&row, event) {
+        if let (Some(Row::Teammate { .. }), Event::TurnEnded(ended)) = (&row, event) {
             self.seen(from.agent.map(|agent| ShownContent::Turn(agent, ended.turn)));
         }
         items.extend(row.map(Item::Row));

@@ -9,7 +9,7 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::status::IdleReason;
 use max_team_core::suggest::nearest;
 use max_team_core::teammate::name::{Addressee, means};
-use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Roll, ShownContent, Spawn, is_go_on};
+use max_team_runtime::{CONTINUE, Enrolled, Fate, MailRecord, Origin, READ_ON, Roll, ShownContent, Spawn, is_go_on};
 
 use super::super::background::LostCommand;
 use super::super::command_queue::{CommandResult, UiCommand, fresh};
@@ -22,8 +22,8 @@ use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::exit::CliError;
 use max_team_workspace::i18n::Lang;
 
-/// Letters of a session that is gone on with that are shown again; the last ones.
-const LETTERS_AGAIN_MAX: usize = 10;
+/// Messages of a session that is gone on with that are shown again; the last ones.
+const ENVELOPES_AGAIN_MAX: usize = 10;
 
 /// How `/team load` finds a team: its members, and what is odd about it.
 pub struct TeamFiles(pub FindTeam);
@@ -71,8 +71,8 @@ impl Session {
         self.setup.teams = teams;
     }
 
-    pub(in super::super) fn mates(&self) -> &Teammates {
-        &self.mates
+    pub(in super::super) fn teammates(&self) -> &Teammates {
+        &self.teammates
     }
 
     /// Sends a line to the lead, or to the teammate that it begins with.
@@ -83,12 +83,12 @@ impl Session {
         if self.is_recorded() && !is_stop(&text) {
             return vec![note(self.lang.demo_cannot_answer().to_owned())];
         }
-        if let Some(name) = self.mates.nearly(&text, &self.who) {
+        if let Some(name) = self.teammates.nearly(&text, &self.who) {
             let words = self.lang.nearly_to(name);
             self.messages.returned.push(text);
             return vec![note(words)];
         }
-        match self.mates.addressed(&text, &self.who) {
+        match self.teammates.addressed(&text, &self.who) {
             // A line to the agent of this chat is an ordinary message.
             Some((to, text)) if to != self.who => {
                 self.write(to, text);
@@ -96,8 +96,8 @@ impl Session {
             }
             _ => match self.addressed_to_nobody(&text) {
                 Some(name) => {
-                    let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
-                    let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();
+                    let near = nearest(name, self.teammates.iter().map(|known| known.name.as_str()));
+                    let there: Vec<&str> = self.teammates.iter().map(|known| known.name.as_str()).collect();
                     let words = self.lang.nobody_there(name, near, &there, &self.who);
                     self.messages.returned.push(text);
                     vec![note(words)]
@@ -109,14 +109,14 @@ impl Session {
 
     /// The name at the beginning of a message for which there is neither a teammate nor a file.
     fn addressed_to_nobody<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let name = self.mates.nobody(text, &self.who, self.setup.team.is_some())?;
+        let name = self.teammates.nobody(text, &self.who, self.setup.team.is_some())?;
         (!self.works_here(name) && !(self.setup.files.0)(name)).then_some(name)
     }
 
     /// Whether a member or expert has this name. Only the lead gives work to those, so the line goes to the lead.
     fn works_here(&self, name: &str) -> bool {
         let all = self.setup.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
-        all.into_iter().any(|mate| mate.definition.name == name)
+        all.into_iter().any(|teammate| teammate.definition.name == name)
     }
 
     fn write(&mut self, to: String, text: String) {
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// What became of an order about teammates.
-    pub(super) fn mates_done(&mut self, done: CommandResult, now_ms: i64) -> Vec<Item> {
+    pub(super) fn teammates_done(&mut self, done: CommandResult, now_ms: i64) -> Vec<Item> {
         let failed = match done {
             CommandResult::Written { to, text, outcome: Ok(()), .. } => return self.written(&to, text),
             CommandResult::Continued { lead, outcome: Ok((names, held)) } => return self.gone_on(lead, &names, held),
@@ -172,17 +172,17 @@ impl Session {
             CommandResult::Held { outcome: Ok(count), .. } if self.agents.hold(self.lead).is_some() => {
                 return self.counted(count).into_iter().collect();
             }
-            CommandResult::MatesHeld(Ok(counts)) => {
+            CommandResult::TeammatesHeld(Ok(counts)) => {
                 // Agents that have started since have read their messages.
-                let stopped: Vec<String> = self.stopped_mates().map(|(name, _)| name).collect();
+                let stopped: Vec<String> = self.stopped_teammates().map(|(name, _)| name).collect();
                 let counts = counts.into_iter().filter(|(name, _)| stopped.contains(name));
-                return counts.filter_map(|(name, count)| self.mate_waits(&name, count)).collect();
+                return counts.filter_map(|(name, count)| self.teammate_waits(&name, count)).collect();
             }
             CommandResult::Held { read: true, outcome: Err(error) } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
             CommandResult::Standing(Ok(stopped)) => {
-                self.mates.stand(stopped);
+                self.teammates.stand(stopped);
                 return Vec::new();
             }
             CommandResult::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
@@ -191,11 +191,11 @@ impl Session {
                 self.messages.returned.push(format!("@{} {text}", to.join(",")));
                 error
             }
-            CommandResult::Letters(Ok(letters)) => return self.retold(&letters),
+            CommandResult::Messages(Ok(envelopes)) => return self.retold(&envelopes),
             CommandResult::Recruited(Ok(there)) => return self.left_out(&there),
             CommandResult::Recruited(Err(error))
             | CommandResult::Roll { outcome: Err(error), .. }
-            | CommandResult::Letters(Err(error)) => error,
+            | CommandResult::Messages(Err(error)) => error,
             _ => return Vec::new(),
         };
         self.run.quiet = true;
@@ -224,12 +224,12 @@ impl Session {
         vec![Item::Row(Row::Mail { from, color: String::new(), to: to.join(", "), text })]
     }
 
-    pub(in super::super) fn recruit(&mut self, mates: Vec<Spawn>) {
+    pub(in super::super) fn recruit(&mut self, teammates: Vec<Spawn>) {
         self.run.quiet = false;
-        // The house says when all of it is over.
+        // The runtime says when all of it is over.
         self.run.turns = self.run.turns.max(1);
-        self.agents.expect(mates.iter().map(|mate| mate.name.clone()));
-        self.acts.push(UiCommand::Recruit(mates));
+        self.agents.expect(teammates.iter().map(|teammate| teammate.name.clone()));
+        self.acts.push(UiCommand::Recruit(teammates));
     }
 
     /// These teammates were there already or are being started, so they are not waited for a second time.
@@ -246,15 +246,15 @@ impl Session {
     pub(super) fn load(&mut self, name: Option<&str>) -> Vec<Item> {
         let Some(name) = name else { return vec![note(self.lang.load_which().to_owned())] };
         match (self.setup.teams.0)(name) {
-            Ok((mates, mut warnings)) => {
-                let is_there = |mate: &Spawn| self.mates.iter().any(|known| known.name == mate.name);
-                let (there, mates): (Vec<Spawn>, Vec<Spawn>) = mates.into_iter().partition(is_there);
+            Ok((teammates, mut warnings)) => {
+                let is_there = |teammate: &Spawn| self.teammates.iter().any(|known| known.name == teammate.name);
+                let (there, teammates): (Vec<Spawn>, Vec<Spawn>) = teammates.into_iter().partition(is_there);
                 if !there.is_empty() {
-                    let names: Vec<&str> = there.iter().map(|mate| mate.name.as_str()).collect();
+                    let names: Vec<&str> = there.iter().map(|teammate| teammate.name.as_str()).collect();
                     warnings.push(self.lang.there_already(names.join(", ")));
                 }
-                if !mates.is_empty() {
-                    self.recruit(mates);
+                if !teammates.is_empty() {
+                    self.recruit(teammates);
                 }
                 warnings.into_iter().map(note).collect()
             }
@@ -267,101 +267,105 @@ impl Session {
 
     /// The registry has come.
     fn enrolled(&mut self, roll: &Roll, shown: bool, now_ms: i64) -> Vec<Item> {
-        self.mates.read(roll);
+        self.teammates.read(roll);
         // Who was here before us may have written.
-        self.acts.extend((!shown && !roll.mates.is_empty()).then_some(UiCommand::Letters));
+        self.acts.extend((!shown && !roll.teammates.is_empty()).then_some(UiCommand::Messages));
         if shown {
-            let is_any = !roll.mates.is_empty();
+            let is_any = !roll.teammates.is_empty();
             return is_any.then(|| Item::Row(slash_output::roll(self.lang, roll, now_ms))).into_iter().collect();
         }
         // Teammates that a stop left with unread messages do not go on by themselves: the user is told.
-        let waits = |mate: &Enrolled| match &mate.person.reason {
-            Some(IdleReason::Blocked(why)) if mate.is_active() => why.strip_prefix(IdleReason::LETTERS)?.parse().ok(),
+        let waits = |teammate: &Enrolled| match &teammate.person.reason {
+            Some(IdleReason::Blocked(why)) if teammate.is_active() => {
+                why.strip_prefix(IdleReason::MESSAGES)?.parse().ok()
+            }
             _ => None,
         };
-        let waiting = roll.mates.iter().filter_map(|mate| Some((mate.person.name.as_str(), waits(mate)?)));
-        waiting.filter_map(|(name, count)| self.mate_waits(name, count)).collect()
+        let waiting =
+            roll.teammates.iter().filter_map(|teammate| Some((teammate.person.name.as_str(), waits(teammate)?)));
+        waiting.filter_map(|(name, count)| self.teammate_waits(name, count)).collect()
     }
 
     /// Agents other than the lead that were stopped and have begun nothing since.
-    fn stopped_mates(&self) -> impl Iterator<Item = (String, AgentId)> {
-        let mates = self.agents.stopped().filter(|(agent, _)| *agent != self.lead);
-        mates.map(|(agent, name)| (name.to_owned(), agent))
+    fn stopped_teammates(&self) -> impl Iterator<Item = (String, AgentId)> {
+        let teammates = self.agents.stopped().filter(|(agent, _)| *agent != self.lead);
+        teammates.map(|(agent, name)| (name.to_owned(), agent))
     }
 
     /// Counts the messages that wait for stopped teammates once all agents are idle, since others may have written to
     /// them meanwhile.
-    pub(super) fn count_mates_waiting(&mut self) {
-        let mates: Vec<(String, AgentId)> = self.stopped_mates().collect();
+    pub(super) fn count_teammates_waiting(&mut self) {
+        let teammates: Vec<(String, AgentId)> = self.stopped_teammates().collect();
         // A stop writes nothing for those who rest.
-        let is_any_stopped = self.run.halted || self.mates.is_any_stopped() || !mates.is_empty();
-        self.acts.extend((!mates.is_empty()).then_some(UiCommand::MatesHeld(mates)));
+        let is_any_stopped = self.run.halted || self.teammates.is_any_stopped() || !teammates.is_empty();
+        self.acts.extend((!teammates.is_empty()).then_some(UiCommand::TeammatesHeld(teammates)));
         self.acts.extend(is_any_stopped.then_some(UiCommand::Standing));
     }
 
     /// That messages wait for a teammate since a stop; said once.
-    fn mate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
+    fn teammate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
         let is_known = count == 0 || self.messages.waits_told.insert(name.to_owned(), count) == Some(count);
-        (!is_known).then(|| note(self.lang.letters_wait(Some(name), count)))
+        (!is_known).then(|| note(self.lang.envelopes_wait(Some(name), count)))
     }
 
-    /// The last letters of a session that is gone on with, as they were shown when they were written.
-    fn retold(&mut self, letters: &[Letter]) -> Vec<Item> {
-        let is_shown = |letter: &&Letter| match letter.envelope.kind {
-            _ if letter.fate == Fate::Withdrawn || is_go_on(&letter.text()) => false,
+    /// The last messages of a session that is gone on with, as they were shown when they were written.
+    fn retold(&mut self, envelopes: &[MailRecord]) -> Vec<Item> {
+        let is_shown = |envelope: &&MailRecord| match envelope.envelope.kind {
+            _ if envelope.fate == Fate::Withdrawn || is_go_on(&envelope.text()) => false,
             // What was written in this chat stands in it.
-            MessageKind::Text | MessageKind::UserInput | MessageKind::TaskResult if self.mates.is_again() => false,
-            MessageKind::Text => !letter.text().is_empty(),
+            MessageKind::Text | MessageKind::UserInput | MessageKind::TaskResult if self.teammates.is_again() => false,
+            MessageKind::Text => !envelope.text().is_empty(),
             // What was said to the lead stands in the conversation.
-            MessageKind::UserInput => letter.to != self.who,
-            MessageKind::TaskResult => letter.envelope.mate().is_some(),
+            MessageKind::UserInput => envelope.to != self.who,
+            MessageKind::TaskResult => envelope.envelope.teammate().is_some(),
             // What came to nothing while the session was being opened has been told.
             MessageKind::Undelivered | MessageKind::ShutdownRejected => {
-                letter.to == "user" && self.mates.is_news(&letter.envelope)
+                envelope.to == "user" && self.teammates.is_news(&envelope.envelope)
             }
             _ => false,
         };
-        let shown: Vec<&Letter> = letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).collect();
-        let seen = shown.iter().filter(|letter| letter.to == "user" && letter.fate == Fate::Delivered);
-        let seen: Vec<ShownContent> = seen.map(|letter| ShownContent::Letter(letter.envelope.id)).collect();
-        let mut told: Vec<Item> = shown.into_iter().map(|letter| self.row(letter)).collect();
+        let shown: Vec<&MailRecord> = envelopes.iter().rev().filter(is_shown).take(ENVELOPES_AGAIN_MAX).collect();
+        let seen = shown.iter().filter(|envelope| envelope.to == "user" && envelope.fate == Fate::Delivered);
+        let seen: Vec<ShownContent> = seen.map(|envelope| ShownContent::Message(envelope.envelope.id)).collect();
+        let mut told: Vec<Item> = shown.into_iter().map(|envelope| self.row(envelope)).collect();
         self.acts.extend((!seen.is_empty()).then_some(UiCommand::Seen(seen)));
         if !told.is_empty() {
             told.push(note(format!("✉ {}", self.lang.written_before())));
         }
         told.reverse();
-        letters.iter().for_each(|letter| self.mates.tell(&letter.envelope));
+        envelopes.iter().for_each(|envelope| self.teammates.tell(&envelope.envelope));
         told
     }
 
-    fn row(&self, letter: &Letter) -> Item {
-        if let Some(words) = self.lang.came_to_nothing(&letter.envelope) {
+    fn row(&self, envelope: &MailRecord) -> Item {
+        if let Some(words) = self.lang.came_to_nothing(&envelope.envelope) {
             return note(words);
         }
         let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
-        let color = self.mates.iter().find(|known| known.name == letter.from).map(|known| known.color.clone());
-        let (from, to, color) = (name(&letter.from), name(&letter.to), color.unwrap_or_default());
-        Item::Row(Row::Mail { from, color, to, text: letter.text() })
+        let color = self.teammates.iter().find(|known| known.name == envelope.from).map(|known| known.color.clone());
+        let (from, to, color) = (name(&envelope.from), name(&envelope.to), color.unwrap_or_default());
+        Item::Row(Row::Mail { from, color, to, text: envelope.text() })
     }
 
     /// A message was not delivered, or a shutdown was refused.
-    fn hear_of_letter(&mut self, from: &Origin, letter: &Envelope) -> Option<Item> {
-        if !self.mates.is_news(letter) {
+    fn hear_of_envelope(&mut self, from: &Origin, envelope: &Envelope) -> Option<Item> {
+        if !self.teammates.is_news(envelope) {
             return None;
         }
-        self.mates.tell(letter);
-        let told = self.lang.came_to_nothing(letter).map(note);
-        let told = told.or_else(|| (letter.kind == MessageKind::ShutdownRejected).then(|| self.refuses(from, letter)));
+        self.teammates.tell(envelope);
+        let told = self.lang.came_to_nothing(envelope).map(note);
+        let told =
+            told.or_else(|| (envelope.kind == MessageKind::ShutdownRejected).then(|| self.refuses(from, envelope)));
         if told.is_some() {
-            self.seen(Some(ShownContent::Letter(letter.id)));
+            self.seen(Some(ShownContent::Message(envelope.id)));
         }
         told
     }
 
     /// A teammate refuses to shut down.
-    fn refuses(&self, from: &Origin, letter: &Envelope) -> Item {
-        let why = letter.text();
-        let text = format!("{}: {why}", letter.kind.name()).trim_end_matches(": ").to_owned();
+    fn refuses(&self, from: &Origin, envelope: &Envelope) -> Item {
+        let why = envelope.text();
+        let text = format!("{}: {why}", envelope.kind.name()).trim_end_matches(": ").to_owned();
         let color = from.color.as_deref().unwrap_or_default().to_owned();
         Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text })
     }
@@ -373,8 +377,8 @@ impl Session {
     }
 
     /// What of an event is about the team itself.
-    pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
-        self.mates.hear(from, event);
+    pub(super) fn hear_of_teammates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
+        self.teammates.hear(from, event);
         if let Some(LostCommand { who, command, is_lost }) = self.background.hear(from, event) {
             let words = if is_lost { Lang::command_lost } else { Lang::command_stopped };
             return vec![note(words(self.lang, &who, &command))];
@@ -382,13 +386,13 @@ impl Session {
         match event {
             Event::AgentEnded(ended) => {
                 self.seen(from.agent.map(ShownContent::End));
-                vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))]
+                vec![note(self.lang.teammate_ended(&ended.name, &ended.by, &ended.reason))]
             }
             Event::FilesChanged(changed) if !changed.moved.is_empty() => {
                 vec![note(format!("■ {}: {}", from.name, self.lang.moved_away(&changed.moved)))]
             }
-            Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
-            Event::LetterRefused(refused) if refused.kind == MessageKind::TeamRequest => {
+            Event::Mailed(envelope) => self.hear_of_envelope(from, envelope).into_iter().collect(),
+            Event::MessageRefused(refused) if refused.kind == MessageKind::TeamRequest => {
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }
             _ => Vec::new(),

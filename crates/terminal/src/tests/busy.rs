@@ -14,8 +14,8 @@ use max_team_runtime::{Notice, OpenedSession, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
 use super::super::command_queue::{CommandResult, UiCommand};
-use super::mates;
 use super::stage::{self, Stage, opened};
+use super::teammates;
 use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::i18n::Lang;
 
@@ -110,7 +110,7 @@ fn what_the_turn_is_told_moves_from_the_chips_into_the_conversation() {
     stage.event(Event::Steered(Steered {
         envelopes: vec![key],
         input: vec![Part::text("use tabs")],
-        letters: Vec::new(),
+        from_team: Vec::new(),
     }));
     // The news that it was said may come later.
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
@@ -154,7 +154,7 @@ fn a_late_message_is_reported() {
         stage.event(Event::Steered(Steered {
             envelopes: vec![key],
             input: vec![Part::text("use tabs")],
-            letters: Vec::new(),
+            from_team: Vec::new(),
         }));
         stage.chat.done(CommandResult::Withdrawn { key, text, outcome: Err(RuntimeError::Taken) });
         stage.paint();
@@ -193,7 +193,7 @@ fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
 #[test]
 fn a_resumed_session_shows_unread_messages() {
     let queued = |n, text: &str, wait| Queued {
-        letter: EnvelopeId::new(Uuid::from_u128(n)),
+        envelope: EnvelopeId::new(Uuid::from_u128(n)),
         text: text.into(),
         wait,
         all: false,
@@ -244,7 +244,7 @@ fn held_messages_are_reported_and_do_not_count_as_busy() {
     stage.say("use tabs");
     let key = key_of(&stage, "use tabs");
     stage.say("stop");
-    let held = Some(Hold { letters: vec![key], ..Hold::default() });
+    let held = Some(Hold { envelopes: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
     stage.end(TurnOutcome::Interrupted);
     counted(&mut stage, 1);
@@ -288,12 +288,12 @@ fn the_waiting_count_follows_the_mailbox() {
     let key = EnvelopeId::new(Uuid::from_u128(70));
     let by = Principal { door: "cli".into(), user: "me".into(), role: Role::Owner };
     stage.event(Event::Said(UserMessage { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
-    let held = Some(Hold { letters: vec![key], ..Hold::default() });
+    let held = Some(Hold { envelopes: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
     counted(&mut stage, 1);
     assert!(stage.glass.screen().contains("✉ 1 message waits"), "{}", stage.glass.screen());
     stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
-    // The house is quiet, and the mail is looked at once more: what was taken back is not there.
+    // The runtime is quiet, and the mail is looked at once more: what was taken back is not there.
     stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
     stage.paint();
     counted(&mut stage, 0);
@@ -313,19 +313,20 @@ fn the_waiting_count_follows_the_mailbox() {
 
 #[test]
 fn a_stopped_teammate_is_not_shown_as_idle() {
-    let mut stage = mates::stage(Lang::En);
-    let [bob, ann] = [(11, "bob", "blue"), (12, "ann", "green")].map(|(at, name, color)| mates::mate(at, name, color));
-    for mate in [&bob, &ann] {
-        mates::begins(&mut stage, mate, "Work");
-        mates::ends(&mut stage, mate, "Done.");
+    let mut stage = teammates::stage(Lang::En);
+    let [bob, ann] =
+        [(11, "bob", "blue"), (12, "ann", "green")].map(|(at, name, color)| teammates::teammate(at, name, color));
+    for teammate in [&bob, &ann] {
+        teammates::begins(&mut stage, teammate, "Work");
+        teammates::ends(&mut stage, teammate, "Done.");
     }
     rests(&mut stage);
     assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Standing)), "nobody was stopped: {:?}", stage.acts);
-    mates::begins(&mut stage, &bob, "Work");
+    teammates::begins(&mut stage, &bob, "Work");
     let held = Some(Hold::default());
     let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
     stage.event_from(bob.clone(), stopped);
-    mates::ends(&mut stage, &bob, "");
+    teammates::ends(&mut stage, &bob, "");
     // Asked for as long as somebody is.
     for (names, row) in [(vec!["bob"], "○ at rest: ann · stopped: bob"), (vec!["ann", "bob"], "○ stopped: bob, ann")]
     {
@@ -336,7 +337,7 @@ fn a_stopped_teammate_is_not_shown_as_idle() {
         stage.paint();
         assert!(stage.glass.screen().lines().any(|line| line.trim_end() == row), "{}", stage.glass.screen());
     }
-    mates::begins(&mut stage, &bob, "Go on");
+    teammates::begins(&mut stage, &bob, "Go on");
     assert!(stage.glass.screen().contains("○ stopped: ann"), "{}", stage.glass.screen());
 }
 
@@ -445,12 +446,12 @@ fn a_turn_whose_cost_is_a_bound_says_so() {
 }
 
 #[test]
-fn letters_to_a_teammate_that_is_stopped_have_a_row() {
-    let mut stage = mates::stage(Lang::En);
-    let bob = mates::mate(11, "bob", "blue");
-    mates::begins(&mut stage, &bob, "Work");
-    let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
-    let held = Some(Hold { letters, ..Hold::default() });
+fn messages_to_a_teammate_that_is_stopped_have_a_row() {
+    let mut stage = teammates::stage(Lang::En);
+    let bob = teammates::teammate(11, "bob", "blue");
+    teammates::begins(&mut stage, &bob, "Work");
+    let envelopes = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
+    let held = Some(Hold { envelopes, ..Hold::default() });
     let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
     for _ in 0..2 {
         stage.event_from(bob.clone(), stopped.clone());
@@ -465,8 +466,8 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
     let (screen, row) = (stage.glass.screen(), "✉ bob: 2 messages wait; write to bob or /continue bob");
     assert_eq!(screen.matches(row).count(), 1, "{screen}");
     // Whoever has begun has read them.
-    mates::begins(&mut stage, &bob, "Go on");
-    stage.chat.done(CommandResult::MatesHeld(Ok(vec![("bob".to_owned(), 3)])));
+    teammates::begins(&mut stage, &bob, "Go on");
+    stage.chat.done(CommandResult::TeammatesHeld(Ok(vec![("bob".to_owned(), 3)])));
     stage.paint();
     assert!(!stage.glass.screen().contains("3 messages wait"), "{}", stage.glass.screen());
 }
@@ -474,12 +475,14 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
 /// The mail was looked at, as it was asked for: so many messages wait for a teammate.
 fn counted_for(stage: &mut Stage, name: &str, count: usize) {
     let asked = stage.acts.iter().rev().find_map(|act| match act {
-        UiCommand::MatesHeld(mates) => Some(mates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()),
+        UiCommand::TeammatesHeld(teammates) => {
+            Some(teammates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())
+        }
         _ => None,
     });
     assert_eq!(asked, Some(vec![name]), "{:?}", stage.acts);
     stage.acts.clear();
-    stage.chat.done(CommandResult::MatesHeld(Ok(vec![(name.to_owned(), count)])));
+    stage.chat.done(CommandResult::TeammatesHeld(Ok(vec![(name.to_owned(), count)])));
     stage.paint();
 }
 

@@ -4,8 +4,8 @@ use max_team_core::event::Event;
 use max_team_core::task_list::{Claimant, ListRequest, ListTaskStatus, NewTask, TaskList, TaskUpdate};
 
 use super::super::command_queue::{CommandResult, UiCommand};
-use super::house::{House, at_work};
 use super::stage::Stage;
+use super::team_stage::{TeamStage, at_work};
 use max_team_workspace::i18n::Lang;
 
 fn doer(name: &str) -> Claimant {
@@ -68,12 +68,12 @@ fn a_list_at_work() {
 
 #[test]
 fn a_list_below_a_plan() {
-    let mut house = House::approved(80, 24, Lang::En);
-    at_work(&mut house);
-    house.stage.control('t');
-    house.stage.chat.done(CommandResult::Tasks(Ok(list())));
-    house.stage.wait(1_000);
-    insta::assert_snapshot!("list_below_a_plan_80x24", house.stage.glass.screen());
+    let mut team_stage = TeamStage::approved(80, 24, Lang::En);
+    at_work(&mut team_stage);
+    team_stage.stage.control('t');
+    team_stage.stage.chat.done(CommandResult::Tasks(Ok(list())));
+    team_stage.stage.wait(1_000);
+    insta::assert_snapshot!("list_below_a_plan_80x24", team_stage.stage.glass.screen());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::stage::{Stage, tool_use};
 use max_team_workspace::i18n::Lang;
 
 fn command(line: &str) -> Action {
-    Action { deed: ActionKind::Execute, ..Action::read(line) }
+    Action { kind: ActionKind::Execute, ..Action::read(line) }
 }
 
 /// A turn that runs these commands, each with its result and whether it failed.

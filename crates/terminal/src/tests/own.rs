@@ -10,13 +10,13 @@ use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::teammate::render::{MessageAttributes, OF_PLAN, wrapped};
 use max_team_core::turn::{Forked, InheritedConversation};
 use max_team_runtime::storage::JournalError;
-use max_team_runtime::{CONTINUE, Fate, Letter, Notice, OpenedSession, READ_ON, RuntimeError, ShownContent};
+use max_team_runtime::{CONTINUE, Fate, MailRecord, Notice, OpenedSession, READ_ON, RuntimeError, ShownContent};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::super::command_queue::{Arrival, CommandResult, UiCommand};
-use super::mates::{begins, ends, mate};
 use super::stage::{self, Stage, session_id, started};
+use super::teammates::{begins, ends, teammate};
 
 /// What a turn is told, and the rows that it is shown by; what is shown of it anew must be the same.
 const NEWS: &str = "✉ news from the team";
@@ -24,12 +24,12 @@ const NEWS: &str = "✉ news from the team";
 fn table() -> Vec<(String, Vec<&'static str>)> {
     let (go_on, read_on) = (CONTINUE.trim_end(), READ_ON.trim_end());
     let report = format!("{}Plan pln_1 is over: three\n\nTell the user, briefly.", OF_PLAN[0]);
-    let letter = wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, "it was stopped");
+    let envelope = wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, "it was stopped");
     vec![
         (format!("thanks\n\nwhat now?\n\n{report}"), vec!["> thanks", "what now?", NEWS]),
-        (format!("thanks\n\n{letter}\n\n{report}"), vec!["> thanks", NEWS]),
+        (format!("thanks\n\n{envelope}\n\n{report}"), vec!["> thanks", NEWS]),
         (go_on.to_owned(), vec!["going on"]),
-        (format!("{read_on}\n\n{letter}"), vec!["going on", NEWS]),
+        (format!("{read_on}\n\n{envelope}"), vec!["going on", NEWS]),
         (format!("use tabs\n\n{read_on}"), vec!["> use tabs"]),
     ]
 }
@@ -89,9 +89,9 @@ fn what_the_program_says_waits_unseen() {
     assert!(stage.glass.screen().contains("> /continue"), "{}", stage.glass.screen());
 }
 
-/// A session that is opened again in the same chat has its letters on the screen.
+/// A session that is opened again in the same chat has its messages on the screen.
 #[test]
-fn letters_are_not_shown_twice_in_one_chat() {
+fn messages_are_not_shown_twice_in_one_chat() {
     for is_again in [false, true] {
         let mut stage = Stage::new(80, 24);
         stage.say("go");
@@ -108,7 +108,13 @@ fn letters_are_not_shown_twice_in_one_chat() {
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
         let envelope = Envelope::new(id, "user/me", "agent/b", MessageKind::UserInput, body, 0);
         let (from, to) = ("user".to_owned(), "bob".to_owned());
-        stage.chat.done(CommandResult::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
+        stage.chat.done(CommandResult::Messages(Ok(vec![MailRecord {
+            envelope,
+            seq: 0,
+            from,
+            to,
+            fate: Fate::Delivered,
+        }])));
         stage.paint();
         let shown = stage.glass.everything();
         assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
@@ -117,14 +123,14 @@ fn letters_are_not_shown_twice_in_one_chat() {
 
 /// Of what was written to the user, what stands on the screen is read, and nothing else.
 #[test]
-fn letters_that_were_not_shown_are_not_read() {
+fn messages_that_were_not_shown_are_not_read() {
     let seen = |stage: &mut Stage| {
         let acts = std::mem::take(&mut stage.acts).into_iter();
         acts.filter_map(|act| if let UiCommand::Seen(shown) = act { Some(shown) } else { None })
             .flatten()
             .collect::<Vec<_>>()
     };
-    let letter = |number: u128, kind: MessageKind, to: &str, fate: Fate| Letter {
+    let message = |number: u128, kind: MessageKind, to: &str, fate: Fate| MailRecord {
         envelope: Envelope::new(
             EnvelopeId::new(Uuid::from_u128(number)),
             "agent/a",
@@ -138,23 +144,23 @@ fn letters_that_were_not_shown_are_not_read() {
         to: to.into(),
         fate,
     };
-    let mut letters: Vec<Letter> =
-        (1..=12).map(|number| letter(number, MessageKind::Text, "user", Fate::Delivered)).collect();
-    letters.push(letter(13, MessageKind::Text, "bob", Fate::Delivered));
-    letters.push(letter(14, MessageKind::Text, "user", Fate::Read(None)));
-    letters.push(letter(15, MessageKind::IdleNotification, "user", Fate::Delivered));
+    let mut messages: Vec<MailRecord> =
+        (1..=12).map(|number| message(number, MessageKind::Text, "user", Fate::Delivered)).collect();
+    messages.push(message(13, MessageKind::Text, "bob", Fate::Delivered));
+    messages.push(message(14, MessageKind::Text, "user", Fate::Read(None)));
+    messages.push(message(15, MessageKind::IdleNotification, "user", Fate::Delivered));
     let mut stage = Stage::new(80, 24);
-    stage.chat.done(CommandResult::Letters(Ok(letters)));
+    stage.chat.done(CommandResult::Messages(Ok(messages)));
     stage.paint();
     // Two of the ten rows are not the user's to read.
     let want: Vec<ShownContent> =
-        (5..=12).rev().map(|number| ShownContent::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
+        (5..=12).rev().map(|number| ShownContent::Message(EnvelopeId::new(Uuid::from_u128(number)))).collect();
     assert_eq!(seen(&mut stage), want);
-    stage.chat.done(CommandResult::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
-    stage.chat.done(CommandResult::Letters(Ok(Vec::new())));
+    stage.chat.done(CommandResult::Messages(Err(RuntimeError::AgentStopped("disk full".into()))));
+    stage.chat.done(CommandResult::Messages(Ok(Vec::new())));
     stage.paint();
     assert_eq!(seen(&mut stage), []);
-    let alice = mate(11, "alice", "blue");
+    let alice = teammate(11, "alice", "blue");
     begins(&mut stage, &alice, "Make a schema");
     assert_eq!(seen(&mut stage), []);
     ends(&mut stage, &alice, "Made.");

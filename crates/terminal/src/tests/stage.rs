@@ -336,7 +336,7 @@ pub(super) fn tool_use(name: &str, input: Value) -> Part {
 }
 
 pub(crate) fn edit(target: &str, preview: &str) -> Action {
-    Action { deed: ActionKind::Write, preview: preview.into(), ..Action::read(target) }
+    Action { kind: ActionKind::Write, preview: preview.into(), ..Action::read(target) }
 }
 
 /// What somebody did in a copy is asked about.
@@ -345,7 +345,7 @@ pub(crate) fn merges(key: &str, preview: &str) -> Event {
         question: QuestionId::new(Uuid::from_u128(7)),
         key: key.into(),
         tool: "dispatch_task".into(),
-        action: Action { deed: ActionKind::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
+        action: Action { kind: ActionKind::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
         class: Repeatability::Idempotent,
         rule: "a person decides about changes in a worktree".into(),
         memory: RememberedRule::Nothing,
@@ -361,7 +361,7 @@ pub(crate) fn started(text: &str) -> Event {
         assignment: None,
         recall: None,
         rewound: Vec::new(),
-        letters: Vec::new(),
+        envelopes: Vec::new(),
         quiet: false,
         hops: 0,
     })

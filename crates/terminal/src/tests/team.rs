@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use super::super::chat::Hint;
 use super::super::command_queue::{CommandResult, StatusReason, UiCommand};
-use super::house::{self, House, ask_user, asks, at_work, started, task, team};
 use super::stage::{self, Stage, edit as edit_action};
+use super::team_stage::{self, TeamStage, ask_user, asks, at_work, started, task, team};
 use max_team_workspace::i18n::Lang;
 
 #[test]
@@ -26,8 +26,8 @@ fn the_gate() {
     for (columns, rows, lang, name) in
         [(80, 24, Lang::En, "gate_80x24"), (120, 40, Lang::Zh, "chinese_gate_120x40"), (40, 24, Lang::En, "gate_40x24")]
     {
-        let house = House::proposed(columns, rows, lang);
-        insta::assert_snapshot!(name, house.stage.glass.everything());
+        let team_stage = TeamStage::proposed(columns, rows, lang);
+        insta::assert_snapshot!(name, team_stage.stage.glass.everything());
     }
 }
 
@@ -39,98 +39,106 @@ fn a_plan_at_work() {
         (80, 24, Lang::Zh, "chinese_board_80x24"),
         (40, 24, Lang::En, "board_40x24"),
     ] {
-        let mut house = House::approved(columns, rows, lang);
-        at_work(&mut house);
-        insta::assert_snapshot!(name, house.stage.glass.screen());
+        let mut team_stage = TeamStage::approved(columns, rows, lang);
+        at_work(&mut team_stage);
+        insta::assert_snapshot!(name, team_stage.stage.glass.screen());
     }
 }
 
 #[test]
 fn a_large_plan_shows_what_matters() {
     let tasks = (0..100).map(|n| task(&format!("t{n:02}"), "leo", "One of many", &[])).collect();
-    let mut house = House::new(80, 24, Lang::En);
-    house.propose(Draft { goal: "many".into(), tasks, ..Draft::default() });
-    house.stage.wait(1_000);
-    house.stage.key(KeyCode::Char('y'));
-    house.stage.key(KeyCode::Enter);
-    house.carry_out();
-    house.stage.wait(1_000);
-    let screen = house.stage.glass.screen();
+    let mut team_stage = TeamStage::new(80, 24, Lang::En);
+    team_stage.propose(Draft { goal: "many".into(), tasks, ..Draft::default() });
+    team_stage.stage.wait(1_000);
+    team_stage.stage.key(KeyCode::Char('y'));
+    team_stage.stage.key(KeyCode::Enter);
+    team_stage.carry_out();
+    team_stage.stage.wait(1_000);
+    let screen = team_stage.stage.glass.screen();
     assert!(screen.contains("… 89 more") && screen.contains("● t00"), "{screen}");
-    house.stage.control('t');
-    let rows = |house: &House| house.stage.glass.screen().matches(" leo ").count();
-    assert!(rows(&house) > 15, "{}", house.stage.glass.screen());
-    house.stage.control('t');
-    assert_eq!(rows(&house), 0);
-    assert!(house.stage.glass.screen().contains("the team is at work"), "{}", house.stage.glass.screen());
-    house.stage.control('t');
-    assert_eq!(rows(&house), 11);
+    team_stage.stage.control('t');
+    let rows = |team_stage: &TeamStage| team_stage.stage.glass.screen().matches(" leo ").count();
+    assert!(rows(&team_stage) > 15, "{}", team_stage.stage.glass.screen());
+    team_stage.stage.control('t');
+    assert_eq!(rows(&team_stage), 0);
+    assert!(team_stage.stage.glass.screen().contains("the team is at work"), "{}", team_stage.stage.glass.screen());
+    team_stage.stage.control('t');
+    assert_eq!(rows(&team_stage), 11);
 }
 
 #[test]
 fn numbers_are_repainted_a_few_times_a_second_at_most() {
-    let mut house = House::approved(80, 24, Lang::En);
-    house.begin("design");
-    house.stage.wait(2_000);
-    let member = house.member("design");
-    house.stage.delta_from(member.clone(), Delta::Thinking("hm".into()));
-    assert!(!house.stage.glass.screen().contains("thinking"), "not before its time");
-    let due = house.stage.chat.changes_at_ms().unwrap() - house.stage.now_ms();
+    let mut team_stage = TeamStage::approved(80, 24, Lang::En);
+    team_stage.begin("design");
+    team_stage.stage.wait(2_000);
+    let member = team_stage.member("design");
+    team_stage.stage.delta_from(member.clone(), Delta::Thinking("hm".into()));
+    assert!(!team_stage.stage.glass.screen().contains("thinking"), "not before its time");
+    let due = team_stage.stage.chat.changes_at_ms().unwrap() - team_stage.stage.now_ms();
     assert!((1..=250).contains(&due), "{due}");
-    house.stage.wait(due);
-    assert!(house.stage.glass.screen().contains("thinking"));
+    team_stage.stage.wait(due);
+    assert!(team_stage.stage.glass.screen().contains("thinking"));
 }
 
 #[test]
 fn escape_leaves_the_team_alone_and_stop_stops_it() {
-    let mut house = House::approved(80, 24, Lang::En);
-    house.begin("design");
-    house.stage.wait(1_000);
-    house.stage.key(KeyCode::Esc);
-    assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
-    assert!(house.stage.glass.screen().contains("/stop"));
+    let mut team_stage = TeamStage::approved(80, 24, Lang::En);
+    team_stage.begin("design");
+    team_stage.stage.wait(1_000);
+    team_stage.stage.key(KeyCode::Esc);
+    assert_eq!(team_stage.stage.chat.hint(), Some(Hint::TeamGoesOn));
+    assert!(team_stage.stage.glass.screen().contains("/stop"));
     assert!(
-        !house
+        !team_stage
             .stage
             .acts
             .iter()
             .any(|act| matches!(act, UiCommand::Interrupt | UiCommand::StopSession | UiCommand::Stop { .. }))
     );
-    house.stage.say("/stop nope");
-    assert!(house.stage.glass.screen().contains("no open task `nope`"));
-    house.stage.say("/stop design");
-    assert!(matches!(house.stage.acts.last(), Some(UiCommand::Stop { task: Some(task), .. }) if task == "design"));
+    team_stage.stage.say("/stop nope");
+    assert!(team_stage.stage.glass.screen().contains("no open task `nope`"));
+    team_stage.stage.say("/stop design");
+    assert!(matches!(team_stage.stage.acts.last(), Some(UiCommand::Stop { task: Some(task), .. }) if task == "design"));
     for words in ["停", "stop", "/stop"] {
-        house.stage.acts.clear();
-        house.stage.say(words);
-        assert!(matches!(house.stage.acts.last(), Some(UiCommand::StopSession)), "{words}: {:?}", house.stage.acts);
+        team_stage.stage.acts.clear();
+        team_stage.stage.say(words);
+        assert!(
+            matches!(team_stage.stage.acts.last(), Some(UiCommand::StopSession)),
+            "{words}: {:?}",
+            team_stage.stage.acts
+        );
     }
-    house.stage.say("/clear");
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, UiCommand::Open { .. })), "the plan is not left alone");
-    house.stage.say("/team");
-    let screen = house.stage.glass.everything();
+    team_stage.stage.say("/clear");
+    assert!(
+        !team_stage.stage.acts.iter().any(|act| matches!(act, UiCommand::Open { .. })),
+        "the plan is not left alone"
+    );
+    team_stage.stage.say("/team");
+    let screen = team_stage.stage.glass.everything();
     assert!(screen.contains("architect") && screen.contains("state: design"), "{screen}");
 }
 
 /// Fails for good, and the lead has no advice.
-fn failed(columns: u16, rows: u16, lang: Lang) -> House {
-    let mut house = House::approved(columns, rows, lang);
-    house.begin("design");
-    house.stage.wait(1_000);
+fn failed(columns: u16, rows: u16, lang: Lang) -> TeamStage {
+    let mut team_stage = TeamStage::approved(columns, rows, lang);
+    team_stage.begin("design");
+    team_stage.stage.wait(1_000);
     for _ in 0..10 {
-        if house.plan.needs_ruling() {
+        if team_stage.plan.needs_ruling() {
             break;
         }
-        house.fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
-        house.stage.wait(600_000);
-        house.step(PlanInput::Woke);
-        if !house.plan.needs_ruling() {
-            house.begin("design");
+        team_stage
+            .fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
+        team_stage.stage.wait(600_000);
+        team_stage.step(PlanInput::Woke);
+        if !team_stage.plan.needs_ruling() {
+            team_stage.begin("design");
         }
     }
-    house.step(PlanInput::LeadSilent);
-    house.stage.wait(1_000);
-    house
+    team_stage.step(PlanInput::LeadSilent);
+    team_stage.stage.wait(1_000);
+    team_stage
 }
 
 #[test]
@@ -147,17 +155,17 @@ fn a_failure_asks_what_to_do() {
         ("g\n", Ruling::GiveUp),
         ("o\nbob\nmia\n", retry(Some("mia"))),
     ] {
-        let mut house = failed(80, 24, Lang::En);
+        let mut team_stage = failed(80, 24, Lang::En);
         for key in keys.chars() {
             if key == '\n' {
-                house.stage.key(KeyCode::Enter);
-                house.stage.control('u');
+                team_stage.stage.key(KeyCode::Enter);
+                team_stage.stage.control('u');
             } else {
-                house.stage.write(&key.to_string());
+                team_stage.stage.write(&key.to_string());
             }
         }
-        let Some(UiCommand::Decide { say, .. }) = house.stage.acts.last() else {
-            panic!("{keys}: {:?}", house.stage.acts)
+        let Some(UiCommand::Decide { say, .. }) = team_stage.stage.acts.last() else {
+            panic!("{keys}: {:?}", team_stage.stage.acts)
         };
         assert_eq!(*say, PlanDecision::Rule(want));
     }
@@ -168,20 +176,21 @@ fn a_plan_that_is_over_leaves_a_summary() {
     for (columns, rows, lang, name) in
         [(80, 24, Lang::En, "summary_80x24"), (120, 40, Lang::Zh, "chinese_summary_120x40")]
     {
-        let mut house = House::approved(columns, rows, lang);
-        at_work(&mut house);
-        house.does("parser", Proof::Verified);
-        house.does("writer", Proof::Verified);
-        house.does("文档", Proof::Unverified);
-        house.stage.wait(1_000);
-        house.begin("tests");
+        let mut team_stage = TeamStage::approved(columns, rows, lang);
+        at_work(&mut team_stage);
+        team_stage.does("parser", Proof::Verified);
+        team_stage.does("writer", Proof::Verified);
+        team_stage.does("文档", Proof::Unverified);
+        team_stage.stage.wait(1_000);
+        team_stage.begin("tests");
         let evidence = vec![Evidence::new("make smoke", true, "passed")];
         let findings = Findings { proof: Proof::Verified, evidence, ..Findings::default() };
-        house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings), unknown: Vec::new() });
-        house.stage.wait(1_000);
-        assert!(!house.stage.chat.session().is_team_at_work());
-        assert_eq!(house.stage.chat.changes_at_ms(), None, "nothing wakes an idle chat");
-        insta::assert_snapshot!(name, house.stage.glass.screen());
+        team_stage
+            .reports("tests", Report::Done { output: "ok".into(), findings: Some(findings), unknown: Vec::new() });
+        team_stage.stage.wait(1_000);
+        assert!(!team_stage.stage.chat.session().is_team_at_work());
+        assert_eq!(team_stage.stage.chat.changes_at_ms(), None, "nothing wakes an idle chat");
+        insta::assert_snapshot!(name, team_stage.stage.glass.screen());
     }
 }
 
@@ -190,23 +199,23 @@ fn a_member_asks() {
     for (columns, rows, lang, name) in
         [(80, 24, Lang::En, "member_question_80x24"), (120, 40, Lang::Zh, "chinese_member_question_120x40")]
     {
-        let mut house = House::approved(columns, rows, lang);
-        at_work(&mut house);
-        let member = house.member("parser");
-        house
+        let mut team_stage = TeamStage::approved(columns, rows, lang);
+        at_work(&mut team_stage);
+        let member = team_stage.member("parser");
+        team_stage
             .stage
             .event_from(member.clone(), asks(11, "edit_file", edit_action("src/parse.rs", "@@ -1 +1 @@\n-a\n+b\n")));
-        let other = house.member("writer");
-        house.stage.event_from(other.clone(), asks(12, "edit_file", edit_action("src/write.rs", "")));
-        house.stage.wait(1_000);
-        insta::assert_snapshot!(name, house.stage.glass.screen());
+        let other = team_stage.member("writer");
+        team_stage.stage.event_from(other.clone(), asks(12, "edit_file", edit_action("src/write.rs", "")));
+        team_stage.stage.wait(1_000);
+        insta::assert_snapshot!(name, team_stage.stage.glass.screen());
         // The lead's turn and other members' calls do not close it.
-        house.stage.end(TurnOutcome::Answered);
-        house.stage.event_from(other, stage::ended(TurnOutcome::Interrupted));
-        assert_eq!(house.stage.chat.session().questions.count(), 1);
-        house.stage.key(KeyCode::Char('y'));
-        house.stage.key(KeyCode::Enter);
-        let Some(UiCommand::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
+        team_stage.stage.end(TurnOutcome::Answered);
+        team_stage.stage.event_from(other, stage::ended(TurnOutcome::Interrupted));
+        assert_eq!(team_stage.stage.chat.session().questions.count(), 1);
+        team_stage.stage.key(KeyCode::Char('y'));
+        team_stage.stage.key(KeyCode::Enter);
+        let Some(UiCommand::Answer { question, answer, .. }) = team_stage.stage.acts.last() else { panic!() };
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
         let done = ToolDone {
             key: "1.0".into(),
@@ -217,8 +226,8 @@ fn a_member_asks() {
             refused: None,
             words: String::new(),
         };
-        house.stage.event_from(member, Event::ToolDone(done));
-        assert_eq!(house.stage.chat.session().questions.count(), 0);
+        team_stage.stage.event_from(member, Event::ToolDone(done));
+        assert_eq!(team_stage.stage.chat.session().questions.count(), 0);
     }
 }
 
@@ -275,15 +284,15 @@ fn a_small_window_shows_the_option_that_is_chosen() {
 fn a_small_window_tells_of_the_risks_of_a_plan() {
     let mut approved = 0;
     for rows in 5..=16 {
-        let mut house = House::new(40, rows, Lang::En);
-        house.propose_with(house::draft(), vec!["it deletes the old index".into()]);
-        house.stage.wait(1_000);
-        house.stage.acts.clear();
-        let screen = house.stage.glass.screen();
-        house.stage.key(KeyCode::Char('y'));
-        house.stage.key(KeyCode::Enter);
+        let mut team_stage = TeamStage::new(40, rows, Lang::En);
+        team_stage.propose_with(team_stage::draft(), vec!["it deletes the old index".into()]);
+        team_stage.stage.wait(1_000);
+        team_stage.stage.acts.clear();
+        let screen = team_stage.stage.glass.screen();
+        team_stage.stage.key(KeyCode::Char('y'));
+        team_stage.stage.key(KeyCode::Enter);
         let is_approved =
-            house.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { say: PlanDecision::Approve, .. }));
+            team_stage.stage.acts.iter().any(|act| matches!(act, UiCommand::Decide { say: PlanDecision::Approve, .. }));
         let is_told = screen.contains("more lines") || screen.contains("! it deletes");
         assert!(!is_approved || is_told, "{rows}\n{screen}");
         approved += usize::from(is_approved);
@@ -297,7 +306,7 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.say("go");
     stage.begin("go");
     stage.answer(vec![stage::tool_use("dispatch_task", serde_json::json!({"agent": "leo"}))]);
-    stage.runs("1.0", "dispatch_task", Action { deed: ActionKind::Team, ..Action::read("leo") });
+    stage.runs("1.0", "dispatch_task", Action { kind: ActionKind::Team, ..Action::read("leo") });
     let leo = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(5))) });
     let given =
         Assignment { reply_to: String::new(), plan: None, task: "1.0".into(), attempt: 1, ..Assignment::default() };
@@ -321,7 +330,7 @@ fn a_called_agent_has_a_row_and_details() {
     stage.say("go");
     stage.begin("go");
     stage.answer(vec![stage::tool_use("agent", serde_json::json!({"type": "explore"}))]);
-    stage.runs("1.0", "agent", Action { deed: ActionKind::Team, ..Action::read("explore") });
+    stage.runs("1.0", "agent", Action { kind: ActionKind::Team, ..Action::read("explore") });
     let agent = AgentId::new(Uuid::from_u128(0xabc));
     let explore = Arc::new(Origin { name: "explore".into(), ..Origin::agent(agent) });
     let title = "find the parser".to_owned();
@@ -368,7 +377,7 @@ fn a_called_agent_has_a_row_and_details() {
 
 #[test]
 fn a_resumed_session_takes_its_plan_and_questions_up() {
-    let mut first = House::approved(80, 24, Lang::En);
+    let mut first = TeamStage::approved(80, 24, Lang::En);
     first.begin("design");
     let id = first.id;
     let asked = OpenQuestion {
@@ -396,7 +405,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
     assert!(screen.contains("edits are asked about"), "{screen}");
 
     // What is older than what was read is read again, not counted twice.
-    let mut second = House { stage, plan: first.plan, id };
+    let mut second = TeamStage { stage, plan: first.plan, id };
     second.stage.acts.clear();
     let origin = second.origin();
     let old = max_team_core::plan::event::TaskStarted { task: "design".into(), attempt: 1 };
@@ -415,7 +424,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
 
 #[test]
 fn a_parked_proposal_is_asked_again_after_a_resume() {
-    let mut first = House::proposed(80, 24, Lang::En);
+    let mut first = TeamStage::proposed(80, 24, Lang::En);
     let opened = OpenedSession { resumed: true, continuing: true, plans: vec![first.id], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.chat.done(CommandResult::Plan { plan: first.id, outcome: Ok(Box::new(first.plan.clone())) });
@@ -432,12 +441,12 @@ fn a_parked_proposal_is_asked_again_after_a_resume() {
 
 #[test]
 fn a_resize_shows_a_plan_at_work_once() {
-    let mut house = House::approved(80, 24, Lang::Zh);
-    at_work(&mut house);
+    let mut team_stage = TeamStage::approved(80, 24, Lang::Zh);
+    at_work(&mut team_stage);
     for (columns, rows) in [(60, 24), (100, 30), (47, 24), (120, 40), (80, 24)] {
-        house.stage.resize(columns, rows);
-        house.stage.wait(300);
-        let everything = house.stage.glass.everything();
+        team_stage.stage.resize(columns, rows);
+        team_stage.stage.wait(300);
+        let everything = team_stage.stage.glass.everything();
         assert_eq!(everything.matches("▸ 计划").count(), 1, "{columns}x{rows}:\n{everything}");
         assert!(everything.matches("● parser").count() <= 1, "{columns}x{rows}:\n{everything}");
     }

@@ -43,7 +43,7 @@ pub(crate) struct Ran {
 pub(crate) struct Outcome {
     files: BTreeMap<String, String>,
     plans: Vec<Value>,
-    letters: BTreeMap<String, usize>,
+    envelopes: BTreeMap<String, usize>,
     words: BTreeSet<String>,
 }
 
@@ -216,12 +216,12 @@ impl Place {
             let tally = &ended["tally"];
             json!([ended["end"], tally["ran"], tally["done"], tally["verified"], tally["failed"]])
         });
-        let mut letters = BTreeMap::new();
-        for letter in payload("mailed").into_iter().filter(|letter| letter["kind"] == "text") {
-            *letters.entry(letter["body"]["text"].to_string()).or_default() += 1;
+        let mut envelopes = BTreeMap::new();
+        for envelope in payload("mailed").into_iter().filter(|envelope| envelope["kind"] == "text") {
+            *envelopes.entry(envelope["body"]["text"].to_string()).or_default() += 1;
         }
         let words = payload("replied").into_iter().map(|replied| replied["text"].to_string());
-        Outcome { files, plans: plans.collect(), letters, words: words.collect() }
+        Outcome { files, plans: plans.collect(), envelopes, words: words.collect() }
     }
 }
 

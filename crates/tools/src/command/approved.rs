@@ -59,12 +59,12 @@ pub(super) struct ApprovedFiles(Arc<RunningCommand>);
 
 impl ApprovedFiles {
     /// Notes approvals from now on. `before` is what was there of protected files.
-    pub(super) fn watch(walls: Option<&CommandSandbox>, before: Vec<PathBuf>) -> Self {
-        let own = Arc::new(match walls {
-            Some(walls) => RunningCommand {
-                folders: walls.written(),
+    pub(super) fn watch(isolation: Option<&CommandSandbox>, before: Vec<PathBuf>) -> Self {
+        let own = Arc::new(match isolation {
+            Some(isolation) => RunningCommand {
+                folders: isolation.written(),
                 before,
-                open: walls.open.clone(),
+                open: isolation.open.clone(),
                 approved: Mutex::default(),
             },
             None => RunningCommand::default(),
@@ -77,14 +77,14 @@ impl ApprovedFiles {
 
     /// Moves new protected files away until `is_over`, and returns them. Nested ones wait for the command's end: to look for
     /// them takes a walk through the whole project.
-    pub(super) fn guard(&self, walls: &CommandSandbox, is_over: &AtomicBool) -> Vec<AppearedPath> {
+    pub(super) fn guard(&self, isolation: &CommandSandbox, is_over: &AtomicBool) -> Vec<AppearedPath> {
         let mut moved = Vec::new();
         loop {
             thread::park_timeout(Duration::from_millis(PROTECTED_CHECK_MS));
             if is_over.load(Ordering::Acquire) || moved.len() >= SET_ASIDE_MAX {
                 return moved;
             }
-            for path in walls.protected_now(&self.0.folders).into_iter().filter(|path| self.is_alien(path)) {
+            for path in isolation.protected_now(&self.0.folders).into_iter().filter(|path| self.is_alien(path)) {
                 if let Some(place) = set_aside(&path) {
                     moved.push(AppearedPath { path, moved: Some(place) });
                 }
@@ -217,8 +217,8 @@ mod tests {
         for name in ["AGENTS.md", "packages/a/CLAUDE.md"] {
             fs::write(root.join(name), "ours").unwrap();
         }
-        let walls = CommandSandbox::around(&root);
-        let running = ApprovedFiles::watch(Some(&walls), walls.kept().unwrap().kept);
+        let isolation = CommandSandbox::around(&root);
+        let running = ApprovedFiles::watch(Some(&isolation), isolation.kept().unwrap().kept);
         fs::write(root.join("CLAUDE.md"), "evil").unwrap();
         fs::write(root.join("packages/a/AGENTS.md"), "evil").unwrap();
         fs::write(root.join("notes.md"), "ordinary").unwrap();

@@ -42,7 +42,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) timeout: Duration,
     /// Its sandbox; `None` only for programs that we trust, with arguments of our own.
-    pub(crate) walls: Option<&'a CommandSandbox>,
+    pub(crate) isolation: Option<&'a CommandSandbox>,
     /// A sandbox that we describe ourselves, for such a program.
     pub(crate) built: Option<max_team_sandbox::Isolation>,
     /// Variables beside those that are handed on.
@@ -56,12 +56,17 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl<'a> Invocation<'a> {
-    pub(crate) fn new(argv: &'a [String], dir: &'a Path, timeout: Duration, walls: Option<&'a CommandSandbox>) -> Self {
+    pub(crate) fn new(
+        argv: &'a [String],
+        dir: &'a Path,
+        timeout: Duration,
+        isolation: Option<&'a CommandSandbox>,
+    ) -> Self {
         Self {
             argv,
             dir,
             timeout,
-            walls,
+            isolation,
             built: None,
             env: Vec::new(),
             hide: |_| false,
@@ -78,13 +83,15 @@ impl<'a> Invocation<'a> {
     ) -> Result<CommandOutcome, CommandError> {
         let mut spec = self.spec(cancel)?;
         // Without this list, new files could not be told from old ones afterwards.
-        let before = self.walls.map(CommandSandbox::kept).transpose()?;
-        if let (Some(walls), Some(before)) = (&mut spec.walls, &before) {
-            walls.protected.extend(before.obeyed.iter().take(NESTED_PROTECTED_MAX).cloned());
+        let before = self.isolation.map(CommandSandbox::kept).transpose()?;
+        if let (Some(isolation), Some(before)) = (&mut spec.isolation, &before) {
+            isolation.protected.extend(before.obeyed.iter().take(NESTED_PROTECTED_MAX).cloned());
         }
         let known = before.as_ref().map(|before| before.kept.clone()).unwrap_or_default();
-        let (approved, open) =
-            (ApprovedFiles::watch(self.walls, known), self.walls.map(CommandSandbox::opened).unwrap_or_default());
+        let (approved, open) = (
+            ApprovedFiles::watch(self.isolation, known),
+            self.isolation.map(CommandSandbox::opened).unwrap_or_default(),
+        );
         let mut is_barred = DeniedWriteHint::default();
         let (ran, moved) = self.guarded(&approved, || {
             run(&spec, self.apart, cancel, &mut |out, bytes| {
@@ -92,23 +99,23 @@ impl<'a> Invocation<'a> {
                 sink(out, bytes)
             })
         });
-        if let Some(walls) = self.walls {
+        if let Some(isolation) = self.isolation {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
-            let new = walls.opened().into_iter().filter(|path| !open.contains(path));
+            let new = isolation.opened().into_iter().filter(|path| !open.contains(path));
             new.for_each(|path| approved::note_all(&path));
         }
         // Also after a failure, because files that it made are there.
         let (mut appeared, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
         appeared.splice(0..0, moved.into_iter().chain(ran.iter().flat_map(|over| over.appeared.clone())));
         let appeared = approved.give_back(appeared);
-        if let Some(walls) = self.walls {
-            walls.note_moved(&appeared);
+        if let Some(isolation) = self.isolation {
+            isolation.note_moved(&appeared);
         }
         let mut notes: Vec<String> = appeared.iter().map(note).collect();
         if !notes.is_empty() {
             notes.push(THEIRS.to_owned());
         }
-        notes.extend(self.walls.filter(|walls| walls.on && is_barred.0).and_then(barred));
+        notes.extend(self.isolation.filter(|isolation| isolation.on && is_barred.0).and_then(barred));
         for note in notes {
             sink(OutputSource::Output, note.as_bytes());
         }
@@ -120,10 +127,12 @@ impl<'a> Invocation<'a> {
 
     /// Runs a command while a thread moves new protected files away.
     fn guarded<T>(&self, approved: &ApprovedFiles, run: impl FnOnce() -> T) -> (T, Vec<AppearedPath>) {
-        let Some(walls) = self.walls.filter(|walls| !walls.written().is_empty()) else { return (run(), Vec::new()) };
+        let Some(isolation) = self.isolation.filter(|isolation| !isolation.written().is_empty()) else {
+            return (run(), Vec::new());
+        };
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            let guard = thread::Builder::new().spawn_scoped(scope, || approved.guard(walls, &is_over));
+            let guard = thread::Builder::new().spawn_scoped(scope, || approved.guard(isolation, &is_over));
             let ran = run();
             is_over.store(true, Ordering::Release);
             let moved = guard.ok().and_then(|guard| {
@@ -141,7 +150,7 @@ impl<'a> Invocation<'a> {
     /// Moves protected files away that appeared since `before`: the sandbox cannot protect a path where nothing is
     /// yet. Also returns why there may be more of them, if so.
     fn made_since(&self, before: &ProtectedFiles) -> (Vec<AppearedPath>, Option<CommandError>) {
-        match self.walls.map(CommandSandbox::kept).transpose() {
+        match self.isolation.map(CommandSandbox::kept).transpose() {
             Ok(now) => {
                 let ProtectedFiles { kept, unread, .. } = now.unwrap_or_default().since(before);
                 let made = kept.into_iter().map(|path| AppearedPath { moved: set_aside(&path), path }).collect();
@@ -153,28 +162,28 @@ impl<'a> Invocation<'a> {
     }
 
     fn spec(&self, cancel: &CancellationToken) -> Result<Spec, CommandError> {
-        let limits = self.walls.map_or_else(Limits::default, |walls| walls.limits);
+        let limits = self.isolation.map_or_else(Limits::default, |isolation| isolation.limits);
         let vars =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
-        let mut walls = match self.walls {
-            Some(walls) => walls.build(&mut vars, cancel)?,
+        let mut isolation = match self.isolation {
+            Some(isolation) => isolation.build(&mut vars, cancel)?,
             None => self.built.clone(),
         };
-        if self.walls.is_some_and(|walls| walls.read_only) {
+        if self.isolation.is_some_and(|isolation| isolation.read_only) {
             vars.retain(|(name, _)| !SCRATCH.iter().any(|(own, _)| own == name));
             vars.extend(SCRATCH.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
-        if self.walls.is_some() {
+        if self.isolation.is_some() {
             vars.extend(NO_BARE_REPOSITORY.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
         vars.extend(self.env.iter().cloned());
         let mut argv = self.argv.to_vec();
-        if self.walls.is_none() {
+        if self.isolation.is_none() {
             let program = self.trust(&mut argv, &mut vars)?;
-            if let Some(walls) = &mut walls {
-                walls.readable.extend(program);
+            if let Some(isolation) = &mut isolation {
+                isolation.readable.extend(program);
             }
         }
         Ok(Spec {
@@ -182,9 +191,9 @@ impl<'a> Invocation<'a> {
             line: self.line.clone(),
             dir: self.dir.to_owned(),
             env: vars,
-            walls,
+            isolation,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
-            end_mark: self.walls.and_then(|walls| walls.end_mark.clone()),
+            end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
         })
     }
 
@@ -238,8 +247,8 @@ impl DeniedWriteHint {
 }
 
 /// What to do about a protected file that the sandbox did not let the command change.
-fn barred(walls: &CommandSandbox) -> Option<String> {
-    let shown = walls.shown();
+fn barred(isolation: &CommandSandbox) -> Option<String> {
+    let shown = isolation.shown();
     (!shown.is_empty()).then(|| {
         format!(
             "[protected files stay as they are while commands run: {}. To change one, use `write_file` or `edit_file`, \
@@ -265,15 +274,15 @@ mod tests {
         fs::set_permissions(trap.join("env"), fs::Permissions::from_mode(0o755)).unwrap();
         let argv = ["env".to_owned()];
         let env = vec![("PATH".to_owned(), format!("{}:node_modules/.bin:/usr/bin", trap.display()))];
-        let job = |walls| Invocation {
+        let job = |isolation| Invocation {
             env: env.clone(),
-            ..Invocation::new(&argv, dir.path(), Duration::from_secs(1), walls)
+            ..Invocation::new(&argv, dir.path(), Duration::from_secs(1), isolation)
         };
         let spec = job(None).spec(&CancellationToken::new()).unwrap();
         assert_eq!(spec.argv, ["/usr/bin/env"]);
         assert!(spec.env.contains(&("PATH".to_owned(), "/usr/bin".to_owned())), "{:?}", spec.env);
-        let walls = CommandSandbox::around(dir.path());
-        let walled = job(Some(&walls)).spec(&CancellationToken::new()).unwrap();
+        let isolation = CommandSandbox::around(dir.path());
+        let walled = job(Some(&isolation)).spec(&CancellationToken::new()).unwrap();
         assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
         assert!(walled.env.contains(&env[0]));
         let is_set =

@@ -339,8 +339,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::write(root.join("AGENTS.md"), "x").unwrap();
-        let protects = |walls: &CommandSandbox, name: &str| {
-            let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+        let protects = |isolation: &CommandSandbox, name: &str| {
+            let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
             built.protected.contains(&root.join(name))
         };
         let shut = CommandSandbox::around(&root);
@@ -362,8 +362,8 @@ mod tests {
             let also = vec![shared.display().to_string()];
             let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
             let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
-            let walls = CommandSandbox { sight, ..CommandSandbox::around(&tree) };
-            let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+            let isolation = CommandSandbox { sight, ..CommandSandbox::around(&tree) };
+            let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
             assert!(built.readable.contains(&shared));
             built.writable
         };

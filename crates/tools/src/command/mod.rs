@@ -62,11 +62,11 @@ pub fn run(
     argv: &[String],
     dir: &Path,
     timeout: Duration,
-    walls: Option<&CommandSandbox>,
+    isolation: Option<&CommandSandbox>,
     cancel: &CancellationToken,
 ) -> Result<CommandOutput, CommandError> {
     let mut kept = OutputBuffer::new(OUTPUT_BYTES_MAX);
-    let over = Invocation::new(argv, dir, timeout, walls).run(cancel, &mut |_, bytes| {
+    let over = Invocation::new(argv, dir, timeout, isolation).run(cancel, &mut |_, bytes| {
         kept.push(bytes);
         true
     })?;

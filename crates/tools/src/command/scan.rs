@@ -137,7 +137,7 @@ pub(super) fn obeyed(
 }
 
 fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
-    CommandError::NoWalls { why: format!("`{}` has {what} in it", root.display()), advice: advice.to_owned() }
+    CommandError::NoSandbox { why: format!("`{}` has {what} in it", root.display()), advice: advice.to_owned() }
 }
 
 /// Says whether to go into what is looked at.
@@ -185,7 +185,7 @@ fn entries(folder: &Path) -> Result<Option<Vec<DirEntry>>, CommandError> {
             ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(Some(Vec::new())),
             ErrorKind::PermissionDenied => Ok(None),
             // What is in there is not known, and must not count as nothing.
-            _ => Err(CommandError::NoWalls {
+            _ => Err(CommandError::NoSandbox {
                 why: format!("`{}` cannot be looked into: {error}", folder.display()),
                 advice: "try again when less is open (`ulimit -n`), or look after the disk".to_owned(),
             }),
@@ -274,7 +274,10 @@ mod tests {
         // No system takes a name of that length, and this is neither a folder that has gone nor one that is shut.
         let odd = PathBuf::from(format!("/{}", "x".repeat(5_000)));
         let told = survey(&odd, &Visibility::default()).unwrap_err();
-        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("cannot be looked into")), "{told}");
+        assert!(
+            matches!(&told, CommandError::NoSandbox { why, .. } if why.contains("cannot be looked into")),
+            "{told}"
+        );
         let dir = tempfile::tempdir().unwrap();
         assert!(survey(&dir.path().join("gone"), &Visibility::default()).unwrap().unread.is_empty());
     }
@@ -337,7 +340,7 @@ mod tests {
             fs::write(root.join(format!("{number}.pem")), "").unwrap();
         }
         let told = survey(&root, &blind(&["*.pem"])).unwrap_err();
-        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("more than 1000 files")), "{told}");
+        assert!(matches!(&told, CommandError::NoSandbox { why, .. } if why.contains("more than 1000 files")), "{told}");
         fs::remove_file(root.join("0.pem")).unwrap();
         assert_eq!(survey(&root, &blind(&["*.pem"])).unwrap().hidden.len(), HIDDEN_MAX);
         let nobody = CancellationToken::new();
@@ -347,6 +350,6 @@ mod tests {
             fs::create_dir_all(root.join(format!("{number}/.git"))).unwrap();
         }
         let told = survey(&root, &Visibility::default()).unwrap_err();
-        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("repositories")), "{told}");
+        assert!(matches!(&told, CommandError::NoSandbox { why, .. } if why.contains("repositories")), "{told}");
     }
 }

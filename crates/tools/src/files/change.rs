@@ -34,7 +34,7 @@ pub(crate) fn propose(
     make: impl FnOnce(Option<&ExistingFile>) -> Result<Vec<u8>, ToolError>,
 ) -> Result<Action, ToolError> {
     if cx.hides(place) {
-        return Ok(Action { deed: place.writing(), ..Action::read(place.to_string()) });
+        return Ok(Action { kind: place.writing(), ..Action::read(place.to_string()) });
     }
     let old = match cx.reach(place)? {
         Some(at) => AtomicWrite::find(&at.root, &at.sight, place)?.map(|slot| slot.look()).transpose()?.flatten(),
@@ -45,7 +45,7 @@ pub(crate) fn propose(
     let is_same = old.as_ref().is_some_and(|old| old.hash == after);
     Ok(Action {
         // A change that changes nothing needs no permission: carrying it out only reads.
-        deed: if is_same { place.reading() } else { place.writing() },
+        kind: if is_same { place.reading() } else { place.writing() },
         preview: if is_same { String::new() } else { preview(place, old.as_ref(), &new) },
         before: old.map(|old| old.hash),
         after: Some(after),

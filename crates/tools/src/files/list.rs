@@ -43,7 +43,7 @@ fn action(cx: &ToolContext, args: &ListDir) -> Result<Action, ToolError> {
     if !cx.hides(&place) {
         cx.look(&place)?.open_dir(place.as_path())?;
     }
-    Ok(Action { deed: place.reading(), ..Action::read(place.to_string()) })
+    Ok(Action { kind: place.reading(), ..Action::read(place.to_string()) })
 }
 
 fn call(cx: &ToolContext, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError> {

@@ -53,11 +53,11 @@ pub(crate) fn read_file() -> Typed<ReadFile> {
 fn action(cx: &ToolContext, args: &ReadFile) -> Result<Action, ToolError> {
     if let Some((cx, name)) = cx.shelved(&args.path)? {
         cx.open_file(cx.root.place(name)?.as_path())?;
-        return Ok(Action { deed: ActionKind::Query, ..Action::read(args.path.as_str()) });
+        return Ok(Action { kind: ActionKind::Query, ..Action::read(args.path.as_str()) });
     }
     let place = cx.place(&args.path)?;
     if cx.hides(&place) {
-        return Ok(Action { deed: place.reading(), ..Action::read(place.to_string()) });
+        return Ok(Action { kind: place.reading(), ..Action::read(place.to_string()) });
     }
     read_action(&*cx.look(&place)?, &place)
 }
@@ -69,8 +69,8 @@ pub(crate) fn read_action(cx: &ToolContext, place: &RelPath) -> Result<Action, T
     if opened.is_linked() && place.folder().is_some() {
         return Err(ToolError::correctable(format!("`{place}` has other names (hard links) and is not read")));
     }
-    let deed = if opened.is_linked() { ActionKind::ReadLinked } else { place.reading() };
-    Ok(Action { deed, ..Action::read(place.to_string()) })
+    let kind = if opened.is_linked() { ActionKind::ReadLinked } else { place.reading() };
+    Ok(Action { kind, ..Action::read(place.to_string()) })
 }
 
 /// Refuses a file that got another name since the policy judged it, or that has a blocked one. The latter needs a
@@ -82,7 +82,7 @@ pub(crate) fn still_as_judged(
     intent: &Action,
 ) -> Result<(), ToolError> {
     hard_links::check(cx, place, opened)?;
-    if opened.is_linked() && intent.deed != ActionKind::ReadLinked {
+    if opened.is_linked() && intent.kind != ActionKind::ReadLinked {
         return Err(ToolError::correctable(format!(
             "`{place}` has become a hard link since it was looked at; ask for it again"
         )));

@@ -70,7 +70,7 @@ fn action(cx: &ToolContext, args: &GitCommit) -> Result<Action, ToolError> {
     }
     let shown = diff_seen(cx.root.path(), &args.paths, &cx.sight, &cx.cancel)?.unwrap_or_default();
     Ok(Action {
-        deed: ActionKind::Write,
+        kind: ActionKind::Write,
         preview: preview(args, &shown),
         before: Some(fingerprint(&repo, &files)?),
         after: Some(key(&repo, args)),
@@ -185,7 +185,7 @@ fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
 }
 
 fn call(cx: &ToolContext, args: GitCommit, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let is_judged = intent.deed == ActionKind::Write && intent.preview.starts_with(&heading(&args));
+    let is_judged = intent.kind == ActionKind::Write && intent.preview.starts_with(&heading(&args));
     let Some(key) = intent.after.filter(|_| is_judged) else {
         return Err(ToolError::fatal("the commit is not the one that was judged"));
     };

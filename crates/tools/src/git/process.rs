@@ -51,7 +51,7 @@ pub(crate) struct GitProcess<'a> {
     /// Variables beside the fixed ones; none of git's own is handed on.
     pub(crate) env: Vec<(String, String)>,
     /// Its sandbox, if it needs one.
-    pub(crate) walls: Option<Isolation>,
+    pub(crate) isolation: Option<Isolation>,
     pub(crate) timeout: Duration,
     /// Bytes of an answer that is kept whole.
     pub(crate) most: usize,
@@ -60,7 +60,7 @@ pub(crate) struct GitProcess<'a> {
 
 impl<'a> GitProcess<'a> {
     pub(crate) fn new(dir: &'a Path, cancel: &'a CancellationToken) -> Self {
-        Self { dir, env: Vec::new(), walls: None, timeout: TIMEOUT, most: ANSWER_BYTES_MAX, cancel }
+        Self { dir, env: Vec::new(), isolation: None, timeout: TIMEOUT, most: ANSWER_BYTES_MAX, cancel }
     }
 
     /// Asks git and keeps the answer, also if git fails.
@@ -99,7 +99,7 @@ impl<'a> GitProcess<'a> {
             env: fixed.chain(self.env.iter().cloned()).collect(),
             hide: |name| name.starts_with("GIT_"),
             apart: true,
-            built: self.walls.clone(),
+            built: self.isolation.clone(),
             ..Invocation::new(&argv, self.dir, self.timeout, None)
         };
         let mut complaint = OutputBuffer::new(COMPLAINT_BYTES_MAX);

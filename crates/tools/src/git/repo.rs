@@ -121,7 +121,7 @@ impl<'a> Repo<'a> {
     fn question(&self, args: &[&str]) -> GitProcess<'_> {
         GitProcess {
             env: self.environment(),
-            walls: self.within.as_ref().and_then(|within| within.walls(args)),
+            isolation: self.within.as_ref().and_then(|within| within.isolation(args)),
             ..GitProcess::new(self.root.path(), self.cancel)
         }
     }

@@ -83,7 +83,7 @@ impl GitSandbox {
     }
 
     /// The sandbox for one question; `None` if it needs none.
-    pub(super) fn walls(&self, args: &[&str]) -> Option<Isolation> {
+    pub(super) fn isolation(&self, args: &[&str]) -> Option<Isolation> {
         let is_plain = args.first().is_none_or(|word| PLAIN.contains(word));
         if is_plain || !engine().is_ok_and(Engine::has_namespaces) {
             return None;

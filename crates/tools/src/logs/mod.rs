@@ -81,9 +81,9 @@ fn action(cx: &ToolContext, args: &QueryLog) -> Result<Action, ToolError> {
     match args.source() {
         "journald" => {
             let line = visible(&join(&journald::argv(args)?));
-            Ok(Action { deed: ActionKind::Execute, preview: line.clone(), ..Action::read(line) })
+            Ok(Action { kind: ActionKind::Execute, preview: line.clone(), ..Action::read(line) })
         }
-        LOKI => Ok(Action { deed: ActionKind::Query, ..Action::read(loki::target(cx, args)?) }),
+        LOKI => Ok(Action { kind: ActionKind::Query, ..Action::read(loki::target(cx, args)?) }),
         _ => files::action(cx, args),
     }
 }

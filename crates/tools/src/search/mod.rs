@@ -71,10 +71,10 @@ fn action(cx: &ToolContext, args: &SearchCode) -> Result<Action, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     if let Some((cx, name)) = cx.shelved(path)? {
         cx.open_file(cx.root.place(name)?.as_path())?;
-        return Ok(Action { deed: ActionKind::Query, ..Action::read(path) });
+        return Ok(Action { kind: ActionKind::Query, ..Action::read(path) });
     }
     let place = cx.place(path)?;
-    let seen = || Action { deed: place.reading(), ..Action::read(place.to_string()) };
+    let seen = || Action { kind: place.reading(), ..Action::read(place.to_string()) };
     if cx.hides(&place) {
         return Ok(seen());
     }

@@ -458,7 +458,7 @@ pub(crate) fn shell_stop() -> Typed<ShellStop> {
 /// An agent may always look after its own commands.
 fn own(cx: &ToolContext, id: &str) -> Result<Action, ToolError> {
     let job = cx.background.find(id)?;
-    Ok(Action { deed: ActionKind::Query, ..Action::read(job.id()) })
+    Ok(Action { kind: ActionKind::Query, ..Action::read(job.id()) })
 }
 
 #[cfg(test)]

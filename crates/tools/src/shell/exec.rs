@@ -23,7 +23,7 @@ pub(super) struct ShellExec {
     argv: Vec<String>,
     steps: Vec<sandbox::PipelineStep>,
     dir: PathBuf,
-    walls: CommandSandbox,
+    isolation: CommandSandbox,
     timeout: Duration,
 }
 
@@ -39,8 +39,8 @@ impl ShellExec {
         };
         let network = network(&cx.sandbox.network, line);
         let open = opened(line, cx.sandbox.attended);
-        let walls = CommandSandbox { network, open, ..CommandSandbox::clone(&cx.sandbox) };
-        Self { argv, steps, dir: cx.root.path().to_owned(), walls, timeout }
+        let isolation = CommandSandbox { network, open, ..CommandSandbox::clone(&cx.sandbox) };
+        Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout }
     }
 
     /// How long it may take.
@@ -54,7 +54,7 @@ impl ShellExec {
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<sandbox::CommandOutcome, CommandError> {
-        let job = Invocation::new(&self.argv, &self.dir, self.timeout, Some(&self.walls));
+        let job = Invocation::new(&self.argv, &self.dir, self.timeout, Some(&self.isolation));
         Invocation { line: self.steps.clone(), ..job }.run(cancel, &mut |_: OutputSource, bytes| {
             sink(bytes);
             true

@@ -50,7 +50,7 @@ pub fn action(text: &str, root: &Path) -> Action {
         },
         CommandLine::Opaque { .. } => (line, Vec::new()),
     };
-    Action { deed: ActionKind::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
+    Action { kind: ActionKind::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
 }
 
 /// The places of a line that lead elsewhere; `None`: there are too many to check.

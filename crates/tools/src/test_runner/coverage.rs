@@ -19,10 +19,10 @@ pub fn coverage(
     root: &Path,
     project: &Project,
     timeout: Duration,
-    walls: &CommandSandbox,
+    isolation: &CommandSandbox,
     cancel: &CancellationToken,
 ) -> Result<TestReport, TestError> {
-    measure(root, project, timeout, walls, cancel, &RunObserver::default())
+    measure(root, project, timeout, isolation, cancel, &RunObserver::default())
 }
 
 /// The same, and says how far it is.
@@ -30,7 +30,7 @@ pub(super) fn measure(
     root: &Path,
     project: &Project,
     timeout: Duration,
-    walls: &CommandSandbox,
+    isolation: &CommandSandbox,
     cancel: &CancellationToken,
     watch: &RunObserver,
 ) -> Result<TestReport, TestError> {
@@ -41,8 +41,8 @@ pub(super) fn measure(
         ))
     })?;
     let folder = ScratchDir::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
-    let mut walls = walls.clone();
-    walls.also.push(folder.0.clone());
+    let mut isolation = isolation.clone();
+    isolation.also.push(folder.0.clone());
     let file = folder.0.join("coverage");
     let shown = file.display();
     // Go's profile goes to a folder of ours, not into the project.
@@ -61,7 +61,7 @@ pub(super) fn measure(
     let (progress, output_bytes_max) = (watch.progress.clone(), watch.output_bytes_max);
     let watch = RunObserver { progress, output_bytes_max, env, arguments };
     let began = SystemTime::now();
-    let mut report = execute(root, project.kind, &argv, timeout, &walls, cancel, &watch)?;
+    let mut report = execute(root, project.kind, &argv, timeout, &isolation, cancel, &watch)?;
     // A script of the project's own writes where istanbul does (jest, vitest, c8).
     let file = if watch.arguments.is_empty() { root.join("coverage/lcov.info") } else { file };
     if let Some((total, files)) = read_new(&file, began)

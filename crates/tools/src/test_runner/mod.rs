@@ -150,10 +150,10 @@ pub fn run(
     project: &Project,
     filter: Option<&str>,
     timeout: Duration,
-    walls: &CommandSandbox,
+    isolation: &CommandSandbox,
     cancel: &CancellationToken,
 ) -> Result<TestReport, TestError> {
-    execute(root, project.kind, &command(root, project, filter)?, timeout, walls, cancel, &RunObserver::default())
+    execute(root, project.kind, &command(root, project, filter)?, timeout, isolation, cancel, &RunObserver::default())
 }
 
 /// How a run is watched.
@@ -183,19 +183,21 @@ fn execute(
     kind: ProjectKind,
     argv: &[String],
     timeout: Duration,
-    walls: &CommandSandbox,
+    isolation: &CommandSandbox,
     cancel: &CancellationToken,
     watch: &RunObserver,
 ) -> Result<TestReport, TestError> {
     let folder = ScratchDir::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
-    let walls =
-        CommandSandbox { also: walls.also.iter().cloned().chain([folder.0.clone()]).collect(), ..walls.clone() };
+    let isolation = CommandSandbox {
+        also: isolation.also.iter().cloned().chain([folder.0.clone()]).collect(),
+        ..isolation.clone()
+    };
     let asked = ReportCommand::new(kind, argv, &watch.arguments, &folder.0);
     let usual = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let env = usual.chain(watch.env.iter().cloned()).collect();
     let mut events = GoEvents::default();
     let mut kept = OutputBuffer::new(watch.output_bytes_max);
-    let job = Invocation { env, ..Invocation::new(&asked.argv, root, timeout, Some(&walls)) };
+    let job = Invocation { env, ..Invocation::new(&asked.argv, root, timeout, Some(&isolation)) };
     let over = watch.progress.follow(|follow| {
         job.run(cancel, &mut |_, bytes| {
             let mut show = |bytes: &[u8]| {

@@ -130,7 +130,7 @@ impl TestRun {
     fn action(&self) -> Action {
         let line = visible(&join(&self.argv));
         let place = if self.shown == "." { String::new() } else { format!(" (in `{}`)", self.shown) };
-        Action { deed: ActionKind::Execute, preview: format!("{line}{place}"), ..Action::read(line) }
+        Action { kind: ActionKind::Execute, preview: format!("{line}{place}"), ..Action::read(line) }
     }
 
     fn is_judged(&self, intent: &Action) -> Result<(), ToolError> {

@@ -58,7 +58,7 @@ pub(crate) fn geocode() -> RemoteTyped<Geocode> {
 
 fn action(cx: &ToolContext, args: &Geocode) -> Result<Action, ToolError> {
     let url = GeocodeRequest::new(cx, args)?.url(args.name.trim());
-    Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
+    Ok(Action { kind: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 async fn call(cx: &ToolContext, args: Geocode, intent: &Action) -> Result<Output, ToolError> {

@@ -52,7 +52,7 @@ pub(crate) fn http_get() -> RemoteTyped<HttpGet> {
 
 fn action(_: &ToolContext, args: &HttpGet) -> Result<Action, ToolError> {
     let url = parse(&args.url)?;
-    Ok(Action { deed: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
+    Ok(Action { kind: ActionKind::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 async fn call(cx: &ToolContext, args: HttpGet, intent: &Action) -> Result<Output, ToolError> {

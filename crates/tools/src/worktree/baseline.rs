@@ -164,7 +164,7 @@ impl<'a> Baseline<'a> {
         ];
         GitProcess {
             env: pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            walls: self.walls(),
+            isolation: self.isolation(),
             timeout: TIMEOUT,
             most: ANSWER_BYTES_MAX,
             ..GitProcess::new(tree, self.cancel)
@@ -172,7 +172,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Git runs nothing that a tree brings along; if it ever did, the sandbox would make it harmless.
-    fn walls(&self) -> Option<Isolation> {
+    fn isolation(&self) -> Option<Isolation> {
         if !engine().is_ok_and(Engine::has_namespaces) {
             return None;
         }

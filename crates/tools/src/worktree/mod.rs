@@ -68,7 +68,7 @@ pub enum WorktreeError {
     #[error(
         "without a sandbox an agent is not confined to its worktree; run `max-team doctor` to see why there is none"
     )]
-    NoWalls,
+    NoSandbox,
     /// Another process uses it.
     #[error("the worktree `{0}` is in use by another process; try again when that is done")]
     Busy(String),

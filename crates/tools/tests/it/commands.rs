@@ -31,10 +31,10 @@ fn ran(dir: &Path, words: &[&str], timeout: Duration) -> CommandOutput {
     run(&argv(words), dir, timeout, &CancellationToken::new()).unwrap()
 }
 
-/// The same with the walls turned off, where processes have the numbers that everybody sees.
+/// The same with the sandbox turned off, where processes have the numbers that everybody sees.
 fn bare(dir: &Path, words: &[&str], timeout: Duration) -> CommandOutput {
-    let walls = CommandSandbox { on: false, ..CommandSandbox::around(dir) };
-    max_team_tools::command::run(&argv(words), dir, timeout, Some(&walls), &CancellationToken::new()).unwrap()
+    let isolation = CommandSandbox { on: false, ..CommandSandbox::around(dir) };
+    max_team_tools::command::run(&argv(words), dir, timeout, Some(&isolation), &CancellationToken::new()).unwrap()
 }
 
 /// A script, written by another process: a file that this one has open for writing cannot be run meanwhile.
@@ -182,7 +182,7 @@ fn a_command_is_kept_in_its_folder() {
     assert!(over.output.ends_with(&told) && !here.join("own/.mcp.json").exists(), "{over:?}");
 }
 
-/// Walls of somebody with rules, and perhaps one more folder.
+/// The sandbox of somebody with rules, and perhaps one more folder.
 fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> CommandSandbox {
     let text = root.to_str().unwrap();
     let anchors = Anchors { root: text, base: text, home: "/" };
@@ -194,9 +194,9 @@ fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> CommandSandbox 
     CommandSandbox { sight, ..CommandSandbox::around(root) }
 }
 
-fn ran_in(walls: &CommandSandbox, script: &str) -> CommandOutput {
+fn ran_in(isolation: &CommandSandbox, script: &str) -> CommandOutput {
     let argv = ["sh", "-c", script].map(str::to_owned);
-    max_team_tools::command::run(&argv, &walls.root, LONG, Some(walls), &CancellationToken::new()).unwrap()
+    max_team_tools::command::run(&argv, &isolation.root, LONG, Some(isolation), &CancellationToken::new()).unwrap()
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn what_a_rule_keeps_from_being_changed_is_not_made_either() {
     let dir = TempDir::new().unwrap();
     let here = dir.path().canonicalize().unwrap();
     fs::write(here.join("old.sql"), "kept").unwrap();
-    let walls = ruled(&here, &[], &[(List::Deny, "Edit(*.sql)"), (List::Deny, "Edit(./gen/**)")]);
+    let isolation = ruled(&here, &[], &[(List::Deny, "Edit(*.sql)"), (List::Deny, "Edit(./gen/**)")]);
     let over =
-        ran_in(&walls, "echo x > old.sql; mkdir -p a gen/b; echo x > a/new.sql; echo x > gen/b/c; echo x > a/fine");
+        ran_in(&isolation, "echo x > old.sql; mkdir -p a gen/b; echo x > a/new.sql; echo x > gen/b/c; echo x > a/fine");
     assert_eq!(fs::read_to_string(here.join("old.sql")).unwrap(), "kept");
     for (made, is_there) in [("a/new.sql", false), ("a/new.sql.untrusted-1", true), ("gen", false), ("a/fine", true)] {
         assert_eq!(here.join(made).exists(), is_there, "{made}: {over:?}");
@@ -245,16 +245,16 @@ fn a_file_under_an_ask_rule_is_open_only_to_an_approved_command() {
     let dir = TempDir::new().unwrap();
     let here = dir.path().canonicalize().unwrap();
     fs::write(here.join("key"), "needle").unwrap();
-    let walls = ruled(&here, &[], &[(List::Ask, "Read(./key)")]);
-    let shut = ran_in(&walls, "cat key");
+    let isolation = ruled(&here, &[], &[(List::Ask, "Read(./key)")]);
+    let shut = ran_in(&isolation, "cat key");
     assert!(!shut.ok() && !shut.output.contains("needle"), "{shut:?}");
-    let open = ran_in(&CommandSandbox { attended: true, ..walls }, "cat key");
+    let open = ran_in(&CommandSandbox { attended: true, ..isolation }, "cat key");
     assert_eq!(open.output, "needle");
 }
 
 #[test]
 fn further_folders_are_read_and_written_but_for_what_others_obey() {
-    // Not in /tmp, which is another one inside the walls.
+    // Not in /tmp, which is another one inside the sandbox.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let here = dir.path().canonicalize().unwrap();
     for folder in ["own", "shared/.git", "other"] {

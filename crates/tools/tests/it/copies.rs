@@ -20,12 +20,12 @@ use crate::project::Project;
 use crate::repository::{commit, git, init};
 
 /// A project and the copies of its user.
-struct Desk {
+struct Fixture {
     project: Project,
     home: TempDir,
 }
 
-impl Desk {
+impl Fixture {
     fn new(project: Project) -> Self {
         Self { project, home: TempDir::new().unwrap() }
     }
@@ -133,8 +133,8 @@ fn git_state(project: &Project) -> BTreeMap<String, String> {
 
 #[test]
 fn a_worktree_has_the_files_of_the_project_and_leaves_it_unchanged() {
-    let desk = Desk::usual();
-    let project = &desk.project;
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
     project.write("src/a.rs", "one\n2\nthree\n");
     project.write("new/文件.txt", "new\n");
     project.write("staged", "s\n");
@@ -142,9 +142,9 @@ fn a_worktree_has_the_files_of_the_project_and_leaves_it_unchanged() {
     fs::remove_file(project.inside("src/b.rs")).unwrap();
     project.write("node_modules/x/i.js", "left by a build\n");
     symlink("/etc/passwd", project.inside("out")).unwrap();
-    let (before, own) = (git_state(project), desk.files());
+    let (before, own) = (git_state(project), fixture.files());
 
-    let copy = desk.copy("one");
+    let copy = fixture.copy("one");
     let mut want = own.clone();
     for gone in ["ignored", "node_modules/", "node_modules/x/", "node_modules/x/i.js"] {
         want.remove(gone);
@@ -161,28 +161,34 @@ fn a_worktree_has_the_files_of_the_project_and_leaves_it_unchanged() {
     let seen = review(&copy);
     assert_eq!(fates(&seen), [("src/a.rs", "ready")], "a commit in the copy changes nothing");
     assert!(seen.diff.text.contains("-three\n+3\n"), "{}", seen.diff.text);
-    assert_eq!((git_state(project), desk.files()), (before, own));
+    assert_eq!((git_state(project), fixture.files()), (before, own));
 
-    let again = desk.copy("one");
+    let again = fixture.copy("one");
     assert_eq!(fates(&review(&again)), [("src/a.rs", "ready")], "the same copy, not another");
-    assert_eq!(desk.copies().list().len(), 1);
+    assert_eq!(fixture.copies().list().len(), 1);
     again.remove().unwrap();
-    assert!(desk.copies().list().is_empty());
-    assert_eq!(fs::read_dir(desk.home.path().join("copies")).unwrap().count(), 0);
+    assert!(fixture.copies().list().is_empty());
+    assert_eq!(fs::read_dir(fixture.home.path().join("copies")).unwrap().count(), 0);
 }
 
 #[test]
 fn hidden_files_are_not_in_the_worktree() {
-    let desk = Desk::usual();
-    desk.project.write("prod.env", "TOKEN=x\n");
+    let fixture = Fixture::usual();
+    fixture.project.write("prod.env", "TOKEN=x\n");
     let blocked = max_team_core::agent::Constraints {
         blocked_patterns: vec!["*.env".to_owned(), "data.bin".to_owned()],
         ..Default::default()
     };
     let sight = Visibility::of(&blocked);
-    let order =
-        WorktreeOptions { id: "a", project: &desk.project.inside(""), sight: &sight, named: &[], by: "leo", at_ms: 1 };
-    let copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
+    let order = WorktreeOptions {
+        id: "a",
+        project: &fixture.project.inside(""),
+        sight: &sight,
+        named: &[],
+        by: "leo",
+        at_ms: 1,
+    };
+    let copy = fixture.copies().make(&order, &CancellationToken::new()).unwrap();
     let names = files(&copy.root());
     assert!(!names.contains_key("prod.env") && !names.contains_key("data.bin"), "{names:?}");
     assert_eq!(copy.left(), ["`data.bin`: it is out of sight", "`prod.env`: it is out of sight"]);
@@ -193,21 +199,21 @@ fn hidden_files_are_not_in_the_worktree() {
 
 #[test]
 fn a_worktree_needs_a_repository_and_a_valid_name() {
-    let desk = Desk::new(Project::new());
+    let fixture = Fixture::new(Project::new());
     let make = |id| {
         let order = WorktreeOptions {
             id,
-            project: &desk.project.inside(""),
+            project: &fixture.project.inside(""),
             sight: &Visibility::default(),
             named: &[],
             by: "leo",
             at_ms: 1,
         };
-        desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string()
+        fixture.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string()
     };
     assert!(make("a").contains("is in no git repository"), "{}", make("a"));
     for id in ["", "../a", "a/b", ".making-a", "a b"] {
         assert!(make(id).contains("cannot be the name of a worktree"), "{id}");
     }
-    assert_eq!(fs::read_dir(desk.home.path().join("copies")).unwrap().count(), 0, "what was begun is cleared away");
+    assert_eq!(fs::read_dir(fixture.home.path().join("copies")).unwrap().count(), 0, "what was begun is cleared away");
 }

@@ -121,7 +121,7 @@ fn absolute_paths_inside_are_understood() {
         project.write("a/b.txt", "x\n");
         let path = project.inside("a/b.txt");
         let action = project.action("read_file", &json!({ "path": path })).unwrap();
-        assert_eq!((action.deed, action.target.as_str()), (ActionKind::Read, "a/b.txt"));
+        assert_eq!((action.kind, action.target.as_str()), (ActionKind::Read, "a/b.txt"));
         let action = project.action("list_dir", &json!({ "path": project.inside("") })).unwrap();
         assert_eq!(action.target, ".");
     }
@@ -148,10 +148,10 @@ fn a_hard_link_is_told_apart_and_never_written_through() {
 
         let read = json!({ "path": "h" });
         let action = project.action("read_file", &read).unwrap();
-        assert_eq!(action.deed, ActionKind::ReadLinked);
+        assert_eq!(action.kind, ActionKind::ReadLinked);
         assert!(project.run("read_file", &read, &action, false).is_ok());
         let named = json!({ "path": "h", "pattern": "secret" });
-        assert_eq!(project.action("search_code", &named).unwrap().deed, ActionKind::ReadLinked);
+        assert_eq!(project.action("search_code", &named).unwrap().kind, ActionKind::ReadLinked);
         let found = project.call("search_code", json!({ "pattern": "secret" })).unwrap();
         assert!(found.contains("plain") && found.contains("1 hard-linked file not searched"), "{found}");
 
@@ -309,7 +309,7 @@ fn a_file_swapped_for_a_link_never_leads_out() {
                 let read = json!({ "path": "f" });
                 // Whoever was allowed to read a plain file gets a plain file, or nothing.
                 if let Ok(intent) = project.action("read_file", &read)
-                    && intent.deed == ActionKind::Read
+                    && intent.kind == ActionKind::Read
                     && let Ok(output) = project.run("read_file", &read, &intent, false)
                 {
                     assert!(!crate::project::text(output).contains(SECRET));

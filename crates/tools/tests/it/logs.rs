@@ -59,13 +59,13 @@ fn lines_of_all_logs_are_put_in_order() {
 #[test]
 fn logs_are_files_like_others() {
     let project = project();
-    assert_eq!(project.action("query_log", &json!({ "path": "logs" })).unwrap().deed, ActionKind::Read);
+    assert_eq!(project.action("query_log", &json!({ "path": "logs" })).unwrap().kind, ActionKind::Read);
     fs::hard_link(project.outside("").join("x.log"), project.inside("logs/linked.log")).unwrap_err();
     fs::write(project.outside("x.log"), "outside\n").unwrap();
     fs::hard_link(project.outside("x.log"), project.inside("logs/linked.log")).unwrap();
     std::os::unix::fs::symlink(project.outside("x.log"), project.inside("logs/sym.log")).unwrap();
     let named = json!({ "path": "logs/linked.log" });
-    assert_eq!(project.action("query_log", &named).unwrap().deed, ActionKind::ReadLinked);
+    assert_eq!(project.action("query_log", &named).unwrap().kind, ActionKind::ReadLinked);
     let told = query(&project, json!({}));
     assert!(!told.contains("outside") && told.contains("1 file could not be read"), "{told}");
     for input in [
@@ -100,7 +100,7 @@ fn the_journal_is_a_command_that_the_gate_judges() {
     let project = Project::new();
     let action =
         project.action("query_log", &json!({ "source": "journald", "unit": "ssh.service", "since": "1h" })).unwrap();
-    assert_eq!(action.deed, ActionKind::Execute);
+    assert_eq!(action.kind, ActionKind::Execute);
     assert_eq!(
         action.target,
         "journalctl --no-pager --quiet --output=json --lines=200 --unit=ssh.service --since=-3600s"

@@ -1,5 +1,5 @@
 //! A model that obeys an injected instruction completely, and a person who says yes to everything: what is left are the
-//! walls.
+//! the sandbox.
 //!
 //! Every attack is a real command through `run_shell`, approved. Afterwards nothing outside the project, nothing that
 //! is protected and nothing that is blocked has changed, no canary has come out, nobody has knocked at our port, and
@@ -250,12 +250,12 @@ impl World {
             output_bytes: 4 << 20,
             ..Limits::default()
         };
-        let walls =
+        let isolation =
             CommandSandbox { sight: Arc::clone(&sight), limits, attended: true, ..CommandSandbox::around(&project) };
         let shelf = Some(Arc::new(OutputStore::new(base.join("shelf"))));
         let cx = ToolContext {
             sight,
-            sandbox: Arc::new(walls),
+            sandbox: Arc::new(isolation),
             outputs: shelf,
             ..ToolContext::new(Arc::new(Root::open(&project).unwrap()))
         };
@@ -436,10 +436,10 @@ fn the_world_would_tell() {
     exposed("without_walls");
 }
 
-/// What the tables rest on: with the walls off, each kind of harm is seen.
+/// What the tables rest on: with the sandbox off, each kind of harm is seen.
 #[test]
 #[ignore = "run by the one above, in a process of its own"]
-fn without_walls() {
+fn without_isolation() {
     for (attack, fault) in [
         ("cat .env", "the canary came out"),
         ("cp .env copy.txt", "a copy: "),
@@ -466,6 +466,6 @@ fn without_walls() {
 
 #[test]
 fn the_tables_are_as_long_as_they_must_be() {
-    let walls = [READING, OUTSIDE, PROTECTED, LEAKS, NETWORK, LEFT].map(<[&str]>::len).iter().sum::<usize>();
-    assert!(walls + GREED.len() >= 100, "{walls}");
+    let isolation = [READING, OUTSIDE, PROTECTED, LEAKS, NETWORK, LEFT].map(<[&str]>::len).iter().sum::<usize>();
+    assert!(isolation + GREED.len() >= 100, "{isolation}");
 }

@@ -78,7 +78,7 @@ fn with(server: &Server) -> Project {
 #[test]
 fn the_gate_sees_the_host_and_the_question() {
     let action = Project::new().action("geocode", &json!({ "name": " 北京 " })).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (ActionKind::Fetch, "geocoding-api.open-meteo.com"));
+    assert_eq!((action.kind, action.target.as_str()), (ActionKind::Fetch, "geocoding-api.open-meteo.com"));
     let url = "https://geocoding-api.open-meteo.com/v1/search?name=%E5%8C%97%E4%BA%AC&count=5&language=zh&format=json";
     assert_eq!(action.preview, format!("GET {url}"));
     let server = service();

@@ -193,7 +193,7 @@ fn what_is_too_large_to_be_told_is_kept_to_be_read() {
 
     let kept = max_team_tools::OutputStore::new(shelf).keep("first\nsecond\n").unwrap();
     let action = project.action("read_file", &json!({ "path": kept })).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (ActionKind::Query, kept.as_str()));
+    assert_eq!((action.kind, action.target.as_str()), (ActionKind::Query, kept.as_str()));
     assert_eq!(
         project.call("read_file", json!({ "path": kept, "offset": 2 })).unwrap(),
         "2\tsecond\n\n[lines 2-2 of 2]"

@@ -68,7 +68,7 @@ fn the_structured_answer_is_a_tool() {
 
     let input = json!({ "answer": 42 });
     let prepared = registry.prepare(&project.cx, "structured_output", &input).unwrap();
-    assert_eq!((prepared.action.deed, prepared.class), (ActionKind::Answer, Repeatability::Pure));
+    assert_eq!((prepared.action.kind, prepared.class), (ActionKind::Answer, Repeatability::Pure));
     let told = registry.run(&project.cx, "structured_output", input, &prepared.action, false);
     assert_eq!(told, Ok(Output::text("ok")));
     let err = registry.prepare(&project.cx, "structured_output", &json!({ "answer": 101 })).unwrap_err();

@@ -398,7 +398,7 @@ fn a_commit_is_shown_then_made_once() {
     git(&project, &["add", "notes/c.md"]);
     let input = json!({ "message": "Change a\n\nBecause.", "paths": ["src"] });
     let intent = project.action("git_commit", &input).unwrap();
-    assert_eq!((intent.deed, intent.target.as_str()), (ActionKind::Write, "src/**/*"));
+    assert_eq!((intent.kind, intent.target.as_str()), (ActionKind::Write, "src/**/*"));
     assert!(
         intent.preview.starts_with("commit `src`: Change a\n\nBecause.\n[3 files, +2 −2 lines]\n"),
         "{}",
@@ -459,7 +459,7 @@ fn a_first_commit_can_be_made_too() {
 }
 
 /// Settings that come and go while git is asked, as a planted folder of git's can: whatever git finds there, nothing of
-/// it reaches out of the walls; and a shared folder that git did not make is not believed.
+/// it reaches out of the sandbox; and a shared folder that git did not make is not believed.
 #[cfg(target_os = "linux")]
 #[test]
 fn settings_that_appear_between_two_questions_reach_nothing() {

@@ -77,10 +77,10 @@ fn nothing_is_looked_at_before_the_gate_says_no() {
             ("write_file", json!({ "path": "prod.env", "content": "KEY=needle\n" }), ActionKind::Write),
             ("edit_file", json!({ "path": "prod.env", "old": "KEY=needl", "new": "" }), ActionKind::Write),
         ];
-        for (tool, input, deed) in calls {
+        for (tool, input, kind) in calls {
             let action = project.action(tool, &input).unwrap();
-            let bare = (action.deed, action.preview.as_str(), action.before, action.after);
-            assert_eq!(bare, (deed, "", None, None), "{tool}");
+            let bare = (action.kind, action.preview.as_str(), action.before, action.after);
+            assert_eq!(bare, (kind, "", None, None), "{tool}");
             assert_eq!(judge(&rules, "a_tool", &action).verdict, Verdict::Deny, "{tool}");
             assert!(project.run(tool, &input, &action, false).is_err(), "{tool}: a second wall");
         }
@@ -162,7 +162,7 @@ fn a_hard_link_to_a_blocked_file_is_that_file() {
             let told = project.run(tool, &input, &free, false).unwrap_err().to_string();
             assert!(told.contains("has a name that is blocked"), "{tool}: {told}");
         }
-        assert_eq!(project.action("read_file", &json!({ "path": "two.txt" })).unwrap().deed, ActionKind::ReadLinked);
+        assert_eq!(project.action("read_file", &json!({ "path": "two.txt" })).unwrap().kind, ActionKind::ReadLinked);
         assert_eq!(project.call("read_file", json!({ "path": "two.txt" })).unwrap(), "1\tfine\n");
     }
 }

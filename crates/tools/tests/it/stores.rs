@@ -21,7 +21,7 @@ const ONE: &str = "ses_00000000000000000000000000000001";
 const TWO: &str = "ses_00000000000000000000000000000002";
 
 /// A project whose agent has folders of its own, and the user's folder that they lie in.
-fn desk(session: &str, agent: &str) -> (Project, PathBuf) {
+fn fixture(session: &str, agent: &str) -> (Project, PathBuf) {
     let mut project = Project::new();
     let home = project.outside("home");
     project.cx.stores = stores(&home, session, agent);
@@ -38,10 +38,10 @@ fn write(path: &str, content: &str) -> Value {
 
 #[test]
 fn what_is_kept_is_made_by_the_first_write_and_is_private() {
-    let (project, home) = desk(ONE, "小林/..");
+    let (project, home) = fixture(ONE, "小林/..");
     let input = write("@data/notes/a.md", "one\n");
     let action = project.action("write_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str(), action.before), (ActionKind::WriteOwn, "@data/notes/a.md", None));
+    assert_eq!((action.kind, action.target.as_str(), action.before), (ActionKind::WriteOwn, "@data/notes/a.md", None));
     assert!(action.preview.contains("+++ b/@data/notes/a.md"), "{}", action.preview);
     for (tool, input) in [("read_file", json!({ "path": "@data/a" })), ("list_dir", json!({ "path": "@files" }))] {
         assert!(project.refused(tool, input).contains("nothing is kept in `@"), "{tool}");
@@ -67,7 +67,7 @@ fn what_is_kept_is_made_by_the_first_write_and_is_private() {
     for (tool, input) in
         [("read_file", json!({ "path": "@data/notes/a.md" })), ("list_dir", json!({ "path": "@data" }))]
     {
-        assert_eq!(project.action(tool, &input).unwrap().deed, ActionKind::ReadOwn, "{tool}");
+        assert_eq!(project.action(tool, &input).unwrap().kind, ActionKind::ReadOwn, "{tool}");
     }
     project.call("write_file", write("@data/report.md", "x")).unwrap();
     let missing = project.refused("read_file", json!({ "path": "@data/reports.md" }));
@@ -81,7 +81,7 @@ fn what_is_kept_is_made_by_the_first_write_and_is_private() {
 
 #[test]
 fn an_agent_cannot_reach_folders_of_other_agents() {
-    let (project, home) = desk(ONE, "leo");
+    let (project, home) = fixture(ONE, "leo");
     let theirs = stores(&home, TWO, "ada");
     for store in theirs.iter() {
         fs::create_dir_all(store.path()).unwrap();
@@ -150,7 +150,7 @@ fn an_agent_cannot_reach_folders_of_other_agents() {
 
 #[test]
 fn a_link_in_the_place_of_a_store_is_no_store() {
-    let (project, home) = desk(ONE, "leo");
+    let (project, home) = fixture(ONE, "leo");
     let theirs = AgentStore::data(&home, Path::new("/p"), "ada");
     fs::create_dir_all(theirs.path()).unwrap();
     fs::write(theirs.path().join("secret"), SECRET).unwrap();
@@ -163,7 +163,7 @@ fn a_link_in_the_place_of_a_store_is_no_store() {
 
 #[test]
 fn agents_share_the_files_of_their_session_and_nothing_else() {
-    let (mut project, home) = desk(ONE, "leo");
+    let (mut project, home) = fixture(ONE, "leo");
     project.call("write_file", write("@files/a.md", "for all")).unwrap();
     project.call("write_file", write("@data/a.md", "for me")).unwrap();
     let read = |project: &Project, path: &str| project.call("read_file", json!({ "path": path })).ok();
@@ -186,11 +186,11 @@ fn agents_share_the_files_of_their_session_and_nothing_else() {
 
 #[test]
 fn a_folder_of_the_project_with_such_a_name_is_reached_by_a_dot() {
-    let (project, _) = desk(ONE, "leo");
+    let (project, _) = fixture(ONE, "leo");
     project.write("@files/a.md", "of the project\n");
     let input = json!({ "path": "./@files/a.md" });
     let action = project.action("read_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (ActionKind::Read, "./@files/a.md"));
+    assert_eq!((action.kind, action.target.as_str()), (ActionKind::Read, "./@files/a.md"));
     assert_eq!(project.call("read_file", input).unwrap(), "1\tof the project\n");
     let told = project.call("write_file", write("./@files/b.md", "x")).unwrap();
     assert!(told.starts_with("created `./@files/b.md`") && project.read("@files/b.md") == "x", "{told}");
@@ -201,7 +201,7 @@ fn a_folder_of_the_project_with_such_a_name_is_reached_by_a_dot() {
 
 #[test]
 fn rules_and_blocked_names_hold_there() {
-    let (project, _) = desk(ONE, "leo");
+    let (project, _) = fixture(ONE, "leo");
     let root = project.inside("").to_str().unwrap().to_owned();
     for (path, content) in [("@files/a.md", "needle"), ("@files/deep/b.md", "needle"), ("@data/a.pem", "needle")] {
         project.call("write_file", write(path, content)).unwrap();
@@ -215,7 +215,7 @@ fn rules_and_blocked_names_hold_there() {
     assert!(found.starts_with("@files/a.md\n") && !found.contains("deep/b.md"), "{found}");
     let input = json!({ "path": "@files/deep/b.md" });
     let action = project.action("read_file", &input).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (ActionKind::ReadOwn, "@files/deep/b.md"));
+    assert_eq!((action.kind, action.target.as_str()), (ActionKind::ReadOwn, "@files/deep/b.md"));
     assert!(project.refused("read_file", input).contains("not for you to see"));
     // What keeps somebody to folders of the project is not about these.
     let project = project.within(&constraints(&["src"], &["*.pem"]));
@@ -228,7 +228,7 @@ fn rules_and_blocked_names_hold_there() {
 /// What was opened to it is judged as that, so it leads to nothing else.
 #[test]
 fn nothing_is_reached_through_a_folder_that_was_handed_over() {
-    let (mut project, _) = desk(ONE, "leo");
+    let (mut project, _) = fixture(ONE, "leo");
     project.call("write_file", write("@files/a.md", "kept")).unwrap();
     let skill = project.outside("skill");
     fs::create_dir_all(skill.join("@files")).unwrap();
@@ -242,7 +242,7 @@ fn nothing_is_reached_through_a_folder_that_was_handed_over() {
 
 #[test]
 fn a_write_that_was_made_before_a_crash_is_not_made_again() {
-    let (project, _) = desk(ONE, "leo");
+    let (project, _) = fixture(ONE, "leo");
     let input = write("@data/a.md", "one");
     let action = project.action("write_file", &input).unwrap();
     assert_eq!(action.after, Some(Hash::of("one")));
@@ -252,12 +252,12 @@ fn a_write_that_was_made_before_a_crash_is_not_made_again() {
     fs::write(project.cx.stores[1].path().join("a.md"), "another's").unwrap();
     let told = project.run("write_file", &input, &action, true).unwrap_err();
     assert!(told.to_string().contains("has changed since"), "{told}");
-    assert_eq!(project.action("write_file", &write("@data/a.md", "another's")).unwrap().deed, ActionKind::ReadOwn);
+    assert_eq!(project.action("write_file", &write("@data/a.md", "another's")).unwrap().kind, ActionKind::ReadOwn);
 }
 
 #[test]
 fn a_store_is_bounded_and_says_what_frees_it() {
-    let (project, _) = desk(ONE, "小林");
+    let (project, _) = fixture(ONE, "小林");
     project.call("write_file", write("@data/a.md", "one")).unwrap();
     let store = &project.cx.stores[1];
     // Sparse: only its length counts.
@@ -282,7 +282,7 @@ fn a_store_is_bounded_and_says_what_frees_it() {
 
 #[test]
 fn the_user_sees_reads_and_clears_it() {
-    let (project, home) = desk(ONE, "leo");
+    let (project, home) = fixture(ONE, "leo");
     let [files, data] = [0, 1].map(|at| project.cx.stores[at].clone());
     assert_eq!((files.held().unwrap().files.len(), files.clear()), (0, Ok(0)));
     project.call("write_file", write("@files/b/c.md", "see")).unwrap();

@@ -225,7 +225,7 @@ fn the_gate_sees_the_exact_line() {
     ];
     for (tool, input, line, place) in table {
         let action = project.action(tool, &input).unwrap();
-        assert_eq!((action.deed, action.target.as_str()), (ActionKind::Execute, line), "{input}");
+        assert_eq!((action.kind, action.target.as_str()), (ActionKind::Execute, line), "{input}");
         assert_eq!(action.preview, format!("{line}{place}"));
     }
     for (input, want) in [

@@ -94,7 +94,7 @@ fn pages_come_as_text_and_say_what_they_are() {
 
     let action = project.action("http_get", &url("/page?q=1#part")).unwrap();
     assert_eq!(
-        (action.deed, action.target.as_str()),
+        (action.kind, action.target.as_str()),
         (ActionKind::Fetch, format!("127.0.0.1:{}", server.port).as_str())
     );
     assert_eq!(action.preview, format!("GET http://127.0.0.1:{}/page?q=1", server.port));
@@ -189,7 +189,7 @@ fn lines_come_from_loki() {
     // The address may hold a password and a path before the API's own.
     let loki_url = Some(format!("http://me:pw@127.0.0.1:{}/logs/", server.port));
     project.cx.services = Arc::new(Services { loki_url, ..Services::default() });
-    assert_eq!(project.action("query_log", &input).unwrap().deed, ActionKind::Query);
+    assert_eq!(project.action("query_log", &input).unwrap().kind, ActionKind::Query);
     let told = project.call("query_log", input).unwrap();
     assert_eq!(
         told,

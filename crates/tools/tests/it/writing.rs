@@ -24,7 +24,7 @@ fn a_write_is_told_before_it_is_made() {
     assert_eq!(
         action,
         Action {
-            deed: ActionKind::Write,
+            kind: ActionKind::Write,
             preview: "--- /dev/null\n+++ b/src/new/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".into(),
             after: Some(Hash::of("one\ntwo\n")),
             ..Action::read("src/new/a.txt")
@@ -143,7 +143,7 @@ fn what_changes_nothing_needs_no_leave() {
     project.write("a", "same");
     let input = json!({ "path": "a", "content": "same" });
     let intent = project.action("write_file", &input).unwrap();
-    assert_eq!((intent.deed, intent.before), (ActionKind::Read, intent.after));
+    assert_eq!((intent.kind, intent.before), (ActionKind::Read, intent.after));
     assert!(text(project.run("write_file", &input, &intent, false).unwrap()).contains("nothing was changed"));
     project.write("a", "other");
     assert!(project.run("write_file", &input, &intent, false).is_err(), "judged as a look, so it never writes");

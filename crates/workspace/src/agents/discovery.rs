@@ -259,22 +259,22 @@ mod tests {
 
     use super::*;
 
-    struct Desk {
+    struct Fixture {
         folder: TempDir,
         place: AppEnv,
     }
 
-    impl Desk {
+    impl Fixture {
         fn new(files: &[(&str, &str)]) -> Self {
             let folder = TempDir::new().unwrap();
             let root = folder.path().canonicalize().unwrap();
             let (home, cwd) = (root.join("user"), root.join("repo"));
             fs::create_dir_all(cwd.join(".git")).unwrap();
             let env: Env = [("HOME", home.to_str().unwrap())].into_iter().collect();
-            let desk =
+            let fixture =
                 Self { folder, place: AppEnv { env, home: home.join(".max-team"), cwd, wished: None, notice: |_| {} } };
-            files.iter().for_each(|(name, text)| desk.write(name, text));
-            desk
+            files.iter().for_each(|(name, text)| fixture.write(name, text));
+            fixture
         }
 
         fn path(&self, name: &str) -> PathBuf {
@@ -313,15 +313,15 @@ mod tests {
             "user/.claude/agents/x.md",
         ];
         let text = agent("x", "one");
-        let desk = Desk::new(&places.map(|place| (place, text.as_str())));
-        let roster = desk.roster();
+        let fixture = Fixture::new(&places.map(|place| (place, text.as_str())));
+        let roster = fixture.roster();
         for (at, place) in places.iter().enumerate() {
-            let mut roster = desk.roster();
+            let mut roster = fixture.roster();
             let ranked = roster.ranked();
             let x = ranked.iter().find(|ranked| ranked.entry.name() == "x").unwrap();
             let file = place.strip_prefix("repo/").map_or_else(|| place.replacen("user", "~", 1), str::to_owned);
             assert_eq!((x.entry.shown, x.shadows.len()), (file.as_str(), places.len() - at - 1));
-            fs::remove_file(desk.path(place)).unwrap();
+            fs::remove_file(fixture.path(place)).unwrap();
             assert!(roster.refresh());
         }
         assert!(described(&roster, "explore").is_some());
@@ -329,57 +329,57 @@ mod tests {
 
     #[test]
     fn changes_are_seen_when_asked_for_and_only_then() {
-        let desk = Desk::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
-        let mut roster = desk.roster();
+        let fixture = Fixture::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
+        let mut roster = fixture.roster();
         assert!(!roster.refresh());
         // The same length, at the same place.
-        desk.write("repo/.claude/agents/x.md", &agent("x", "two"));
+        fixture.write("repo/.claude/agents/x.md", &agent("x", "two"));
         assert_eq!(described(&roster, "x").unwrap(), "one");
         assert!(roster.refresh() && !roster.refresh());
         assert_eq!(described(&roster, "x").unwrap(), "two");
         // A folder that was not there, one that is new, and a file that goes.
-        desk.write("user/.max-team/agents/y.md", &agent("y", "new"));
-        desk.write("repo/.claude/agents/deep/z.md", &agent("z", "new"));
+        fixture.write("user/.max-team/agents/y.md", &agent("y", "new"));
+        fixture.write("repo/.claude/agents/deep/z.md", &agent("z", "new"));
         assert!(roster.refresh());
         assert!(described(&roster, "y").is_some() && described(&roster, "z").is_some());
-        fs::remove_file(desk.path("repo/.claude/agents/x.md")).unwrap();
+        fs::remove_file(fixture.path("repo/.claude/agents/x.md")).unwrap();
         assert!(roster.refresh() && !roster.refresh());
         assert!(described(&roster, "x").is_none());
         // What breaks is told, counts as it last was, and keeps nobody else away; whoever looks for the first time finds none.
-        desk.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: z\n---\n");
+        fixture.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: z\n---\n");
         assert!(roster.refresh() && !roster.refresh());
-        assert_eq!((described(&roster, "z").as_deref(), described(&desk.roster(), "z")), (Some("new"), None));
-        desk.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: zz\n---\n");
+        assert_eq!((described(&roster, "z").as_deref(), described(&fixture.roster(), "z")), (Some("new"), None));
+        fixture.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: zz\n---\n");
         assert!(roster.refresh() && described(&roster, "z").is_some(), "also if it breaks twice");
         assert_eq!(
             roster.broken().collect::<Vec<_>>(),
             [".claude/agents/deep/z.md:3: the key `name` is written twice"]
         );
-        desk.write("repo/.claude/agents/deep/z.md", &agent("z", "mended"));
+        fixture.write("repo/.claude/agents/deep/z.md", &agent("z", "mended"));
         assert!(roster.refresh() && roster.broken().next().is_none());
         assert_eq!(described(&roster, "z").unwrap(), "mended");
     }
 
     #[test]
     fn links_lead_nowhere_a_stranger_could_choose() {
-        let desk = Desk::new(&[
+        let fixture = Fixture::new(&[
             ("repo/.claude/agents/sub/real.md", &agent("real", "r")),
             ("elsewhere/secret.md", &agent("secret", "s")),
             ("user/.claude/agents/own.md", &agent("own", "o")),
         ]);
-        symlink("sub/real.md", desk.path("repo/.claude/agents/inside.md")).unwrap();
-        symlink(desk.path("elsewhere/secret.md"), desk.path("repo/.claude/agents/outside.md")).unwrap();
-        symlink(desk.path("elsewhere"), desk.path("repo/.claude/agents/folder")).unwrap();
-        symlink("/dev/zero", desk.path("repo/.claude/agents/zero.md")).unwrap();
-        symlink("loop.md", desk.path("repo/.claude/agents/loop.md")).unwrap();
-        let roster = desk.roster();
+        symlink("sub/real.md", fixture.path("repo/.claude/agents/inside.md")).unwrap();
+        symlink(fixture.path("elsewhere/secret.md"), fixture.path("repo/.claude/agents/outside.md")).unwrap();
+        symlink(fixture.path("elsewhere"), fixture.path("repo/.claude/agents/folder")).unwrap();
+        symlink("/dev/zero", fixture.path("repo/.claude/agents/zero.md")).unwrap();
+        symlink("loop.md", fixture.path("repo/.claude/agents/loop.md")).unwrap();
+        let roster = fixture.roster();
         assert!(described(&roster, "real").is_some() && described(&roster, "secret").is_none());
         let broken: Vec<&str> = roster.broken().collect();
         assert!(broken.contains(&".claude/agents/outside.md: it is a link that leads out of its folder"), "{broken:?}");
         assert_eq!(broken.len(), 3, "{broken:?}");
         // The user may keep theirs wherever they like.
-        symlink(desk.path("elsewhere/secret.md"), desk.path("user/.claude/agents/linked.md")).unwrap();
-        assert!(described(&desk.roster(), "secret").is_some());
+        symlink(fixture.path("elsewhere/secret.md"), fixture.path("user/.claude/agents/linked.md")).unwrap();
+        assert!(described(&fixture.roster(), "secret").is_some());
     }
 
     #[test]
@@ -392,15 +392,15 @@ mod tests {
             ("agents", "../elsewhere", "agents"),
         ];
         for (link, to, told) in table {
-            let desk = Desk::new(&[
+            let fixture = Fixture::new(&[
                 ("elsewhere/secret.md", &agent("secret", "s")),
                 ("elsewhere/agents/secret.md", &agent("secret", "s")),
                 ("repo/src/notes/secret.md", &agent("secret", "s")),
             ]);
-            let link = desk.path("repo").join(link);
+            let link = fixture.path("repo").join(link);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink(to, &link).unwrap();
-            let mut roster = desk.roster();
+            let mut roster = fixture.roster();
             assert!(described(&roster, "secret").is_none(), "{link:?}");
             let told = format!("{told}: a link leads out of it, so nothing in it is used");
             assert_eq!(roster.over().collect::<Vec<_>>(), [told]);
@@ -414,31 +414,31 @@ mod tests {
             assert_eq!(described(&roster, "x").unwrap(), "mended");
         }
         // The user may keep theirs wherever they like.
-        let desk = Desk::new(&[("elsewhere/own.md", &agent("own", "o")), ("user/.claude/x", "")]);
-        symlink("../../elsewhere", desk.path("user/.claude/agents")).unwrap();
-        assert!(described(&desk.roster(), "own").is_some());
+        let fixture = Fixture::new(&[("elsewhere/own.md", &agent("own", "o")), ("user/.claude/x", "")]);
+        symlink("../../elsewhere", fixture.path("user/.claude/agents")).unwrap();
+        assert!(described(&fixture.roster(), "own").is_some());
     }
 
     #[test]
     fn a_pipe_does_not_block_discovery() {
-        let desk = Desk::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
-        let pipe = desk.path("repo/.claude/agents/pipe.md");
+        let fixture = Fixture::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
+        let pipe = fixture.path("repo/.claude/agents/pipe.md");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let roster = desk.roster();
+        let roster = fixture.roster();
         assert_eq!(roster.broken().collect::<Vec<_>>(), [".claude/agents/pipe.md: it is no file"]);
         assert!(described(&roster, "x").is_some());
     }
 
     #[test]
     fn a_folder_of_another_program_is_not_searched() {
-        let desk = Desk::new(&[
+        let fixture = Fixture::new(&[
             ("repo/agents/deep/x.md", &agent("x", "x")),
             ("repo/agents/doc.md", "# A page\n"),
             ("repo/.claude/agents/.hidden.md", &agent("hidden", "h")),
             ("repo/.claude/agents/1/2/3/4/5/in.md", &agent("in", "i")),
             ("repo/.claude/agents/1/2/3/4/5/6/out.md", &agent("out", "o")),
         ]);
-        let roster = desk.roster();
+        let roster = fixture.roster();
         let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
         assert_eq!(names, ["earthquake", "explore", "general", "in", "memory", "narrator", "plan", "weather"]);
     }

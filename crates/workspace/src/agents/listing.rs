@@ -44,7 +44,7 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>
         // The team uses this definition, so its place and warnings are shown.
         Some(ranked) if ranked.entry.place() == listed => {
             let mut shadows = written(ranked);
-            shadows.extend(team.desk.is_replaced(name).then(|| team.source.clone()));
+            shadows.extend(team.merge.is_replaced(name).then(|| team.source.clone()));
             let card = ranked.entry.card;
             ListedAgent {
                 member,
@@ -63,9 +63,9 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>
             let later = team.later.iter().find(|(who, _)| who == name).map(|(_, tools)| tools.clone());
             ListedAgent {
                 member,
-                scope: team.desk.scope,
+                scope: team.merge.scope,
                 // The built-in file is not on disk, so a line number would not help.
-                place: if team.desk.is_builtin() { team.source.clone() } else { in_line(listed) },
+                place: if team.merge.is_builtin() { team.source.clone() } else { in_line(listed) },
                 shadows,
                 left_out: later.unwrap_or_default(),
                 notes: Vec::new(),

@@ -127,9 +127,9 @@ impl TeamMerge {
     /// The experts in the roster now, without those whose name is in `taken`.
     pub fn experts(&self, roster: &FoundDefinitions, taken: &[String]) -> Vec<Member> {
         let ranked = roster.ranked();
-        let mates = ranked.iter().map(|ranked| self.member(ranked));
+        let teammates = ranked.iter().map(|ranked| self.member(ranked));
         let is_free = |own: &Definition| own.place == TeamRole::Expert && !taken.contains(&own.name);
-        mates.filter(|member| is_free(&member.definition)).collect()
+        teammates.filter(|member| is_free(&member.definition)).collect()
     }
 
     /// A warning where a project's definition replaces a built-in agent: users know what the built-in one does and

@@ -82,7 +82,7 @@ pub struct Team {
     /// The definitions beside the team's own file; it can be asked again.
     pub roster: FoundDefinitions,
     /// What joins experts to this team, whenever they are read.
-    pub desk: TeamMerge,
+    pub merge: TeamMerge,
     /// The project's file that the lead comes from, which is announced at every start.
     pub lead_at: Option<String>,
 }
@@ -94,9 +94,9 @@ pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
     let (found, given) = source::find(path, place).map_err(wrong)?;
     let roster = FoundDefinitions::read(place, given.as_ref());
     let is_named = path.is_some() && given.is_none();
-    let (joined, later, desk) = joined(&found, is_named, place, &roster).map_err(wrong)?;
+    let (joined, later, merge) = joined(&found, is_named, place, &roster).map_err(wrong)?;
     let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
-    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk, lead_at })
+    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, merge, lead_at })
 }
 
 /// The same as it is written now, with what is known of the folders.
@@ -108,7 +108,7 @@ pub fn again(
     let wrong = |error: crate::config::ConfigError| CliError::new(Exit::Config, error.to_string());
     let (found, given) = source::find(path, place).map_err(wrong)?;
     let is_named = path.is_some() && given.is_none();
-    joined(&found, is_named, place, roster).map(|(joined, _, desk)| (joined, desk)).map_err(wrong)
+    joined(&found, is_named, place, roster).map(|(joined, _, merge)| (joined, merge)).map_err(wrong)
 }
 
 /// Members with the tools they list that do not exist yet.
@@ -124,12 +124,12 @@ fn joined(
     let roll = read::roll(found, &place.env)?;
     let unseen = unseen(&roll, is_named, place)?;
     let resolve::LedTeam { lead, members, mut warnings, later, models } = roll.led()?;
-    let desk = TeamMerge::new(found, unseen, models.keys().cloned().collect());
-    let mut joined = desk.join(lead, members, roster);
+    let merge = TeamMerge::new(found, unseen, models.keys().cloned().collect());
+    let mut joined = merge.join(lead, members, roster);
     warnings.append(&mut joined.warnings);
     let models = models.into_iter().chain(joined.models).collect();
-    let lead_at = joined.lead_at.or_else(|| (desk.scope == Scope::Project).then(|| found.file.shown.clone()));
-    Ok((MergedTeam { warnings, models, lead_at, ..joined }, later, desk))
+    let lead_at = joined.lead_at.or_else(|| (merge.scope == Scope::Project).then(|| found.file.shown.clone()));
+    Ok((MergedTeam { warnings, models, lead_at, ..joined }, later, merge))
 }
 
 /// A lead with its tools resolved and its prompt composed for them; in coordinator mode also with the rules of that. Members
@@ -236,15 +236,15 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
     let is_named = selection.agents.is_some() && given.is_none();
     let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
     let roster = FoundDefinitions::read(place, given.as_ref());
-    let desk = TeamMerge::new(&found, unseen, Vec::new());
+    let merge = TeamMerge::new(&found, unseen, Vec::new());
     let Some(wanted) = selection.agent.as_ref().filter(|_| !selection.solo) else {
-        let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
+        let constraints = Constraints { blocked_patterns: merge.unseen.clone(), ..Constraints::default() };
         let definition = setup::solo();
-        let crew = DefinitionSources::new(roster, desk, vec![definition.name.clone()]);
+        let crew = DefinitionSources::new(roster, merge, vec![definition.name.clone()]);
         return Ok(Agent { definition, model: None, wish: None, crew, constraints });
     };
     let names = roll.names();
-    let expert = desk.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
+    let expert = merge.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
     let is_expert = expert.is_some();
     let (member, warnings) = match expert {
         Some(found) => found,
@@ -261,7 +261,7 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
         definition.hidden_tools = hidden_from(&definition.tools, &definition.prompt);
     }
     let (model, wish) = if is_expert { (None, model) } else { (model, None) };
-    let crew = DefinitionSources::new(roster, desk, vec![definition.name.clone()]);
+    let crew = DefinitionSources::new(roster, merge, vec![definition.name.clone()]);
     Ok(Agent { definition, model, wish, crew, constraints })
 }
 

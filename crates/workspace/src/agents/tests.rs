@@ -17,7 +17,7 @@ struct Table {
     place: AppEnv,
 }
 
-fn desk(files: &[(&str, &str)]) -> Table {
+fn fixture(files: &[(&str, &str)]) -> Table {
     let folder = TempDir::new().unwrap();
     let cwd = folder.path().canonicalize().unwrap();
     for (name, text) in files {
@@ -31,8 +31,8 @@ fn desk(files: &[(&str, &str)]) -> Table {
 
 /// Reads a file that was named by the user.
 fn named(text: &str) -> Result<Team, CliError> {
-    let desk = desk(&[("a.yaml", text)]);
-    team(Some(Path::new("a.yaml")), &desk.place)
+    let fixture = fixture(&[("a.yaml", text)]);
+    team(Some(Path::new("a.yaml")), &fixture.place)
 }
 
 fn wrong(text: &str) -> String {
@@ -45,8 +45,8 @@ const MAX: &str = "agents:\n- {name: max, role: team_lead, system_prompt: x}\n";
 
 #[test]
 fn the_built_in_team_loads_and_is_quiet() {
-    let desk = desk(&[]);
-    let team = team(None, &desk.place).unwrap();
+    let fixture = fixture(&[]);
+    let team = team(None, &fixture.place).unwrap();
     let names: Vec<&str> = team.members.iter().map(|member| member.definition.name.as_str()).collect();
     assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
@@ -70,12 +70,12 @@ fn the_built_in_team_loads_and_is_quiet() {
 
 #[test]
 fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
-    let desk = desk(&[]);
-    let team = team(None, &desk.place).unwrap();
+    let fixture = fixture(&[]);
+    let team = team(None, &fixture.place).unwrap();
     let ray = team.members.iter().find(|member| member.definition.name == "ray").unwrap();
     let rules = Rules { approved: true, ..Rules::new(Mode::AcceptEdits, &ray.constraints) };
     let may = |path: &str| {
-        judge(&rules, "write_file", &Action { deed: ActionKind::Write, ..Action::read(path) }).verdict == Verdict::Allow
+        judge(&rules, "write_file", &Action { kind: ActionKind::Write, ..Action::read(path) }).verdict == Verdict::Allow
     };
     for path in [
         "a/b_test.go",
@@ -172,8 +172,8 @@ const ORDINARY: [&str; 69] = [
 
 #[test]
 fn the_built_in_coder_works_without_questions_and_no_further() {
-    let desk = desk(&[]);
-    let team = team(None, &desk.place).unwrap();
+    let fixture = fixture(&[]);
+    let team = team(None, &fixture.place).unwrap();
     let leo = team.members.iter().find(|member| member.definition.name == "leo").unwrap();
     let root = "/home/u/project";
     let permissions = Permissions { root: root.into(), ..Permissions::default() };
@@ -256,16 +256,16 @@ fn hosts_that_need_no_question_are_the_users_to_name() {
     };
     let team_of = named(&hosts("[docs.rs, '*.example.org']")).unwrap();
     assert_eq!(team_of.members[0].constraints.allowed_hosts, ["docs.rs", "*.example.org"]);
-    let strange = desk(&[("config/agents.yaml", &hosts("[evil.org]"))]);
+    let strange = fixture(&[("config/agents.yaml", &hosts("[evil.org]"))]);
     let found = team(None, &strange.place).unwrap();
     assert!(found.members[0].constraints.allowed_hosts.is_empty());
     let held = "`leo.constraints.allowed_hosts` is held back: a project's file may not loosen what agents may do";
     assert!(found.warnings.iter().any(|warning| warning.contains(held)), "{:?}", found.warnings);
     let commands = hosts("[]").replace("allowed_hosts: []", "allowed_commands: [make]");
-    let strange = desk(&[("config/agents.yaml", &commands)]);
+    let strange = fixture(&[("config/agents.yaml", &commands)]);
     assert!(team(None, &strange.place).unwrap().members[0].constraints.foreign_commands);
     assert!(!named(&commands).unwrap().members[0].constraints.foreign_commands);
-    let ours = team(None, &desk(&[]).place).unwrap();
+    let ours = team(None, &fixture(&[]).place).unwrap();
     assert!(ours.members.iter().all(|member| !member.constraints.foreign_commands), "ours vouch for what they name");
     for wrong in ["['http://a']", "['*']", "['a b']", "['*.']"] {
         assert!(named(&hosts(wrong)).is_err(), "{wrong}");
@@ -275,7 +275,7 @@ fn hosts_that_need_no_question_are_the_users_to_name() {
 #[test]
 fn a_project_brings_its_team_but_no_programs() {
     let leo = |prompt: &str| FIRST_DESIGN.replace("你是 Leo", prompt);
-    let desk1 = desk(&[("config/agents.yaml", &leo("一")), (".max-team/agents.yaml", &leo("二"))]);
+    let desk1 = fixture(&[("config/agents.yaml", &leo("一")), (".max-team/agents.yaml", &leo("二"))]);
     let found = team(None, &desk1.place).unwrap();
     assert_eq!(found.source, "config/agents.yaml");
     assert!(found.members[0].definition.prompt.starts_with('一') && found.members[0].mcp_servers.is_empty());
@@ -285,18 +285,18 @@ fn a_project_brings_its_team_but_no_programs() {
 
     // Another program's file under the common name is no mistake; its own name is.
     let foreign = "researcher:\n  role: x\n  goal: y\n";
-    let desk2 = desk(&[("config/agents.yaml", foreign), (".max-team/agents.yaml", &leo("二"))]);
+    let desk2 = fixture(&[("config/agents.yaml", foreign), (".max-team/agents.yaml", &leo("二"))]);
     assert_eq!(team(None, &desk2.place).unwrap().source, ".max-team/agents.yaml");
-    let desk3 = desk(&[(".max-team/agents.yaml", foreign)]);
+    let desk3 = fixture(&[(".max-team/agents.yaml", foreign)]);
     let stop = team(None, &desk3.place).unwrap_err();
     assert!(stop.message.contains("there is no list `agents`"), "{}", stop.message);
-    let desk4 = desk(&[("config/agents.yaml", "agents:\n - {\n")]);
+    let desk4 = fixture(&[("config/agents.yaml", "agents:\n - {\n")]);
     assert!(team(None, &desk4.place).unwrap_err().message.starts_with("config/agents.yaml:"));
 
     let project = |prompt: &str| {
         let text = format!("agents:\n- {{name: max, role: lead, system_prompt: \"{prompt}\"}}\n");
-        let desk = desk(&[("config/agents.yaml", &text)]);
-        team(None, &desk.place).map(|team| team.lead.definition.prompt).map_err(|stop| stop.message)
+        let fixture = fixture(&[("config/agents.yaml", &text)]);
+        team(None, &fixture.place).map(|team| team.lead.definition.prompt).map_err(|stop| stop.message)
     };
     assert_eq!(project("${MAX_TEAM_PROJECT_LANG}"), Ok("Go".to_owned()));
     assert!(project("${WHO}").unwrap_err().contains("MAX_TEAM_PROJECT_"));
@@ -385,7 +385,7 @@ fn bounds_hold() {
     assert!(wrong(&format!("{MAX}{many}")).contains("66 agents are too many; a team has at most 64"));
     let long = format!("{MAX}# {}\n", "x".repeat(1 << 20));
     assert!(wrong(&long).contains("larger than 1024 KiB"));
-    let stop = team(Some(Path::new("none.yaml")), &desk(&[]).place).unwrap_err();
+    let stop = team(Some(Path::new("none.yaml")), &fixture(&[]).place).unwrap_err();
     assert!(stop.message.starts_with("none.yaml: cannot be read") && stop.exit == Exit::Config, "{}", stop.message);
 }
 
@@ -433,8 +433,8 @@ fn an_agent_named_max_leads_by_default() {
 
 #[test]
 fn one_member_can_be_talked_to() {
-    let desk = desk(&[]);
-    let ask = |talk: Selection| choose(&talk, &desk.place);
+    let fixture = fixture(&[]);
+    let ask = |talk: Selection| choose(&talk, &fixture.place);
     let leo = ask(Selection { agent: Some("leo".into()), ..Selection::default() }).unwrap();
     assert_eq!(leo.definition.role, "coder");
     assert!(leo.constraints.blocked_patterns.contains(&"*.pem".to_owned()));

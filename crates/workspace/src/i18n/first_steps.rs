@@ -157,7 +157,7 @@ impl Lang {
             RuntimeError::Journal(error) => self.journal_failure(error),
             RuntimeError::OwnedElsewhere { resource, by } => owned_elsewhere(resource, by),
             RuntimeError::Audit(failure) => self.audit_failure(failure),
-            RuntimeError::Untaken { failed, why, read } => self.letter_untaken(failed, why, read),
+            RuntimeError::Untaken { failed, why, read } => self.envelope_untaken(failed, why, read),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
             RuntimeError::NotCleared { detail } => {
                 format!("无法删除保存在文件中的内容，未清除任何会话：{detail}；请重试")

@@ -141,7 +141,7 @@ impl Lang {
         if let (Self::Zh, IdleReason::Blocked(why), true) = (self, reason, is_parked) {
             let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
             let first = why.split("; ").next().unwrap_or_default();
-            return Some(match (first.strip_prefix(IdleReason::LETTERS), first.strip_prefix(IdleReason::CLAIMS)) {
+            return Some(match (first.strip_prefix(IdleReason::MESSAGES), first.strip_prefix(IdleReason::CLAIMS)) {
                 (Some(count), _) => format!("有 {count} 条消息在等待；{parked}"),
                 (None, Some(name)) => format!("{}；{parked}", self.takes_none(name)),
                 (None, None) if [IdleReason::STOPPED, IdleReason::TEAM].contains(&first) => {
@@ -162,7 +162,7 @@ impl Lang {
                 self.waiting_for_thing(what)
             }
             IdleReason::Blocked(what) => {
-                let behind = [IdleReason::DECISION, IdleReason::LETTERS, IdleReason::CLAIMS]
+                let behind = [IdleReason::DECISION, IdleReason::MESSAGES, IdleReason::CLAIMS]
                     .map(|front| what.strip_prefix(front));
                 match behind {
                     [Some(error), ..] => self.a_decision(error),

@@ -73,7 +73,7 @@ impl Lang {
         }
     }
 
-    pub fn letter_fate(self, fate: &Fate) -> &'static str {
+    pub fn envelope_fate(self, fate: &Fate) -> &'static str {
         match (self, fate) {
             (Self::En, Fate::Withdrawn) => "taken back",
             (Self::En, fate) => fate.name(),
@@ -87,7 +87,7 @@ impl Lang {
         }
     }
 
-    pub fn letter_kind(self, kind: MessageKind) -> &'static str {
+    pub fn envelope_kind(self, kind: MessageKind) -> &'static str {
         match (self, kind) {
             (Self::Zh, MessageKind::UserInput) => "用户",
             (Self::Zh, MessageKind::Text) => "消息",
@@ -114,10 +114,10 @@ impl Lang {
     }
 
     /// A teammate that was asked to shut down refuses.
-    pub fn will_not_end(self, letter: &Envelope) -> Option<String> {
-        let (name, text) = (letter.author(), letter.text());
+    pub fn will_not_end(self, envelope: &Envelope) -> Option<String> {
+        let (name, text) = (envelope.author(), envelope.text());
         let why = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let is_it = letter.kind == MessageKind::ShutdownRejected && letter.to.starts_with("user/");
+        let is_it = envelope.kind == MessageKind::ShutdownRejected && envelope.to.starts_with("user/");
         is_it.then(|| self.refuses_to_end(name, &why))
     }
 
@@ -132,20 +132,20 @@ impl Lang {
     }
 
     /// Messages wait because the agent was stopped; without a name, the lead.
-    pub fn letters_wait(self, who: Option<&str>, count: usize) -> String {
+    pub fn envelopes_wait(self, who: Option<&str>, count: usize) -> String {
         match who {
             None => self.messages_wait_for_lead(count),
             Some(who) => self.messages_wait_for(who, count),
         }
     }
 
-    pub fn letter_taken_back_but(self, names: &[String]) -> String {
+    pub fn envelope_taken_back_but(self, names: &[String]) -> String {
         let names = names.join(", ");
         self.taken_back_but_not(&names)
     }
 
     /// In Chinese: the error itself says it in English.
-    pub fn letter_untaken(self, failed: &[String], why: &str, read: &[String]) -> String {
+    pub fn envelope_untaken(self, failed: &[String], why: &str, read: &[String]) -> String {
         let read = if read.is_empty() { String::new() } else { format!("；{} 已经读到", read.join("、")) };
         format!("未能从 {} 收回：{why}{read}；其他人已没有这条消息", failed.join("、"))
     }
@@ -184,15 +184,15 @@ impl Lang {
         self.no_teammates_to_save().to_owned()
     }
 
-    /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
-    pub fn came_to_nothing(self, letter: &Envelope) -> Option<String> {
-        self.came_back(letter).or_else(|| self.will_not_end(letter))
+    /// What is said of a message that tells people that something of theirs came to nothing; `None`: it is another.
+    pub fn came_to_nothing(self, envelope: &Envelope) -> Option<String> {
+        self.came_back(envelope).or_else(|| self.will_not_end(envelope))
     }
 
     /// A message of the user that a teammate did not read. `None` for messages of any other kind.
-    fn came_back(self, letter: &Envelope) -> Option<String> {
-        let Body::Undelivered(back) = Body::read(letter) else { return None };
-        if !letter.to.starts_with("user/") {
+    fn came_back(self, envelope: &Envelope) -> Option<String> {
+        let Body::Undelivered(back) = Body::read(envelope) else { return None };
+        if !envelope.to.starts_with("user/") {
             return None;
         }
         let (name, why, said) = (back.from, self.told(back.why), back.said);
@@ -208,7 +208,7 @@ impl Lang {
     }
 
     /// A teammate has ended.
-    pub fn mate_ended(self, name: &str, by: &str, reason: &str) -> String {
+    pub fn teammate_ended(self, name: &str, by: &str, reason: &str) -> String {
         let how = self.ended_by(by, reason);
         self.has_ended(name, &how)
     }

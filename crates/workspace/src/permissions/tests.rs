@@ -4,12 +4,12 @@ use max_team_core::policy::{Action, ActionKind, Rules, Verdict, judge};
 
 use super::*;
 
-struct Desk {
+struct Fixture {
     folder: tempfile::TempDir,
     place: AppEnv,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().canonicalize().unwrap();
@@ -42,17 +42,17 @@ impl Desk {
 
 #[test]
 fn what_is_not_honoured_is_named() {
-    let desk = Desk::new();
-    desk.put(
+    let fixture = Fixture::new();
+    fixture.put(
         "p/.claude/settings.json",
         r#"{"env": {"A": "1", "B": "2"}, "model": "opus", "apiKeyHelper": "x", "statusLine": {"type": "command"}, "theme": "",
             "enabledPlugins": {"a@b": true}, "hooks": {"Stop": [{"hooks": []}], "PreToolUse": []}}"#,
     );
-    std::fs::create_dir_all(desk.folder.path().join("p/.claude/commands")).unwrap();
-    desk.put("p/.claude/commands/fix.md", "x");
-    std::fs::create_dir_all(desk.folder.path().join("p/.claude/agents")).unwrap();
-    desk.put("p/.mcp.json", r#"{"mcpServers": {"github": {"command": "npx"}}}"#);
-    let loaded = desk.load();
+    std::fs::create_dir_all(fixture.folder.path().join("p/.claude/commands")).unwrap();
+    fixture.put("p/.claude/commands/fix.md", "x");
+    std::fs::create_dir_all(fixture.folder.path().join("p/.claude/agents")).unwrap();
+    fixture.put("p/.mcp.json", r#"{"mcpServers": {"github": {"command": "npx"}}}"#);
+    let loaded = fixture.load();
     let named: Vec<String> =
         loaded.unused.iter().map(|one| format!("{} {} {}", one.what, one.place, one.names.join(","))).collect();
     assert_eq!(
@@ -72,7 +72,7 @@ fn what_is_not_honoured_is_named() {
                 enabledPlugins (1), commands (1), servers (1); `max-team doctor` lists it";
     assert!(loaded.warnings.contains(&line.to_owned()), "{:?}", loaded.warnings);
     assert!(loaded.hooks.is_empty());
-    assert!(Desk::new().load().warnings.is_empty(), "nothing to name, nothing said");
+    assert!(Fixture::new().load().warnings.is_empty(), "nothing to name, nothing said");
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
             "{{\"hooks\": {{\"PreToolUse\": [\n{{\"matcher\": \"Bash|Write\", \"hooks\": [{{\"type\": \"command\", \"command\": \"{command}\"}}]}}]}}}}"
         )
     };
-    let desk = Desk::new();
-    desk.put("p/.claude/settings.json", &hook("guard.sh"));
-    let loaded = desk.load();
-    assert_eq!(desk.shown(), ["`ask: Bash` (.claude/settings.json:2)", "`ask: Edit` (.claude/settings.json:2)"]);
+    let fixture = Fixture::new();
+    fixture.put("p/.claude/settings.json", &hook("guard.sh"));
+    let loaded = fixture.load();
+    assert_eq!(fixture.shown(), ["`ask: Bash` (.claude/settings.json:2)", "`ask: Edit` (.claude/settings.json:2)"]);
     let none = max_team_core::agent::Constraints::default();
     let mode = |mode| Rules { permissions: &loaded.permissions, ..Rules::new(mode, &none) };
-    let action = Action { deed: ActionKind::Write, ..Action::read("a.txt") };
+    let action = Action { kind: ActionKind::Write, ..Action::read("a.txt") };
     let judged = judge(&mode(Mode::BypassPermissions), "write_file", &action);
     assert_eq!(judged.verdict, Verdict::Ask);
     assert_eq!(judged.rule, "a `PreToolUse` hook (.claude/settings.json:2) covers `Edit` and is not run here");
@@ -97,31 +97,31 @@ fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
     assert_eq!(judged.verdict, Verdict::Deny);
     // A yes holds for this command of the hook.
     let word = loaded.hooks.first().map(|(hook, _)| hook.word()).unwrap();
-    TrustedRules::read(&desk.place.home).unwrap().add(&desk.place.cwd.to_string_lossy(), &[word]).unwrap();
-    assert!(desk.shown().is_empty() && desk.load().hooks.is_empty());
-    desk.put("p/.claude/settings.json", &hook("other.sh"));
-    assert_eq!(desk.load().hooks.len(), 1);
-    desk.put("p/.claude/settings.json", &hook("other.sh").replacen('{', "{\"disableAllHooks\": true, ", 1));
-    assert!(desk.load().hooks.is_empty());
+    TrustedRules::read(&fixture.place.home).unwrap().add(&fixture.place.cwd.to_string_lossy(), &[word]).unwrap();
+    assert!(fixture.shown().is_empty() && fixture.load().hooks.is_empty());
+    fixture.put("p/.claude/settings.json", &hook("other.sh"));
+    assert_eq!(fixture.load().hooks.len(), 1);
+    fixture.put("p/.claude/settings.json", &hook("other.sh").replacen('{', "{\"disableAllHooks\": true, ", 1));
+    assert!(fixture.load().hooks.is_empty());
 }
 
 #[test]
 fn files_are_merged_with_their_lines() {
-    let desk = Desk::new();
-    desk.put(
+    let fixture = Fixture::new();
+    fixture.put(
         "mt/settings.json",
         "{\n  \"permissions\": {\n    \"allow\": [\n      \"Edit\",\n\t\t\"Bash(ls *)\"\n    ]\n  }\n}\n",
     );
-    desk.put(
+    fixture.put(
         ".claude/settings.json",
         r#"{"model": "opus", "permissions": {"deny": ["Read(/secrets/**)"], "defaultMode": "plan"}}"#,
     );
-    desk.put(
+    fixture.put(
         "p/.claude/settings.json",
         r#"{"permissions": {"ask": ["Bash(git commit *)"], "allow": ["Bash"], "defaultMode": "bypassPermissions"}}"#,
     );
     assert_eq!(
-        desk.shown(),
+        fixture.shown(),
         [
             "`allow: Edit` (~/mt/settings.json:4)",
             "`allow: Bash(ls *)` (~/mt/settings.json:5)",
@@ -129,7 +129,7 @@ fn files_are_merged_with_their_lines() {
             "`ask: Bash(git commit *)` (.claude/settings.json:1)",
         ]
     );
-    let loaded = desk.load();
+    let loaded = fixture.load();
     assert_eq!((loaded.mode, loaded.held.len()), (Some(Mode::Plan), 1));
     assert_eq!(
         loaded.warnings,
@@ -142,31 +142,31 @@ fn files_are_merged_with_their_lines() {
 
 #[test]
 fn a_projects_permissions_wait_for_the_user() {
-    let desk = Desk::new();
-    desk.put("p/.max-team/settings.local.json", r#"{"other": 1, "permissions": {"allow": ["Bash(rm *)"]}}"#);
-    assert_eq!(desk.shown(), [""; 0]);
-    remember(&desk.place.home, &desk.place.cwd, &["Bash(cargo test:*)".into()]).unwrap();
+    let fixture = Fixture::new();
+    fixture.put("p/.max-team/settings.local.json", r#"{"other": 1, "permissions": {"allow": ["Bash(rm *)"]}}"#);
+    assert_eq!(fixture.shown(), [""; 0]);
+    remember(&fixture.place.home, &fixture.place.cwd, &["Bash(cargo test:*)".into()]).unwrap();
     assert_eq!(
-        desk.shown(),
+        fixture.shown(),
         ["`allow: Bash(cargo test:*)` (.max-team/settings.local.json:6)"],
         "the stranger's still waits"
     );
-    let text = std::fs::read_to_string(desk.place.cwd.join(".max-team/settings.local.json")).unwrap();
+    let text = std::fs::read_to_string(fixture.place.cwd.join(".max-team/settings.local.json")).unwrap();
     assert!(text.contains("\"other\": 1") && text.contains("Bash(rm *)"));
-    let root = desk.place.cwd.to_string_lossy().into_owned();
-    TrustedRules::read(&desk.place.home).unwrap().add(&root, &["Bash(rm *)".into()]).unwrap();
-    assert_eq!(desk.shown().len(), 2);
+    let root = fixture.place.cwd.to_string_lossy().into_owned();
+    TrustedRules::read(&fixture.place.home).unwrap().add(&root, &["Bash(rm *)".into()]).unwrap();
+    assert_eq!(fixture.shown().len(), 2);
 }
 
 #[test]
 fn faults_are_told_and_the_rest_counts() {
-    let desk = Desk::new();
-    desk.put(
+    let fixture = Fixture::new();
+    fixture.put(
         "mt/settings.json",
         "{\n\"permisions\": {},\n\"permissions\": {\"alow\": [], \"allow\": [\"*\", 1], \"defaultMode\": \"free\"}}",
     );
-    desk.put("p/.claude/settings.json", "{ not json");
-    let warnings = desk.load().warnings;
+    fixture.put("p/.claude/settings.json", "{ not json");
+    let warnings = fixture.load().warnings;
     assert_eq!(warnings[0], "~/mt/settings.json:2: unknown key `permisions`, did you mean `permissions`?");
     assert_eq!(warnings[1], "~/mt/settings.json:3: unknown key `permissions.alow`, did you mean `allow`?");
     assert_eq!(warnings[2], "~/mt/settings.json:3: there is no mode `free`");
@@ -183,9 +183,9 @@ fn faults_are_told_and_the_rest_counts() {
 #[test]
 fn flags_are_split_outside_brackets() {
     assert_eq!(split("Bash(git log:*), Edit Read(a b)"), ["Bash(git log:*)", "Edit", "Read(a b)"]);
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let (allowed, denied) = (["Edit".to_owned()], ["Bash(rm *)".to_owned()]);
-    let loaded = load(&desk.place, &desk.place.cwd, &RuleFlags { allowed: &allowed, denied: &denied }).unwrap();
+    let loaded = load(&fixture.place, &fixture.place.cwd, &RuleFlags { allowed: &allowed, denied: &denied }).unwrap();
     let shown: Vec<String> = loaded.permissions.rules.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
 }
@@ -217,11 +217,11 @@ fn a_project_only_makes_the_mode_stricter() {
         let loaded = LoadedPermissions { mode, foreign, ..LoadedPermissions::default() };
         assert_eq!(loaded.mode(chosen, by).0, want, "{mode:?} {foreign:?} {by:?} {chosen:?}");
     }
-    let desk = Desk::new();
-    desk.put("mt/settings.json", r#"{"permissions": {"defaultMode": "plan"}}"#);
-    desk.put("p/.claude/settings.json", r#"{"permissions": {"defaultMode": "dontAsk"}}"#);
-    desk.put("p/.claude/settings.local.json", r#"{"permissions": {"defaultMode": "auto"}}"#);
-    let loaded = desk.load();
+    let fixture = Fixture::new();
+    fixture.put("mt/settings.json", r#"{"permissions": {"defaultMode": "plan"}}"#);
+    fixture.put("p/.claude/settings.json", r#"{"permissions": {"defaultMode": "dontAsk"}}"#);
+    fixture.put("p/.claude/settings.local.json", r#"{"permissions": {"defaultMode": "auto"}}"#);
+    let loaded = fixture.load();
     assert_eq!((loaded.mode, loaded.foreign), (Some(Plan), Some(DontAsk)));
 }
 
@@ -238,28 +238,28 @@ fn denials_that_cannot_be_read_stop_the_program() {
     ];
     for text in broken {
         for own in ["mt/settings.json", ".claude/settings.json"] {
-            let desk = Desk::new();
-            desk.put(own, text);
-            let stop = desk.try_load().unwrap_err();
+            let fixture = Fixture::new();
+            fixture.put(own, text);
+            let stop = fixture.try_load().unwrap_err();
             assert_eq!(stop.exit, Exit::Config, "{own}: {text}");
             assert!(stop.words(Lang::En).starts_with(&format!("~/{own}")), "{}", stop.words(Lang::En));
         }
-        let desk = Desk::new();
-        desk.put("p/.claude/settings.json", text);
-        assert!(!desk.load().warnings.is_empty(), "{text}");
+        let fixture = Fixture::new();
+        fixture.put("p/.claude/settings.json", text);
+        assert!(!fixture.load().warnings.is_empty(), "{text}");
     }
 }
 
 #[test]
 fn a_list_of_trust_that_cannot_be_read_is_not_replaced() {
-    let desk = Desk::new();
-    desk.put("mt/trusted.json", "{ not json");
-    desk.put("p/.claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"], "deny": ["Edit"]}}"#);
-    let told = remember(&desk.place.home, &desk.place.cwd, &["Edit".into()]).unwrap_err();
+    let fixture = Fixture::new();
+    fixture.put("mt/trusted.json", "{ not json");
+    fixture.put("p/.claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"], "deny": ["Edit"]}}"#);
+    let told = remember(&fixture.place.home, &fixture.place.cwd, &["Edit".into()]).unwrap_err();
     assert!(told.contains("trusted.json` cannot be read"), "{told}");
-    assert_eq!(std::fs::read_to_string(desk.place.home.join("trusted.json")).unwrap(), "{ not json");
-    assert!(!desk.place.cwd.join(".max-team/settings.local.json").exists());
-    let loaded = desk.load();
+    assert_eq!(std::fs::read_to_string(fixture.place.home.join("trusted.json")).unwrap(), "{ not json");
+    assert!(!fixture.place.cwd.join(".max-team/settings.local.json").exists());
+    let loaded = fixture.load();
     assert_eq!((loaded.held.len(), loaded.permissions.rules.len()), (1, 1));
     assert!(
         loaded.warnings.iter().any(|words| words.contains("trusted.json` cannot be read")),
@@ -270,21 +270,21 @@ fn a_list_of_trust_that_cannot_be_read_is_not_replaced() {
 
 #[test]
 fn further_folders_are_the_users_to_give_and_restrictions_anybodys() {
-    let desk = Desk::new();
-    let at = desk.folder.path().canonicalize().unwrap();
+    let fixture = Fixture::new();
+    let at = fixture.folder.path().canonicalize().unwrap();
     for folder in ["shared", "theirs"] {
         std::fs::create_dir(at.join(folder)).unwrap();
     }
-    desk.put(
+    fixture.put(
         "mt/settings.json",
         r#"{"permissions": {"additionalDirectories": ["~/shared", "../shared", "~", "../nope", "../mt", "/"]}}"#,
     );
-    desk.put(
+    fixture.put(
         "p/.claude/settings.json",
         r#"{"permissions": {"additionalDirectories": ["../theirs"], "denyInsteadOfPrompting": true,
             "blockReadsOutsideWorkingDirectories": true, "blockWritesOutsideWorkingDirectories": false}}"#,
     );
-    let loaded = desk.load();
+    let loaded = fixture.load();
     let text = |name: &str| at.join(name).to_str().unwrap().to_owned();
     assert_eq!(loaded.permissions.also, [text("shared")]);
     let held: Vec<&str> = loaded.held.iter().map(|rule| rule.text.as_str()).collect();
@@ -296,9 +296,9 @@ fn further_folders_are_the_users_to_give_and_restrictions_anybodys() {
     let Permissions { no_reads_outside, no_writes_outside, never_asks, .. } = loaded.permissions;
     assert_eq!((no_reads_outside, no_writes_outside, never_asks), (true, false, true));
 
-    let root = desk.place.cwd.to_string_lossy().into_owned();
-    TrustedRules::read(&desk.place.home).unwrap().add(&root, &[waits]).unwrap();
-    assert_eq!(desk.load().permissions.also, [text("shared"), text("theirs")]);
-    desk.put("mt/settings.json", r#"{"permissions": {"denyInsteadOfPrompting": "perhaps"}}"#);
-    assert_eq!(desk.try_load().unwrap_err().exit, Exit::Config, "it may have been meant to forbid");
+    let root = fixture.place.cwd.to_string_lossy().into_owned();
+    TrustedRules::read(&fixture.place.home).unwrap().add(&root, &[waits]).unwrap();
+    assert_eq!(fixture.load().permissions.also, [text("shared"), text("theirs")]);
+    fixture.put("mt/settings.json", r#"{"permissions": {"denyInsteadOfPrompting": "perhaps"}}"#);
+    assert_eq!(fixture.try_load().unwrap_err().exit, Exit::Config, "it may have been meant to forbid");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use max_team_core::agent::{Member, Settings};
-use max_team_runtime::{Changes, Definitions, Lead, Mate, TeamDefinitions as Staff};
+use max_team_runtime::{AgentSpec, Changes, Definitions, Lead, TeamDefinitions as Staff};
 
 use super::{TeamOptions, allot, colleagues, narrowed, seated, vouching, wish};
 use crate::agents::{self, FoundDefinitions, MergedTeam, TeamMerge};
@@ -20,7 +20,7 @@ use crate::setup::AppEnv;
 #[derive(Debug)]
 pub struct DefinitionSources {
     roster: FoundDefinitions,
-    desk: TeamMerge,
+    merge: TeamMerge,
     taken: Vec<String>,
     /// Where the team is written; none for one agent that is talked to alone.
     team: Option<TeamSource>,
@@ -39,8 +39,8 @@ pub(super) struct TeamSource {
 }
 
 impl DefinitionSources {
-    pub fn new(roster: FoundDefinitions, desk: TeamMerge, taken: Vec<String>) -> Self {
-        Self { roster, desk, taken, team: None }
+    pub fn new(roster: FoundDefinitions, merge: TeamMerge, taken: Vec<String>) -> Self {
+        Self { roster, merge, taken, team: None }
     }
 
     /// The same beside a team.
@@ -56,8 +56,8 @@ impl DefinitionSources {
     }
 
     /// All experts under the session's settings, which no expert can exceed.
-    pub fn mates(&self, chosen: &ChosenModel, settings: &Settings) -> Vec<Mate> {
-        let mate = |expert: Member| {
+    pub fn teammates(&self, chosen: &ChosenModel, settings: &Settings) -> Vec<AgentSpec> {
+        let teammate = |expert: Member| {
             let mut own = narrowed(settings, &expert.definition);
             // A budget can only be kept where prices are known.
             own.budget_nano = settings.budget_nano;
@@ -65,7 +65,7 @@ impl DefinitionSources {
             allot(&mut own, &expert.definition);
             seated(expert.definition, own, &expert.constraints)
         };
-        self.desk.experts(&self.roster, &self.taken).into_iter().map(mate).collect()
+        self.merge.experts(&self.roster, &self.taken).into_iter().map(teammate).collect()
     }
 
     /// A way to ask again.
@@ -180,7 +180,7 @@ impl LastRead {
     /// Reads the team's own file again, and takes over what can be used. Says whether it is another one.
     fn read(&mut self) -> Result<bool, CliError> {
         let Some(source) = &self.crew.team else { return Ok(false) };
-        let (joined, desk) = agents::again(source.path.as_deref(), &source.place, &self.crew.roster)?;
+        let (joined, merge) = agents::again(source.path.as_deref(), &source.place, &self.crew.roster)?;
         let MergedTeam { lead, members, models, .. } = joined;
         if (&lead, &members) == (&source.lead, &source.members) {
             return Ok(false);
@@ -190,7 +190,7 @@ impl LastRead {
             self.chosen.resolve(name)?;
         }
         let names = std::iter::once(&lead).chain(&members).map(|member| member.definition.name.clone());
-        (self.crew.taken, self.crew.desk) = (names.collect(), desk);
+        (self.crew.taken, self.crew.merge) = (names.collect(), merge);
         if let Some(source) = &mut self.crew.team {
             (source.lead, source.members) = (lead, members);
         }
@@ -201,7 +201,7 @@ impl LastRead {
     fn staff(&self) -> Result<Staff, CliError> {
         let Some(source) = &self.crew.team else { return Ok(self.alone()) };
         let members = colleagues(&source.members, &Default::default(), &self.chosen, &self.settings)?;
-        let experts = self.crew.mates(&self.chosen, &self.settings);
+        let experts = self.crew.teammates(&self.chosen, &self.settings);
         let definition = agents::leading(source.lead.definition.clone(), &source.members, self.ways.coordinator);
         let constraints = vouching(source.lead.constraints.clone(), experts.iter().chain(&members));
         let name = source.lead.model.as_ref().filter(|_| !source.model_is_named && source.lead.model != self.model);
@@ -211,6 +211,6 @@ impl LastRead {
 
     /// Only those who can be called.
     fn alone(&self) -> Staff {
-        Staff { lead: None, members: Vec::new(), experts: self.crew.mates(&self.chosen, &self.settings) }
+        Staff { lead: None, members: Vec::new(), experts: self.crew.teammates(&self.chosen, &self.settings) }
     }
 }

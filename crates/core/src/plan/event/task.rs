@@ -65,7 +65,8 @@ pub struct TaskAsked {
     /// What they ask.
     pub question: String,
     /// The message that asked.
-    pub letter: EnvelopeId,
+    #[serde(rename = "letter")]
+    pub envelope: EnvelopeId,
     /// When the owner asked.
     pub at_ms: i64,
 }

@@ -220,7 +220,7 @@ fn late_and_repeated_inputs_decide_nothing() {
     let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
     play.fails("a");
     play.wake_at(play.now + 1_000);
-    let letter = EnvelopeId::new(Uuid::from_u128(7));
+    let envelope = EnvelopeId::new(Uuid::from_u128(7));
     let question = QuestionId::new(Uuid::from_u128(7));
     let done = || Report::Done { output: "x".into(), findings: None, unknown: Vec::new() };
     let late = |task: usize, attempt: u32| {
@@ -234,7 +234,7 @@ fn late_and_repeated_inputs_decide_nothing() {
                 spent: used(1),
             },
             PlanInput::Checked { task, attempt, findings: found(Proof::Verified) },
-            PlanInput::Asked { task, attempt, question: "?".into(), letter },
+            PlanInput::Asked { task, attempt, question: "?".into(), envelope },
             PlanInput::Told { task, answer: "x".into(), by: "max".into() },
             PlanInput::Rule { task, ruling: Ruling::GiveUp, by: "max".into(), note: String::new() },
             PlanInput::Answered { question, say: PlanDecision::Approve, by: person() },

@@ -89,7 +89,7 @@ struct Play {
     folded: Plan,
     log: Vec<(i64, Event)>,
     now: i64,
-    letters: u128,
+    envelopes: u128,
     overlaps: Vec<Vec<bool>>,
     /// Paths that other plans are at work on.
     taken: Vec<String>,
@@ -103,7 +103,7 @@ impl Play {
             folded: Plan::new(),
             log: Vec::new(),
             now: 1_000_000,
-            letters: 100,
+            envelopes: 100,
             overlaps: Vec::new(),
             taken: Vec::new(),
         };
@@ -228,10 +228,10 @@ impl Play {
     }
 
     fn asks(&mut self, id: &str) -> Vec<Event> {
-        self.letters += 1;
-        let letter = EnvelopeId::new(Uuid::from_u128(self.letters));
+        self.envelopes += 1;
+        let envelope = EnvelopeId::new(Uuid::from_u128(self.envelopes));
         let (task, attempt) = (self.place(id), self.attempt(id));
-        self.step(PlanInput::Asked { task, attempt, question: "which?".into(), letter })
+        self.step(PlanInput::Asked { task, attempt, question: "which?".into(), envelope })
     }
 
     fn told(&mut self, id: &str) -> Vec<Event> {

@@ -155,9 +155,9 @@ impl Play {
             }
             14 | 15 => {
                 let task = self.any_task(bytes, works);
-                self.letters += u128::from(!bytes.is_one_in(4));
-                let letter = EnvelopeId::new(Uuid::from_u128(self.letters));
-                PlanInput::Asked { task, attempt: self.any_attempt(bytes, task), question: "which?".into(), letter }
+                self.envelopes += u128::from(!bytes.is_one_in(4));
+                let envelope = EnvelopeId::new(Uuid::from_u128(self.envelopes));
+                PlanInput::Asked { task, attempt: self.any_attempt(bytes, task), question: "which?".into(), envelope }
             }
             16 | 17 => {
                 let task = self.any_task(bytes, |state| matches!(state, TaskState::Asking { .. }));

@@ -82,7 +82,7 @@ fn a_revision_that_was_proposed_before_a_crash_holds_before_anything_begins() {
     let mut play = Play::running(vec![task("a"), task("b")], 1);
     play.done("a");
     let mut other = Play::running(vec![task("a"), task("b")], 1);
-    // The letter was not read before the process died; a place became free with its end.
+    // The message was not read before the process died; a place became free with its end.
     other.step(PlanInput::Recovered { first: vec![revised(vec![task("a")])] });
     other.done("a");
     assert_eq!((play.at_work(), other.at_work()), (vec!["b"], vec![]));

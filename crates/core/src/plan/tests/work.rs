@@ -165,11 +165,11 @@ fn an_owner_that_asks_frees_its_place_and_its_clock_stops() {
 }
 
 #[test]
-fn the_same_letter_asks_once() {
+fn the_same_message_asks_once() {
     let mut play = Play::running(vec![task("a")], 1);
     play.asks("a");
     play.told("a");
-    play.letters -= 1;
+    play.envelopes -= 1;
     assert!(play.asks("a").is_empty());
     assert_eq!(play.status("a"), TaskStatus::Running);
 }

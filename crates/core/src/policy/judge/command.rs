@@ -167,7 +167,7 @@ impl<'a> JudgedAction<'a> {
         if is_check {
             return free(AutoAllow::Check);
         }
-        if self.rules.grants.iter().any(|grant| grant.deed == Some(ActionKind::Execute)) {
+        if self.rules.grants.iter().any(|grant| grant.kind == Some(ActionKind::Execute)) {
             return answered("allowed for this session by the user");
         }
         if let Some(judged) = self.plan(ActionKind::Execute, "") {

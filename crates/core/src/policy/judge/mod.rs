@@ -103,7 +103,7 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let all =
         modes.map(|mode| JudgedAction { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
-    let asks_a_person = judged.verdict == Verdict::Ask && action.deed != ActionKind::Propose;
+    let asks_a_person = judged.verdict == Verdict::Ask && action.kind != ActionKind::Propose;
     if asks_a_person && rules.permissions.never_asks { unasked(judged) } else { judged }
 }
 
@@ -126,7 +126,7 @@ struct JudgedAction<'a> {
 impl JudgedAction<'_> {
     fn judge(&self) -> Judgement {
         let target = self.action.target.as_str();
-        match self.action.deed {
+        match self.action.kind {
             ActionKind::Answer => free(AutoAllow::Answer),
             ActionKind::Team => self.team(target),
             ActionKind::Ask => self.deny(RuleSubject::Tool).unwrap_or_else(|| self.question("a question to the user")),
@@ -250,8 +250,8 @@ impl JudgedAction<'_> {
     }
 
     /// The verdict of the mode, if nothing else decided.
-    fn mode(&self, deed: ActionKind, memory: RememberedRule, wish: &str) -> Judgement {
-        let verdict = match (self.rules.mode, deed) {
+    fn mode(&self, kind: ActionKind, memory: RememberedRule, wish: &str) -> Judgement {
+        let verdict = match (self.rules.mode, kind) {
             (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, ActionKind::Write) => Verdict::Allow,
             (Mode::DontAsk, _) => Verdict::Deny,
             (Mode::Plan, ActionKind::Write | ActionKind::Execute) => Verdict::Deny,
@@ -269,16 +269,16 @@ impl JudgedAction<'_> {
     }
 
     /// The verdict of the approved plan, if it covers the action.
-    fn plan(&self, deed: ActionKind, target: &str) -> Option<Judgement> {
+    fn plan(&self, kind: ActionKind, target: &str) -> Option<Judgement> {
         let Rules { mode, approved, corrects, owns, .. } = self.rules;
         if matches!(mode, Mode::Plan | Mode::BypassPermissions) {
             return None;
         }
         if !approved {
-            let is_own = deed == ActionKind::Write && owns.is_some_and(|owns| glob::is_owned(owns, target));
+            let is_own = kind == ActionKind::Write && owns.is_some_and(|owns| glob::is_owned(owns, target));
             return (corrects && is_own).then(planned);
         }
-        match deed {
+        match kind {
             ActionKind::Write if owns.is_some_and(|owns| !glob::is_owned(owns, target)) => {
                 let hint = "a plan whose task owns that path".to_owned();
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
@@ -359,7 +359,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
                 RememberedRule::Rules(own) => {
                     rules.extend(own.iter().filter(|rule| !rules.contains(rule)).cloned().collect::<Vec<_>>())
                 }
-                RememberedRule::Deed | RememberedRule::Nothing => is_kept = false,
+                RememberedRule::Kind | RememberedRule::Nothing => is_kept = false,
             }
         }
         let weight = |judged: &Judgement| (judged.verdict, judged.is_danger);

@@ -64,30 +64,30 @@ impl JudgedAction<'_> {
         if touch == PathAccess::Read {
             return free(AutoAllow::Read);
         }
-        let deed = if is_change { ActionKind::Write } else { ActionKind::ReadLinked };
+        let kind = if is_change { ActionKind::Write } else { ActionKind::ReadLinked };
         // An approval of changes does not cover deletions: the deleted content may exist nowhere else.
         let is_delete = touch == PathAccess::Delete;
         let allowed = if is_delete { self.allow_deleting(subject) } else { self.allow(subject) };
         if let Some(judged) = allowed {
             return judged;
         }
-        if !is_delete && self.rules.grants.iter().any(|grant| grant.deed == Some(deed)) {
+        if !is_delete && self.rules.grants.iter().any(|grant| grant.kind == Some(kind)) {
             return answered("allowed for this session by the user");
         }
-        if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(deed, target))) {
+        if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(kind, target))) {
             return judged;
         }
         if is_change && !self.rules.permissions.copy.is_empty() {
             return free(AutoAllow::Worktree);
         }
         let named = || own.first().map(|path| escape(path)).unwrap_or_default();
-        let rule = match deed {
+        let rule = match kind {
             ActionKind::Write if is_delete => format!("Edit(./{})", named()),
             ActionKind::Write => "Edit".to_owned(),
             _ => format!("Read(./{})", named()),
         };
-        let wish = if deed == ActionKind::Write { ", or mode `acceptEdits`" } else { "" };
-        self.mode(deed, RememberedRule::Rules(vec![rule]), wish)
+        let wish = if kind == ActionKind::Write { ", or mode `acceptEdits`" } else { "" };
+        self.mode(kind, RememberedRule::Rules(vec![rule]), wish)
     }
 
     /// Judges a touch of an agent folder. It is free unless a rule or a constraint forbids it. The folder lies outside

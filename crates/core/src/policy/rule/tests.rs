@@ -34,11 +34,11 @@ fn command(text: &str) -> Action {
         }
     };
     let line = CommandLine::Plain(text.split(" && ").enumerate().map(part).collect());
-    Action { deed: ActionKind::Execute, line: Some(line), ..Action::read(text) }
+    Action { kind: ActionKind::Execute, line: Some(line), ..Action::read(text) }
 }
 
-fn touch(deed: ActionKind, path: &str) -> Action {
-    Action { deed, ..Action::read(path) }
+fn touch(kind: ActionKind, path: &str) -> Action {
+    Action { kind, ..Action::read(path) }
 }
 
 #[test]
@@ -216,18 +216,18 @@ fn hosts_tools_members_and_parameters() {
 
 #[test]
 fn a_rule_about_one_skill_leaves_the_others() {
-    let load = |list: List, text: &str, deed: ActionKind, name: &str| {
+    let load = |list: List, text: &str, kind: ActionKind, name: &str| {
         let parameters = vec![("name".to_owned(), name.to_owned())];
-        judged(&[(list, text)], "skill", &Action { parameters, ..touch(deed, name) }).verdict
+        judged(&[(list, text)], "skill", &Action { parameters, ..touch(kind, name) }).verdict
     };
     for name in ["pdf", "天气", "team:deploy-it.2"] {
         let text = format!("skill(name:{name})");
         assert_eq!(rule(List::Deny, &text).flaw(), None, "{text}");
         assert!(!rule(List::Deny, &text).takes_away("skill"), "{text}");
-        for deed in [ActionKind::Query, ActionKind::Team] {
-            assert_eq!(load(List::Deny, &text, deed, name), Verdict::Deny, "{text}");
-            assert_eq!(load(List::Ask, &text, deed, name), Verdict::Ask, "{text}");
-            assert_eq!(load(List::Deny, &text, deed, "other"), Verdict::Allow, "{text}");
+        for kind in [ActionKind::Query, ActionKind::Team] {
+            assert_eq!(load(List::Deny, &text, kind, name), Verdict::Deny, "{text}");
+            assert_eq!(load(List::Ask, &text, kind, name), Verdict::Ask, "{text}");
+            assert_eq!(load(List::Deny, &text, kind, "other"), Verdict::Allow, "{text}");
         }
     }
     // What is not understood still covers all.
@@ -406,10 +406,10 @@ fn constraints_do_not_mean_places_outside_of_the_same_name() {
         (&named, ActionKind::Read, "/src/x", false),
         (&named, ActionKind::Write, "src/x", false),
     ];
-    for (constraints, deed, path, is_denied) in table {
+    for (constraints, kind, path, is_denied) in table {
         let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, constraints) };
-        let judged = judge(&rules, "a_tool", &touch(deed, path));
-        assert_eq!(judged.verdict == Verdict::Deny, is_denied, "{deed:?} {path}: {}", judged.rule);
+        let judged = judge(&rules, "a_tool", &touch(kind, path));
+        assert_eq!(judged.verdict == Verdict::Deny, is_denied, "{kind:?} {path}: {}", judged.rule);
     }
 }
 

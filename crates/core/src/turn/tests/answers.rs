@@ -76,8 +76,8 @@ fn no_output_reads_like_words_along_with_a_yes() {
 /// A call that is asked about a second time keeps what was said the first time.
 #[test]
 fn words_along_with_a_first_yes_outlive_a_second_question() {
-    let merge = Action { deed: ActionKind::Merge, said: "Changed.".into(), ..Action::read("agt_1") };
-    let ask = Action { deed: ActionKind::Ask, ..Action::read("Which?") };
+    let merge = Action { kind: ActionKind::Merge, said: "Changed.".into(), ..Action::read("agt_1") };
+    let ask = Action { kind: ActionKind::Ask, ..Action::read("Which?") };
     let decided = "\n\n[The user decided about the changes of `write`. They say: blue]";
     for (second, told, along) in [(merge, "ran 1.0", decided), (ask, "The user answers: blue", "")] {
         let mut world = World::new(vec![uses(&[("write", json!({}))])]);

@@ -18,7 +18,7 @@ fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
         assignment,
         recall: None,
         rewound: Vec::new(),
-        letters: Vec::new(),
+        envelopes: Vec::new(),
         quiet: false,
         hops: 0,
     };
@@ -47,7 +47,8 @@ fn an_agent_without_a_waiting_caller_works_in_a_worktree() {
     let [call, background] =
         [Lifetime::Call, Lifetime::Background].map(|life| Assignment { life, ..Assignment::default() });
     let planned = Assignment { plan: Some(PlanId::new(id(9))), ..background.clone() };
-    let letter = |from: &str| Envelope::new(EnvelopeId::new(id(5)), from, "agent/a", MessageKind::Text, Value::Null, 0);
+    let envelope =
+        |from: &str| Envelope::new(EnvelopeId::new(id(5)), from, "agent/a", MessageKind::Text, Value::Null, 0);
     let (user, lead) = ("user/me", "agent/lead");
     // What it was started with, for whom its turn is and whether that was stopped, who has written to it.
     let table = [
@@ -70,7 +71,7 @@ fn an_agent_without_a_waiting_caller_works_in_a_worktree() {
         (Some(&call), None, false, Some(lead), false),
     ];
     for (given, reply_to, stopped, wrote, want) in table {
-        let mail: Vec<Envelope> = wrote.into_iter().map(letter).collect();
+        let mail: Vec<Envelope> = wrote.into_iter().map(envelope).collect();
         let is_apart = at(reply_to, stopped).is_apart(given, &mail);
         assert_eq!(is_apart, want, "{given:?} {reply_to:?} {stopped} {wrote:?}");
     }

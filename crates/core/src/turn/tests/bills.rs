@@ -124,7 +124,7 @@ fn planned(script: Vec<LlmOutcome>) -> World {
         assignment: Some(assignment.into()),
         recall: None,
         rewound: Vec::new(),
-        letters: Vec::new(),
+        envelopes: Vec::new(),
         quiet: false,
         hops: 0,
     });

@@ -29,7 +29,7 @@ fn begun(by: For, script: Vec<LlmOutcome>) -> World {
         assignment: matches!(by, For::Caller | For::Plan).then(|| given.into()),
         recall: None,
         rewound: Vec::new(),
-        letters: Vec::new(),
+        envelopes: Vec::new(),
         quiet: matches!(by, For::Team | For::TeamAndUser),
         hops: 0,
     };

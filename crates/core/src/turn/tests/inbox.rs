@@ -14,11 +14,11 @@ const STATES: [(Who, State); 11] = [
     (Who::Lead, State::Idle),
     (Who::Lead, State::Held),
     (Who::Lead, State::Busy),
-    (Who::Mate, State::Idle),
-    (Who::Mate, State::Held),
-    (Who::Mate, State::Busy),
-    (Who::Mate, State::ForUser),
-    (Who::Mate, State::Ended),
+    (Who::Teammate, State::Idle),
+    (Who::Teammate, State::Held),
+    (Who::Teammate, State::Busy),
+    (Who::Teammate, State::ForUser),
+    (Who::Teammate, State::Ended),
     (Who::Called, State::Idle),
     (Who::Called, State::Busy),
     (Who::Called, State::Review),
@@ -27,7 +27,7 @@ const STATES: [(Who, State); 11] = [
 #[derive(Clone, Copy, PartialEq)]
 enum Who {
     Lead,
-    Mate,
+    Teammate,
     Called,
 }
 
@@ -44,13 +44,13 @@ enum State {
     Review,
 }
 
-fn letter(kind: MessageKind, from: &str, body: Value) -> Envelope {
+fn envelope(kind: MessageKind, from: &str, body: Value) -> Envelope {
     Envelope::new(EnvelopeId::new(id(7)), from, "agent/reader", kind, body, 0)
 }
 
 fn reader(who: Who, state: State) -> Turn {
     let life = match who {
-        Who::Mate => Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() })),
+        Who::Teammate => Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() })),
         Who::Lead | Who::Called => Lifetime::Call,
     };
     let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
@@ -70,7 +70,7 @@ fn reader(who: Who, state: State) -> Turn {
     match state {
         State::Idle => {}
         State::Held => {
-            turn.stop.held = Some(Box::new(Hold { letters: vec![EnvelopeId::new(id(7))], ..Hold::default() }))
+            turn.stop.held = Some(Box::new(Hold { envelopes: vec![EnvelopeId::new(id(7))], ..Hold::default() }))
         }
         State::Ended => turn.apply(&Event::AgentEnded(AgentEnded {
             session: SessionId::new(id(2)),
@@ -80,7 +80,7 @@ fn reader(who: Who, state: State) -> Turn {
             forced: false,
         })),
         State::Review => {
-            current.reviewing = Some(Box::new(letter(MessageKind::TaskResult, OTHER, json!({}))));
+            current.reviewing = Some(Box::new(envelope(MessageKind::TaskResult, OTHER, json!({}))));
             turn.current = Some(current);
         }
         State::Busy | State::ForUser => turn.current = Some(current),
@@ -89,10 +89,10 @@ fn reader(who: Who, state: State) -> Turn {
 }
 
 /// What becomes of the message, if nothing else is in the mailbox.
-fn outcome(turn: &Turn, letter: &Envelope, lead: bool) -> &'static str {
-    match turn.receive(letter, lead) {
+fn outcome(turn: &Turn, envelope: &Envelope, lead: bool) -> &'static str {
+    match turn.receive(envelope, lead) {
         receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => {
-            let begins = !turn.begins_with(vec![(receipt, letter.clone())], lead, || true).is_empty();
+            let begins = !turn.begins_with(vec![(receipt, envelope.clone())], lead, || true).is_empty();
             match (receipt, begins) {
                 (MailAction::Note, _) => "note",
                 (_, true) => "begin",
@@ -119,31 +119,31 @@ fn outcome(turn: &Turn, letter: &Envelope, lead: bool) -> &'static str {
 }
 
 fn messages() -> Vec<(&'static str, Envelope)> {
-    let plain = |kind, from| letter(kind, from, json!({}));
+    let plain = |kind, from| envelope(kind, from, json!({}));
     let answer = Some(EnvelopeId::new(id(9)));
     let given = json!({ "assignment": Assignment::default() });
     vec![
         ("user_input", plain(MessageKind::UserInput, USER)),
-        ("user_input, later", letter(MessageKind::UserInput, USER, json!({ "wait": true }))),
-        ("task_assign", letter(MessageKind::TaskAssign, LEAD, given)),
+        ("user_input, later", envelope(MessageKind::UserInput, USER, json!({ "wait": true }))),
+        ("task_assign", envelope(MessageKind::TaskAssign, LEAD, given)),
         ("task_assign, list", plain(MessageKind::TaskAssign, LEAD)),
         ("text of the lead", plain(MessageKind::Text, LEAD)),
         ("text", plain(MessageKind::Text, OTHER)),
-        ("text, aside", letter(MessageKind::Text, OTHER, json!({ "aside": true }))),
+        ("text, aside", envelope(MessageKind::Text, OTHER, json!({ "aside": true }))),
         ("text, answer", plain(MessageKind::Text, OTHER).answering(answer)),
-        ("text, no answer", letter(MessageKind::Text, OTHER, json!({ "ask": true })).answering(answer)),
+        ("text, no answer", envelope(MessageKind::Text, OTHER, json!({ "ask": true })).answering(answer)),
         ("task_result", plain(MessageKind::TaskResult, OTHER)),
-        ("task_result, done", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "done" }))),
-        ("task_result, failed", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "failed" }))),
-        ("task_result, stopped", letter(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "stopped": true }))),
+        ("task_result, done", envelope(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "done" }))),
+        ("task_result, failed", envelope(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "failed" }))),
+        ("task_result, stopped", envelope(MessageKind::TaskResult, OTHER, json!({ "mate": "bob", "stopped": true }))),
         ("task_failed", plain(MessageKind::TaskFailed, OTHER)),
         ("need_clarify", plain(MessageKind::NeedClarify, OTHER)),
         ("all_tasks_done", plain(MessageKind::AllTasksDone, OTHER)),
-        ("all_tasks_done, stopped", letter(MessageKind::AllTasksDone, OTHER, json!({ "stopped": true }))),
+        ("all_tasks_done, stopped", envelope(MessageKind::AllTasksDone, OTHER, json!({ "stopped": true }))),
         ("task_update", plain(MessageKind::TaskUpdate, LEAD)),
         (
             "plan_approval_request",
-            letter(MessageKind::PlanApprovalRequest, OTHER, json!({ "question": QuestionId::new(id(8)) })),
+            envelope(MessageKind::PlanApprovalRequest, OTHER, json!({ "question": QuestionId::new(id(8)) })),
         ),
         ("plan_approval_response", plain(MessageKind::PlanApprovalResponse, LEAD)),
         ("plan_revised", plain(MessageKind::PlanRevised, LEAD)),
@@ -155,13 +155,13 @@ fn messages() -> Vec<(&'static str, Envelope)> {
         ("mode_set_request", plain(MessageKind::ModeSetRequest, LEAD)),
         ("team_request", plain(MessageKind::TeamRequest, USER)),
         ("team_request of an agent", plain(MessageKind::TeamRequest, OTHER)),
-        ("idle_notification", letter(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob" }))),
+        ("idle_notification", envelope(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob" }))),
         (
             "idle_notification, stopped",
-            letter(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob", "stopped": true })),
+            envelope(MessageKind::IdleNotification, OTHER, json!({ "mate": "bob", "stopped": true })),
         ),
         ("shutdown", plain(MessageKind::Shutdown, OTHER)),
-        ("shutdown, end", letter(MessageKind::Shutdown, USER, json!({ "end": true }))),
+        ("shutdown, end", envelope(MessageKind::Shutdown, USER, json!({ "end": true }))),
         ("shutdown_request", plain(MessageKind::ShutdownRequest, LEAD)),
         ("shutdown_approved", plain(MessageKind::ShutdownApproved, OTHER)),
         ("shutdown_rejected", plain(MessageKind::ShutdownRejected, OTHER)),
@@ -224,13 +224,13 @@ fn every_message_in_every_state_has_one_outcome() {
         format!("{name:<28}{}", cells.join(" ")).trim_end().to_owned()
     };
     let mut table = Vec::new();
-    for (name, letter) in messages() {
-        assert!(name.starts_with(letter.kind.name()), "{name}");
-        let cell = |(who, state): &(Who, State)| outcome(&reader(*who, *state), &letter, *who == Who::Lead);
+    for (name, envelope) in messages() {
+        assert!(name.starts_with(envelope.kind.name()), "{name}");
+        let cell = |(who, state): &(Who, State)| outcome(&reader(*who, *state), &envelope, *who == Who::Lead);
         table.push(row(name, STATES.iter().map(cell).collect()));
     }
     let known: Vec<&str> = TABLE.lines().skip(3).collect();
     assert_eq!(table, known, "\n{}", table.join("\n"));
-    let kinds: std::collections::HashSet<&str> = messages().iter().map(|(_, letter)| letter.kind.name()).collect();
+    let kinds: std::collections::HashSet<&str> = messages().iter().map(|(_, envelope)| envelope.kind.name()).collect();
     assert_eq!(kinds.len(), 26, "a kind is missing");
 }

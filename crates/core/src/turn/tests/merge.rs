@@ -6,7 +6,7 @@ use crate::message::MessageKind;
 use crate::policy::MergeDecision;
 
 fn copy() -> Action {
-    Action { deed: ActionKind::Merge, preview: "+two".into(), said: "Changed.".into(), ..Action::read("agt_1") }
+    Action { kind: ActionKind::Merge, preview: "+two".into(), said: "Changed.".into(), ..Action::read("agt_1") }
 }
 
 /// A turn at work on two calls that others do, and on one that has not begun.
@@ -144,9 +144,9 @@ fn an_answer_outlives_the_stop_of_a_turn_that_asks_about_its_changes() {
 }
 
 fn begun() -> Event {
-    let letter = Envelope::new(EnvelopeId::new(id(7)), "agent/a", "agent/b", MessageKind::TaskResult, json!({}), 0);
+    let envelope = Envelope::new(EnvelopeId::new(id(7)), "agent/a", "agent/b", MessageKind::TaskResult, json!({}), 0);
     let turn = TurnId::new(id(8));
-    Event::ReviewBegun(ReviewBegun { turn, copy: "agt_1".into(), letter: Box::new(letter) })
+    Event::ReviewBegun(ReviewBegun { turn, copy: "agt_1".into(), envelope: Box::new(envelope) })
 }
 
 /// A turn that is about nothing but a copy, after one that has answered.

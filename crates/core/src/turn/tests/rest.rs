@@ -9,13 +9,13 @@ use crate::teammate::{Lifetime, Teammate};
 const LEAD: &str = "agent/lead";
 
 /// A teammate whose models say one thing after the other.
-struct Mate {
+struct RestingTeammate {
     turn: Turn,
     log: Vec<Event>,
     calls: u32,
 }
 
-impl Mate {
+impl RestingTeammate {
     fn new() -> Self {
         let life = Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
         let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
@@ -26,9 +26,9 @@ impl Mate {
             assignment: Some(Arc::new(given)),
             settings: Some(Settings { rounds_max: 100, ..Settings::new(model("m")) }.into()),
         });
-        let mut mate = Self { turn: Turn::new(), log: Vec::new(), calls: 0 };
-        mate.commit(vec![started]);
-        mate
+        let mut teammate = Self { turn: Turn::new(), log: Vec::new(), calls: 0 };
+        teammate.commit(vec![started]);
+        teammate
     }
 
     fn commit(&mut self, events: Vec<Event>) {
@@ -56,7 +56,7 @@ impl Mate {
             assignment: Some(Assignment { reply_to, ..engaged }.into()),
             recall: None,
             rewound: Vec::new(),
-            letters: Vec::new(),
+            envelopes: Vec::new(),
             quiet: trigger == TurnTrigger::Colleague,
             hops: 0,
         });
@@ -78,7 +78,7 @@ impl Mate {
         if self.turn.call(&key).is_none() {
             return;
         }
-        let action = Action { deed: ActionKind::Team, ..Action::read("bob") };
+        let action = Action { kind: ActionKind::Team, ..Action::read("bob") };
         self.decide(TurnInput::Prepared(vec![PreparedCall {
             key: key.clone(),
             found: Ok((action, Repeatability::Pure)),
@@ -99,60 +99,60 @@ fn writes(to: &str, wait: bool) -> LlmOutcome {
 
 #[test]
 fn a_message_that_waits_for_its_answer_ends_the_turn() {
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
-    mate.hears(writes("bob", true), "Sent.");
-    assert_eq!(mate.end(), Some(&TurnOutcome::Answered));
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
-    mate.hears(writes("bob", false), "Sent.");
-    assert_eq!(mate.end(), None, "it has more to do");
-    mate.hears(says(""), "");
-    assert_eq!(mate.end(), Some(&TurnOutcome::Answered), "nothing is left to say");
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
+    teammate.hears(writes("bob", true), "Sent.");
+    assert_eq!(teammate.end(), Some(&TurnOutcome::Answered));
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
+    teammate.hears(writes("bob", false), "Sent.");
+    assert_eq!(teammate.end(), None, "it has more to do");
+    teammate.hears(says(""), "");
+    assert_eq!(teammate.end(), Some(&TurnOutcome::Answered), "nothing is left to say");
 }
 
 #[test]
 fn a_teammate_that_waits_for_its_first_message_is_asked_for_nothing() {
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
-    mate.hears(says("WAIT"), "");
-    assert_eq!((mate.end(), mate.turn.owes()), (Some(&TurnOutcome::Answered), true));
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
+    teammate.hears(says("WAIT"), "");
+    assert_eq!((teammate.end(), teammate.turn.owes()), (Some(&TurnOutcome::Answered), true));
 }
 
 #[test]
 fn a_teammate_owes_its_lead_an_answer_while_it_waits_for_colleagues() {
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
-    assert!(mate.turn.owes());
-    mate.hears(writes("bob", true), "Sent.");
-    assert!(mate.turn.owes(), "it waits for bob");
-    mate.begin(TurnTrigger::User);
-    assert!(mate.turn.owes(), "whichever message begins the next turn");
-    mate.hears(says("Decided."), "");
-    assert!(!mate.turn.owes());
-    mate.begin(TurnTrigger::User);
-    mate.hears(says("Hello."), "");
-    assert!(!mate.turn.owes(), "the user's own words are no task of the lead's");
-    mate.begin(TurnTrigger::Lead);
-    mate.hears(writes("lead", false), "Sent.");
-    mate.hears(says("Done."), "");
-    assert!(!mate.turn.owes(), "it wrote to its lead only");
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
+    assert!(teammate.turn.owes());
+    teammate.hears(writes("bob", true), "Sent.");
+    assert!(teammate.turn.owes(), "it waits for bob");
+    teammate.begin(TurnTrigger::User);
+    assert!(teammate.turn.owes(), "whichever message begins the next turn");
+    teammate.hears(says("Decided."), "");
+    assert!(!teammate.turn.owes());
+    teammate.begin(TurnTrigger::User);
+    teammate.hears(says("Hello."), "");
+    assert!(!teammate.turn.owes(), "the user's own words are no task of the lead's");
+    teammate.begin(TurnTrigger::Lead);
+    teammate.hears(writes("lead", false), "Sent.");
+    teammate.hears(says("Done."), "");
+    assert!(!teammate.turn.owes(), "it wrote to its lead only");
 }
 
 #[test]
 fn a_turn_for_others_ends_after_the_same_call_with_the_same_result() {
     let look = || uses(&[("task_query", json!({}))]);
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
     for _ in 0..REPEATS_DELEGATED_MAX {
-        assert_eq!(mate.end(), None);
-        mate.hears(look(), "nothing");
+        assert_eq!(teammate.end(), None);
+        teammate.hears(look(), "nothing");
     }
-    assert_eq!(mate.end(), Some(&TurnOutcome::Looping));
-    let mut mate = Mate::new();
-    mate.begin(TurnTrigger::Lead);
+    assert_eq!(teammate.end(), Some(&TurnOutcome::Looping));
+    let mut teammate = RestingTeammate::new();
+    teammate.begin(TurnTrigger::Lead);
     for number in 0..REPEATS_DELEGATED_MAX * 2 {
-        mate.hears(look(), &format!("{number} s"));
+        teammate.hears(look(), &format!("{number} s"));
     }
-    assert_eq!(mate.end(), None, "what it finds changes");
+    assert_eq!(teammate.end(), None, "what it finds changes");
 }

@@ -71,7 +71,7 @@ fn a_message_starts_an_agent_and_a_stop_holds_it() {
 fn no_agent_works_in_a_session_that_no_process_runs() {
     let session = SessionId::new(id(2));
     let words = format!("no process runs this session: max-team -r {session}");
-    let unread = IdleReason::Blocked(format!("{}2", IdleReason::LETTERS));
+    let unread = IdleReason::Blocked(format!("{}2", IdleReason::MESSAGES));
     let stopped = IdleReason::Failed(IdleReason::STOPPED.to_owned());
     let table = [
         (None, words.clone()),

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) fn steered(words: &str) -> Option<Steered> {
-    Some(Steered { envelopes: vec![EnvelopeId::new(id(77))], input: vec![Part::text(words)], letters: Vec::new() })
+    Some(Steered { envelopes: vec![EnvelopeId::new(id(77))], input: vec![Part::text(words)], from_team: Vec::new() })
 }
 
 /// A turn whose first call is under way when the user says something.

@@ -11,7 +11,7 @@ use max_team_journal::{
 };
 use serde_json::{Value, json};
 
-use crate::make::{append, fact, fact_at, letter, texts};
+use crate::make::{append, envelope, fact, fact_at, texts};
 
 pub(super) async fn entries_are_chained_and_read_back(journal: Journal) {
     let commit = Commit { appends: vec![append("a", "1"), append("b", "2"), append("a", "3")], ..fact("a", "0") };
@@ -60,7 +60,7 @@ pub(super) async fn a_lost_race_is_a_conflict_and_leaves_nothing(journal: Journa
     journal.commit(fact_at("a", 0, "first")).await.unwrap();
     let late = Commit {
         blobs: vec![b"blob".to_vec()],
-        sends: vec![letter(1, "user/ada")],
+        sends: vec![envelope(1, "user/ada")],
         timers: vec![TimerOp::Set { id: "t".into(), due_at_ms: 1, payload: Value::Null }],
         outbox: vec![OutboxOp::Put { id: "p".into(), to: "tg:1".into(), body: Value::Null }],
         projections: vec![Projection::Put { table: "t".into(), key: "k".into(), value: b"1".to_vec(), sort_ms: 1 }],
@@ -175,7 +175,7 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     for text in ["keep", "secret", &big, "secret"] {
         journal.commit(fact("a", text)).await.unwrap();
     }
-    journal.commit(Commit { sends: vec![letter(1, "user/ada")], ..Commit::default() }).await.unwrap();
+    journal.commit(Commit { sends: vec![envelope(1, "user/ada")], ..Commit::default() }).await.unwrap();
     let entries = journal.read_all(0, 9).unwrap();
     let payloads = vec![entries[1].payload_hash, entries[2].payload_hash, entries[4].payload_hash, Hash::of("none")];
     let erase =

@@ -3,17 +3,17 @@
 use max_team_journal::{Commit, Entry, Journal, JournalError, OutboxOp, PartState, Projection, TimerOp};
 use serde_json::json;
 
-use crate::make::{fact, ids, letter, letter_id, texts};
+use crate::make::{envelope, envelope_id, fact, ids, texts};
 
-pub(super) async fn letters_wait_until_they_are_taken(journal: Journal) {
-    let sends = vec![letter(3, "user/ada"), letter(1, "user/bob"), letter(2, "user/ada")];
+pub(super) async fn messages_wait_until_they_are_taken(journal: Journal) {
+    let sends = vec![envelope(3, "user/ada"), envelope(1, "user/bob"), envelope(2, "user/ada")];
     let committed = journal.commit(Commit { sends, ..Commit::default() }).await.unwrap();
     assert_eq!(committed.heads, [("mail/user/ada".to_owned(), 2), ("mail/user/bob".to_owned(), 1)]);
-    assert_eq!(journal.pending_mail("user/ada").unwrap(), [letter(3, "user/ada"), letter(2, "user/ada")]);
+    assert_eq!(journal.pending_mail("user/ada").unwrap(), [envelope(3, "user/ada"), envelope(2, "user/ada")]);
 
-    let take = Commit { acks: vec![letter_id(3), letter_id(1)], ..fact("agent/max", "took them") };
+    let take = Commit { acks: vec![envelope_id(3), envelope_id(1)], ..fact("agent/max", "took them") };
     journal.commit(take.clone()).await.unwrap();
-    assert_eq!(ids(&journal.pending_mail("user/ada").unwrap()), [letter_id(2)]);
+    assert_eq!(ids(&journal.pending_mail("user/ada").unwrap()), [envelope_id(2)]);
     assert_eq!(journal.mailboxes().unwrap(), ["user/ada"]);
     assert_eq!(journal.pending_mail("user/bob").unwrap(), []);
     let taken = journal.read("mail/user/ada", 2, 9).unwrap();
@@ -25,24 +25,24 @@ pub(super) async fn letters_wait_until_they_are_taken(journal: Journal) {
     assert_eq!(journal.head("mail/user/ada").unwrap(), before);
 }
 
-pub(super) async fn a_letter_is_sent_once(journal: Journal) {
-    let send = Commit { sends: vec![letter(1, "user/ada"), letter(1, "user/ada")], ..Commit::default() };
+pub(super) async fn a_message_is_sent_once(journal: Journal) {
+    let send = Commit { sends: vec![envelope(1, "user/ada"), envelope(1, "user/ada")], ..Commit::default() };
     journal.commit(send.clone()).await.unwrap();
     assert_eq!(journal.commit(send.clone()).await.unwrap().last_seq, 0);
     assert_eq!(journal.last_seq().unwrap(), 1);
-    assert_eq!((journal.has_mail(letter_id(1)).unwrap(), journal.has_mail(letter_id(2)).unwrap()), (true, false));
-    journal.commit(Commit { acks: vec![letter_id(1)], ..Commit::default() }).await.unwrap();
+    assert_eq!((journal.has_mail(envelope_id(1)).unwrap(), journal.has_mail(envelope_id(2)).unwrap()), (true, false));
+    journal.commit(Commit { acks: vec![envelope_id(1)], ..Commit::default() }).await.unwrap();
     journal.commit(send).await.unwrap();
     assert_eq!(journal.pending_mail("user/ada").unwrap(), []);
     // Sent and taken at once.
-    let both = Commit { sends: vec![letter(2, "user/ada")], acks: vec![letter_id(2)], ..Commit::default() };
+    let both = Commit { sends: vec![envelope(2, "user/ada")], acks: vec![envelope_id(2)], ..Commit::default() };
     journal.commit(both).await.unwrap();
     assert_eq!(journal.pending_mail("user/ada").unwrap(), []);
 }
 
-pub(super) async fn unknown_letters_cannot_be_taken(journal: Journal) {
-    let refused = journal.commit(Commit { acks: vec![letter_id(9)], ..fact("a", "x") }).await.unwrap_err();
-    assert_eq!(refused, JournalError::UnknownMail { id: letter_id(9) });
+pub(super) async fn unknown_messages_cannot_be_taken(journal: Journal) {
+    let refused = journal.commit(Commit { acks: vec![envelope_id(9)], ..fact("a", "x") }).await.unwrap_err();
+    assert_eq!(refused, JournalError::UnknownMail { id: envelope_id(9) });
     assert_eq!(journal.last_seq().unwrap(), 0);
 }
 
@@ -168,8 +168,8 @@ pub(super) async fn rows_are_rebuilt_from_the_log_alone(journal: Journal) {
         let stream = format!("s/{}", number % 3);
         let id = format!("p{}", number % 7);
         let mut commit = fact(&stream, &format!("{number}"));
-        commit.sends = vec![letter(number, if number % 2 == 0 { "user/ada" } else { "user/bob" })];
-        commit.acks = if number % 3 == 0 { vec![letter_id(number - 1)] } else { Vec::new() };
+        commit.sends = vec![envelope(number, if number % 2 == 0 { "user/ada" } else { "user/bob" })];
+        commit.acks = if number % 3 == 0 { vec![envelope_id(number - 1)] } else { Vec::new() };
         commit.timers = vec![set(&format!("t/{}", number % 5), i64::try_from(number).unwrap())];
         if number % 4 == 0 {
             commit.timers.push(TimerOp::Fire { id: format!("t/{}", number % 5) });
@@ -194,6 +194,6 @@ pub(super) async fn rows_are_rebuilt_from_the_log_alone(journal: Journal) {
     journal.rebuild(project).unwrap();
     assert_eq!(rows(&journal), before);
     // What was sent is still known, so sending it again still changes nothing.
-    let again = journal.commit(Commit { sends: vec![letter(1, "user/bob")], ..Commit::default() }).await.unwrap();
+    let again = journal.commit(Commit { sends: vec![envelope(1, "user/bob")], ..Commit::default() }).await.unwrap();
     assert_eq!(again.last_seq, 0);
 }

@@ -22,8 +22,8 @@ const BY_ITSELF: &str = "`journal.keep_days`";
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub(super) fn run(place: &AppEnv, options: &args::Forget) -> anyhow::Result<Exit> {
-    let desk = JournalContext::open(place)?;
-    let lang = desk.lang;
+    let context = JournalContext::open(place)?;
+    let lang = context.lang;
     let age_ms = match (&options.id, options.older_than) {
         (None, None) => {
             let config = place.settings(None, Vec::new())?;
@@ -34,13 +34,13 @@ pub(super) fn run(place: &AppEnv, options: &args::Forget) -> anyhow::Result<Exit
         (_, age_ms) => age_ms,
     };
     let meant = match (&options.id, age_ms) {
-        (Some(id), _) => vec![desk.read(query::Session { session: setup::session(&desk.team, id)? })?],
+        (Some(id), _) => vec![context.read(query::Session { session: setup::session(&context.team, id)? })?],
         (None, age_ms) => {
-            desk.read(query::UnusedSessions { since_ms: now_ms().saturating_sub(age_ms.unwrap_or_default()) })?
+            context.read(query::UnusedSessions { since_ms: now_ms().saturating_sub(age_ms.unwrap_or_default()) })?
         }
     };
     // A session that a process runs is in use, however old its last message is.
-    let (meant, running) = idle(&desk, meant)?;
+    let (meant, running) = idle(&context, meant)?;
     if let (Some(_), Some((row, by))) = (&options.id, running.first()) {
         let (session, what, pid) = (row.session.to_string(), by.what.clone(), by.pid);
         return Err(CliError::said(Exit::Failed, |lang| lang.session_runs(&session, &what, pid)).into());
@@ -52,7 +52,7 @@ pub(super) fn run(place: &AppEnv, options: &args::Forget) -> anyhow::Result<Exit
     let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
     let line = |row: &SessionRow| format!("{}  {}  {}\n", row.session, local(row.last_at_ms), row.preview);
     print(&clean(&meant.iter().map(line).collect::<String>()))?;
-    let forks = desk.storage.forks_of(&ids).map_err(stop)?;
+    let forks = context.storage.forks_of(&ids).map_err(stop)?;
     if !forks.is_empty() {
         print(&format!("{}\n", lang.forks_stay(&forks)))?;
     }
@@ -65,17 +65,17 @@ pub(super) fn run(place: &AppEnv, options: &args::Forget) -> anyhow::Result<Exit
     {
         return Ok(Exit::Denied);
     }
-    let (words, stopped) = context::wait(forget(place, &desk.storage, &ids, lang, BY_HAND))?;
+    let (words, stopped) = context::wait(forget(place, &context.storage, &ids, lang, BY_HAND))?;
     print(&format!("{words}\n"))?;
     Ok(stopped.unwrap_or(Exit::Ok))
 }
 
 type Running = Vec<(SessionRow, WorkerInfo)>;
 
-fn idle(desk: &JournalContext, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), CliError> {
+fn idle(context: &JournalContext, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), CliError> {
     let (mut idle, mut running) = (Vec::new(), Vec::new());
     for row in rows {
-        match desk.owner(Some(row.session))? {
+        match context.owner(Some(row.session))? {
             Some(by) => running.push((row, by)),
             None => idle.push(row),
         }
@@ -121,15 +121,15 @@ pub(crate) fn forget_old(place: &AppEnv, config: &Config, exit: Exit) {
     }
     let lang = place.lang(config);
     let work = || -> anyhow::Result<Option<String>> {
-        let desk = JournalContext::open(place)?;
+        let context = JournalContext::open(place)?;
         let before = now_ms().saturating_sub(i64::from(days) * DAY_MS);
-        let old = desk.read(query::UnusedSessions { since_ms: before })?;
-        let (old, _) = idle(&desk, old)?;
+        let old = context.read(query::UnusedSessions { since_ms: before })?;
+        let (old, _) = idle(&context, old)?;
         if old.is_empty() {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        Ok(Some(context::wait(forget(place, &desk.storage, &ids, lang, BY_ITSELF))?.0))
+        Ok(Some(context::wait(forget(place, &context.storage, &ids, lang, BY_ITSELF))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),

@@ -23,7 +23,7 @@ fn called(outcome: &Value) -> Event {
 
 fn of_sessions() -> Vec<Row> {
     let opened = json!({ "session": id("ses", 1), "lead": id("agt", 1), "cwd": "/p", "by": by() });
-    let letter = json!({
+    let envelope = json!({
         "id": id("env", 2), "from": "user/ann", "to": "agent/x", "kind": "user_input", "body": { "text": "hi" },
         "sent_at_ms": 1,
     });
@@ -33,7 +33,7 @@ fn of_sessions() -> Vec<Row> {
         (event("replied", json!({ "turn": id("trn", 1), "text": "hi" })), &[]),
         (event("memory_handed", json!({ "upto": 1, "agent": id("agt", 1) })), &[]),
         (event("cache_cleared", json!({ "ids": [] })), &[]),
-        (event("mailed", letter), &["mail"]),
+        (event("mailed", envelope), &["mail"]),
     ]
 }
 
@@ -141,7 +141,7 @@ fn of_tasks() -> Vec<Row> {
 }
 
 #[test]
-fn letters_of_every_kind_show_their_words() {
+fn messages_of_every_kind_show_their_words() {
     let table = [
         ("user_input", json!({ "text": "hi" }), "hi"),
         ("need_clarify", json!({ "question": "Which?" }), "Which?"),
@@ -149,9 +149,9 @@ fn letters_of_every_kind_show_their_words() {
         ("shutdown", json!({ "by": "ann" }), ""),
     ];
     for (kind, body, words) in table {
-        let letter =
+        let envelope =
             json!({ "id": id("env", 2), "from": "a/b", "to": "c/d", "kind": kind, "body": body, "sent_at_ms": 1 });
-        let told = tell(&Bench::default(), None, &event("mailed", letter));
+        let told = tell(&Bench::default(), None, &event("mailed", envelope));
         let [What::Mail { message, from, to, .. }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((message.as_str(), from.as_str(), to.as_str()), (words, "a/b", "c/d"), "{kind}");
     }

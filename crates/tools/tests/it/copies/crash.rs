@@ -42,15 +42,15 @@ fn child() {
 
 /// A merge that has said what it will do and has done nothing yet, again and again.
 struct Scene {
-    desk: Desk,
+    fixture: Fixture,
     kept: TempDir,
 }
 
 impl Scene {
     fn new() -> Self {
-        let (desk, copy) = work();
+        let (fixture, copy) = work();
         drop(copy);
-        let scene = Self { desk, kept: TempDir::new().unwrap() };
+        let scene = Self { fixture, kept: TempDir::new().unwrap() };
         assert_eq!(scene.killed(&[], 0), Some(9));
         for (from, to) in scene.places() {
             copy_all(&from, &to);
@@ -61,7 +61,7 @@ impl Scene {
     /// What is put back, and from where.
     fn places(&self) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
         let kept = |name: &str| self.kept.path().join(name);
-        [(self.desk.project.inside(""), kept("project")), (self.desk.home.path().join("copies"), kept("copies"))]
+        [(self.fixture.project.inside(""), kept("project")), (self.fixture.home.path().join("copies"), kept("copies"))]
     }
 
     fn again(&self) {
@@ -86,23 +86,23 @@ impl Scene {
         child
             .args(words)
             .args(["--exact", "copies::crash::child", "--ignored"])
-            .env(PLACE, self.desk.home.path())
+            .env(PLACE, self.fixture.home.path())
             .env(AT, at.to_string())
             .stdout(Stdio::null());
         child
     }
 
     fn copy(&self) -> Worktree {
-        self.desk.copies().find("one").unwrap()
+        self.fixture.copies().find("one").unwrap()
     }
 
     /// Looks, which changes nothing, and asks for the same once more.
     fn accept_again(&self) {
-        let (before, copy) = (self.desk.files(), self.copy());
+        let (before, copy) = (self.fixture.files(), self.copy());
         copy.begun().unwrap();
         review(&copy);
-        assert_eq!(self.desk.copies().sweep().len(), 0);
-        assert_eq!(self.desk.files(), before, "whoever looks takes nothing");
+        assert_eq!(self.fixture.copies().sweep().len(), 0);
+        assert_eq!(self.fixture.files(), before, "whoever looks takes nothing");
         assert_eq!(accept(&mut self.copy(), None).stuck, []);
         assert_eq!(self.copy().begun().unwrap(), None);
     }
@@ -112,7 +112,7 @@ impl Scene {
         let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{how}"));
         let plain = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
         let folders = ["", "src", "new", "tree", "tree/inner"].map(|folder| {
-            let path = self.desk.project.inside(folder).display().to_string();
+            let path = self.fixture.project.inside(folder).display().to_string();
             ["-P".to_owned(), path.trim_end_matches('/').to_owned()]
         });
         plain.map(str::to_owned).into_iter().chain(folders.into_iter().flatten()).collect()
@@ -140,10 +140,10 @@ fn copy_all(from: &Path, to: &Path) {
 }
 
 /// A project and a copy that differs from it in every way.
-fn work() -> (Desk, Worktree) {
-    let desk = Desk::usual();
-    desk.project.write("tree/inner/x", "x\n");
-    let copy = desk.copy("one");
+fn work() -> (Fixture, Worktree) {
+    let fixture = Fixture::usual();
+    fixture.project.write("tree/inner/x", "x\n");
+    let copy = fixture.copy("one");
     let root = copy.root();
     fs::write(root.join("src/a.rs"), "changed\n").unwrap();
     fs::remove_file(root.join("src/b.rs")).unwrap();
@@ -156,13 +156,13 @@ fn work() -> (Desk, Worktree) {
     fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::create_dir(root.join("new")).unwrap();
     fs::write(root.join("new/x"), "new\n").unwrap();
-    (desk, copy)
+    (fixture, copy)
 }
 
 fn undisturbed() -> BTreeMap<String, String> {
-    let (desk, mut copy) = work();
+    let (fixture, mut copy) = work();
     assert_eq!(accept(&mut copy, None).stuck, []);
-    desk.files()
+    fixture.files()
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn a_merge_that_is_killed_at_any_file_comes_to_the_same_end() {
             break;
         }
         scene.accept_again();
-        assert_eq!(scene.desk.files(), want, "killed at step {steps}");
+        assert_eq!(scene.fixture.files(), want, "killed at step {steps}");
         steps += 1;
     }
     assert_eq!(steps, 9, "one for each file, and one after the last");
-    assert_eq!(scene.desk.files(), want);
-    assert_eq!(review(&scene.desk.copies().find("one").unwrap()).open().count(), 0);
+    assert_eq!(scene.fixture.files(), want);
+    assert_eq!(review(&scene.fixture.copies().find("one").unwrap()).open().count(), 0);
 }
 
 /// Killed from outside at every call that changes a name: also between the two halves of one file.
@@ -196,8 +196,8 @@ fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
             scene.again();
             let killed = scene.killed(&scene.around(call, &format!("signal=SIGKILL:when={number}")), usize::MAX);
             scene.accept_again();
-            assert_eq!(scene.desk.files(), want, "{call} {number}");
-            assert!(!scene.desk.files().keys().any(|name| name.ends_with(".tmp")), "{call} {number}");
+            assert_eq!(scene.fixture.files(), want, "{call} {number}");
+            assert!(!scene.fixture.files().keys().any(|name| name.ends_with(".tmp")), "{call} {number}");
             if killed.is_none() {
                 break;
             }
@@ -209,30 +209,30 @@ fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
 
 #[test]
 fn a_whole_merge_that_is_killed_leaves_nothing() {
-    let (desk, copy) = work();
+    let (fixture, copy) = work();
     drop(copy);
-    let before = desk.files();
-    let scene = Scene { desk, kept: TempDir::new().unwrap() };
+    let before = fixture.files();
+    let scene = Scene { fixture, kept: TempDir::new().unwrap() };
     for at in 0..9 {
         let status = scene.child(&[], at).env(WHOLE, "1").status().unwrap();
         assert_eq!(status.signal(), Some(9), "{at}");
-        assert!(at == 0 || scene.desk.files() != before, "something had been done");
-        let half = scene.desk.files();
+        assert!(at == 0 || scene.fixture.files() != before, "something had been done");
+        let half = scene.fixture.files();
         review(&scene.copy());
-        assert_eq!(scene.desk.files(), half, "whoever looks puts nothing back");
+        assert_eq!(scene.fixture.files(), half, "whoever looks puts nothing back");
         // One that was killed while it looked leaves this behind.
-        fs::remove_dir_all(scene.desk.home.path().join("copies/one/was")).unwrap();
+        fs::remove_dir_all(scene.fixture.home.path().join("copies/one/was")).unwrap();
         scene.copy().recover(&CancellationToken::new()).unwrap();
-        assert_eq!(scene.desk.files(), before, "killed at step {at}");
+        assert_eq!(scene.fixture.files(), before, "killed at step {at}");
     }
 }
 
 /// Dead between the last two things: that the files are taken is written down, and that the merge is over is not.
 #[test]
 fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
-    let (want, (desk, mut copy)) = (undisturbed(), work());
-    let (before, intent) = (desk.files(), desk.home.path().join("copies/one/merge.json"));
-    let kept = desk.home.path().join("kept.json");
+    let (want, (fixture, mut copy)) = (undisturbed(), work());
+    let (before, intent) = (fixture.files(), fixture.home.path().join("copies/one/merge.json"));
+    let kept = fixture.home.path().join("kept.json");
     let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
     let mut keep = |step: max_team_tools::worktree::MergeProgress| {
         if step.done == 0 {
@@ -242,21 +242,21 @@ fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
     let files = copy.accept(&whole, &CancellationToken::new(), &mut keep).unwrap().files;
     fs::rename(&kept, &intent).unwrap();
 
-    let mut copy = desk.copies().find("one").unwrap();
+    let mut copy = fixture.copies().find("one").unwrap();
     copy.recover(&CancellationToken::new()).unwrap();
-    assert_eq!((desk.files(), copy.begun().unwrap(), copy.is_settled()), (before, None, false));
+    assert_eq!((fixture.files(), copy.begun().unwrap(), copy.is_settled()), (before, None, false));
     assert_eq!(review(&copy).open().count(), files.len());
     let again = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
-    assert_eq!((again.files, again.open, desk.files()), (files, 0, want));
+    assert_eq!((again.files, again.open, fixture.files()), (files, 0, want));
 }
 
 #[test]
 fn changes_by_the_user_after_a_crash_are_kept() {
     let scene = Scene::new();
-    scene.desk.project.write("src/a.rs", "mine\n");
+    scene.fixture.project.write("src/a.rs", "mine\n");
     let merged = accept(&mut scene.copy(), None);
     assert_eq!(merged.stuck.len(), 1, "{merged:?}");
-    assert_eq!(scene.desk.project.read("src/a.rs"), "mine\n");
+    assert_eq!(scene.fixture.project.read("src/a.rs"), "mine\n");
     let seen = review(&scene.copy());
     assert_eq!(seen.open().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["src/a.rs"]);
     assert_eq!(seen.stuck().count(), 1);
@@ -267,32 +267,32 @@ fn rejecting_half_a_merge_leaves_the_project_as_it_is() {
     let scene = Scene::new();
     // Dead after the two files that go and the one deep down that comes.
     assert_eq!(scene.killed(&[], 3), Some(9));
-    let half = scene.desk.files();
+    let half = scene.fixture.files();
     let taken = ["new/x", "src/b.rs", "tree/inner/x"];
     assert_eq!(scene.copy().begun().unwrap().unwrap(), taken);
     let mut copy = scene.copy();
     let no = copy.reject(&["run.sh".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
-    assert_eq!((no.open, scene.desk.files()), (4, half.clone()));
+    assert_eq!((no.open, scene.fixture.files()), (4, half.clone()));
     assert_eq!(copy.begun().unwrap(), None, "what was taken is taken");
     let fates: BTreeMap<_, _> = review(&copy).changes.into_iter().map(|change| (change.path, change.fate)).collect();
     assert!(taken.iter().all(|path| fates[*path] == Fate::Done) && fates["run.sh"] == Fate::Rejected, "{fates:?}");
     copy.remove().unwrap();
-    assert_eq!(scene.desk.files(), half);
+    assert_eq!(scene.fixture.files(), half);
 }
 
 #[test]
 fn what_was_undone_by_hand_is_taken_again_only_if_asked_for() {
     let (want, scene) = (undisturbed(), Scene::new());
-    let before = scene.desk.files();
+    let before = scene.fixture.files();
     assert_eq!(scene.killed(&[], 8), Some(9));
     let [(project, kept), _] = scene.places();
     fs::remove_dir_all(&project).unwrap();
     copy_all(&kept, &project);
-    assert_eq!((scene.desk.files(), scene.copy().begun().unwrap()), (before.clone(), Some(Vec::new())));
+    assert_eq!((scene.fixture.files(), scene.copy().begun().unwrap()), (before.clone(), Some(Vec::new())));
     let one = accept(&mut scene.copy(), Some(&["new/x"]));
     let mut some = before;
     some.extend(["new/", "new/x"].map(|path| (path.to_owned(), want[path].clone())));
-    assert_eq!((one.files, scene.desk.files()), (vec!["new/x".to_owned()], some), "only what was named");
+    assert_eq!((one.files, scene.fixture.files()), (vec!["new/x".to_owned()], some), "only what was named");
 }
 
 #[test]
@@ -302,15 +302,15 @@ fn a_merge_that_meets_a_full_disk_is_put_back() {
     }
     let (want, scene) = (undisturbed(), Scene::new());
     scene.again();
-    let before = scene.desk.files();
+    let before = scene.fixture.files();
     let said = scene.full("renameat", "2");
-    assert_eq!(scene.desk.files(), before);
+    assert_eq!(scene.fixture.files(), before);
     for part in ["`run.sh`: the disk is full", "nothing was taken", "put back as before: `link`, `new/x`, `src/a.rs`"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!(scene.copy().begun().unwrap(), None);
     scene.accept_again();
-    assert_eq!(scene.desk.files(), want);
+    assert_eq!(scene.fixture.files(), want);
 }
 
 #[test]
@@ -327,31 +327,31 @@ fn what_cannot_even_be_put_back_is_said_and_known() {
     }
     assert_eq!(scene.copy().begun().unwrap().unwrap(), ["link", "src/a.rs"]);
     scene.accept_again();
-    assert_eq!(scene.desk.files(), want);
+    assert_eq!(scene.fixture.files(), want);
 }
 
 #[test]
 fn a_copy_that_was_not_finished_is_made_again() {
-    let desk = Desk::usual();
-    let half = desk.home.path().join("copies/.making-one");
+    let fixture = Fixture::usual();
+    let half = fixture.home.path().join("copies/.making-one");
     fs::create_dir_all(half.join("tree/src")).unwrap();
     fs::write(half.join("tree/src/a.rs"), "half\n").unwrap();
     fs::set_permissions(half.join("tree/src"), fs::Permissions::from_mode(0o500)).unwrap();
-    assert!(desk.copies().find("one").is_err() && desk.copies().list().is_empty());
-    let copy = desk.copy("one");
+    assert!(fixture.copies().find("one").is_err() && fixture.copies().list().is_empty());
+    let copy = fixture.copy("one");
     assert_eq!(fates(&review(&copy)), []);
     assert_eq!(fs::read_to_string(copy.root().join("src/a.rs")).unwrap(), "one\ntwo\nthree\n");
     assert!(!half.exists());
-    let left = desk.home.path().join("copies/.leaving-two");
+    let left = fixture.home.path().join("copies/.leaving-two");
     fs::create_dir_all(left.join("tree")).unwrap();
-    assert_eq!(desk.copies().sweep().len(), 0);
+    assert_eq!(fixture.copies().sweep().len(), 0);
     assert!(!left.exists());
 }
 
 /// A git that is killed leaves the lock of its index, and maybe the index: neither is in the way of the next look.
 #[test]
 fn what_a_killed_git_left_blocks_no_look() {
-    let (_desk, copy) = work();
+    let (_fixture, copy) = work();
     let home = copy.root().parent().unwrap().to_owned();
     let before = copy.review(&Visibility::default(), &CancellationToken::new()).unwrap().changes;
     let own = format!("now-{}-{}", std::process::id(), 0);

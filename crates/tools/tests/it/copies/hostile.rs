@@ -33,15 +33,15 @@ fn set_traps(config: &Path, hooks: &Path, script: &str) {
 
 #[test]
 fn nothing_that_a_project_or_a_copy_names_is_run() {
-    let desk = Desk::usual();
-    let project = &desk.project;
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
     project.write(".gitattributes", "* filter=evil diff=evil merge=evil\n");
     commit(project, "attributes");
-    let mark = desk.project.outside("mark");
-    let script = trap(&desk.project.outside(""), &mark);
+    let mark = fixture.project.outside("mark");
+    let script = trap(&fixture.project.outside(""), &mark);
     set_traps(&project.inside(".git/config"), &project.inside(".git/hooks"), &script);
     project.write("src/a.rs", "dirty\n");
-    let mut copy = desk.copy("one");
+    let mut copy = fixture.copy("one");
     assert!(!mark.exists(), "making ran something");
     let own = copy.root().join(".git");
     set_traps(&own.join("config"), &own.join("hooks"), &script);
@@ -60,8 +60,8 @@ fn nothing_that_a_project_or_a_copy_names_is_run() {
 
 #[test]
 fn a_repository_that_lies_about_the_tree_hides_nothing() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     git_in(&root, &["update-index", "--assume-unchanged", "src/a.rs"]);
     git_in(&root, &["update-index", "--skip-worktree", "src/b.rs"]);
@@ -79,13 +79,13 @@ fn a_repository_that_lies_about_the_tree_hides_nothing() {
 
 #[test]
 fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
-    let desk = Desk::usual();
-    desk.project.write("unsaved", "mine\n");
-    let copy = desk.copy("one");
-    let walls = CommandSandbox { reads: copy.reads(), ..CommandSandbox::around(copy.root()) };
+    let fixture = Fixture::usual();
+    fixture.project.write("unsaved", "mine\n");
+    let copy = fixture.copy("one");
+    let isolation = CommandSandbox { reads: copy.reads(), ..CommandSandbox::around(copy.root()) };
     let argv = |line: &[&str]| line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let ran = |line: &[&str]| {
-        run(&argv(line), &copy.root(), Duration::from_secs(60), Some(&walls), &CancellationToken::new()).unwrap()
+        run(&argv(line), &copy.root(), Duration::from_secs(60), Some(&isolation), &CancellationToken::new()).unwrap()
     };
     fs::write(copy.root().join("src/a.rs"), "changed\n").unwrap();
     let done = ran(&["git", "commit", "--quiet", "--all", "-m", "mine"]);
@@ -93,14 +93,14 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     let told = ran(&["git", "log", "--format=%s"]);
     assert_eq!(told.output, "mine\nThe project as it lay there when this worktree was made\nbegin\n");
 
-    let project = desk.project.inside("");
+    let project = fixture.project.inside("");
     let beside = || {
-        let all = files(&desk.home.path().join("copies/one")).into_iter();
+        let all = files(&fixture.home.path().join("copies/one")).into_iter();
         all.filter(|(name, _)| !name.starts_with("tree")).collect::<BTreeMap<_, _>>()
     };
-    let before = (desk.files(), git_state(&desk.project), beside());
+    let before = (fixture.files(), git_state(&fixture.project), beside());
     let file = |name: &str| project.join(name).display().to_string();
-    let keep = desk.home.path().join("copies/one");
+    let keep = fixture.home.path().join("copies/one");
     let write = |place: String| argv(&["sh", "-c", &format!("echo x > '{place}'")]);
     // Where nothing of the machine is to be seen, a command may write what is gone with it.
     for (line, fails) in [
@@ -115,25 +115,26 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
         (write(keep.join("copy.json").display().to_string()), false),
         (argv(&["cp", "-r", "src", &file("stolen")]), false),
     ] {
-        let done = run(&line, &copy.root(), Duration::from_secs(60), Some(&walls), &CancellationToken::new()).unwrap();
+        let done =
+            run(&line, &copy.root(), Duration::from_secs(60), Some(&isolation), &CancellationToken::new()).unwrap();
         assert!(!(fails && done.ok()), "{line:?}: {}", done.output);
     }
-    assert_eq!((desk.files(), git_state(&desk.project), beside()), before);
+    assert_eq!((fixture.files(), git_state(&fixture.project), beside()), before);
     assert_eq!(fates(&review(&copy)), [("src/a.rs", "ready")]);
 }
 
 #[test]
 fn files_of_the_user_that_a_repository_points_at_do_not_get_into_a_copy() {
-    let desk = Desk::usual();
-    let project = &desk.project;
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
     fs::write(project.outside("key"), "secret-one\n").unwrap();
     fs::write(project.outside("other"), "secret-two\n").unwrap();
     git(project, &["config", "core.excludesFile", project.outside("key").to_str().unwrap()]);
     let exclude = project.inside(".git/info/exclude");
     fs::remove_file(&exclude).unwrap();
     symlink(project.outside("other"), &exclude).unwrap();
-    let copy = desk.copy("one");
-    let mut folders = vec![desk.home.path().join("copies/one")];
+    let copy = fixture.copy("one");
+    let mut folders = vec![fixture.home.path().join("copies/one")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() {
@@ -148,25 +149,25 @@ fn files_of_the_user_that_a_repository_points_at_do_not_get_into_a_copy() {
 
 #[test]
 fn objects_of_other_repositories_are_not_handed_on() {
-    let desk = Desk::usual();
-    let private = desk.project.outside("private");
-    git(&desk.project, &["clone", "--quiet", ".", private.to_str().unwrap()]);
-    let shared = desk.project.outside("borrows");
-    git(&desk.project, &["clone", "--quiet", "--shared", private.to_str().unwrap(), shared.to_str().unwrap()]);
-    let copy = desk.copy_of(&shared, "borrows");
-    assert_eq!(copy.reads(), [desk.home.path().canonicalize().unwrap().join("copies/borrows/keep/objects")]);
+    let fixture = Fixture::usual();
+    let private = fixture.project.outside("private");
+    git(&fixture.project, &["clone", "--quiet", ".", private.to_str().unwrap()]);
+    let shared = fixture.project.outside("borrows");
+    git(&fixture.project, &["clone", "--quiet", "--shared", private.to_str().unwrap(), shared.to_str().unwrap()]);
+    let copy = fixture.copy_of(&shared, "borrows");
+    assert_eq!(copy.reads(), [fixture.home.path().canonicalize().unwrap().join("copies/borrows/keep/objects")]);
     assert!(copy.left().iter().any(|left| left.contains("alternates")), "{:?}", copy.left());
     assert_eq!(git_in(&copy.root(), &["log", "--format=%s"]).lines().count(), 1);
     assert_eq!(git_in(&copy.root(), &["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(copy.root().join("src/a.rs")).unwrap(), "one\ntwo\nthree\n");
 
-    let sly = desk.project.outside("sly");
+    let sly = fixture.project.outside("sly");
     fs::create_dir(&sly).unwrap();
     fs::write(sly.join(".git"), format!("gitdir: {}\n", private.join(".git").display())).unwrap();
     let order =
         WorktreeOptions { id: "sly", project: &sly, sight: &Visibility::default(), named: &[], by: "leo", at_ms: 1 };
-    let told = desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string();
+    let told = fixture.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string();
     assert!(told.contains("be believed about where it keeps this repository"), "{told}");
-    let left = fs::read_dir(desk.home.path().join("copies")).unwrap().count();
+    let left = fs::read_dir(fixture.home.path().join("copies")).unwrap().count();
     assert_eq!(left, 1, "what could not be made leaves nothing behind");
 }

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Makes a copy of a project, changes a file and adds one, and sees both in the project.
-fn there_and_back(desk: &Desk, project: &Path, change: &str) {
-    let mut copy = desk.copy_of(project, "kind");
+fn there_and_back(fixture: &Fixture, project: &Path, change: &str) {
+    let mut copy = fixture.copy_of(project, "kind");
     assert_eq!(fates(&review(&copy)), []);
     assert_eq!(git_in(&copy.root(), &["status", "--porcelain"]), "");
     fs::write(copy.root().join(change), "changed\n").unwrap();
@@ -22,32 +22,32 @@ fn there_and_back(desk: &Desk, project: &Path, change: &str) {
 fn a_repository_without_a_commit() {
     let project = Project::new();
     init(&project);
-    let desk = Desk::new(project);
-    let empty = desk.copy("empty");
+    let fixture = Fixture::new(project);
+    let empty = fixture.copy("empty");
     assert!(files(&empty.root()).is_empty());
-    desk.project.write("a", "a\n");
-    there_and_back(&desk, &desk.project.inside(""), "a");
+    fixture.project.write("a", "a\n");
+    there_and_back(&fixture, &fixture.project.inside(""), "a");
 }
 
 #[test]
 fn a_project_on_no_branch_and_one_in_a_linked_working_tree() {
-    let desk = Desk::usual();
-    git(&desk.project, &["checkout", "--quiet", "--detach"]);
-    there_and_back(&desk, &desk.project.inside(""), "src/a.rs");
-    let tree = desk.project.outside("a tree");
-    git(&desk.project, &["worktree", "add", "--quiet", "-b", "feature/树", tree.to_str().unwrap(), "main"]);
-    let copy = desk.copy_of(&tree, "branch");
+    let fixture = Fixture::usual();
+    git(&fixture.project, &["checkout", "--quiet", "--detach"]);
+    there_and_back(&fixture, &fixture.project.inside(""), "src/a.rs");
+    let tree = fixture.project.outside("a tree");
+    git(&fixture.project, &["worktree", "add", "--quiet", "-b", "feature/树", tree.to_str().unwrap(), "main"]);
+    let copy = fixture.copy_of(&tree, "branch");
     assert_eq!(git_in(&copy.root(), &["branch", "--show-current"]), "feature/树\n");
-    there_and_back(&desk, &tree, "src/a.rs");
+    there_and_back(&fixture, &tree, "src/a.rs");
 }
 
 #[test]
 fn a_folder_of_a_larger_repository() {
-    let desk = Desk::usual();
-    let inner = desk.project.inside("src");
-    let copy = desk.copy_of(&inner, "part");
+    let fixture = Fixture::usual();
+    let inner = fixture.project.inside("src");
+    let copy = fixture.copy_of(&inner, "part");
     assert_eq!(files(&copy.root()).into_keys().collect::<Vec<_>>(), ["a.rs", "b.rs"]);
-    there_and_back(&desk, &inner, "a.rs");
+    there_and_back(&fixture, &inner, "a.rs");
 }
 
 #[test]
@@ -55,26 +55,26 @@ fn other_hashes_and_a_history_that_was_not_fetched_whole() {
     let project = Project::new();
     git(&project, &["init", "--quiet", "--object-format=sha256", "--initial-branch=main"]);
     project.write("a", "a\n");
-    let desk = Desk::new(project);
-    git(&desk.project, &["-c", "user.name=a", "-c", "user.email=a@b", "add", "a"]);
-    git(&desk.project, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "a"]);
-    there_and_back(&desk, &desk.project.inside(""), "a");
+    let fixture = Fixture::new(project);
+    git(&fixture.project, &["-c", "user.name=a", "-c", "user.email=a@b", "add", "a"]);
+    git(&fixture.project, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "a"]);
+    there_and_back(&fixture, &fixture.project.inside(""), "a");
 
-    let desk = Desk::usual();
-    desk.project.write("src/a.rs", "more\n");
-    commit(&desk.project, "more");
-    let (from, to) = (format!("file://{}", desk.project.inside("").display()), desk.project.outside("shallow"));
-    git(&desk.project, &["clone", "--quiet", "--depth=1", &from, to.to_str().unwrap()]);
-    let copy = desk.copy_of(&to, "shallow");
+    let fixture = Fixture::usual();
+    fixture.project.write("src/a.rs", "more\n");
+    commit(&fixture.project, "more");
+    let (from, to) = (format!("file://{}", fixture.project.inside("").display()), fixture.project.outside("shallow"));
+    git(&fixture.project, &["clone", "--quiet", "--depth=1", &from, to.to_str().unwrap()]);
+    let copy = fixture.copy_of(&to, "shallow");
     assert_eq!(git_in(&copy.root(), &["log", "--format=%s"]), "more\n");
-    there_and_back(&desk, &to, "src/a.rs");
+    there_and_back(&fixture, &to, "src/a.rs");
 }
 
 #[test]
 fn submodules_and_repositories_within_are_there_as_files() {
-    let desk = Desk::usual();
-    let project = &desk.project;
-    let library = desk.project.outside("library");
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
+    let library = fixture.project.outside("library");
     fs::create_dir(&library).unwrap();
     git_in(&library, &["init", "--quiet", "--initial-branch=main"]);
     fs::write(library.join("lib.rs"), "lib\n").unwrap();
@@ -93,7 +93,7 @@ fn submodules_and_repositories_within_are_there_as_files() {
     project.write("nested/x", "x\n");
     let before = git_state(project);
 
-    let mut copy = desk.copy("one");
+    let mut copy = fixture.copy("one");
     let names = files(&copy.root());
     assert_eq!(names["vendor/lib/lib.rs"], "\"lib, changed\\n\"");
     assert_eq!(names["nested/x"], "\"x\\n\"");
@@ -110,10 +110,10 @@ fn submodules_and_repositories_within_are_there_as_files() {
 
 #[test]
 fn the_project_may_tidy_up_its_objects() {
-    let desk = Desk::usual();
-    desk.project.write("new", "new\n");
-    let mut copy = desk.copy("one");
-    git(&desk.project, &["gc", "--quiet", "--prune=now"]);
+    let fixture = Fixture::usual();
+    fixture.project.write("new", "new\n");
+    let mut copy = fixture.copy("one");
+    git(&fixture.project, &["gc", "--quiet", "--prune=now"]);
     fs::write(copy.root().join("src/a.rs"), "changed\n").unwrap();
     fs::write(copy.root().join("new"), "changed\n").unwrap();
     assert_eq!(git_in(&copy.root(), &["status", "--porcelain"]), " M new\n M src/a.rs\n");
@@ -122,12 +122,12 @@ fn the_project_may_tidy_up_its_objects() {
 
 #[test]
 fn line_endings_stay_under_all_git_settings() {
-    let desk = Desk::usual();
-    git(&desk.project, &["config", "core.autocrlf", "true"]);
-    desk.project.write(".gitattributes", "*.txt text eol=crlf\n*.rs text\n");
-    desk.project.write("src/a.rs", "one\r\ntwo\r\n");
-    commit(&desk.project, "lines");
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    git(&fixture.project, &["config", "core.autocrlf", "true"]);
+    fixture.project.write(".gitattributes", "*.txt text eol=crlf\n*.rs text\n");
+    fixture.project.write("src/a.rs", "one\r\ntwo\r\n");
+    commit(&fixture.project, "lines");
+    let mut copy = fixture.copy("one");
     assert_eq!(fs::read(copy.root().join("src/a.rs")).unwrap(), b"one\r\ntwo\r\n");
     assert_eq!(fs::read(copy.root().join("win.txt")).unwrap(), b"one\r\ntwo\r\n");
     assert_eq!(git_in(&copy.root(), &["status", "--porcelain"]), "");
@@ -135,5 +135,5 @@ fn line_endings_stay_under_all_git_settings() {
     let seen = review(&copy);
     assert!(seen.diff.text.contains("-two"), "{}", seen.diff.text);
     assert_eq!(accept(&mut copy, None).files, ["src/a.rs"]);
-    assert_eq!(fs::read(desk.project.inside("src/a.rs")).unwrap(), b"one\r\n2\r\n");
+    assert_eq!(fs::read(fixture.project.inside("src/a.rs")).unwrap(), b"one\r\n2\r\n");
 }

@@ -4,10 +4,10 @@ use super::*;
 
 #[test]
 fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
-    let desk = Desk::usual();
-    let project = &desk.project;
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
     project.write("notes.txt", "mine\n");
-    let mut copy = desk.copy("one");
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     // The user goes on meanwhile.
     project.write("notes.txt", "mine, and more\n");
@@ -54,7 +54,7 @@ fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
     want.insert("notes.txt".to_owned(), "\"mine, and more\\n\"".to_owned());
     want.insert("later.txt".to_owned(), "\"later\\n\"".to_owned());
     want.insert("ignored".to_owned(), "\"secret\\n\"".to_owned());
-    assert_eq!(desk.files(), want);
+    assert_eq!(fixture.files(), want);
     assert_eq!(git_state(project), before, "no commit, no index, no object");
     assert_eq!(fates(&review(&copy)), all.map(|path| (path, "done")));
     project.write("src/a.rs", "mine again\n");
@@ -63,9 +63,9 @@ fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
 
 #[test]
 fn what_the_user_has_changed_meanwhile_is_never_touched() {
-    let desk = Desk::usual();
-    let project = &desk.project;
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let project = &fixture.project;
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     for (path, text) in
         [("src/a.rs", "one\ncopy\nthree\n"), ("src/b.rs", "copy\n"), ("both.txt", "copy\n"), ("same", "x\n")]
@@ -99,37 +99,37 @@ fn what_the_user_has_changed_meanwhile_is_never_touched() {
     assert_eq!(text, want);
     assert_eq!(copy.conflict("src/b.rs", &CancellationToken::new()).unwrap(), None, "one side is gone");
 
-    let before = desk.files();
+    let before = fixture.files();
     let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
     fs::write(root.join("fine.txt"), "fine\n").unwrap();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files, merged.stuck.len(), merged.open), (vec!["same".to_owned()], 6, 7));
-    assert_eq!(desk.files(), before, "all or nothing");
+    assert_eq!(fixture.files(), before, "all or nothing");
 
     let merged = accept(&mut copy, None);
     assert_eq!((merged.files, merged.open), (vec!["fine.txt".to_owned(), "same".to_owned()], 6));
     let mut want = before;
     want.insert("fine.txt".to_owned(), "\"fine\\n\"".to_owned());
-    assert_eq!(desk.files(), want, "the rest is merged, and what the user has stays");
+    assert_eq!(fixture.files(), want, "the rest is merged, and what the user has stays");
 }
 
 #[test]
 fn some_files_are_taken_and_some_are_not() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     for path in ["one.txt", "two.txt", "three.txt"] {
         fs::write(copy.root().join(path), "new\n").unwrap();
     }
     let merged = accept(&mut copy, Some(&["./one.txt"]));
     assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned()], 2));
-    assert!(desk.files().contains_key("one.txt") && !desk.files().contains_key("two.txt"));
+    assert!(fixture.files().contains_key("one.txt") && !fixture.files().contains_key("two.txt"));
     let no = copy.reject(&["two.txt".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!(no.open, 1);
-    let copy = &mut desk.copies().find("one").unwrap();
+    let copy = &mut fixture.copies().find("one").unwrap();
     assert_eq!(fates(&review(copy)), [("one.txt", "done"), ("three.txt", "ready"), ("two.txt", "rejected")]);
     let merged = accept(copy, None);
     assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned(), "three.txt".to_owned()], 0));
-    assert!(!desk.files().contains_key("two.txt"), "a no stands");
+    assert!(!fixture.files().contains_key("two.txt"), "a no stands");
     fs::write(copy.root().join("two.txt"), "better\n").unwrap();
     assert_eq!(fates(&review(copy))[2], ("two.txt", "ready"), "another file than the one that was said no to");
     assert_eq!(accept(copy, Some(&["two.txt"])).files, ["two.txt"]);
@@ -146,9 +146,9 @@ fn some_files_are_taken_and_some_are_not() {
 
 #[test]
 fn files_and_folders_take_each_others_place() {
-    let desk = Desk::usual();
-    desk.project.write("tree/inner/x", "x\n");
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    fixture.project.write("tree/inner/x", "x\n");
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     fs::remove_file(root.join("run.sh")).unwrap();
     fs::create_dir(root.join("run.sh")).unwrap();
@@ -164,13 +164,13 @@ fn files_and_folders_take_each_others_place() {
     assert_eq!(accept(&mut copy, None).stuck, []);
     let mut want = files(&root);
     want.insert("ignored".to_owned(), "\"secret\\n\"".to_owned());
-    assert_eq!(desk.files(), want);
+    assert_eq!(fixture.files(), want);
 }
 
 #[test]
 fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     fs::write(root.join(".mcp.json"), "{}").unwrap();
     fs::create_dir(root.join(".claude")).unwrap();
@@ -202,7 +202,7 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
         ("src/climbs", "refused"),
     ];
     assert_eq!(fates(&review(&copy)), want);
-    let before = desk.files();
+    let before = fixture.files();
     let merged = accept(&mut copy, None);
     assert_eq!((merged.files, merged.stuck.len()), (["down/here", "fine", "src/beside"].map(str::to_owned).into(), 7));
     let mut want = before;
@@ -211,13 +211,13 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
     {
         want.insert(path.to_owned(), content.to_owned());
     }
-    assert_eq!(desk.files(), want);
+    assert_eq!(fixture.files(), want);
 }
 
 #[test]
 fn an_all_or_nothing_merge_that_conflicts_is_undone() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     for (path, text) in [("src/a.rs", "copy\n"), ("src/b.rs", "copy\n"), ("win.txt", "copy\n")] {
         fs::write(root.join(path), text).unwrap();
@@ -228,19 +228,19 @@ fn an_all_or_nothing_merge_that_conflicts_is_undone() {
     fs::remove_file(root.join("link")).unwrap();
     fs::write(root.join("link"), "no link any more\n").unwrap();
     let whole = Accept { files: None, whole: true, shown: None, sight: &Visibility::default() };
-    let before = desk.files();
+    let before = fixture.files();
     for at in 0..6 {
         // Somebody changes the file that comes last, after some were done; and somebody gives it up there.
         let mut want = before.clone();
         want.insert("win.txt".to_owned(), "\"mine\\n\"".to_owned());
         let mut meet = |step: max_team_tools::worktree::MergeProgress| {
             if step.done == at {
-                desk.project.write("win.txt", "mine\n");
+                fixture.project.write("win.txt", "mine\n");
             }
         };
         let merged = copy.accept(&whole, &CancellationToken::new(), &mut meet).unwrap();
-        assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, want), "{at}");
-        desk.project.write("win.txt", "one\r\ntwo\r\n");
+        assert_eq!((merged.files.len(), merged.stuck.len(), fixture.files()), (0, 1, want), "{at}");
+        fixture.project.write("win.txt", "one\r\ntwo\r\n");
 
         let cancel = CancellationToken::new();
         let mut give_up = |step: max_team_tools::worktree::MergeProgress| {
@@ -249,17 +249,17 @@ fn an_all_or_nothing_merge_that_conflicts_is_undone() {
             }
         };
         copy.accept(&whole, &cancel, &mut give_up).unwrap_err();
-        assert_eq!(desk.files(), before, "{at}");
+        assert_eq!(fixture.files(), before, "{at}");
     }
-    assert!(!desk.home.path().join("copies/one/merge.json").exists());
+    assert!(!fixture.home.path().join("copies/one/merge.json").exists());
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files.len(), merged.stuck.len(), merged.open), (6, 0, 0));
 }
 
 #[test]
 fn only_what_was_shown_is_merged() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     let root = copy.root();
     fs::write(root.join("src/a.rs"), "shown\n").unwrap();
     fs::write(root.join("src/b.rs"), "shown\n").unwrap();
@@ -267,66 +267,66 @@ fn only_what_was_shown_is_merged() {
     let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Visibility::default() };
     fs::write(root.join("dropped"), "by a check\n").unwrap();
     fs::write(root.join("src/a.rs"), "changed by a check\n").unwrap();
-    let before = desk.files();
+    let before = fixture.files();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
-    assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, before.clone()));
+    assert_eq!((merged.files.len(), merged.stuck.len(), fixture.files()), (0, 1, before.clone()));
     fs::write(root.join("src/a.rs"), "one\ntwo\nthree\n").unwrap();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
-    assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, before), "not even if it is gone");
+    assert_eq!((merged.files.len(), merged.stuck.len(), fixture.files()), (0, 1, before), "not even if it is gone");
     fs::write(root.join("src/a.rs"), "shown\n").unwrap();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files, merged.open), (["src/a.rs", "src/b.rs"].map(str::to_owned).into(), 0));
-    assert!(!desk.files().contains_key("dropped"), "what a check leaves is nobody's work");
+    assert!(!fixture.files().contains_key("dropped"), "what a check leaves is nobody's work");
 }
 
 /// Git takes a file for unchanged that has the size and the second of its entry, unless its list is as old as that.
 #[test]
 fn a_change_that_only_its_bytes_show_is_seen() {
-    let desk = Desk::usual();
-    let copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let copy = fixture.copy("one");
     fs::write(copy.root().join("src/b.rs"), "c\n").unwrap();
     assert_eq!(fates(&review(&copy)), [("src/b.rs", "ready")]);
     let written = |path: std::path::PathBuf| fs::metadata(path).unwrap().modified().unwrap();
-    let first = written(desk.home.path().join("copies/one/first"));
+    let first = written(fixture.home.path().join("copies/one/first"));
     assert_eq!(written(copy.root().join(".git/index")), first, "a copy of a list is as old as the list");
 }
 
 #[test]
 fn a_no_stands_if_the_file_cannot_be_taken_after_all() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     for path in ["src/a.rs", "src/b.rs"] {
         fs::write(copy.root().join(path), "copy\n").unwrap();
     }
     copy.reject(&["src/a.rs".to_owned()], &Visibility::default(), &CancellationToken::new()).unwrap();
-    desk.project.write("src/a.rs", "mine\n");
-    let record = desk.home.path().join("copies/one/copy.json");
+    fixture.project.write("src/a.rs", "mine\n");
+    let record = fixture.home.path().join("copies/one/copy.json");
     let known = fs::read(&record).unwrap();
     let merged = accept(&mut copy, Some(&["src/a.rs"]));
     assert_eq!((merged.files.len(), merged.stuck.len(), merged.open), (0, 1, 1), "{merged:?}");
     assert_eq!(fs::read(&record).unwrap(), known);
     assert_eq!(fates(&review(&copy)), [("src/a.rs", "rejected"), ("src/b.rs", "ready")]);
-    desk.project.write("src/a.rs", "one\ntwo\nthree\n");
+    fixture.project.write("src/a.rs", "one\ntwo\nthree\n");
     assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).files, ["src/a.rs"], "and falls where it can");
-    desk.project.write("src/a.rs", "mine, once more\n");
+    fixture.project.write("src/a.rs", "mine, once more\n");
     assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).stuck.len(), 1);
     assert_eq!(fates(&review(&copy))[0], ("src/a.rs", "done"), "a yes stands, too");
 }
 
 #[test]
 fn what_git_ignores_is_told_of_and_taken_by_name() {
-    let desk = Desk::usual();
-    desk.project.write(".gitignore", "ignored\nbuild/\n*.log\n");
-    desk.project.write("build/old.txt", "old\n");
+    let fixture = Fixture::usual();
+    fixture.project.write(".gitignore", "ignored\nbuild/\n*.log\n");
+    fixture.project.write("build/old.txt", "old\n");
     let order = WorktreeOptions {
         id: "one",
-        project: &desk.project.inside(""),
+        project: &fixture.project.inside(""),
         sight: &Visibility::default(),
         named: &["build/old.txt".to_owned(), "build/none".to_owned(), ".git/config".to_owned(), "../x".to_owned()],
         by: "leo",
         at_ms: 1,
     };
-    let mut copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
+    let mut copy = fixture.copies().make(&order, &CancellationToken::new()).unwrap();
     let root = copy.root();
     assert!(!root.join("ignored").exists() && root.join("build/old.txt").exists(), "only what was named");
     assert_eq!(review(&copy).ignored, IgnoredFiles::default());
@@ -352,17 +352,20 @@ fn what_git_ignores_is_told_of_and_taken_by_name() {
     assert_eq!((merged.files, merged.open, merged.ignored.count()), (vec!["build/old.txt".to_owned()], 0, 3));
     assert!(!copy.is_settled(), "there is something to lose in it");
     assert_eq!(accept(&mut copy, Some(&["build/out.txt"])).files, ["build/out.txt"]);
-    assert_eq!((desk.project.read("build/out.txt"), desk.files().contains_key("a.log")), ("out\n".to_owned(), false));
+    assert_eq!(
+        (fixture.project.read("build/out.txt"), fixture.files().contains_key("a.log")),
+        ("out\n".to_owned(), false)
+    );
     let names = ["a.log", "build/more.txt"].map(str::to_owned);
     let decided = copy.reject(&names, &Visibility::default(), &CancellationToken::new()).unwrap();
     assert_eq!((decided.open, decided.ignored.count()), (0, 0));
-    assert!(desk.copies().find("one").unwrap().is_settled());
+    assert!(fixture.copies().find("one").unwrap().is_settled());
 }
 
 #[test]
 fn a_whole_merge_takes_the_ignored_files_that_were_shown() {
-    let desk = Desk::usual();
-    let mut copy = desk.copy("one");
+    let fixture = Fixture::usual();
+    let mut copy = fixture.copy("one");
     fs::create_dir(copy.root().join("build")).unwrap();
     fs::write(copy.root().join("build/.gitignore"), "*\n").unwrap();
     fs::write(copy.root().join("build/out.txt"), "out\n").unwrap();
@@ -372,5 +375,5 @@ fn a_whole_merge_takes_the_ignored_files_that_were_shown() {
     let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Visibility::default() };
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files.len(), merged.stuck.len(), merged.open, merged.ignored.count()), (2, 0, 0, 0));
-    assert_eq!(desk.project.read("build/out.txt"), "out\n");
+    assert_eq!(fixture.project.read("build/out.txt"), "out\n");
 }

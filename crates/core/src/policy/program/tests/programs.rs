@@ -40,7 +40,7 @@ fn verdict(text: &str, is_allowed: bool, approved: bool) -> Verdict {
     let none = Constraints::default();
     let rules = Rules { permissions: &permissions, approved, ..Rules::new(Mode::Default, &none) };
     let line = CommandLine::Plain(vec![SimpleCommand { argv, env, ..SimpleCommand::default() }]);
-    judge(&rules, "run_shell", &Action { deed: ActionKind::Execute, line: Some(line), ..Action::read(text) }).verdict
+    judge(&rules, "run_shell", &Action { kind: ActionKind::Execute, line: Some(line), ..Action::read(text) }).verdict
 }
 
 /// One program: what is covered, what is not.

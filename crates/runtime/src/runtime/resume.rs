@@ -9,7 +9,7 @@ use max_team_core::turn::Turn;
 use max_team_tools::Registry;
 use serde::{Deserialize, Serialize};
 
-use crate::handle::{Mate, OpenOptions, Team};
+use crate::handle::{AgentSpec, OpenOptions, Team};
 use crate::skills::SKILL;
 
 /// The lead of a session and its settings, as the journal has them: a session that is resumed, or a fork of it, is at least
@@ -40,7 +40,7 @@ impl ResumedLead {
         open.settings = self.lead_settings(open.settings, open.mode_is_named);
         open.settings.mode = own.mode_in(open.settings.mode);
         if let Some(Team { members, experts, .. }) = &mut open.team {
-            self.bind_mates(members.iter_mut().chain(experts), open.settings.mode);
+            self.bind_teammates(members.iter_mut().chain(experts), open.settings.mode);
         }
         open
     }
@@ -57,11 +57,11 @@ impl ResumedLead {
 
     /// Binds the agents that the lead can call to the session's mode and to the rules that were in force before. The lead's own
     /// constraints bind them when it calls them.
-    pub(crate) fn bind_mates<'m>(&self, mates: impl Iterator<Item = &'m mut Mate>, session: Mode) {
-        for mate in mates {
-            mate.settings.mode = mate.definition.mode_in(session);
-            let own = std::mem::take(&mut mate.settings.permissions);
-            mate.settings.permissions = own.resuming(&self.settings.permissions);
+    pub(crate) fn bind_teammates<'m>(&self, teammates: impl Iterator<Item = &'m mut AgentSpec>, session: Mode) {
+        for teammate in teammates {
+            teammate.settings.mode = teammate.definition.mode_in(session);
+            let own = std::mem::take(&mut teammate.settings.permissions);
+            teammate.settings.permissions = own.resuming(&self.settings.permissions);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::active_session::ActiveSession;
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
-use crate::read_model::{Fate, Letter, ReadModel};
+use crate::read_model::{Fate, MailRecord, ReadModel};
 use crate::shared::now_ms;
 use crate::user_mail::UserMail;
 
@@ -25,19 +25,19 @@ impl Runtime {
         order: EnvelopeId,
         by: &Principal,
     ) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
+        let active = self.active(session)?;
         let copies = UserMail::new(&self.shared.journal).copies(session, order)?;
         let (mut is_taken, mut gone, mut failed) = (false, Vec::new(), Vec::new());
         let mut why = String::new();
-        for (name, address, letter) in copies {
-            match self.take_back(&floor, &address, letter).await {
+        for (name, address, message) in copies {
+            match self.take_back(&active, &address, message).await {
                 Ok(true) => {
                     is_taken = true;
                     let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
-                    let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
+                    let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: message }));
                     self.shared.notices.show(&Notice::Event { session, from, at_ms, event });
                 }
-                Ok(false) => gone.push(letter),
+                Ok(false) => gone.push(message),
                 Err(error) => {
                     if failed.is_empty() {
                         why = error.to_string();
@@ -58,29 +58,29 @@ impl Runtime {
     /// Takes one message back; `false`: it is no longer unread.
     async fn take_back(
         &self,
-        floor: &Arc<ActiveSession>,
+        active: &Arc<ActiveSession>,
         address: &str,
-        letter: EnvelopeId,
+        envelope: EnvelopeId,
     ) -> Result<bool, RuntimeError> {
-        if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
+        if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == envelope) {
             return Ok(false);
         }
-        if !floor.is_taken(address) {
+        if !active.is_taken(address) {
             // An unloaded agent is loaded for it.
-            floor.ring(address);
+            active.ring(address);
         }
         let (reply, done) = oneshot::channel();
-        floor.tell(address, Control::Withdraw { letter, reply }).await?;
+        active.tell(address, Control::Withdraw { envelope, reply }).await?;
         heard(done).await
     }
 
     /// Names of the agents that have read these messages; not those that returned one or from which one was taken
     /// back.
-    fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
-        let all = ReadModel::new(&self.shared.journal).letters(session)?;
-        let is_read = |letter: &Letter| {
-            letters.contains(&letter.envelope.id) && matches!(letter.fate, Fate::Read(_) | Fate::Acted(_))
+    fn readers_of(&self, session: SessionId, envelopes: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
+        let all = ReadModel::new(&self.shared.journal).messages(session)?;
+        let is_read = |envelope: &MailRecord| {
+            envelopes.contains(&envelope.envelope.id) && matches!(envelope.fate, Fate::Read(_) | Fate::Acted(_))
         };
-        Ok(all.into_iter().filter(is_read).map(|letter| letter.to).collect())
+        Ok(all.into_iter().filter(is_read).map(|envelope| envelope.to).collect())
     }
 }

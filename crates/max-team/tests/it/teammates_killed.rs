@@ -22,7 +22,7 @@ fn spawn(reply: Reply, (name, prompt): (&str, &str)) -> Reply {
     reply.tool(format!("toolu_{name}"), "spawn_teammate", input)
 }
 
-/// Every letter is acted on once, and those of one writer come in order, whenever the program is killed.
+/// Every message is acted on once, and those of one writer come in order, whenever the program is killed.
 #[test]
 fn mail_survives_kills() {
     let seed = u64::from(std::process::id());
@@ -91,7 +91,7 @@ fn ticks(pid: &str) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-const MATES: usize = 100;
+const TEAMMATES: usize = 100;
 
 /// A team that rests asks no model anything and uses no processor.
 #[test]
@@ -101,7 +101,7 @@ fn a_hundred_at_rest_cost_nothing() {
         if who(request).is_some() {
             return Some(Reply::text("Ready."));
         }
-        let names: Vec<String> = (done..MATES.min(done + 50)).map(|at| format!("m{at}")).collect();
+        let names: Vec<String> = (done..TEAMMATES.min(done + 50)).map(|at| format!("m{at}")).collect();
         let all = names.iter().fold(Reply::new(), |reply, name| spawn(reply, (name, "Be ready.")));
         Some(if names.is_empty() { Reply::text("They are ready.") } else { all })
     }));
@@ -110,7 +110,7 @@ fn a_hundred_at_rest_cost_nothing() {
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
     terminal.wait("They are ready.");
-    let ready = || server.requests().iter().filter(|request| who(request).is_some()).count() == MATES;
+    let ready = || server.requests().iter().filter(|request| who(request).is_some()).count() == TEAMMATES;
     assert!(soon(ready), "{} requests", server.count());
     let pid = terminal.pid();
     // What real time costs can only be seen in real time.
@@ -223,7 +223,7 @@ fn six_survive_a_kill(when: When) {
     if let When::Asked(_) = when {
         assert_eq!((&held[0]["status"], &held[0]["owner"]), (&json!("in_progress"), &json!("fay")), "{held}");
         let waiting = program.run(&["mail", "list", "--json", "--agent", "dan"]).json();
-        let is_unread = |letter: &Value| letter["from"] == "cat" && letter["state"] != "acted";
+        let is_unread = |envelope: &Value| envelope["from"] == "cat" && envelope["state"] != "acted";
         assert!(waiting.as_array().unwrap().iter().any(is_unread), "{waiting}");
     }
     std::fs::remove_file(program.home().with_file_name("screen")).unwrap();

@@ -18,7 +18,7 @@ use crate::active_session::fold_plan;
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::{Command, Notice, Order, Origin};
-use crate::plan::{letters, propose};
+use crate::plan::{messages, propose};
 use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows;
 use crate::session;
@@ -34,7 +34,7 @@ impl Runtime {
         match order.command {
             Command::Say { session, ref text } => self.say(session, text, false, &order).await,
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
-            Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
+            Command::Withdraw { session, envelope } => self.withdraw(session, envelope, &order.by).await,
             Command::Write { session, ref to, ref text } => {
                 self.refresh(session).await?;
                 let before = self.knowing(session);
@@ -47,8 +47,8 @@ impl Runtime {
                 self.publish(session, &order.by, post.go_on(&order.by, session, to).await?);
                 Ok(())
             }
-            Command::Team { session, ref mates } => {
-                let written = post.recruit(&order.by, order.key, session, mates).await?;
+            Command::Team { session, ref teammates } => {
+                let written = post.recruit(&order.by, order.key, session, teammates).await?;
                 self.publish(session, &order.by, written);
                 Ok(())
             }
@@ -89,7 +89,7 @@ impl Runtime {
             Command::Rewind { session, plan } => self.rewind(session, order.key, *plan, order.by).await,
             Command::Leave { session } => {
                 // A session that is not open here has no running plans to pause.
-                self.floor(session).iter().for_each(|floor| floor.leave_by(&order.by.user));
+                self.active(session).iter().for_each(|active| active.leave_by(&order.by.user));
                 Ok(())
             }
             Command::Interrupt { session } => {
@@ -101,20 +101,20 @@ impl Runtime {
     }
 
     async fn configure(&self, session: SessionId, settings: Settings, by: &Principal) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
+        let active = self.active(session)?;
         // A person names the mode.
-        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
-        floor.set_mode(settings.mode);
-        floor.cap(crate::plan::cap(&settings));
+        let settings = active.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+        active.set_mode(settings.mode);
+        active.cap(crate::plan::cap(&settings));
         self.tell(session, Control::Configure { settings: Box::new(settings), by: DecidedBy::person(by) }).await
     }
 
     /// Stops everything in a session. If it is not open here, the process that runs it reads the stop, or the next one that does.
     async fn stop_session(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
         let post = UserMail::new(&self.shared.journal);
-        let Ok(floor) = self.floor(session) else { return post.stop_session(&order.by, session).await };
-        let stops = post.stop_all(&order.by, session, floor.fresh_turn()).await?;
-        floor.ring_to_stop(stops.into_iter().map(|stop| stop.to));
+        let Ok(active) = self.active(session) else { return post.stop_session(&order.by, session).await };
+        let stops = post.stop_all(&order.by, session, active.fresh_turn()).await?;
+        active.ring_to_stop(stops.into_iter().map(|stop| stop.to));
         Ok(())
     }
 
@@ -143,13 +143,13 @@ impl Runtime {
         plan: rewind::RewindPlan,
         by: Principal,
     ) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
+        let active = self.active(session)?;
         // An agent that has just given its answer takes a moment to become idle.
-        drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
-        if !floor.is_at_rest() {
+        drop(tokio::time::timeout(REST_WAIT, active.settle()).await);
+        if !active.is_at_rest() {
             return Err(RuntimeError::AtWork);
         }
-        let (shared, fence) = (Arc::clone(&self.shared), floor.fence.clone());
+        let (shared, fence) = (Arc::clone(&self.shared), active.fence.clone());
         let work = move || {
             let rewind = Rewind::new(&shared.journal, &shared.home, session);
             if let Some(begun) = rewind.begun()? {
@@ -162,7 +162,7 @@ impl Runtime {
         };
         let outcome = finished(tokio::task::spawn_blocking(work).await);
         // The rewind has sent a message to the lead.
-        floor.ring(&session::agent_stream(floor.lead));
+        active.ring(&session::agent_stream(active.lead));
         outcome
     }
 
@@ -175,45 +175,46 @@ impl Runtime {
         by: &Principal,
     ) -> Result<(), RuntimeError> {
         let address = post.address(question)?;
-        let floor = user_mail::session_at(&self.shared.journal, &address).and_then(|session| self.floor(session).ok());
+        let active =
+            user_mail::session_at(&self.shared.journal, &address).and_then(|session| self.active(session).ok());
         let plan = address.strip_prefix("plan/").and_then(|id| id.parse().ok());
-        let (Some(floor), Some(plan)) = (floor, plan) else { return Ok(()) };
+        let (Some(active), Some(plan)) = (active, plan) else { return Ok(()) };
         let (plan, _) = fold_plan(&self.shared, plan)?;
-        if let (Some(team), Some(draft)) = (floor.team(), plan.draft()) {
-            propose::edited(&team, &floor.root, draft, edits, by.clone(), &floor.basis())
+        if let (Some(team), Some(draft)) = (active.team(), plan.draft()) {
+            propose::edited(&team, &active.root, draft, edits, by.clone(), &active.basis())
                 .map_err(RuntimeError::Plan)?;
         }
         Ok(())
     }
 
     async fn propose(&self, session: SessionId, order: &Order, draft: Draft, source: &str) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
-        let team = floor.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
+        let active = self.active(session)?;
+        let team = active.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
         let plan = PlanId::new(order.key.uuid());
-        let proposed =
-            propose::propose(&floor, &team, plan, draft, source.to_owned(), None, false).map_err(RuntimeError::Plan)?;
-        let letter = letters::proposal(&floor, &order.by.address(), proposed);
+        let proposed = propose::propose(&active, &team, plan, draft, source.to_owned(), None, false)
+            .map_err(RuntimeError::Plan)?;
+        let message = messages::proposal(&active, &order.by.address(), proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Durability::Full;
         let said = Event::Said(UserMessage {
             envelope: order.key,
             text: format!("run {source}"),
             by: order.by.clone(),
-            cwd: floor.root.display().to_string(),
+            cwd: active.root.display().to_string(),
         });
         let stream = session::stream(session);
         commit.projections.extend(rows::project(&stream, commit.at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
-        commit.sends.push(letter.clone());
+        commit.sends.push(message.clone());
         rows::of_sends(&mut commit);
         self.shared.journal.commit(commit).await?;
-        self.shared.notices.letter(&letter);
-        floor.seat_plan(plan)
+        self.shared.notices.envelope(&message);
+        active.seat_plan(plan)
     }
 
     async fn say(&self, session: SessionId, text: &str, wait: bool, order: &Order) -> Result<(), RuntimeError> {
         // A session that another process runs hears of the message through the journal.
-        if self.floor(session).is_err() && self.shared.journal.owner(&session::stream(session))?.is_none() {
+        if self.active(session).is_err() && self.shared.journal.owner(&session::stream(session))?.is_none() {
             return Err(RuntimeError::NotOpen(session));
         }
         self.refresh(session).await?;
@@ -226,20 +227,20 @@ impl Runtime {
     /// Marks messages that are about to be written as known, so that this process does not report them to its
     /// frontends as news.
     fn knowing(&self, session: SessionId) -> impl Fn(&[Envelope]) + Send + Sync + use<> {
-        let floor = self.floor(session).ok();
-        move |letters| floor.iter().for_each(|floor| floor.wrote(letters))
+        let active = self.active(session).ok();
+        move |envelopes| active.iter().for_each(|active| active.wrote(envelopes))
     }
 
     /// After the commit: wakes the readers of the messages, and tells subscribers what was said to the lead.
     fn publish(&self, session: SessionId, by: &Principal, written: SentMessages) {
-        for letter in &written.letters {
-            self.shared.notices.letter(letter);
+        for envelope in &written.envelopes {
+            self.shared.notices.envelope(envelope);
         }
         if let Some(said) = written.said {
             // The sender must not wait for frontends, because it may be one; a frontend that is behind reads the log.
             let from = Arc::new(Origin::named(&by.user));
             self.shared.notices.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
         }
-        written.letters.iter().for_each(|letter| self.ring(&letter.to));
+        written.envelopes.iter().for_each(|envelope| self.ring(&envelope.to));
     }
 }

@@ -1,4 +1,4 @@
-//! Teammates as people see them: letters and what became of each, writing to somebody from another terminal, teams in files, and
+//! Teammates as people see them: messages and what became of each, writing to somebody from another terminal, teams in files, and
 //! several who ask at once.
 
 use max_team_journal::{Journal, Options};
@@ -7,7 +7,7 @@ use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::desk::wait_for;
+use crate::context::wait_for;
 use crate::program::{Program, Ran, finish, kill, signal, soon};
 
 pub(crate) fn ok(ran: Ran) -> Ran {
@@ -47,18 +47,18 @@ fn pair() -> ModelServer {
     }))
 }
 
-fn letters(program: &Program, words: &[&str]) -> Vec<Value> {
+fn envelopes(program: &Program, words: &[&str]) -> Vec<Value> {
     let ran = ok(program.run(&[&["mail", "list", "--json"], words].concat()));
     ran.json().as_array().unwrap().clone()
 }
 
 /// From, to, kind and state of each.
-fn told(letters: &[Value]) -> Vec<String> {
-    let line = |letter: &Value| {
-        let text = |key: &str| letter[key].as_str().unwrap().to_owned();
+fn told(envelopes: &[Value]) -> Vec<String> {
+    let line = |envelope: &Value| {
+        let text = |key: &str| envelope[key].as_str().unwrap().to_owned();
         format!("{} → {} {} {}", text("from"), text("to"), text("kind"), text("state"))
     };
-    letters.iter().map(line).collect()
+    envelopes.iter().map(line).collect()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn messages_are_listed_with_their_state() {
     let server = pair();
     let program = Program::team(&server);
     ok(program.run(&["-p", "go"]));
-    let all = letters(&program, &[]);
+    let all = envelopes(&program, &[]);
     for wanted in [
         "user → max user_input acted",
         "max → alice task_assign acted",
@@ -79,18 +79,21 @@ fn messages_are_listed_with_their_state() {
     }
     let logs = ok(program.run(&["logs", "alice"])).out;
     assert!(logs.contains("mail → bob, text: users(id)") && !logs.contains("→ agent "), "{logs}");
-    let seqs: Vec<u64> = all.iter().map(|letter| letter["seq"].as_u64().unwrap()).collect();
-    assert!(seqs.is_sorted() && all.iter().all(|letter| letter["turn"].is_string()), "{all:?}");
-    let task = all.iter().find(|letter| letter["to"] == "alice" && letter["kind"] == "task_assign").unwrap();
+    let seqs: Vec<u64> = all.iter().map(|envelope| envelope["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted() && all.iter().all(|envelope| envelope["turn"].is_string()), "{all:?}");
+    let task = all.iter().find(|envelope| envelope["to"] == "alice" && envelope["kind"] == "task_assign").unwrap();
     assert_eq!(task["text"], "Make a schema.", "what everybody is told is left out");
     // What a colleague's message led to is reported, too.
-    assert!(all.iter().any(|letter| letter["from"] == "bob" && letter["text"] == "Got it."), "{all:?}");
-    assert!(letters(&program, &["--all"]).len() >= all.len(), "control messages beside them");
-    let bobs = letters(&program, &["--agent", "bob", "--state", "acted"]);
-    assert!(bobs.len() >= 3 && bobs.iter().all(|letter| letter["from"] == "bob" || letter["to"] == "bob"), "{bobs:?}");
+    assert!(all.iter().any(|envelope| envelope["from"] == "bob" && envelope["text"] == "Got it."), "{all:?}");
+    assert!(envelopes(&program, &["--all"]).len() >= all.len(), "control messages beside them");
+    let bobs = envelopes(&program, &["--agent", "bob", "--state", "acted"]);
+    assert!(
+        bobs.len() >= 3 && bobs.iter().all(|envelope| envelope["from"] == "bob" || envelope["to"] == "bob"),
+        "{bobs:?}"
+    );
     let table = ok(program.run(&["mail", "list"])).out;
     assert!(table.starts_with("ID") && table.contains("users(id)"), "{table}");
-    let mail = all.iter().find(|letter| letter["text"] == "users(id)").unwrap();
+    let mail = all.iter().find(|envelope| envelope["text"] == "users(id)").unwrap();
     let shown = ok(program.run(&["mail", "show", mail["short"].as_str().unwrap()])).out;
     assert!(shown.contains("FROM: alice (agent/agt_") && shown.contains("STATE: acted (trn_"), "{shown}");
     assert_eq!(program.run(&["mail", "show", "nope"]).code, 1);
@@ -174,7 +177,7 @@ fn a_paused_teammate_goes_on_with_the_run() {
     gate.open();
     let ran = ok(program.run(&["-c", "-p", ""]));
     assert_eq!(ran.out, "All is done.\n", "{ran:?}");
-    assert!(told(&letters(&program, &[])).contains(&"alice → max task_result acted".to_owned()));
+    assert!(told(&envelopes(&program, &[])).contains(&"alice → max task_result acted".to_owned()));
 }
 
 #[test]
@@ -184,13 +187,13 @@ fn a_message_can_be_sent_to_a_session_that_does_not_run() {
     ok(program.run(&["-p", "go"]));
     let sent = ok(program.run(&["send", "alice", "use tabs"]));
     assert!(sent.out == "sent to alice\n" && sent.err.contains("no process runs the session"), "{sent:?}");
-    assert_eq!(told(&letters(&program, &["--state", "queued"])), ["user → alice user_input queued"]);
+    assert_eq!(told(&envelopes(&program, &["--state", "queued"])), ["user → alice user_input queued"]);
     let nobody = program.run(&["send", "carol", "hi"]);
     assert!(nobody.code == 1 && nobody.err.contains("`alice`, `bob`"), "{nobody:?}");
     ok(program.run(&["-c", "-p", ""]));
-    let after = letters(&program, &["--agent", "user"]);
+    let after = envelopes(&program, &["--agent", "user"]);
     assert!(told(&after).contains(&"user → alice user_input acted".to_owned()), "{:?}", told(&after));
-    let answer = after.iter().find(|letter| letter["from"] == "alice").unwrap();
+    let answer = after.iter().find(|envelope| envelope["from"] == "alice").unwrap();
     assert_eq!((&answer["text"], &answer["state"]), (&json!("Tabs it is."), &json!("delivered")));
     let journal = max_team_journal::Journal::open(program.home(), max_team_journal::Options::default()).unwrap();
     let waiting = journal.mailboxes().unwrap();
@@ -207,7 +210,7 @@ fn a_message_can_be_sent_to_a_session_that_does_not_run() {
     ok(program.run(&["-c", "-p", ""]));
     let gone = program.run(&["send", "alice", "hi"]);
     assert!(gone.code == 1 && gone.err.contains("`alice` is no more (by owner at cli)"), "{gone:?}");
-    assert!(told(&letters(&program, &["--all"])).iter().any(|line| line == "alice → max teammate_terminated acted"));
+    assert!(told(&envelopes(&program, &["--all"])).iter().any(|line| line == "alice → max teammate_terminated acted"));
 }
 
 #[test]
@@ -242,8 +245,8 @@ fn the_registry_is_shown_saved_and_exported() {
     let config: Value = serde_json::from_str(&program.read(&format!("out/teams/{name}/config.json"))).unwrap();
     assert_eq!(config["members"][1]["name"], "bob");
     let inbox: Value = serde_json::from_str(&program.read(&format!("out/teams/{name}/inboxes/bob.json"))).unwrap();
-    let letter = inbox.as_array().unwrap().iter().find(|letter| letter["text"] == "users(id)").unwrap();
-    assert_eq!((&letter["from"], &letter["read"]), (&json!("alice"), &json!(true)));
+    let envelope = inbox.as_array().unwrap().iter().find(|envelope| envelope["text"] == "users(id)").unwrap();
+    assert_eq!((&envelope["from"], &envelope["read"]), (&json!("alice"), &json!(true)));
 }
 
 /// The lead is held up by its model; alice has nothing to do and is woken by what somebody writes at another terminal.
@@ -338,7 +341,7 @@ fn mail_to_an_ended_teammate_comes_back() {
     ok(program.run(&["send", "hal", "please look at the blue file"]));
     let ended = ok(program.run(&["team", "shutdown", "hal", "--now"]));
     assert!(ended.out.contains("hal has ended (by owner at cli)"), "{ended:?}");
-    let [dead] = &letters(&program, &["--state", "dead"])[..] else { panic!("one came back") };
+    let [dead] = &envelopes(&program, &["--state", "dead"])[..] else { panic!("one came back") };
     assert_eq!((&dead["why"], &dead["text"]), (&json!("it is no more"), &json!("please look at the blue file")));
     let table = ok(program.run(&["mail", "list", "--state", "dead"])).out;
     assert!(table.contains("it is no more: please look at the blue file"), "{table}");
@@ -400,7 +403,7 @@ fn a_refused_shutdown_is_reported_to_the_requester() {
     let ran = ok(finish(child));
     assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
     assert!(
-        letters(&program, &["--all", "--state", "refused"]).is_empty(),
+        envelopes(&program, &["--all", "--state", "refused"]).is_empty(),
         "nobody gets an answer to what another asked"
     );
 }
@@ -636,7 +639,7 @@ fn an_earlier_called_agent_can_be_written_to() {
     ok(program.run(&["-p", "go"]));
     assert!(ok(program.run(&["send", "explore", "tell me more"])).out.starts_with("sent to explore-"));
     ok(program.run(&["-c", "-p", ""]));
-    let answer = letters(&program, &["--agent", "user"]).pop().unwrap();
+    let answer = envelopes(&program, &["--agent", "user"]).pop().unwrap();
     assert_eq!((&answer["from"], &answer["text"]), (&json!("explore"), &json!("There is a cellar.")));
     let stranger = program.run(&["team", "shutdown", "explore"]);
     assert!(stranger.code == 1 && stranger.err.contains("nor any other teammate"), "{stranger:?}");
@@ -693,7 +696,7 @@ fn what_was_written_to_you_is_read_once_it_was_shown() {
     ok(program.run(&["send", "alice", "use tabs"]));
     ok(program.run(&["-c", "-p", ""]));
     let mine =
-        || -> Vec<Value> { letters(&program, &[]).into_iter().filter(|letter| letter["to"] == "user").collect() };
+        || -> Vec<Value> { envelopes(&program, &[]).into_iter().filter(|envelope| envelope["to"] == "user").collect() };
     assert_eq!(told(&mine()), ["alice → user text delivered"]);
     let id = mine()[0]["id"].as_str().unwrap().to_owned();
     let shown = ok(program.run(&["mail", "show", &id])).out;

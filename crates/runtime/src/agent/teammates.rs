@@ -11,7 +11,7 @@ use max_team_core::chat::Part;
 use max_team_core::delegation::tool_filter::SPAWN_TEAMMATE;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
+use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX, TEAMMATES_MAX};
 use max_team_core::message::{Address, Assignment, Envelope, MessageKind};
 use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer};
 use max_team_core::suggest::candidates;
@@ -28,9 +28,9 @@ use super::mail::derived;
 use super::{Agent, Extra};
 use crate::active_session::{ActiveSession, callable};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::AgentSpec;
 use crate::prompt::fill;
-use crate::rows::{InboxRow, MateRow};
+use crate::rows::{InboxRow, TeammateRow};
 use crate::shared::now_ms;
 use crate::team_tools::{self, Act, Message, Way};
 use crate::worktree::Worker;
@@ -71,9 +71,9 @@ pub(super) struct Joining {
 
 impl Joining {
     pub(super) fn add(&mut self, guest: &Guest) {
-        if let Some(mate) = guest.assignment.life.mate() {
-            self.names.push(mate.name.clone());
-            self.colors.push(mate.color.clone());
+        if let Some(teammate) = guest.assignment.life.teammate() {
+            self.names.push(teammate.name.clone());
+            self.colors.push(teammate.color.clone());
         }
     }
 
@@ -102,14 +102,14 @@ impl Agent {
 
     /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
     pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
-        self.floor.bind(&self.turn.stream, self.frame.settings());
+        self.active.bind(&self.turn.stream, self.frame.settings());
         // Unread requests are not considered here: they will find these names taken.
         let mut new = if self.running.copying.is_making() { self.coming(None)? } else { Joining::default() };
         let (mut acted, mut guests) = (Vec::new(), Vec::new());
         for key in keys {
             let Some(input) = self.turn.call(&key).map(|call| (*call.input).clone()) else { continue };
             let started = match Act::read(SPAWN_TEAMMATE, input) {
-                Ok(Act::Spawn(spawn)) => self.engage_mate(&key, &spawn, &new)?,
+                Ok(Act::Spawn(spawn)) => self.engage_teammate(&key, &spawn, &new)?,
                 Ok(_) => continue,
                 Err(words) => Err(words),
             };
@@ -132,13 +132,13 @@ impl Agent {
         if acted.is_empty() {
             return Ok(());
         }
-        let known: Vec<(String, MateRow)> = guests.iter().filter_map(row_of).collect();
+        let known: Vec<(String, TeammateRow)> = guests.iter().filter_map(row_of).collect();
         let events = self.decide(TurnInput::Acted(acted));
         self.commit(events, Extra { guests, ..Extra::default() }).await?;
-        known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
+        known.into_iter().try_for_each(|(name, row)| self.active.know_teammate(&name, row))
     }
 
-    pub(super) fn engage_mate(
+    pub(super) fn engage_teammate(
         &self,
         key: &str,
         spawn: &Spawn,
@@ -151,7 +151,7 @@ impl Agent {
         if let Some(why) = name::misfit(name, &self.turn.origin.name) {
             return Ok(Err(why));
         }
-        let known = self.floor.teammate(name)?;
+        let known = self.active.teammate(name)?;
         // A teammate that was started for this call before is not started again.
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
@@ -160,22 +160,22 @@ impl Agent {
             let words = format!("`{other}` is called so already, and works here without being a teammate");
             return Ok(Err(format!("{words}: choose another name")));
         }
-        if let Some(there) = self.floor.namesake(name)?.or_else(|| new.namesake(name).cloned()) {
+        if let Some(there) = self.active.namesake(name)?.or_else(|| new.namesake(name).cloned()) {
             return Ok(Err(new.taken(&there)));
         }
-        let (there, ever) = self.floor.count_mates()?;
-        if there + new.names.len() >= MATES_MAX {
-            return Ok(Err(format!("a team has at most {MATES_MAX} teammates: shut one down first")));
+        let (there, ever) = self.active.count_teammates()?;
+        if there + new.names.len() >= TEAMMATES_MAX {
+            return Ok(Err(format!("a team has at most {TEAMMATES_MAX} teammates: shut one down first")));
         }
-        let (mate, depth) = match self.hire_mate(spawn) {
+        let (teammate, depth) = match self.hire_teammate(spawn) {
             Ok(hired) => hired,
             Err(words) => return Ok(Err(words)),
         };
-        let mate = self.apart(id, mate, spawn.isolation.unwrap_or_default());
-        if let Some(worker) = self.unmade(&spawn.name, &mate.settings) {
+        let teammate = self.apart(id, teammate, spawn.isolation.unwrap_or_default());
+        if let Some(worker) = self.unmade(&spawn.name, &teammate.settings) {
             return Ok(Ok(Started::Later(Box::new(worker))));
         }
-        let mut taken = self.floor.colors()?;
+        let mut taken = self.active.colors()?;
         taken.extend(new.colors.iter().map(String::as_str));
         let painted = || next_color(ever + new.names.len(), &taken).to_owned();
         let who = Teammate {
@@ -198,15 +198,18 @@ impl Agent {
             life: Lifetime::Teammate(Box::new(who)),
             ..Assignment::default()
         };
-        let letter = self.assigning(id, &assignment, &text, b"spawn");
-        Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment: assignment.into(), letter }), started_words(name))))
+        let envelope = self.assigning(id, &assignment, &text, b"spawn");
+        Ok(Ok(Started::Now(
+            Box::new(Guest { id, teammate, assignment: assignment.into(), envelope }),
+            started_words(name),
+        )))
     }
 
     /// A member or type with a name that could be confused with this one. A teammate may have exactly the name of its
     /// own type.
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
-        let team = self.floor.team()?;
-        let members = team.members.iter().map(|mate| &*mate.definition);
+        let team = self.active.team()?;
+        let members = team.members.iter().map(|teammate| &*teammate.definition);
         let types = callable(&team, self.frame.definition());
         let mut others = members.chain(types).map(|who| &who.name).filter(|known| *known != kind || *known != name);
         others.find(|known| name::looks_like(known, name)).cloned()
@@ -219,20 +222,20 @@ impl Agent {
     }
 
     /// An agent of a type as a teammate of this lead, and its call depth.
-    fn hire_mate(&self, spawn: &Spawn) -> Result<(Mate, u32), String> {
+    fn hire_teammate(&self, spawn: &Spawn) -> Result<(AgentSpec, u32), String> {
         let kind = spawn.kind();
-        let mate = self.floor.callee(kind).ok_or_else(|| {
-            let team = self.floor.team();
+        let teammate = self.active.callee(kind).ok_or_else(|| {
+            let team = self.active.team();
             let types = team.iter().flat_map(|team| callable(team, self.frame.definition()));
             format!("there is no type `{kind}`{}", candidates(kind, types.map(|own| own.name.as_str())))
         })?;
-        let (mut mate, depth) = self.hire(mate, Way::Words)?;
+        let (mut teammate, depth) = self.hire(teammate, Way::Words)?;
         if let Some(name) = spawn.model.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
-            let known = self.floor.team().and_then(|team| team.models.get(name).cloned());
-            let model = known.or_else(|| self.floor.wished(name));
-            mate.settings.model = model.ok_or_else(|| format!("there is no model `{name}` here"))?;
+            let known = self.active.team().and_then(|team| team.models.get(name).cloned());
+            let model = known.or_else(|| self.active.wished(name));
+            teammate.settings.model = model.ok_or_else(|| format!("there is no model `{name}` here"))?;
         }
-        let Mate { definition, settings } = mate;
+        let AgentSpec { definition, settings } = teammate;
         let own = Arc::unwrap_or_clone(definition);
         let plans = spawn.plans();
         let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(settings.mode)));
@@ -240,7 +243,7 @@ impl Agent {
         let definition =
             Definition { mode, ..ActiveSession::as_teammate(own, plans, spawn.claims.unwrap_or_default()) };
         let settings = Settings { mode: definition.mode_in(settings.mode), ..settings };
-        Ok((Mate { definition: definition.into(), settings }, depth))
+        Ok((AgentSpec { definition: definition.into(), settings }, depth))
     }
 
     /// Sends a message to a teammate, the lead or all; or continues an agent that was called before.
@@ -275,24 +278,24 @@ impl Agent {
     /// The teammates that a message is for; `None`: it is for a called agent.
     fn readers(&self, message: &Message) -> Result<Result<Readers, String>, RuntimeError> {
         let mut readers: Vec<(String, AgentId)> = Vec::new();
-        let lead = self.floor.lead_name();
+        let lead = self.active.lead_name();
         for to in &message.to {
             match name::means(to, &lead) {
                 Addressee::Everybody => {
-                    readers.extend(self.floor.teammates()?);
-                    readers.push((lead.clone(), self.floor.lead));
+                    readers.extend(self.active.teammates()?);
+                    readers.push((lead.clone(), self.active.lead));
                 }
                 Addressee::Lead if self.turn.origin.lead => {
                     return Ok(Err("you are the lead: write to another agent".to_owned()));
                 }
-                Addressee::Lead => readers.push((lead.clone(), self.floor.lead)),
-                Addressee::Somebody(name) => match self.floor.teammate(name)? {
-                    Some(MateRow { gone: Some(gone), .. }) => {
+                Addressee::Lead => readers.push((lead.clone(), self.active.lead)),
+                Addressee::Somebody(name) => match self.active.teammate(name)? {
+                    Some(TeammateRow { gone: Some(gone), .. }) => {
                         let why = if gone.reason.is_empty() { String::new() } else { format!(": {}", gone.reason) };
                         let words = format!("`{name}` is no more (by {}{why}); nothing was sent", gone.by);
                         return Ok(Err(words));
                     }
-                    Some(MateRow { agent, .. }) => readers.push((name.to_owned(), agent)),
+                    Some(TeammateRow { agent, .. }) => readers.push((name.to_owned(), agent)),
                     None if message.to.len() == 1 => return Ok(Ok(None)),
                     None => return Ok(Err(self.nobody(name)?)),
                 },
@@ -308,7 +311,7 @@ impl Agent {
     }
 
     fn nobody(&self, name: &str) -> Result<String, RuntimeError> {
-        let there = self.floor.teammates()?;
+        let there = self.active.teammates()?;
         if there.is_empty() {
             return Ok(format!("there is no teammate `{name}`, nor any other"));
         }
@@ -330,7 +333,7 @@ impl Agent {
         let is_answer = matches!(word, ProtocolMessage::ShutdownResponse { .. });
         for (name, agent) in readers.iter().take(if is_answer { 1 } else { readers.len() }) {
             let to = session::agent_stream(*agent);
-            if *agent == self.floor.lead && !is_answer && !matches!(word, ProtocolMessage::Text { .. }) {
+            if *agent == self.active.lead && !is_answer && !matches!(word, ProtocolMessage::Text { .. }) {
                 continue;
             }
             let (body, answered) = match self.body(word, &to)? {
@@ -338,15 +341,15 @@ impl Agent {
                 Err(words) => return Ok(ActionOutcome::wrong(words)),
             };
             // The requester may be a person.
-            let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
+            let (reply_to, to) = answered.map_or((None, to), |(envelope, asker)| (Some(envelope), asker));
             let is_users = to.starts_with("user/");
-            let name = if is_answer { self.floor.lead_name() } else { name.clone() };
-            if !is_users && self.floor.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
+            let name = if is_answer { self.active.lead_name() } else { name.clone() };
+            if !is_users && self.active.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
                 return Ok(ActionOutcome::wrong(format!(
                     "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
                 )));
             }
-            let letter = Envelope::new(
+            let envelope = Envelope::new(
                 derived(&[self.turn.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
                 &self.turn.stream,
                 &to,
@@ -357,8 +360,8 @@ impl Agent {
             .answering(reply_to);
             if let ProtocolMessage::ShutdownRequest { deadline_s, .. } = word {
                 let wait = deadline_s.unwrap_or(SHUTDOWN_S_DEFAULT).min(SHUTDOWN_S_MAX);
-                let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
-                events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
+                let until_ms = envelope.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
+                events.push(Event::Requested(Requested { request: envelope.id, kind: envelope.kind, to, until_ms }));
             }
             told.push(if is_users { "the user".to_owned() } else { format!("`{name}`") });
             match word {
@@ -368,7 +371,7 @@ impl Agent {
                 ProtocolMessage::ShutdownResponse { .. } => acks.extend(reply_to),
                 _ => {}
             }
-            sends.push(letter);
+            sends.push(envelope);
         }
         if told.is_empty() {
             return Ok(ActionOutcome::wrong("there is no agent to send this to"));
@@ -384,7 +387,7 @@ impl Agent {
         to: &str,
     ) -> Result<Result<(Body<'a>, Answered), String>, RuntimeError> {
         let (text, from) = (word.text(), &*self.turn.origin.name);
-        let color = self.turn.mate().map_or("", |mate| mate.color.as_str());
+        let color = self.turn.teammate().map_or("", |teammate| teammate.color.as_str());
         let words = Body::Words(Words { text, from, color, ..Words::default() });
         let body = match word {
             // A task is sent with a change of the list.
@@ -402,7 +405,7 @@ impl Agent {
                 });
             }
             ProtocolMessage::PlanApprovalResponse { request_id, approve, feedback } => {
-                let row: Option<InboxRow> = rows::row(&self.floor.shared.journal, rows::INBOX, to)?;
+                let row: Option<InboxRow> = rows::row(&self.active.shared.journal, rows::INBOX, to)?;
                 let asked = row.filter(|row| row.question.to_string() == *request_id);
                 let Some(asked) = asked else {
                     return Ok(Err(format!("it waits for no answer to `{request_id}`; nothing was sent")));
@@ -421,24 +424,24 @@ impl Agent {
     pub(super) fn inbox(&mut self) -> Result<ActionOutcome, RuntimeError> {
         let mut told = Vec::new();
         let mut acks = Vec::new();
-        let mail = self.floor.mail(&self.turn.stream, true)?;
+        let mail = self.active.mail(&self.turn.stream, true)?;
         // Messages that are not shown here are read again at once.
-        self.floor.ring(&self.turn.stream);
+        self.active.ring(&self.turn.stream);
         let mut bytes = 0_usize;
-        for letter in mail {
-            let is_end = letter.kind == MessageKind::ShutdownRequest;
-            let is_told = self.turn.receive(&letter, self.turn.origin.lead) == MailAction::Tell;
-            if !is_end && (!is_told || letter.kind == MessageKind::UserInput) {
+        for envelope in mail {
+            let is_end = envelope.kind == MessageKind::ShutdownRequest;
+            let is_told = self.turn.receive(&envelope, self.turn.origin.lead) == MailAction::Tell;
+            if !is_end && (!is_told || envelope.kind == MessageKind::UserInput) {
                 continue;
             }
-            let words = self.told_as(&letter);
+            let words = self.told_as(&envelope);
             bytes = bytes.saturating_add(words.len());
             // A message that is not shown is not acknowledged: it waits for the next call or turn.
             if bytes > MAIL_TOLD_BYTES_MAX && !told.is_empty() {
                 break;
             }
             told.push(words);
-            acks.extend((!is_end).then_some(letter.id));
+            acks.extend((!is_end).then_some(envelope.id));
         }
         if told.is_empty() {
             return Ok(ActionOutcome::said("There are no new messages. Later messages reach you without a call."));
@@ -461,9 +464,12 @@ fn started_words(name: &str) -> String {
     )
 }
 
-pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
-    let mate = guest.assignment.life.mate()?;
-    Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), claims: mate.claims, gone: None }))
+pub(super) fn row_of(guest: &Guest) -> Option<(String, TeammateRow)> {
+    let teammate = guest.assignment.life.teammate()?;
+    Some((
+        teammate.name.clone(),
+        TeammateRow { agent: guest.id, color: teammate.color.clone(), claims: teammate.claims, gone: None },
+    ))
 }
 
 /// The consequence of a message, for its sender.

@@ -1,8 +1,8 @@
-//! Every order in which a shutdown, a plan's approval and mail can meet: a lead, a teammate and a user, each letter read
+//! Every order in which a shutdown, a plan's approval and mail can meet: a lead, a teammate and a user, each message read
 //! at any time, a crash after any step.
 //!
 //! The deciding is the product's (`Turn`, `Requests`, `shutdown`); what is written here is only how a loop carries it out,
-//! with one step per commit. Letters are read in any order, also where the journal keeps one.
+//! with one step per commit. Messages are read in any order, also where the journal keeps one.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::limits::MAIL_WAITING_MAX;
 use crate::message::{Assignment, Envelope, MessageKind};
 use crate::teammate::requests::{Requested, Responded};
 use crate::teammate::shutdown::{self, Shutdown};
-use crate::teammate::{AgentEnded, LetterRefused, Lifetime, Teammate};
+use crate::teammate::{AgentEnded, Lifetime, MessageRefused, Teammate};
 
 const LEAD: &str = "agent/lead";
-const MATE: &str = "agent/mate";
+const TEAMMATE: &str = "agent/mate";
 const USER: &str = "user/me";
 const DEADLINE_MS: i64 = 100;
 
@@ -39,9 +39,9 @@ struct Will {
 #[derive(Clone)]
 struct Team {
     lead: Vec<Event>,
-    mate: Vec<Event>,
+    teammate: Vec<Event>,
     lead_turn: Turn,
-    mate_turn: Turn,
+    teammate_turn: Turn,
     /// Both mailboxes.
     mail: Vec<Envelope>,
     at_ms: i64,
@@ -92,15 +92,15 @@ impl Team {
     fn new(will: Will, plans: bool) -> Self {
         let life = Lifetime::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
         let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
-        let (lead, mate) = (vec![started(None)], vec![started(Some(given))]);
-        let (lead_turn, mate_turn) = (folded(&lead), folded(&mate));
+        let (lead, teammate) = (vec![started(None)], vec![started(Some(given))]);
+        let (lead_turn, teammate_turn) = (folded(&lead), folded(&teammate));
         let (mail, at_ms) = (Vec::new(), 0);
-        let mut team = Self { lead, mate, lead_turn, mate_turn, mail, at_ms, next: 10, question: None, will };
-        let first = team.letter(LEAD, MATE, MessageKind::Text, None);
+        let mut team = Self { lead, teammate, lead_turn, teammate_turn, mail, at_ms, next: 10, question: None, will };
+        let first = team.envelope(LEAD, TEAMMATE, MessageKind::Text, None);
         team.begin(&first);
         if plans {
             let outcome = uses(&[("plan", json!({}))]);
-            let action = Action { deed: ActionKind::Propose, ..Action::read("plan") };
+            let action = Action { kind: ActionKind::Propose, ..Action::read("plan") };
             let prepared = vec![PreparedCall { key: call_key(1, 0), found: Ok((action, Repeatability::Pure)) }];
             team.decide(TurnInput::ModelEnded {
                 call: (1, 1),
@@ -109,16 +109,16 @@ impl Team {
                 streamed: PartialAnswer::default(),
                 prepared,
             });
-            team.question = team.mate.iter().find_map(|event| match event {
+            team.question = team.teammate.iter().find_map(|event| match event {
                 Event::QuestionAsked(asked) => Some(asked.question),
                 _ => None,
             });
-            assert!(team.question.is_some(), "{:?}", team.mate);
+            assert!(team.question.is_some(), "{:?}", team.teammate);
         }
         team
     }
 
-    fn letter(&mut self, from: &str, to: &str, kind: MessageKind, reply_to: Option<EnvelopeId>) -> Envelope {
+    fn envelope(&mut self, from: &str, to: &str, kind: MessageKind, reply_to: Option<EnvelopeId>) -> Envelope {
         self.next += 1;
         let body = json!({ "end": kind == MessageKind::Shutdown });
         let (id, cause, sent_at_ms) = (EnvelopeId::new(id(self.next)), None, self.at_ms);
@@ -126,18 +126,18 @@ impl Team {
     }
 
     fn send(&mut self, from: &str, to: &str, kind: MessageKind, reply_to: Option<EnvelopeId>) -> EnvelopeId {
-        let letter = self.letter(from, to, kind, reply_to);
-        self.mail.push(letter.clone());
-        letter.id
+        let envelope = self.envelope(from, to, kind, reply_to);
+        self.mail.push(envelope.clone());
+        envelope.id
     }
 
-    fn ack(&mut self, letter: EnvelopeId) {
-        self.mail.retain(|known| known.id != letter);
+    fn ack(&mut self, envelope: EnvelopeId) {
+        self.mail.retain(|known| known.id != envelope);
     }
 
-    fn commit_mate(&mut self, events: Vec<Event>) {
-        events.iter().for_each(|event| self.mate_turn.apply(event));
-        self.mate.extend(events);
+    fn commit_teammate(&mut self, events: Vec<Event>) {
+        events.iter().for_each(|event| self.teammate_turn.apply(event));
+        self.teammate.extend(events);
     }
 
     fn commit_lead(&mut self, events: Vec<Event>) {
@@ -155,7 +155,7 @@ impl Team {
         let now = TurnEnv {
             at_ms: self.at_ms,
             jitter: 0,
-            fresh: id(1_000 + self.mate.len() as u128),
+            fresh: id(1_000 + self.teammate.len() as u128),
             frame,
             compact: frame,
             facts: String::new(),
@@ -163,18 +163,18 @@ impl Team {
             later: RemainingBudget::default(),
             steer: None,
         };
-        self.commit_mate(self.mate_turn.decide(input, &now));
+        self.commit_teammate(self.teammate_turn.decide(input, &now));
     }
 
-    fn begin(&mut self, letter: &Envelope) {
+    fn begin(&mut self, message: &Envelope) {
         self.decide(TurnInput::Begin {
-            turn: TurnId::new(letter.id.uuid()),
-            envelope: letter.id,
+            turn: TurnId::new(message.id.uuid()),
+            envelope: message.id,
             input: vec![Part::text("work")],
-            assignment: self.mate_turn.engaged().cloned().map(Arc::new),
+            assignment: self.teammate_turn.engaged().cloned().map(Arc::new),
             recall: None,
             rewound: Vec::new(),
-            letters: Vec::new(),
+            envelopes: Vec::new(),
             quiet: false,
             hops: 0,
         });
@@ -182,18 +182,18 @@ impl Team {
 
     fn steps(&self) -> Vec<Step> {
         let will = &self.will;
-        let busy = self.mate_turn.is_busy();
-        let asked_to_end = self.mail.iter().any(|letter| letter.kind == MessageKind::ShutdownRequest);
-        let asks = !self.lead_turn.requests().is_asked(MessageKind::ShutdownRequest, MATE);
+        let busy = self.teammate_turn.is_busy();
+        let asked_to_end = self.mail.iter().any(|envelope| envelope.kind == MessageKind::ShutdownRequest);
+        let asks = !self.lead_turn.requests().is_asked(MessageKind::ShutdownRequest, TEAMMATE);
         let mut steps: Vec<Step> = (0..self.mail.len()).map(Step::Read).collect();
         for (step, can) in [
             (Step::Ask, will.asks > 0 && asks),
-            (Step::Reject, will.rejects > 0 && asked_to_end && self.mate_turn.calling().is_some()),
+            (Step::Reject, will.rejects > 0 && asked_to_end && self.teammate_turn.calling().is_some()),
             (Step::Write, will.words > 0),
             (Step::LeadAnswers, will.lead_answers > 0),
             (Step::UserAnswers, will.user_answers > 0),
             (Step::UserEnds, will.user_ends > 0),
-            (Step::Finish, busy && self.mate_turn.calling().is_some()),
+            (Step::Finish, busy && self.teammate_turn.calling().is_some()),
             (Step::Late, self.lead_turn.requests().next_ms().is_some()),
             (Step::Crash, will.crashes > 0),
         ] {
@@ -209,46 +209,49 @@ impl Team {
             Step::Read(at) => self.read(self.mail[at].clone()),
             Step::Ask => {
                 self.will.asks -= 1;
-                let request = self.send(LEAD, MATE, MessageKind::ShutdownRequest, None);
+                let request = self.send(LEAD, TEAMMATE, MessageKind::ShutdownRequest, None);
                 let until_ms = self.at_ms + DEADLINE_MS;
-                let asked = Requested { request, kind: MessageKind::ShutdownRequest, to: MATE.into(), until_ms };
+                let asked = Requested { request, kind: MessageKind::ShutdownRequest, to: TEAMMATE.into(), until_ms };
                 self.commit_lead(vec![Event::Requested(asked)]);
             }
             Step::Reject => {
                 self.will.rejects -= 1;
-                let asked =
-                    self.mail.iter().find(|letter| letter.kind == MessageKind::ShutdownRequest).map(|letter| letter.id);
-                self.send(MATE, LEAD, MessageKind::ShutdownRejected, asked);
+                let asked = self
+                    .mail
+                    .iter()
+                    .find(|envelope| envelope.kind == MessageKind::ShutdownRequest)
+                    .map(|envelope| envelope.id);
+                self.send(TEAMMATE, LEAD, MessageKind::ShutdownRejected, asked);
                 asked.into_iter().for_each(|asked| self.ack(asked));
             }
             Step::Write => {
                 self.will.words -= 1;
-                self.send(LEAD, MATE, MessageKind::Text, None);
+                self.send(LEAD, TEAMMATE, MessageKind::Text, None);
             }
             Step::LeadAnswers => {
                 self.will.lead_answers -= 1;
-                self.send(LEAD, MATE, MessageKind::PlanApprovalResponse, None);
+                self.send(LEAD, TEAMMATE, MessageKind::PlanApprovalResponse, None);
             }
             Step::UserAnswers => {
                 self.will.user_answers -= 1;
-                self.send(USER, MATE, MessageKind::PermissionResponse, None);
+                self.send(USER, TEAMMATE, MessageKind::PermissionResponse, None);
             }
             Step::UserEnds => {
                 self.will.user_ends -= 1;
-                self.send(USER, MATE, MessageKind::Shutdown, None);
+                self.send(USER, TEAMMATE, MessageKind::Shutdown, None);
             }
             Step::Finish => self.finish(),
             Step::Late => {
                 self.at_ms = self.at_ms.max(self.lead_turn.requests().next_ms().unwrap_or_default());
                 for asked in self.lead_turn.requests().overdue(self.at_ms).cloned().collect::<Vec<_>>() {
-                    let over = Responded { request: asked.request, kind: None, letter: None, reason: String::new() };
+                    let over = Responded { request: asked.request, kind: None, envelope: None, reason: String::new() };
                     self.commit_lead(vec![Event::Responded(over)]);
-                    self.send(LEAD, MATE, MessageKind::Shutdown, Some(asked.request));
+                    self.send(LEAD, TEAMMATE, MessageKind::Shutdown, Some(asked.request));
                 }
             }
             Step::Crash => {
                 self.will.crashes -= 1;
-                (self.lead_turn, self.mate_turn) = (folded(&self.lead), folded(&self.mate));
+                (self.lead_turn, self.teammate_turn) = (folded(&self.lead), folded(&self.teammate));
                 self.decide(TurnInput::Recovered);
                 self.end_stopped();
             }
@@ -257,9 +260,9 @@ impl Team {
 
     /// The model answers; or, if it was stopped, it is cut off.
     fn finish(&mut self) {
-        let Some(intent) = self.mate_turn.calling() else { return };
+        let Some(intent) = self.teammate_turn.calling() else { return };
         let call = (intent.call, intent.attempt);
-        let outcome = match self.mate_turn.stopped_by() {
+        let outcome = match self.teammate_turn.stopped_by() {
             Some(_) => LlmOutcome::Cancelled { partial: String::new(), usage: Usage::default() },
             None => says("done"),
         };
@@ -275,7 +278,7 @@ impl Team {
 
     /// What runs by itself after a decision: a plan that was approved is told to its author, who goes on.
     fn run(&mut self) {
-        while let Some(TurnEffect::RunTool { key, .. }) = self.mate_turn.pending().into_iter().next() {
+        while let Some(TurnEffect::RunTool { key, .. }) = self.teammate_turn.pending().into_iter().next() {
             let content = vec![Part::text("ran")];
             self.decide(TurnInput::ToolEnded {
                 key,
@@ -290,82 +293,82 @@ impl Team {
 
     /// A turn that was stopped before anything of it was under way ends.
     fn end_stopped(&mut self) {
-        if matches!(self.mate_turn.pending().as_slice(), [TurnEffect::CancelAll]) {
+        if matches!(self.teammate_turn.pending().as_slice(), [TurnEffect::CancelAll]) {
             self.finish();
         }
     }
 
-    fn refuse(&mut self, letter: &Envelope, why: &str) {
-        let (why, from) = (why.to_owned(), letter.from.clone());
-        let refused = Event::LetterRefused(LetterRefused { letter: letter.id, from, kind: letter.kind, why });
-        if letter.to == MATE {
-            self.commit_mate(vec![refused])
+    fn refuse(&mut self, envelope: &Envelope, why: &str) {
+        let (why, from) = (why.to_owned(), envelope.from.clone());
+        let refused = Event::MessageRefused(MessageRefused { envelope: envelope.id, from, kind: envelope.kind, why });
+        if envelope.to == TEAMMATE {
+            self.commit_teammate(vec![refused])
         } else {
             self.commit_lead(vec![refused])
         }
-        self.ack(letter.id);
+        self.ack(envelope.id);
     }
 
-    fn read(&mut self, letter: Envelope) {
-        match (letter.to.as_str(), letter.kind) {
+    fn read(&mut self, envelope: Envelope) {
+        match (envelope.to.as_str(), envelope.kind) {
             (LEAD, MessageKind::ShutdownApproved | MessageKind::ShutdownRejected) => {
-                match self.lead_turn.requests().respond(&letter) {
+                match self.lead_turn.requests().respond(&envelope) {
                     Ok(responded) => {
                         self.commit_lead(vec![Event::Responded(responded)]);
-                        self.ack(letter.id);
+                        self.ack(envelope.id);
                     }
-                    Err(why) => self.refuse(&letter, why),
+                    Err(why) => self.refuse(&envelope, why),
                 }
             }
-            (LEAD, _) => self.ack(letter.id),
-            (_, kind) if self.mate_turn.gone().is_some() => {
-                self.give_back(&letter, kind);
-                self.ack(letter.id);
+            (LEAD, _) => self.ack(envelope.id),
+            (_, kind) if self.teammate_turn.gone().is_some() => {
+                self.give_back(&envelope, kind);
+                self.ack(envelope.id);
             }
-            (_, MessageKind::ShutdownRequest | MessageKind::Shutdown) => self.part(&letter),
+            (_, MessageKind::ShutdownRequest | MessageKind::Shutdown) => self.part(&envelope),
             (_, MessageKind::PlanApprovalResponse | MessageKind::PermissionResponse) => {
                 let question = self.question.unwrap();
-                match self.mate_turn.misanswers(question, &letter) {
-                    Some(why) => self.refuse(&letter, why),
+                match self.teammate_turn.misanswers(question, &envelope) {
+                    Some(why) => self.refuse(&envelope, why),
                     None => {
                         let answer = PermissionAnswer::new(true, DecidedBy::Person("here".into()));
                         self.decide(TurnInput::Answered { question, answer });
-                        self.ack(letter.id);
+                        self.ack(envelope.id);
                         self.run();
                     }
                 }
             }
-            _ if self.mate_turn.is_busy() => {}
+            _ if self.teammate_turn.is_busy() => {}
             _ => {
-                self.begin(&letter);
-                self.ack(letter.id);
+                self.begin(&envelope);
+                self.ack(envelope.id);
             }
         }
     }
 
-    fn give_back(&mut self, letter: &Envelope, kind: MessageKind) {
+    fn give_back(&mut self, envelope: &Envelope, kind: MessageKind) {
         if shutdown::comes_back(kind) {
-            self.send(MATE, &letter.from, MessageKind::Undelivered, Some(letter.id));
+            self.send(TEAMMATE, &envelope.from, MessageKind::Undelivered, Some(envelope.id));
         }
     }
 
-    fn part(&mut self, letter: &Envelope) {
-        assert_eq!(shutdown::misfit(letter, self.mate_turn.mate().is_some(), LEAD), None);
-        match shutdown::when(letter, self.mate_turn.is_busy(), self.mate_turn.stopped_by().is_some()) {
+    fn part(&mut self, envelope: &Envelope) {
+        assert_eq!(shutdown::misfit(envelope, self.teammate_turn.teammate().is_some(), LEAD), None);
+        match shutdown::when(envelope, self.teammate_turn.is_busy(), self.teammate_turn.stopped_by().is_some()) {
             Shutdown::Later => {}
             Shutdown::Stopping => {
-                self.decide(TurnInput::Interrupt { by: letter.from.as_str().into() });
+                self.decide(TurnInput::Interrupt { by: envelope.from.as_str().into() });
                 self.end_stopped();
             }
             Shutdown::Now => {
-                let forced = letter.kind == MessageKind::Shutdown;
-                let (name, by, reason) = ("ann".into(), letter.from.clone(), String::new());
+                let forced = envelope.kind == MessageKind::Shutdown;
+                let (name, by, reason) = ("ann".into(), envelope.from.clone(), String::new());
                 let session = SessionId::new(id(2));
-                self.commit_mate(vec![Event::AgentEnded(AgentEnded { session, name, by, reason, forced })]);
+                self.commit_teammate(vec![Event::AgentEnded(AgentEnded { session, name, by, reason, forced })]);
                 if !forced {
-                    self.send(MATE, &letter.from, MessageKind::ShutdownApproved, Some(letter.id));
+                    self.send(TEAMMATE, &envelope.from, MessageKind::ShutdownApproved, Some(envelope.id));
                 }
-                for waiting in self.mail.clone().into_iter().filter(|waiting| waiting.to == MATE) {
+                for waiting in self.mail.clone().into_iter().filter(|waiting| waiting.to == TEAMMATE) {
                     self.give_back(&waiting, waiting.kind);
                     self.ack(waiting.id);
                 }
@@ -373,7 +376,7 @@ impl Team {
         }
     }
 
-    /// What decides what can still happen, whatever its letters are called.
+    /// What decides what can still happen, whatever its messages are called.
     fn key(&self) -> String {
         let requests: Vec<EnvelopeId> = self.lead.iter().filter_map(asked).collect();
         let outcome = |request: &EnvelopeId| {
@@ -382,20 +385,20 @@ impl Team {
                 _ => None,
             })
         };
-        let place = |letter: EnvelopeId| requests.iter().position(|request| *request == letter);
+        let place = |envelope: EnvelopeId| requests.iter().position(|request| *request == envelope);
         let mut mail: Vec<String> = self
             .mail
             .iter()
-            .map(|letter| {
-                let answers = letter.reply_to.and_then(place);
-                format!("{}{:?}{:?}{answers:?}{}", letter.to, letter.kind, place(letter.id), letter.from)
+            .map(|envelope| {
+                let answers = envelope.reply_to.and_then(place);
+                format!("{}{:?}{:?}{answers:?}{}", envelope.to, envelope.kind, place(envelope.id), envelope.from)
             })
             .collect();
         mail.sort_unstable();
-        let turn = &self.mate_turn;
+        let turn = &self.teammate_turn;
         let asks = self.question.is_some_and(|question| turn.asks(question).is_some());
         let outcomes: Vec<_> = requests.iter().map(outcome).collect();
-        let begun = self.mate.iter().filter(|event| matches!(event, Event::TurnStarted(_))).count();
+        let begun = self.teammate.iter().filter(|event| matches!(event, Event::TurnStarted(_))).count();
         let (calls, stopped, gone) = (turn.calling().is_some(), turn.stopped_by().is_some(), turn.gone().is_some());
         format!("{:?}{outcomes:?}{mail:?}{asks}{}{calls}{stopped}{gone}{begun}", self.will, turn.is_busy())
     }
@@ -405,13 +408,16 @@ impl Team {
         let same = |turn: &Turn, log: &[Event]| {
             serde_json::to_value(turn).unwrap() == serde_json::to_value(folded(log)).unwrap()
         };
-        assert!(same(&self.lead_turn, &self.lead) && same(&self.mate_turn, &self.mate), "a crash changes nothing");
+        assert!(
+            same(&self.lead_turn, &self.lead) && same(&self.teammate_turn, &self.teammate),
+            "a crash changes nothing"
+        );
         let count = |log: &[Event], name: &str| log.iter().filter(|event| event.name() == name).count();
-        assert!(count(&self.mate, "agent_ended") <= 1);
-        assert!(count(&self.mate, "question_answered") <= 1, "a question has one answer");
-        if let Some(at) = self.mate.iter().position(|event| matches!(event, Event::AgentEnded(_))) {
-            let after = &self.mate[at + 1..];
-            assert!(after.iter().all(|event| matches!(event, Event::LetterRefused(_))), "{after:?}");
+        assert!(count(&self.teammate, "agent_ended") <= 1);
+        assert!(count(&self.teammate, "question_answered") <= 1, "a question has one answer");
+        if let Some(at) = self.teammate.iter().position(|event| matches!(event, Event::AgentEnded(_))) {
+            let after = &self.teammate[at + 1..];
+            assert!(after.iter().all(|event| matches!(event, Event::MessageRefused(_))), "{after:?}");
         }
         for request in self.lead.iter().filter_map(asked) {
             let outcomes = self
@@ -427,23 +433,23 @@ impl Team {
     fn check_rest(&self, words: &HashSet<EnvelopeId>) {
         assert!(self.mail.is_empty(), "{:?}", self.mail);
         assert!(self.lead_turn.requests().open().is_empty());
-        assert!(!self.mate_turn.is_busy(), "nobody is at work or waits");
+        assert!(!self.teammate_turn.is_busy(), "nobody is at work or waits");
         let ends = self.lead.iter().filter_map(|event| match event {
             Event::Responded(responded) => Some(responded.kind),
             _ => None,
         });
-        let is_gone = self.mate_turn.gone().is_some();
+        let is_gone = self.teammate_turn.gone().is_some();
         for kind in ends {
             assert!(
                 kind == Some(MessageKind::ShutdownRejected) || is_gone,
                 "what was asked for and not refused has happened"
             );
         }
-        for letter in words {
+        for envelope in words {
             let begun = self
-                .mate
+                .teammate
                 .iter()
-                .filter(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *letter));
+                .filter(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *envelope));
             assert!(begun.count() == 1 || is_gone, "words are read once, or come back");
         }
     }
@@ -457,17 +463,17 @@ fn explore(first: Team) -> usize {
         for step in team.steps() {
             let (mut next, mut words, mut returned) = (team.clone(), words.clone(), returned.clone());
             next.step(step);
-            for letter in &next.mail {
-                if letter.kind == MessageKind::Text {
-                    words.insert(letter.id);
+            for envelope in &next.mail {
+                if envelope.kind == MessageKind::Text {
+                    words.insert(envelope.id);
                 }
-                if letter.kind == MessageKind::Undelivered {
-                    returned.extend(letter.reply_to);
+                if envelope.kind == MessageKind::Undelivered {
+                    returned.extend(envelope.reply_to);
                 }
             }
             let read =
                 |event: &Event| matches!(event, Event::TurnStarted(started) if returned.contains(&started.envelope));
-            assert!(!next.mate.iter().any(read), "what has come back was not read");
+            assert!(!next.teammate.iter().any(read), "what has come back was not read");
             let key = next.key();
             rests &= key == team.key();
             if seen.insert(key) {
@@ -477,12 +483,12 @@ fn explore(first: Team) -> usize {
         }
         if rests {
             team.check_rest(&words);
-            let read = |letter: &EnvelopeId| {
-                team.mate
+            let read = |envelope: &EnvelopeId| {
+                team.teammate
                     .iter()
-                    .any(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *letter))
+                    .any(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *envelope))
             };
-            assert!(words.iter().all(|letter| read(letter) || returned.contains(letter)), "no letter is lost");
+            assert!(words.iter().all(|envelope| read(envelope) || returned.contains(envelope)), "no letter is lost");
         }
     }
     seen.len()
@@ -520,14 +526,19 @@ fn a_session_stop_holds_an_idle_teammate_and_is_not_stored_in_its_state() {
 /// Only those that may still lie in the mailbox matter.
 #[test]
 fn refused_messages_are_remembered_within_a_bound() {
-    let letter = |number: usize| EnvelopeId::new(id(u128::try_from(number).unwrap()));
+    let envelope = |number: usize| EnvelopeId::new(id(u128::try_from(number).unwrap()));
     let refused = |number: usize| {
         let kind = MessageKind::TeamRequest;
-        Event::LetterRefused(LetterRefused { letter: letter(number), from: "user/a".into(), kind, why: String::new() })
+        Event::MessageRefused(MessageRefused {
+            envelope: envelope(number),
+            from: "user/a".into(),
+            kind,
+            why: String::new(),
+        })
     };
     let mut events = vec![started(None)];
     events.extend((0..=MAIL_WAITING_MAX).map(refused));
     let turn = folded(&events);
-    assert!(!turn.has_refused(letter(0)));
-    assert!((1..=MAIL_WAITING_MAX).all(|number| turn.has_refused(letter(number))));
+    assert!(!turn.has_refused(envelope(0)));
+    assert!((1..=MAIL_WAITING_MAX).all(|number| turn.has_refused(envelope(number))));
 }

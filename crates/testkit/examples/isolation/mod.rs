@@ -1,4 +1,4 @@
-//! Bench `walls`: what a command costs more within walls than without, in the same run.
+//! Bench `isolation`: what a command costs more within a sandbox than without, in the same run.
 
 use std::process::Command;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::Bench;
 
-/// What walls may add to a command.
+/// What the sandbox may add to a command.
 const ADDED_MS_MAX: f64 = 15.0;
 
-pub(crate) fn walls(bench: &mut Bench) {
-    let path = bench.example("walls_bench");
+pub(crate) fn isolation(bench: &mut Bench) {
+    let path = bench.example("isolation_bench");
     if !path.exists() {
-        return bench.skip("walls", "the example `walls_bench` of max-team-tools is not built");
+        return bench.skip("walls", "the example `isolation_bench` of max-team-tools is not built");
     }
     let output = Command::new(path).arg(&bench.bin).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

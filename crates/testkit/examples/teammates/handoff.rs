@@ -1,18 +1,18 @@
-//! Bench `handoff`: from a letter that a model writes to its reader's turn.
+//! Bench `handoff`: from a message that a model writes to its reader's turn.
 //!
 //! Teammates in a ring throw a ball on a thousand times: so many of them that nobody works for colleagues so often in a
-//! row that the house makes it rest. Each throw is timed by the server, from the moment it
-//! begins to write the answer that calls `send_message` to the moment the reader's request about that letter is whole. So
-//! the time holds everything in between and nothing is taken off: our reading of the answer, the call and the letter in
+//! row that the runtime makes it rest. Each throw is timed by the server, from the moment it
+//! begins to write the answer that calls `send_message` to the moment the reader's request about that message is whole. So
+//! the time holds everything in between and nothing is taken off: our reading of the answer, the call and the message in
 //! the journal, the reader waking up with its history, the beginning of its turn in the journal, and its request on
-//! the wire. The model answers a letter only after a pause, so that whoever has thrown is at rest again, and has left its seat.
+//! the wire. The model answers a message only after a pause, so that whoever has thrown is at rest again, and has left its seat.
 
 use std::time::Duration;
 
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::json;
 
-use super::{LEADS, RESULT, behind, letter, warm};
+use super::{LEADS, RESULT, behind, envelope, warm};
 use crate::{Bench, median};
 
 const THROWS: usize = 1_000;
@@ -83,7 +83,7 @@ fn player(number: usize) -> String {
     format!("player-{}", number % PLAYERS)
 }
 
-/// The letter with this ball: whoever catches it stands that many places further on.
+/// The message with this ball: whoever catches it stands that many places further on.
 fn throw(ball: usize) -> Reply {
-    letter(&player(ball), &format!("{BALL}{ball}"))
+    envelope(&player(ball), &format!("{BALL}{ball}"))
 }

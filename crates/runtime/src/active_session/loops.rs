@@ -57,7 +57,7 @@ pub(super) struct LoopSlot {
     /// It works in the background of the session, which counts as idle meanwhile.
     pub(super) aside: bool,
     /// Messages that were handed over; the mailbox need not be read for them.
-    letters: Vec<Envelope>,
+    envelopes: Vec<Envelope>,
     /// There may be more in the mailbox than was handed over.
     pub(super) look: bool,
     /// Messages that the loop has got; some may stay in the mailbox until it acts on them.
@@ -75,25 +75,25 @@ impl LoopSlot {
 
     /// Remembers messages that the loop has got. If the list is cleared, the only effect is that the mailbox is read
     /// once more.
-    fn give(&mut self, letters: &[Envelope]) {
+    fn give(&mut self, envelopes: &[Envelope]) {
         if self.given.len() > MAIL_WAITING_MAX {
             self.given.clear();
         }
-        self.given.extend(letters.iter().map(|letter| letter.id));
+        self.given.extend(envelopes.iter().map(|envelope| envelope.id));
     }
 }
 
 impl Seats {
     /// Whether frontends are to be told now that no loop is busy; `Some(true)`: one waits for a person.
     fn become_quiet(&mut self) -> Option<bool> {
-        let busy = self.chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
+        let busy = self.slots.values().any(|slot| slot.activity == Activity::Busy && !slot.aside);
         if busy || self.quiet {
             // A loop has become busy without being rung: the next idle state must be reported again.
             self.quiet &= !busy;
             return None;
         }
         self.quiet = true;
-        Some(self.chairs.values().any(|chair| chair.activity == Activity::Waiting))
+        Some(self.slots.values().any(|slot| slot.activity == Activity::Waiting))
     }
 }
 
@@ -113,12 +113,12 @@ pub(crate) struct HandedIn {
 impl ActiveSession {
     /// Whether the loop at an address waits for a person.
     pub(crate) fn is_waiting(&self, address: &str) -> bool {
-        lock(&self.seats).chairs.get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
+        lock(&self.seats).slots.get(address).is_some_and(|slot| slot.activity == Activity::Waiting)
     }
 
     /// The number of running loops.
     pub(crate) fn seated(&self) -> usize {
-        lock(&self.seats).chairs.len()
+        lock(&self.seats).slots.len()
     }
 
     /// Whether so many calls wait for their models that a short delay goes unnoticed, while fewer transactions save
@@ -129,23 +129,23 @@ impl ActiveSession {
 
     /// Whether the loop at an address is busy.
     pub(crate) fn is_working(&self, address: &str) -> bool {
-        lock(&self.seats).chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy)
+        lock(&self.seats).slots.get(address).is_some_and(|slot| slot.activity == Activity::Busy)
     }
 
     /// Whether a loop runs at an address.
     pub(crate) fn is_taken(&self, address: &str) -> bool {
-        lock(&self.seats).chairs.contains_key(address)
+        lock(&self.seats).slots.contains_key(address)
     }
 
     /// Registers a loop at an address. `None`: one runs there.
     pub(crate) fn sit(&self, address: &str) -> Option<Place> {
         let mut seats = lock(&self.seats);
-        if seats.chairs.contains_key(address) {
+        if seats.slots.contains_key(address) {
             return None;
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         let bell = Arc::new(Notify::new());
-        let chair = LoopSlot {
+        let slot = LoopSlot {
             bell: Arc::clone(&bell),
             controls,
             activity: Activity::Busy,
@@ -153,12 +153,12 @@ impl ActiveSession {
             awaits_team: false,
             of_team: false,
             aside: false,
-            letters: Vec::new(),
+            envelopes: Vec::new(),
             look: true,
             given: HashSet::new(),
             reading: CancellationToken::new(),
         };
-        seats.chairs.insert(address.to_owned(), chair);
+        seats.slots.insert(address.to_owned(), slot);
         seats.quiet = false;
         Some(Place { bell, controls: receiver })
     }
@@ -168,51 +168,51 @@ impl ActiveSession {
     pub(super) fn sit_anew(&self, address: &str) -> Option<Place> {
         // If the mailbox cannot be read, the new loop will report the error.
         let waits = self.shared.journal.pending_mail(address).map_or(true, |mail| !mail.is_empty());
-        let chairs = &mut lock(&self.seats).chairs;
-        let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed())?;
-        if !waits && !chair.look && chair.letters.is_empty() {
-            chairs.remove(address);
+        let slots = &mut lock(&self.seats).slots;
+        let slot = slots.get_mut(address).filter(|slot| slot.controls.is_closed())?;
+        if !waits && !slot.look && slot.envelopes.is_empty() {
+            slots.remove(address);
             return None;
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
-        (chair.controls, chair.activity, chair.look) = (controls, Activity::Busy, true);
-        Some(Place { bell: Arc::clone(&chair.bell), controls: receiver })
+        (slot.controls, slot.activity, slot.look) = (controls, Activity::Busy, true);
+        Some(Place { bell: Arc::clone(&slot.bell), controls: receiver })
     }
 
     /// Frees an address whose loop could not be started.
     pub(crate) fn vacate(&self, address: &str) {
-        lock(&self.seats).chairs.remove(address);
+        lock(&self.seats).slots.remove(address);
     }
 
     /// Runs a loop until it ends; a crash is reported, not swallowed. In any case its address is free afterwards. If
     /// the loop of an agent that works for others crashes, its work has failed, and the other loops go on.
     pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
-        let floor = Arc::clone(self);
+        let active = Arc::clone(self);
         let loops = &mut lock(&self.seats).loops;
         while loops.try_join_next().is_some() {}
         loops.spawn(async move {
             let ended = tokio::spawn(work).await;
             if let Err(crash) = &ended
-                && let Some((agent, controls)) = floor.reseat(&address)
+                && let Some((agent, controls)) = active.reseat(&address)
             {
-                return floor.excuse(agent, &format!("a fault in this program: {crash}"), controls).await;
+                return active.excuse(agent, &format!("a fault in this program: {crash}"), controls).await;
             }
             let quiet = {
-                let mut seats = lock(&floor.seats);
+                let mut seats = lock(&active.seats);
                 // A loop that left by itself may have been started again since.
-                if seats.chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
-                    seats.chairs.remove(&address);
+                if seats.slots.get(&address).is_some_and(|slot| slot.controls.is_closed()) {
+                    seats.slots.remove(&address);
                 }
-                floor.changed.notify_waiters();
-                floor.ring_waiting_lead(&mut seats.chairs);
+                active.changed.notify_waiters();
+                active.ring_waiting_lead(&mut seats.slots);
                 seats.become_quiet()
             };
             if let Err(crash) = ended {
-                let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
-                floor.tell_stopped(&address, RuntimeError::AgentStopped(words));
+                let words = format!("{crash}; go on with `max-team -r {}`", active.session);
+                active.tell_stopped(&address, RuntimeError::AgentStopped(words));
             }
-            if !floor.is_closing() {
-                floor.publish_quiet(quiet);
+            if !active.is_closing() {
+                active.publish_quiet(quiet);
             }
         });
     }
@@ -221,10 +221,10 @@ impl ActiveSession {
     /// for it. `None`: it is the lead, or the session closes.
     fn reseat(&self, address: &str) -> Option<(AgentId, mpsc::Receiver<Control>)> {
         let agent = address.strip_prefix("agent/")?.parse().ok().filter(|agent| *agent != self.lead)?;
-        let chairs = &mut lock(&self.seats).chairs;
-        let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed() && !self.is_closing())?;
+        let slots = &mut lock(&self.seats).slots;
+        let slot = slots.get_mut(address).filter(|slot| slot.controls.is_closed() && !self.is_closing())?;
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
-        (chair.controls, chair.activity, chair.look) = (controls, Activity::Busy, true);
+        (slot.controls, slot.activity, slot.look) = (controls, Activity::Busy, true);
         Some((agent, receiver))
     }
 
@@ -245,7 +245,7 @@ impl ActiveSession {
     /// Wakes the loops at these addresses that run, to read a stop. A loop that is not loaded reads it when it is.
     pub(crate) fn ring_to_stop(&self, addresses: impl IntoIterator<Item = String>) {
         for address in addresses {
-            lock(&self.seats).chairs.get(&address).iter().for_each(|chair| chair.reading.cancel());
+            lock(&self.seats).slots.get(&address).iter().for_each(|slot| slot.reading.cancel());
             self.rings(&address, None);
         }
     }
@@ -270,15 +270,15 @@ impl ActiveSession {
     pub(crate) async fn hand_in(self: &Arc<Self>, mut commit: Commit) -> Result<HandedIn, RuntimeError> {
         self.shared.notices.check()?;
         rows::of_sends(&mut commit);
-        let letters = commit.sends.clone();
+        let envelopes = commit.sends.clone();
         // Messages of a commit that may fail because of other writers are handed over only after it is stored.
         let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
-        for letter in letters {
-            self.shared.notices.letter(&letter);
-            let address = letter.to.clone();
-            if !is_sure || !self.rings(&address, Some(letter)) {
+        for envelope in envelopes {
+            self.shared.notices.envelope(&envelope);
+            let address = envelope.to.clone();
+            if !is_sure || !self.rings(&address, Some(envelope)) {
                 later.push(address);
             }
         }
@@ -294,40 +294,40 @@ impl ActiveSession {
     }
 
     /// Hands a message to the loop at an address, or tells it to read its mailbox; `false`: no loop runs there.
-    fn rings(&self, address: &str, letter: Option<Envelope>) -> bool {
+    fn rings(&self, address: &str, envelope: Option<Envelope>) -> bool {
         let mut seats = lock(&self.seats);
-        let Some(chair) = seats.chairs.get_mut(address) else { return false };
-        chair.activity = Activity::Busy;
-        chair.look |= letter.is_none();
-        chair.letters.extend(letter);
-        chair.bell.notify_one();
+        let Some(slot) = seats.slots.get_mut(address) else { return false };
+        slot.activity = Activity::Busy;
+        slot.look |= envelope.is_none();
+        slot.envelopes.extend(envelope);
+        slot.bell.notify_one();
         seats.quiet = false;
         true
     }
 
     /// The messages for a loop: those handed over, and all others in the mailbox if there may be more.
     pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
-        let (mut mail, look) = match lock(&self.seats).chairs.get_mut(address) {
-            Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
+        let (mut mail, look) = match lock(&self.seats).slots.get_mut(address) {
+            Some(slot) => (std::mem::take(&mut slot.envelopes), std::mem::take(&mut slot.look)),
             None => (Vec::new(), true),
         };
         if look || all {
             let stored = self.shared.journal.pending_mail(address)?;
             // Some may not be stored yet.
-            mail.retain(|letter| stored.iter().all(|known| known.id != letter.id));
+            mail.retain(|envelope| stored.iter().all(|known| known.id != envelope.id));
             mail.splice(0..0, stored);
         }
-        if let Some(chair) = lock(&self.seats).chairs.get_mut(address) {
-            chair.give(&mail);
+        if let Some(slot) = lock(&self.seats).slots.get_mut(address) {
+            slot.give(&mail);
         }
         Ok(mail)
     }
 
     /// The messages in a mailbox, also those that are not stored yet, without taking them.
     pub(crate) fn unread(&self, address: &str) -> Result<Vec<Envelope>, RuntimeError> {
-        let handed = lock(&self.seats).chairs.get(address).map_or_else(Vec::new, |chair| chair.letters.clone());
+        let handed = lock(&self.seats).slots.get(address).map_or_else(Vec::new, |slot| slot.envelopes.clone());
         let mut mail = self.shared.journal.pending_mail(address)?;
-        let is_new = |letter: &Envelope| mail.iter().all(|known| known.id != letter.id);
+        let is_new = |envelope: &Envelope| mail.iter().all(|known| known.id != envelope.id);
         let handed: Vec<Envelope> = handed.into_iter().filter(is_new).collect();
         mail.extend(handed);
         Ok(mail)
@@ -337,8 +337,8 @@ impl ActiveSession {
     fn has_news(&self, address: &str) -> bool {
         // If it cannot be read now, the loop will report the error.
         let Ok(mail) = self.shared.journal.pending_mail(address) else { return true };
-        let chairs = &lock(&self.seats).chairs;
-        chairs.get(address).is_some_and(|chair| mail.iter().any(|letter| !chair.given.contains(&letter.id)))
+        let slots = &lock(&self.seats).slots;
+        slots.get(address).is_some_and(|slot| mail.iter().any(|envelope| !slot.given.contains(&envelope.id)))
     }
 
     /// Whether an answer of an agent waits for its caller, or for the plan that records it first.
@@ -346,7 +346,10 @@ impl ActiveSession {
         let plan = self.row_of(agent).and_then(|row| row.assignment?.plan).map(plan_stream);
         let from = session::agent_stream(agent);
         let waits_at = |address: String| {
-            self.shared.journal.pending_mail(&address).is_ok_and(|mail| mail.iter().any(|letter| letter.from == from))
+            self.shared
+                .journal
+                .pending_mail(&address)
+                .is_ok_and(|mail| mail.iter().any(|envelope| envelope.from == from))
         };
         waits_at(caller.to_owned()) || plan.is_some_and(waits_at)
     }
@@ -380,15 +383,15 @@ impl ActiveSession {
 
     /// Notes that frontends know of these messages, because they are written here. Called before the commit, because a
     /// nudge may make us read them first.
-    pub(crate) fn wrote(&self, letters: &[Envelope]) {
+    pub(crate) fn wrote(&self, envelopes: &[Envelope]) {
         let journal = &self.shared.journal;
-        let letters_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
+        let envelopes_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
         let waiting = || {
             let mailboxes = journal.mailboxes().unwrap_or_default();
             let others = mailboxes.iter().filter(|address| !address.starts_with("user/"));
-            others.flat_map(letters_at).map(|of| of.id).collect()
+            others.flat_map(envelopes_at).map(|of| of.id).collect()
         };
-        lock(&self.seats).written.note(letters, waiting);
+        lock(&self.seats).written.note(envelopes, waiting);
     }
 
     /// Shows a message that a person has written to an agent in another process, before the agent acts on it. Messages
@@ -398,13 +401,14 @@ impl ActiveSession {
         let Some(row) = agent.filter(|agent| *agent != self.lead).and_then(|agent| self.row_of(agent)) else { return };
         // If it cannot be read now, its reader will report the error.
         let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
-        let is_news = |letter: &Envelope| letter.kind == MessageKind::UserInput && letter.from.starts_with("user/");
-        mail.retain(|letter| is_news(letter) && !lock(&self.seats).written.knows(letter.id));
+        let is_news =
+            |envelope: &Envelope| envelope.kind == MessageKind::UserInput && envelope.from.starts_with("user/");
+        mail.retain(|envelope| is_news(envelope) && !lock(&self.seats).written.knows(envelope.id));
         self.wrote(&mail);
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
-        for letter in mail {
-            let (session, from, at_ms) = (self.session, Arc::clone(&from), letter.sent_at_ms);
-            self.shared.notices.show(&Notice::Event { session, from, at_ms, event: Arc::new(Event::Mailed(letter)) });
+        for envelope in mail {
+            let (session, from, at_ms) = (self.session, Arc::clone(&from), envelope.sent_at_ms);
+            self.shared.notices.show(&Notice::Event { session, from, at_ms, event: Arc::new(Event::Mailed(envelope)) });
         }
     }
 
@@ -415,14 +419,14 @@ impl ActiveSession {
             && user_mail::session_at(journal, address) == Some(self.session)
             && journal
                 .pending_mail(address)
-                .is_ok_and(|mail| mail.iter().any(|letter| letter.from.starts_with("user/") && !is_stop(letter)))
+                .is_ok_and(|mail| mail.iter().any(|envelope| envelope.from.starts_with("user/") && !is_stop(envelope)))
     }
 
     /// Sends a loop a command that is no message.
     pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
-        let controls = lock(&self.seats).chairs.get(address).map(|chair| match control {
-            Control::Interrupt(_) => chair.hurry(),
-            _ => chair.controls.clone(),
+        let controls = lock(&self.seats).slots.get(address).map(|slot| match control {
+            Control::Interrupt(_) => slot.hurry(),
+            _ => slot.controls.clone(),
         });
         let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
         let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
@@ -432,18 +436,18 @@ impl ActiveSession {
     /// The token of a read that a stop of the agent at this address cancels.
     pub(crate) fn reading(&self, address: &str) -> CancellationToken {
         let cancel = CancellationToken::new();
-        if let Some(chair) = lock(&self.seats).chairs.get_mut(address) {
-            chair.reading = cancel.clone();
+        if let Some(slot) = lock(&self.seats).slots.get_mut(address) {
+            slot.reading = cancel.clone();
         }
         cancel
     }
 
     /// Tells a plan that the owner of a task has begun with it, if the plan's loop listens.
     pub(crate) fn begun(&self, assignment: &Assignment) {
-        if let Some(chair) = lock(&self.seats).chairs.get(&assignment.reply_to) {
+        if let Some(slot) = lock(&self.seats).slots.get(&assignment.reply_to) {
             let (task, attempt) = (assignment.task.clone(), assignment.attempt);
             // Only shown live: a plan that is too busy for it gets the result.
-            drop(chair.controls.try_send(Control::Begun { task, attempt }));
+            drop(slot.controls.try_send(Control::Begun { task, attempt }));
         }
     }
 
@@ -451,21 +455,21 @@ impl ActiveSession {
     pub(crate) async fn report(&self, address: &str, activity: Activity, awaits_lead: bool) {
         let quiet = {
             let mut seats = lock(&self.seats);
-            if let Some(chair) = seats.chairs.get_mut(address) {
+            if let Some(slot) = seats.slots.get_mut(address) {
                 // A message that came during the decision is still unread.
-                let unread = chair.look || !chair.letters.is_empty();
-                chair.activity = if unread { Activity::Busy } else { activity };
-                chair.awaits_lead = awaits_lead;
+                let unread = slot.look || !slot.envelopes.is_empty();
+                slot.activity = if unread { Activity::Busy } else { activity };
+                slot.awaits_lead = awaits_lead;
             }
             self.changed.notify_waiters();
             if address == session::agent_stream(self.lead) && activity == Activity::Idle {
                 // The lead has ended its turn without a decision: plans that wait for it go on without.
-                for chair in seats.chairs.values_mut().filter(|chair| chair.awaits_lead) {
-                    chair.activity = Activity::Busy;
-                    chair.bell.notify_one();
+                for slot in seats.slots.values_mut().filter(|slot| slot.awaits_lead) {
+                    slot.activity = Activity::Busy;
+                    slot.bell.notify_one();
                 }
             }
-            self.ring_waiting_lead(&mut seats.chairs);
+            self.ring_waiting_lead(&mut seats.slots);
             seats.become_quiet()
         };
         self.publish_quiet(quiet);
@@ -473,18 +477,18 @@ impl ActiveSession {
 
     /// Whether a teammate works, or an agent that one has called. If so, the lead is rung once none does.
     pub(crate) fn awaits_team(&self) -> bool {
-        let chairs = &mut lock(&self.seats).chairs;
-        let is_working = chairs.values().any(is_team_at_work);
-        if let Some(lead) = chairs.get_mut(&session::agent_stream(self.lead)) {
+        let slots = &mut lock(&self.seats).slots;
+        let is_working = slots.values().any(is_team_at_work);
+        if let Some(lead) = slots.get_mut(&session::agent_stream(self.lead)) {
             lead.awaits_team = is_working;
         }
         is_working
     }
 
     /// Rings the lead if it waits for the team and the team is idle.
-    fn ring_waiting_lead(&self, chairs: &mut HashMap<String, LoopSlot>) {
-        let is_working = chairs.values().any(is_team_at_work);
-        let lead = chairs.get_mut(&session::agent_stream(self.lead));
+    fn ring_waiting_lead(&self, slots: &mut HashMap<String, LoopSlot>) {
+        let is_working = slots.values().any(is_team_at_work);
+        let lead = slots.get_mut(&session::agent_stream(self.lead));
         if let Some(lead) = lead.filter(|lead| lead.awaits_team && !is_working) {
             // It may be about to report idle: what came for it is unread until it reads its mailbox.
             (lead.awaits_team, lead.activity, lead.look) = (false, Activity::Busy, true);
@@ -502,13 +506,13 @@ impl ActiveSession {
     pub(crate) async fn leave(&self, address: &str, controls: &mpsc::Receiver<Control>) -> bool {
         let quiet = {
             let mut seats = lock(&self.seats);
-            let rung = seats.chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy);
+            let rung = seats.slots.get(address).is_some_and(|slot| slot.activity == Activity::Busy);
             if rung || !controls.is_empty() {
                 return false;
             }
-            seats.chairs.remove(address);
+            seats.slots.remove(address);
             self.changed.notify_waiters();
-            self.ring_waiting_lead(&mut seats.chairs);
+            self.ring_waiting_lead(&mut seats.slots);
             seats.become_quiet()
         };
         self.publish_quiet(quiet);
@@ -552,7 +556,7 @@ impl ActiveSession {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Later changes are noticed from here on.
             changed.as_mut().enable();
-            if lock(&self.seats).chairs.values().all(|chair| chair.activity != Activity::Busy) {
+            if lock(&self.seats).slots.values().all(|slot| slot.activity != Activity::Busy) {
                 return;
             }
             changed.await;
@@ -562,13 +566,13 @@ impl ActiveSession {
     /// Whether no agent works, and none waits for a person during a turn. Background agents do not count, because they
     /// touch no files.
     pub(crate) fn is_at_rest(&self) -> bool {
-        lock(&self.seats).chairs.values().all(|chair| chair.aside || chair.activity == Activity::Idle)
+        lock(&self.seats).slots.values().all(|slot| slot.aside || slot.activity == Activity::Idle)
     }
 
     /// Whether the lead is idle and has nothing to begin with: messages that a stop holds back do not count.
     pub(crate) fn is_lead_idle(&self) -> bool {
         let address = session::agent_stream(self.lead);
-        let idle = lock(&self.seats).chairs.get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
+        let idle = lock(&self.seats).slots.get(&address).is_none_or(|slot| slot.activity == Activity::Idle);
         let begins_nothing = |mail: Vec<Envelope>| {
             mail.is_empty() || self.shared.fold_agent(self.lead).is_ok_and(|(turn, _)| !turn.would_begin(&mail, true))
         };
@@ -578,7 +582,7 @@ impl ActiveSession {
     /// Stops all loops; their work is continued when the session is opened again.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).chairs.values().map(LoopSlot::hurry).collect();
+        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).slots.values().map(LoopSlot::hurry).collect();
         for controls in stops {
             // A loop that has ended needs no command.
             drop(controls.send(Control::Stop).await);
@@ -590,7 +594,7 @@ impl ActiveSession {
             }
             // A loop may have started meanwhile.
             let late: Vec<mpsc::Sender<Control>> =
-                lock(&self.seats).chairs.values().map(|chair| chair.controls.clone()).collect();
+                lock(&self.seats).slots.values().map(|slot| slot.controls.clone()).collect();
             for controls in late {
                 drop(controls.try_send(Control::Stop));
             }
@@ -615,6 +619,6 @@ impl ActiveSession {
 }
 
 /// Whether a slot belongs to a working teammate, or to a working agent that one has called.
-fn is_team_at_work(chair: &LoopSlot) -> bool {
-    chair.of_team && chair.activity == Activity::Busy
+fn is_team_at_work(slot: &LoopSlot) -> bool {
+    slot.of_team && slot.activity == Activity::Busy
 }

@@ -47,21 +47,21 @@ pub(crate) fn delegated(description: &str) -> String {
 }
 
 /// The message that starts a plan.
-pub(crate) fn proposal(floor: &ActiveSession, from: &str, proposed: Box<PlanProposed>) -> Envelope {
+pub(crate) fn proposal(active: &ActiveSession, from: &str, proposed: Box<PlanProposed>) -> Envelope {
     let to = plan_stream(proposed.plan);
     Envelope::new(
         derived(&[to.as_bytes(), b"proposal"]),
         from,
         to,
         MessageKind::PlanApprovalRequest,
-        Body::Proposal(Proposal { session: Some(floor.session), proposed: Some(proposed) }),
+        Body::Proposal(Proposal { session: Some(active.session), proposed: Some(proposed) }),
         now_ms(),
     )
 }
 
 /// The message that assigns a task to its owner, who works in `root`.
 pub(crate) fn assignment(
-    floor: &ActiveSession,
+    active: &ActiveSession,
     root: &Path,
     plan: &Plan,
     given: &Assignment,
@@ -70,7 +70,7 @@ pub(crate) fn assignment(
     let (index, id) = (plan.graph()?.index(&assigned.task)?, given.plan?);
     let view = plan.task(index)?;
     let stream = plan_stream(id);
-    let text = task_text(floor, root, plan, id, &view, assigned);
+    let text = task_text(active, root, plan, id, &view, assigned);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
     let assignment = Some(Cow::Borrowed(given));
     let task = body::Task { text: &text, assignment, budget_nano, budget_tokens, ..body::Task::default() };
@@ -85,7 +85,7 @@ pub(crate) fn assignment(
 }
 
 fn task_text(
-    floor: &ActiveSession,
+    active: &ActiveSession,
     root: &Path,
     plan: &Plan,
     id: PlanId,
@@ -109,7 +109,7 @@ fn task_text(
         Some([]) => "\n## Files that are yours to change\nNone: this task changes no file.\n".to_owned(),
         Some(owns) => format!("\n## Files that are yours to change\n{}", list(owns)),
     };
-    let upstream = upstream::told(floor, root, plan, id, view);
+    let upstream = upstream::told(active, root, plan, id, view);
     let note = if note.is_empty() { String::new() } else { format!("\n## Before you begin\n{note}\n") };
     let beside = beside(plan, &assigned.beside);
     let description = if task.description.trim().is_empty() { &task.title } else { &task.description };
@@ -151,9 +151,9 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
 }
 
 /// The tasks whose owners are at work while a member whose task is over is asked again; empty if there are none.
-pub(crate) fn beside_now(floor: &ActiveSession, plan: &Plan, view: &TaskView<'_>) -> String {
+pub(crate) fn beside_now(active: &ActiveSession, plan: &Plan, view: &TaskView<'_>) -> String {
     let at_work = |other: &TaskView<'_>| {
-        let is_asked_again = |agent| floor.is_working(&session::agent_stream(agent));
+        let is_asked_again = |agent| active.is_working(&session::agent_stream(agent));
         plan.active().any(|index| index == other.index) || other.agent.is_some_and(is_asked_again)
     };
     let others = plan.tasks().filter(|other| other.index != view.index && at_work(other));

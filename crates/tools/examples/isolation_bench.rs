@@ -1,7 +1,7 @@
-//! Measures what walls add to a command and prints one line of JSON.
+//! Measures what the sandbox adds to a command and prints one line of JSON.
 //!
-//! `walls_bench [SUPERVISOR]`: the program that supervises, as it is shipped; without it, this one. Medians of `true`, bare, within a bare
-//! bubblewrap and within our walls, taken in turns so that all of them see the same machine.
+//! `isolation_bench [SUPERVISOR]`: the program that supervises, as it is shipped; without it, this one. Medians of `true`, bare, within a bare
+//! bubblewrap and within our sandbox, taken in turns so that all of them see the same machine.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     std::fs::create_dir_all(dir.path().join(".git/hooks"))?;
     std::fs::write(dir.path().join(".git/config"), "")?;
-    let (walls, argv) = (CommandSandbox::around(dir.path()), vec![PROGRAM.to_owned()]);
+    let (isolation, argv) = (CommandSandbox::around(dir.path()), vec![PROGRAM.to_owned()]);
     let (mut bare, mut bwrap, mut walled) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         bare.push(timed(|| spawned(PROGRAM.as_ref(), &[]))?);
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             bwrap.push(timed(|| spawned(path, &BWRAP))?);
         }
         walled.push(timed(|| {
-            let ran = run(&argv, dir.path(), Duration::from_secs(30), Some(&walls), &CancellationToken::new())?;
+            let ran = run(&argv, dir.path(), Duration::from_secs(30), Some(&isolation), &CancellationToken::new())?;
             if ran.ok() { Ok(()) } else { Err(ran.output.into()) }
         })?);
     }

@@ -10,7 +10,7 @@ use max_team_runtime::{Command, OpenOptions, Which, new_id};
 use super::calls::{calling, came_to, inputs, say, started};
 use super::crashes::{check_rest, events};
 use super::team::{Heard, rest};
-use super::{house_of, order, project};
+use super::{order, project, runtime_of};
 
 /// A lead that starts teammates.
 pub(crate) fn leading(which: Which) -> OpenOptions {
@@ -19,13 +19,15 @@ pub(crate) fn leading(which: Which) -> OpenOptions {
     open
 }
 
-/// The letters of a kind that were sent, by the words in them.
-pub(crate) fn letters(journal: &Journal, kind: MessageKind) -> Vec<String> {
+/// The messages of a kind that were sent, by the words in them.
+pub(crate) fn envelopes(journal: &Journal, kind: MessageKind) -> Vec<String> {
     let mailed = events(journal).into_iter().filter_map(|(_, event)| match event {
-        Event::Mailed(letter) if letter.kind == kind => Some(letter),
+        Event::Mailed(envelope) if envelope.kind == kind => Some(envelope),
         _ => None,
     });
-    mailed.map(|letter| letter.body.get("text").and_then(|text| text.as_str()).unwrap_or_default().to_owned()).collect()
+    mailed
+        .map(|envelope| envelope.body.get("text").and_then(|text| text.as_str()).unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// How somebody's turns ended.
@@ -57,17 +59,17 @@ members:
 async fn teammates_write_to_each_other_and_their_results_wake_the_lead() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), PAIR);
+    let team = runtime_of(&journal, folder.path(), PAIR);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     let [alice, bob] = came_to(&heard, "max");
     assert!(alice.0.starts_with("`alice` has begun.") && !alice.1 && !bob.1, "{alice:?}");
     assert_eq!(ended(&heard, "alice"), [(TurnOutcome::Answered, "The schema is made.".to_owned())]);
     let bobs: Vec<String> = ended(&heard, "bob").into_iter().map(|(_, text)| text).collect();
-    // The letter may have come before or after bob's first turn was over, never during it.
+    // The message may have come before or after bob's first turn was over, never during it.
     assert_eq!(bobs, ["I wait.", "Got it."]);
     // What each turn came to goes to the lead, whichever message began it.
-    let mut results = letters(&journal, MessageKind::TaskResult);
+    let mut results = envelopes(&journal, MessageKind::TaskResult);
     results.sort();
     assert_eq!(results, ["Got it.", "I wait.", "The schema is made."]);
     let [_, lead] = inputs(&journal, "max").try_into().unwrap();
@@ -112,7 +114,7 @@ members:
 async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), PARTING);
+    let team = runtime_of(&journal, folder.path(), PARTING);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "I have asked it.");
@@ -155,10 +157,10 @@ members:
 async fn one_who_plans_first_changes_nothing_before_somebody_says_yes() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), PLANNER);
+    let team = runtime_of(&journal, folder.path(), PLANNER);
     let mut open = leading(Which::New);
-    for mate in &mut open.team.as_mut().unwrap().experts {
-        mate.settings.mode = Mode::AcceptEdits;
+    for teammate in &mut open.team.as_mut().unwrap().experts {
+        teammate.settings.mode = Mode::AcceptEdits;
     }
     open.settings.mode = Mode::AcceptEdits;
     let (session, mut notices) = say(&team, folder.path(), open).await;
@@ -213,7 +215,7 @@ members:
 async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), APART);
+    let team = runtime_of(&journal, folder.path(), APART);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting, "one of them asks");
@@ -270,7 +272,7 @@ members:
 async fn tasks_are_taken_by_who_rests_or_given_to_one() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), CLAIMS);
+    let team = runtime_of(&journal, folder.path(), CLAIMS);
     let mut open = leading(Which::New);
     open.definition.tools.extend(max_team_core::task_list::TOOLS.map(str::to_owned));
     let (session, mut notices) = say(&team, folder.path(), open).await;
@@ -313,7 +315,7 @@ members:
 async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), ALLOWED);
+    let team = runtime_of(&journal, folder.path(), ALLOWED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert!(heard.waiting && heard.names().contains(&"question_asked"), "{:?}", heard.names());
@@ -362,14 +364,14 @@ members:
 async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), REFUSES);
+    let team = runtime_of(&journal, folder.path(), REFUSES);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     let [_, nothing] = came_to(&heard, "max");
     assert!(nothing.1 && nothing.0.contains("it waits for no answer to `nope`"), "{nothing:?}");
     // Somebody sends one all the same, to the teammate itself.
     let ann = started(&journal, GENERAL)[0].agent;
-    let letter = max_team_core::message::Envelope::new(
+    let envelope = max_team_core::message::Envelope::new(
         max_team_core::id::EnvelopeId::new(new_id()),
         "user/somebody",
         format!("agent/{ann}"),
@@ -377,13 +379,13 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
         serde_json::json!({ "question": max_team_core::id::QuestionId::new(new_id()), "answer": super::yes() }),
         0,
     );
-    journal.commit(max_team_journal::Commit { sends: vec![letter], ..Default::default() }).await.unwrap();
+    journal.commit(max_team_journal::Commit { sends: vec![envelope], ..Default::default() }).await.unwrap();
     super::order(&team, max_team_runtime::Command::Write { session, to: vec!["ann".into()], text: "hi".into() })
         .await
         .unwrap();
     let heard = rest(&mut notices).await;
     let refused = heard.events.iter().find_map(|(who, event)| match event {
-        Event::LetterRefused(refused) => Some((who.as_str(), refused.kind, refused.why.as_str())),
+        Event::MessageRefused(refused) => Some((who.as_str(), refused.kind, refused.why.as_str())),
         _ => None,
     });
     let (who, kind, why) = refused.unwrap();
@@ -398,7 +400,7 @@ const QUEUED: &str = "answers: [{text: One.}, {text: Two.}, {text: Three.}]";
 async fn of_several_messages_that_wait_each_is_answered() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), QUEUED);
+    let team = runtime_of(&journal, folder.path(), QUEUED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     for text in ["a", "b"] {
         super::order(&team, max_team_runtime::Command::Queue { session, text: text.into() }).await.unwrap();
@@ -426,7 +428,7 @@ members:
 async fn somebody_who_worked_in_the_background_is_gone_on_with() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), GOES_ON);
+    let team = runtime_of(&journal, folder.path(), GOES_ON);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "Done.");
@@ -447,7 +449,7 @@ async fn a_lead_and_a_teammate_who_only_answer_each_other_come_to_rest() {
          {thanks}members:\n  gil:\n{}",
         "    - text: No thanks.\n".repeat(turns)
     );
-    let team = house_of(&journal, folder.path(), &script);
+    let team = runtime_of(&journal, folder.path(), &script);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     let told = inputs(&journal, "max");
@@ -485,7 +487,7 @@ async fn two_who_only_answer_each_other_come_to_rest() {
         answers("ben"),
         answers("ann")
     );
-    let team = house_of(&journal, folder.path(), &script);
+    let team = runtime_of(&journal, folder.path(), &script);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     let heard = rest(&mut notices).await;
     let told = inputs(&journal, "max").join("\n");
@@ -508,10 +510,10 @@ async fn as_many_as_an_answer_may_start_begin_together() {
         (0..=last).map(spawn).collect::<String>(),
         "  - text: Noted.\n".repeat(2 * last),
     );
-    let team = house_of(&journal, folder.path(), &script);
+    let team = runtime_of(&journal, folder.path(), &script);
     let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
-    assert_eq!(letters(&journal, MessageKind::Text), ["hello"]);
+    assert_eq!(envelopes(&journal, MessageKind::Text), ["hello"]);
     let log = events(&journal);
     let begun = log.iter().rposition(|(_, event)| matches!(event, Event::AgentStarted(_)));
     let second_answer = log.iter().enumerate().filter(|(_, (_, event))| matches!(event, Event::LlmEnded(_))).nth(1);
@@ -521,7 +523,7 @@ async fn as_many_as_an_answer_may_start_begin_together() {
 
 /// Whoever many write to works often for nobody but colleagues, and is in no circle with them.
 #[tokio::test]
-async fn letters_that_answer_nothing_are_read_however_many_they_are() {
+async fn messages_that_answer_nothing_are_read_however_many_they_are() {
     let (folder, journal) = (project(), Journal::memory());
     let times = max_team_core::limits::ECHOES_MAX as usize + 10;
     let sends =
@@ -531,7 +533,7 @@ async fn letters_that_answer_nothing_are_read_however_many_they_are() {
         "  - text: Well.\n".repeat(4),
         "    - text: Read.\n".repeat(times + 1),
     );
-    let team = house_of(&journal, folder.path(), &script);
+    let team = runtime_of(&journal, folder.path(), &script);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     rest(&mut notices).await;
     for _ in 0..times {

@@ -16,8 +16,8 @@ use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, Remem
 use max_team_core::teammate::render::{MessageAttributes, wrapped};
 use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
-    Fate, Letter, Notice, OpenQuestion, OpenedSession, Origin, Queued, READ_ON, RuntimeError, SessionDetails, Spawn,
-    letter_of,
+    Fate, MailRecord, Notice, OpenQuestion, OpenedSession, Origin, Queued, READ_ON, RuntimeError, SessionDetails,
+    Spawn, envelope_of,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -26,11 +26,11 @@ use super::super::command_queue::{Arrival, CommandResult, StatusReason, UiComman
 use super::super::plans::Plans;
 use super::super::rows::Row;
 use super::super::slash_output;
-use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
+use super::team_stage::{asks, started, team};
 use max_team_workspace::i18n::Lang;
 
-pub(super) fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
+pub(super) fn teammate(number: u128, name: &str, color: &str) -> Arc<Origin> {
     let agent = AgentId::new(Uuid::from_u128(number));
     Arc::new(Origin { name: name.into(), color: Some(color.into()), ..Origin::agent(agent) })
 }
@@ -75,7 +75,7 @@ pub(super) fn stage(lang: Lang) -> Stage {
 fn teammates_at_work() {
     for (lang, name) in [(Lang::En, "mates_80x24"), (Lang::Zh, "chinese_mates_80x24")] {
         let mut stage = stage(lang);
-        let (alice, bob) = (mate(11, "alice", "blue"), mate(12, "bob", "green"));
+        let (alice, bob) = (teammate(11, "alice", "blue"), teammate(12, "bob", "green"));
         begins(&mut stage, &alice, "Make a schema");
         begins(&mut stage, &bob, "Wait for alice");
         writes(&mut stage, &alice, "bob", "users(id, name)");
@@ -89,7 +89,7 @@ fn teammates_at_work() {
 fn three_questions_wait_in_one_queue() {
     let mut stage = stage(Lang::En);
     for (number, name, color) in [(11, "ann", "blue"), (12, "ben", "green"), (13, "cat", "yellow")] {
-        let from = mate(number, name, color);
+        let from = teammate(number, name, color);
         begins(&mut stage, &from, "Write your file");
         stage.event_from(from, asks(number, "write_file", edit(&format!("{name}.txt"), "@@ -0,0 +1 @@\n+x\n")));
     }
@@ -119,7 +119,7 @@ fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
     let sizes = [(40, 10, true), (40, 9, true), (80, 24, true)].into_iter().chain(small);
     for (columns, rows, fits) in sizes {
         let mut stage = Stage::led(columns, rows, false, Lang::En, Some(team()), &stage::opened());
-        let from = mate(12, "bob", "green");
+        let from = teammate(12, "bob", "green");
         begins(&mut stage, &from, "say hello to everybody who is there");
         let diff = "@@ -1,3 +1,3 @@\n # Title\n-old\n+new\n end\n";
         stage.event_from(from, asks(12, "write_file", edit("b6.txt", diff)));
@@ -162,7 +162,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
     ] {
         let mut stage = Stage::led(160, 24, false, lang, Some(team()), &stage::opened());
         let [ann, ben] = [(11, "ann"), (12, "ben")].map(|(number, name)| {
-            let from = mate(number, name, "blue");
+            let from = teammate(number, name, "blue");
             begins(&mut stage, &from, "Write your file");
             stage.event_from(
                 from.clone(),
@@ -184,7 +184,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
 #[test]
 fn a_line_that_names_a_teammate_is_sent_to_it() {
     let mut stage = stage(Lang::En);
-    let alice = mate(11, "alice", "blue");
+    let alice = teammate(11, "alice", "blue");
     begins(&mut stage, &alice, "Make a schema");
     ends(&mut stage, &alice, "Made.");
     stage.write("@al");
@@ -234,7 +234,7 @@ fn a_message_to_an_ended_teammate_comes_back() {
         (Lang::Zh, "您写给 hal 的消息被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
     ] {
         let mut stage = stage(lang);
-        let hal = mate(11, "hal", "blue");
+        let hal = teammate(11, "hal", "blue");
         begins(&mut stage, &hal, "Look around");
         stage.event_from(
             hal.clone(),
@@ -246,8 +246,8 @@ fn a_message_to_an_ended_teammate_comes_back() {
             "from": "hal", "why": "it is no more", "said": "look at the blue file",
         });
         let id = EnvelopeId::new(Uuid::from_u128(9));
-        let letter = Envelope::new(id, "agent/hal", "user/cli/owner", MessageKind::Undelivered, body, 0);
-        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let envelope = Envelope::new(id, "agent/hal", "user/cli/owner", MessageKind::Undelivered, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(envelope));
         let screen = stage.glass.screen();
         assert!(screen.contains(words) && screen.matches("blue file").count() == 1, "{screen}");
         assert!(screen.contains(stopped) && !screen.contains("/continue"), "{screen}");
@@ -262,7 +262,7 @@ fn a_no_to_an_end_is_one_row() {
         ("agent/max", "✉ hal → Max: shutdown_rejected: busy"),
     ] {
         let mut stage = stage(Lang::En);
-        let hal = mate(11, "hal", "blue");
+        let hal = teammate(11, "hal", "blue");
         begins(&mut stage, &hal, "Look around");
         let no = json!({ "type": "shutdown_response", "request_id": "r", "approve": false, "reason": "busy" });
         let part = stage::tool_use("send_message", json!({ "to": "lead", "message": no }));
@@ -278,18 +278,18 @@ fn a_no_to_an_end_is_one_row() {
         };
         stage.event_from(hal.clone(), Event::ToolDone(done));
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(9)), json!({ "text": "busy", "from": "hal" }));
-        let letter = Envelope::new(id, "agent/hal", to, MessageKind::ShutdownRejected, body, 0);
-        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let envelope = Envelope::new(id, "agent/hal", to, MessageKind::ShutdownRejected, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(envelope));
         let screen = stage.glass.screen();
         assert!(screen.contains(told) && screen.matches("busy").count() == 1, "{screen}");
     }
 }
 
-/// A letter that arrives in the middle of a sentence stands behind the paragraph, not in it.
+/// A message that arrives in the middle of a sentence stands behind the paragraph, not in it.
 #[test]
-fn a_letter_does_not_cut_a_sentence() {
+fn a_message_does_not_cut_a_sentence() {
     let mut stage = stage(Lang::En);
-    let alice = mate(11, "alice", "blue");
+    let alice = teammate(11, "alice", "blue");
     begins(&mut stage, &alice, "Make a schema");
     stage.begin("how far are you?");
     stage.call();
@@ -310,7 +310,7 @@ fn a_letter_does_not_cut_a_sentence() {
 
 /// Nor does it break a block that is being written: what follows is drawn as if nothing had come between.
 #[test]
-fn a_letter_breaks_no_block() {
+fn a_message_breaks_no_block() {
     // What is written before it comes, what is written then, and in which order it all stands.
     let table: [(&str, &[&str], &[&str]); 3] = [
         (
@@ -327,7 +327,7 @@ fn a_letter_breaks_no_block() {
     ];
     for (before, then, order) in table {
         let mut stage = stage(Lang::En);
-        let alice = mate(11, "alice", "blue");
+        let alice = teammate(11, "alice", "blue");
         begins(&mut stage, &alice, "Make a schema");
         stage.begin("how far are you?");
         stage.call();
@@ -347,7 +347,7 @@ fn a_letter_breaks_no_block() {
 #[test]
 fn the_cost_in_the_bar_moves_while_teammates_spend() {
     let mut stage = stage(Lang::En);
-    let alice = mate(11, "alice", "blue");
+    let alice = teammate(11, "alice", "blue");
     let cost = |stage: &Stage| {
         let screen = stage.glass.screen();
         let bar = screen.lines().find(|line| line.contains("default mode")).unwrap().to_owned();
@@ -368,28 +368,28 @@ fn the_cost_in_the_bar_moves_while_teammates_spend() {
 
 /// A session that is gone on with shows what was last written, in the colours of whoever wrote it.
 #[test]
-fn letters_of_a_session_are_shown_again() {
+fn messages_of_a_session_are_shown_again() {
     let mut stage = stage(Lang::En);
-    let letter = |number: u128, kind: MessageKind, from: &str, to: &str, body: serde_json::Value| Letter {
+    let message = |number: u128, kind: MessageKind, from: &str, to: &str, body: serde_json::Value| MailRecord {
         envelope: Envelope::new(EnvelopeId::new(Uuid::from_u128(number)), "agent/a", "agent/b", kind, body, 0),
         seq: 0,
         from: from.into(),
         to: to.into(),
         fate: Fate::Delivered,
     };
-    let letters = vec![
-        letter(1, MessageKind::UserInput, "user", "Max", json!({ "text": "said in the conversation" })),
-        letter(2, MessageKind::Text, "alice", "bob", json!({ "text": "users(id, name)" })),
-        letter(3, MessageKind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
-        letter(4, MessageKind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
-        letter(5, MessageKind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
-        Letter {
+    let messages = vec![
+        message(1, MessageKind::UserInput, "user", "Max", json!({ "text": "said in the conversation" })),
+        message(2, MessageKind::Text, "alice", "bob", json!({ "text": "users(id, name)" })),
+        message(3, MessageKind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
+        message(4, MessageKind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
+        message(5, MessageKind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
+        MailRecord {
             fate: Fate::Withdrawn,
-            ..letter(6, MessageKind::UserInput, "user", "bob", json!({ "text": "no, taken back" }))
+            ..message(6, MessageKind::UserInput, "user", "bob", json!({ "text": "no, taken back" }))
         },
-        letter(7, MessageKind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
+        message(7, MessageKind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
     ];
-    stage.chat.done(CommandResult::Letters(Ok(letters)));
+    stage.chat.done(CommandResult::Messages(Ok(messages)));
     stage.wait(100);
     let screen = stage.glass.screen();
     let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
@@ -403,7 +403,7 @@ fn letters_of_a_session_are_shown_again() {
 #[test]
 fn a_line_to_an_unknown_name_comes_back() {
     let mut stage = stage(Lang::En);
-    begins(&mut stage, &mate(11, "alice", "blue"), "Make a schema");
+    begins(&mut stage, &teammate(11, "alice", "blue"), "Make a schema");
     stage.acts.clear();
     stage.say("@alcie use tabs");
     stage.wait(100);
@@ -425,7 +425,7 @@ fn a_line_to_an_unknown_name_comes_back() {
 #[test]
 fn what_runs_in_the_background_is_shown_and_stopped() {
     let mut stage = stage(Lang::En);
-    let sal = mate(11, "sal", "blue");
+    let sal = teammate(11, "sal", "blue");
     begins(&mut stage, &sal, "Serve");
     for id in ["sh-1", "sh-2"] {
         let begun = CommandBegun { id: id.into(), name: format!("`serve {id}`") };
@@ -478,8 +478,8 @@ fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
     let screen = stage.glass.screen();
     assert!(screen.contains("⏺ alice (Make a schema): waits for you"), "{screen}");
     assert!(!screen.contains("at rest") && !screen.contains("⏺ Max"), "{screen}");
-    let alice = mate(11, "alice", "blue");
-    // That the session's settings reach it, or a letter does, ends no waiting.
+    let alice = teammate(11, "alice", "blue");
+    // That the session's settings reach it, or a message does, ends no waiting.
     let configured =
         Configured { settings: stage.chat.session().settings().clone().into(), definition: None, by: None };
     stage.event_from(alice.clone(), Event::Configured(configured));
@@ -500,11 +500,11 @@ fn rows_name_their_agent() {
     stage.runs("1.0", "spawn_teammate", Action::read("general"));
     stage.done("1.0", ToolOutcome::Ran, "started", false, 3);
     assert!(stage.glass.screen().contains("spawn_teammate pia (general)"), "{}", stage.glass.screen());
-    let pia = mate(11, "pia", "blue");
+    let pia = teammate(11, "pia", "blue");
     let body = json!({ "text": "use tabs" });
     let id = EnvelopeId::new(Uuid::from_u128(5));
-    let letter = Envelope::new(id, "user/me", "agent/x", MessageKind::UserInput, body, stage::START_MS);
-    stage.event_from(pia, Event::Mailed(letter));
+    let envelope = Envelope::new(id, "user/me", "agent/x", MessageKind::UserInput, body, stage::START_MS);
+    stage.event_from(pia, Event::Mailed(envelope));
     assert!(stage.glass.screen().contains("✉ you → pia: use tabs"), "{}", stage.glass.screen());
     stage.say("/team mode pia plan");
     assert!(stage.glass.screen().contains("max-team team mode pia plan"), "{}", stage.glass.screen());
@@ -563,7 +563,7 @@ fn an_unread_message_to_a_teammate_is_taken_back() {
         (Err(RuntimeError::Taken), "✉ bob has it already: what you send now is another message"),
     ] {
         let mut stage = stage(Lang::En);
-        let bob = mate(11, "bob", "blue");
+        let bob = teammate(11, "bob", "blue");
         begins(&mut stage, &bob, "Work");
         stage.say("@bob take me back");
         let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -576,13 +576,13 @@ fn an_unread_message_to_a_teammate_is_taken_back() {
         assert!(screen.contains("> @bob take me back") && screen.contains(row), "{screen}");
     }
     let mut stage = stage(Lang::En);
-    let bob = mate(11, "bob", "blue");
+    let bob = teammate(11, "bob", "blue");
     begins(&mut stage, &bob, "Work");
     stage.say("@bob look");
     let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
     let steered =
-        Steered { envelopes: vec![letter_of(key, bob.agent.unwrap())], input: Vec::new(), letters: Vec::new() };
+        Steered { envelopes: vec![envelope_of(key, bob.agent.unwrap())], input: Vec::new(), from_team: Vec::new() };
     stage.event_from(bob, Event::Steered(steered));
     stage.key(KeyCode::Up);
     assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Withdraw { .. })), "{:?}", stage.acts);
@@ -594,7 +594,7 @@ fn an_unread_message_to_a_teammate_is_taken_back() {
 fn a_line_that_is_nearly_for_a_teammate_is_not_said_to_max() {
     for line in ["@bob: hi", "@bob,hi", "@bob"] {
         let mut stage = stage(Lang::En);
-        begins(&mut stage, &mate(11, "bob", "blue"), "Work");
+        begins(&mut stage, &teammate(11, "bob", "blue"), "Work");
         stage.say(line);
         assert!(
             !stage.acts.iter().any(|act| matches!(act, UiCommand::Say { .. } | UiCommand::Write { .. })),
@@ -615,7 +615,7 @@ fn a_broadcast_is_taken_back_from_all_that_have_not_read_it() {
     ] {
         let mut stage = stage(Lang::En);
         for (number, name) in [(11, "alice"), (12, "bob")] {
-            begins(&mut stage, &mate(number, name, "blue"), "Work");
+            begins(&mut stage, &teammate(number, name, "blue"), "Work");
         }
         stage.say("@team hold on");
         let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -624,7 +624,7 @@ fn a_broadcast_is_taken_back_from_all_that_have_not_read_it() {
         stage.event(Event::Said(said));
         stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
         if reads {
-            stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new(), letters: Vec::new() }));
+            stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new(), from_team: Vec::new() }));
         }
         stage.key(KeyCode::Up);
         let Some(UiCommand::Withdraw { key: wanted, text }) = stage.acts.last().cloned() else {
@@ -645,7 +645,7 @@ fn a_partly_read_broadcast_names_its_readers() {
     for lang in [Lang::En, Lang::Zh] {
         let mut stage = stage(lang);
         for (number, name) in [(11, "alice"), (12, "bob")] {
-            begins(&mut stage, &mate(number, name, "blue"), "Work");
+            begins(&mut stage, &teammate(number, name, "blue"), "Work");
         }
         stage.say("@team hold on");
         let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -667,13 +667,14 @@ fn a_partly_read_broadcast_names_its_readers() {
 #[test]
 fn a_read_message_is_not_offered_for_taking_back() {
     let mut stage = stage(Lang::En);
-    let (alice, bob) = (mate(11, "alice", "blue"), mate(12, "bob", "green"));
+    let (alice, bob) = (teammate(11, "alice", "blue"), teammate(12, "bob", "green"));
     begins(&mut stage, &alice, "Work");
     begins(&mut stage, &bob, "Work");
     stage.say("@team hold on");
     let Some(UiCommand::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-    let reads = |letter| Event::Steered(Steered { envelopes: vec![letter], input: Vec::new(), letters: Vec::new() });
-    stage.event_from(alice.clone(), reads(letter_of(key, alice.agent.unwrap())));
+    let reads =
+        |message| Event::Steered(Steered { envelopes: vec![message], input: Vec::new(), from_team: Vec::new() });
+    stage.event_from(alice.clone(), reads(envelope_of(key, alice.agent.unwrap())));
     stage.event(reads(key));
     stage.chat.done(CommandResult::Written { key, to, text, outcome: Ok(()) });
     let (session, name) = (stage::session_id(), "bob".to_owned());
@@ -686,7 +687,8 @@ fn a_read_message_is_not_offered_for_taking_back() {
 /// What was written to all before the program ended is, taken back, a line for all.
 #[test]
 fn what_waits_for_all_since_before_is_taken_back_for_all() {
-    let queued = Queued { letter: EnvelopeId::new(Uuid::from_u128(9)), text: "hold on".into(), wait: false, all: true };
+    let queued =
+        Queued { envelope: EnvelopeId::new(Uuid::from_u128(9)), text: "hold on".into(), wait: false, all: true };
     let opened = OpenedSession { resumed: true, queued: vec![queued], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
     stage.key(KeyCode::Up);
@@ -701,7 +703,7 @@ fn what_waits_for_all_since_before_is_taken_back_for_all() {
 #[test]
 fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
     let mut stage = stage(Lang::En);
-    begins(&mut stage, &mate(11, "bob", "blue"), "Work");
+    begins(&mut stage, &teammate(11, "bob", "blue"), "Work");
     let full = || RuntimeError::AgentStopped("disk full".into());
     let stopped = || Notice::Stopped { session: stage::session_id(), whole: true, error: Arc::new(full()) };
     stage.chat.notice(&stopped());
@@ -734,13 +736,13 @@ fn what_is_told_beside_the_users_words_is_news() {
 /// Also where a message asks for a skill, whose text is told behind everything else.
 #[test]
 fn what_is_told_before_a_skill_is_news_too() {
-    let letter =
+    let message =
         wrapped(MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() }, "it was stopped");
     let skill = || Part::text("The user asks you to follow this skill:\n<skill name=\"deploy\">\nStep one\n</skill>");
     let Event::TurnStarted(mut begun) = stage::started("") else { unreachable!() };
-    begun.input = vec![Part::text(format!("/deploy now\n\n{letter}")), skill()];
-    let steered = vec![Part::text("/deploy now"), skill(), Part::text(letter)];
-    let steered = Event::Steered(Steered { envelopes: Vec::new(), input: steered, letters: Vec::new() });
+    begun.input = vec![Part::text(format!("/deploy now\n\n{message}")), skill()];
+    let steered = vec![Part::text("/deploy now"), skill(), Part::text(message)];
+    let steered = Event::Steered(Steered { envelopes: Vec::new(), input: steered, from_team: Vec::new() });
     for event in [Event::TurnStarted(begun), steered] {
         let mut stage = stage(Lang::En);
         stage.event(event);
@@ -756,7 +758,7 @@ fn what_is_told_before_a_skill_is_news_too() {
 #[test]
 fn a_command_that_was_ended_or_lost_is_told() {
     let mut stage = stage(Lang::En);
-    let (sal, tom) = (mate(11, "sal", "blue"), mate(12, "tom", "green"));
+    let (sal, tom) = (teammate(11, "sal", "blue"), teammate(12, "tom", "green"));
     begins(&mut stage, &sal, "Serve");
     stage.event_from(sal.clone(), Event::CommandBegun(CommandBegun { id: "sh-1".into(), name: "`serve`".into() }));
     ends(&mut stage, &sal, "It runs.");
@@ -772,23 +774,23 @@ fn a_command_that_was_ended_or_lost_is_told() {
     }
 }
 
-/// A letter that comes back while the session is opened is news, and among what was written before.
+/// A message that comes back while the session is opened is news, and among what was written before.
 #[test]
-fn a_letter_that_came_back_is_told_once() {
+fn a_message_that_came_back_is_told_once() {
     let body = json!({ "text": "x", "from": "bob", "why": "it is no more", "said": "offline" });
     let id = EnvelopeId::new(Uuid::from_u128(9));
     let envelope = Envelope::new(id, "agent/bob", "user/cli/owner", MessageKind::Undelivered, body, 0);
-    let letter =
-        Letter { envelope: envelope.clone(), seq: 1, from: "bob".into(), to: "user".into(), fate: Fate::Delivered };
+    let message =
+        MailRecord { envelope: envelope.clone(), seq: 1, from: "bob".into(), to: "user".into(), fate: Fate::Delivered };
     for is_heard_first in [true, false] {
         let mut stage = stage(Lang::En);
         let mailed = Event::Mailed(envelope.clone());
         if is_heard_first {
-            stage.event_from(mate(11, "bob", "blue"), mailed.clone());
+            stage.event_from(teammate(11, "bob", "blue"), mailed.clone());
         }
-        stage.chat.done(CommandResult::Letters(Ok(vec![letter.clone()])));
+        stage.chat.done(CommandResult::Messages(Ok(vec![message.clone()])));
         if !is_heard_first {
-            stage.event_from(mate(11, "bob", "blue"), mailed);
+            stage.event_from(teammate(11, "bob", "blue"), mailed);
         }
         stage.paint();
         let screen = stage.glass.screen();

@@ -1,4 +1,4 @@
-//! The house on the stage: a real plan machine and the agents that work on it.
+//! The runtime on the stage: a real plan machine and the agents that work on it.
 //!
 //! Tests say what happens to the plan, and every event that follows goes to the chat as a notice.
 
@@ -16,7 +16,7 @@ use max_team_core::message::{Assignment, Principal, Role};
 use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEdited, Proof, ResourceUse};
 use max_team_core::plan::{Draft, Edit, Findings, Plan, PlanEnv, PlanInput, Report, TaskDraft, edit};
 use max_team_core::policy::{Action, ActionKind, DecidedBy, Recourse, RememberedRule, Repeatability};
-use max_team_runtime::{Basis, Delta, Mate, Origin, Team, preview};
+use max_team_runtime::{AgentSpec, Basis, Delta, Origin, Team, preview};
 use uuid::Uuid;
 
 use super::super::command_queue::UiCommand;
@@ -24,7 +24,7 @@ use super::stage::{self, Stage, edit as edit_action};
 use max_team_workspace::i18n::Lang;
 
 pub(crate) fn team() -> Team {
-    let member = |name: &str, role: &str| Mate {
+    let member = |name: &str, role: &str| AgentSpec {
         definition: Definition {
             name: name.into(),
             role: role.into(),
@@ -70,14 +70,14 @@ pub(super) fn draft() -> Draft {
     }
 }
 
-/// The house: a plan and the agents that work on it.
-pub(super) struct House {
+/// The runtime: a plan and the agents that work on it.
+pub(super) struct TeamStage {
     pub(super) stage: Stage,
     pub(super) plan: Plan,
     pub(super) id: PlanId,
 }
 
-impl House {
+impl TeamStage {
     pub(super) fn new(columns: u16, rows: u16, lang: Lang) -> Self {
         let stage = Stage::led(columns, rows, false, lang, Some(team()), &stage::opened());
         Self { stage, plan: Plan::new(), id: PlanId::new(Uuid::from_u128(77)) }
@@ -109,18 +109,18 @@ impl House {
     }
 
     pub(super) fn proposed(columns: u16, rows: u16, lang: Lang) -> Self {
-        let mut house = Self::new(columns, rows, lang);
-        house.propose(draft());
-        house.stage.wait(1_000);
-        house
+        let mut team_stage = Self::new(columns, rows, lang);
+        team_stage.propose(draft());
+        team_stage.stage.wait(1_000);
+        team_stage
     }
 
     pub(super) fn approved(columns: u16, rows: u16, lang: Lang) -> Self {
-        let mut house = Self::proposed(columns, rows, lang);
-        house.stage.key(KeyCode::Char('y'));
-        house.stage.key(KeyCode::Enter);
-        house.carry_out();
-        house
+        let mut team_stage = Self::proposed(columns, rows, lang);
+        team_stage.stage.key(KeyCode::Char('y'));
+        team_stage.stage.key(KeyCode::Enter);
+        team_stage.carry_out();
+        team_stage
     }
 
     /// Does what was decided last.
@@ -206,7 +206,7 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         assignment: assignment.map(Into::into),
         recall: None,
         rewound: Vec::new(),
-        letters: Vec::new(),
+        envelopes: Vec::new(),
         quiet: false,
         hops: 0,
     })
@@ -226,24 +226,24 @@ pub(super) fn asks(number: u128, tool: &str, action: Action) -> Event {
 }
 
 pub(super) fn ask_user(question: &str) -> Action {
-    Action { deed: ActionKind::Ask, preview: question.into(), ..Action::read("…") }
+    Action { kind: ActionKind::Ask, preview: question.into(), ..Action::read("…") }
 }
 
 /// Three at work, one of them after a failure, two that wait.
-pub(super) fn at_work(house: &mut House) {
-    house.begin("design");
-    house.stage.wait(9_000);
-    house.does("design", Proof::Unverified);
+pub(super) fn at_work(team_stage: &mut TeamStage) {
+    team_stage.begin("design");
+    team_stage.stage.wait(9_000);
+    team_stage.does("design", Proof::Unverified);
     for task in ["parser", "writer", "文档"] {
-        house.begin(task);
+        team_stage.begin(task);
     }
-    house.stage.wait(4_000);
-    house.fails("writer", "the task reported success, but a check failed: src/write.rs: the file does not exist");
-    house.stage.wait(30_000);
-    house.step(PlanInput::Woke);
-    house.begin("writer");
-    house.runs("parser", "edit_file", edit_action("src/parse.rs", "@@ -1 +1 @@\n-a\n+b\n"));
-    let writer = house.member("文档");
-    house.stage.delta_from(writer, Delta::Text("这里是说明".into()));
-    house.stage.wait(7_000);
+    team_stage.stage.wait(4_000);
+    team_stage.fails("writer", "the task reported success, but a check failed: src/write.rs: the file does not exist");
+    team_stage.stage.wait(30_000);
+    team_stage.step(PlanInput::Woke);
+    team_stage.begin("writer");
+    team_stage.runs("parser", "edit_file", edit_action("src/parse.rs", "@@ -1 +1 @@\n-a\n+b\n"));
+    let writer = team_stage.member("文档");
+    team_stage.stage.delta_from(writer, Delta::Text("这里是说明".into()));
+    team_stage.stage.wait(7_000);
 }

@@ -80,7 +80,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
-    desks: Mutex<HashMap<SessionId, SessionEntry>>,
+    sessions: Mutex<HashMap<SessionId, SessionEntry>>,
     /// The accounts of channels that this process serves, with the epoch of each claim.
     pub(crate) channels: Mutex<HashMap<String, u64>>,
     /// How many sessions are being opened.
@@ -101,7 +101,7 @@ impl Drop for Opening<'_> {
 /// An open session.
 #[derive(Debug, Clone)]
 struct SessionEntry {
-    floor: Arc<ActiveSession>,
+    active: Arc<ActiveSession>,
     epoch: u64,
 }
 
@@ -109,14 +109,14 @@ impl Runtime {
     /// Builds the runtime; nothing runs until a session is opened.
     pub fn build(options: Options) -> Result<TeamHandle, RuntimeError> {
         let shared = Shared::new(options)?;
-        let house = Self {
+        let runtime = Self {
             shared: Arc::new(shared),
-            desks: Mutex::new(HashMap::new()),
+            sessions: Mutex::new(HashMap::new()),
             channels: Mutex::default(),
             opening: Mutex::new(0),
             listening: AtomicBool::new(false),
         };
-        Ok(TeamHandle { house: Arc::new(house) })
+        Ok(TeamHandle { runtime: Arc::new(runtime) })
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
@@ -143,7 +143,7 @@ impl Runtime {
             Some(row) => (row.session, row.lead, PathBuf::from(row.cwd)),
             None => (SessionId::new(new_id()), AgentId::new(new_id()), cwd.to_path_buf()),
         };
-        if lock(&self.desks).contains_key(&session) {
+        if lock(&self.sessions).contains_key(&session) {
             return Err(RuntimeError::AlreadyOpen(session));
         }
         let resource = session::stream(session);
@@ -156,9 +156,9 @@ impl Runtime {
         drop(opening);
         if opened.is_err() {
             // A session that could not be opened is released, and loops that already started there are closed.
-            let desk = lock(&self.desks).remove(&session);
-            if let Some(desk) = desk {
-                desk.floor.close().await;
+            let entry = lock(&self.sessions).remove(&session);
+            if let Some(entry) = entry {
+                entry.active.close().await;
             }
             self.give_back(&fence.resource, epoch).await;
             return opened;
@@ -197,17 +197,17 @@ impl Runtime {
             None => open,
         };
         let cap = crate::plan::cap(&open.settings);
-        let mut floor =
+        let mut active =
             ActiveSession::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
-        floor.bound = bound;
-        floor.is_unattended = open.unattended;
-        floor.chat = match &open.which {
+        active.bound = bound;
+        active.is_unattended = open.unattended;
+        active.chat = match &open.which {
             Which::Chat(chat) => Some(chat.clone()),
             _ if resumed => Sessions::new(&self.shared.journal).row(session)?.chat,
             _ => None,
         };
-        floor.definitions.clone_from(&open.definitions);
-        self.seat(&Arc::new(floor), by, &open, turn, head, resumed).await
+        active.definitions.clone_from(&open.definitions);
+        self.seat(&Arc::new(active), by, &open, turn, head, resumed).await
     }
 
     /// Releases a session, so that any process can claim it. If that cannot be written, this process gives up all of
@@ -216,7 +216,7 @@ impl Runtime {
         let released = self.shared.journal.release(resource, &self.shared.worker, epoch).await;
         // A session that is being opened is owned, too, although it has no desk yet.
         let opening = lock(&self.opening);
-        if released.is_err() && *opening == 0 && lock(&self.desks).is_empty() {
+        if released.is_err() && *opening == 0 && lock(&self.sessions).is_empty() {
             self.shared.worker.rest();
         }
     }
@@ -243,36 +243,38 @@ impl Runtime {
     /// Folds the stored state, records what is new, and starts the loops.
     async fn seat(
         self: &Arc<Self>,
-        floor: &Arc<ActiveSession>,
+        active: &Arc<ActiveSession>,
         by: Principal,
         open: &OpenOptions,
         turn: Turn,
         head: u64,
         resumed: bool,
     ) -> Result<OpenedSession, RuntimeError> {
-        let (session, lead) = (floor.session, floor.lead);
+        let (session, lead) = (active.session, active.lead);
         let definition = Arc::new(open.definition.clone());
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
-        let copy = self.copy_for(floor, &turn, &definition, open).await?;
+        let copy = self.copy_for(active, &turn, &definition, open).await?;
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
         let (definition, frame) =
-            self.lead_frame(floor, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
-        let pool = floor.pool.clone();
+            self.lead_frame(active, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
+        let pool = active.pool.clone();
         let mut seat =
             Seat { agent: lead, head, turn, frame, pool, lead: true, caller: None, aside: false, resumed: true };
-        self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
+        self.settle_in(active, &mut seat, by, open, definition, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { self.plans_of(session, open)? } else { Vec::new() };
-        if floor.pool.is_bounded() && resumed {
-            self.charge(floor, &seat.turn)?;
+        if active.pool.is_bounded() && resumed {
+            self.charge(active, &seat.turn)?;
         }
-        let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
+        let (teammates, working) =
+            if resumed { (active.teammates_with_mail()?, active.working()?) } else { Default::default() };
         let (is_busy, is_stopped) = (seat.turn.is_busy(), waiting.iter().any(is_stop));
         let begins = seat.turn.would_begin(&waiting, true);
-        let late = if resumed { floor.plans_with_mail(&plans)? } else { Vec::new() };
-        let is_at_work = !plans.is_empty() || !late.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
-        let recovered = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
+        let late = if resumed { active.plans_with_mail(&plans)? } else { Vec::new() };
+        let is_at_work =
+            !plans.is_empty() || !late.is_empty() || !working.is_empty() || active.any_begins(&teammates)?;
+        let recovered = if resumed { active.recovered(&seat.turn, &plans)? } else { Default::default() };
         let opened = OpenedSession {
             session,
             agent: lead,
@@ -290,31 +292,31 @@ impl Runtime {
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
-            skills: self.shared.callable_skills(&floor.root),
+            skills: self.shared.callable_skills(&active.root),
             moved: ReadModel::new(&self.shared.journal).moved_files(session)?,
             cost: ReadModel::new(&self.shared.journal).session_cost(session)?,
             crew: None,
         };
         if resumed {
-            floor.sweep_tasks().await?;
+            active.sweep_tasks().await?;
         }
         // A commit that was killed with its supervisor may have left locks that block git.
-        max_team_tools::git::clear_left_locks(&floor.root);
-        let desk = SessionEntry { floor: Arc::clone(floor), epoch: floor.fence.epoch };
-        lock(&self.desks).insert(session, desk);
-        floor.bind(&stream, seat.frame.settings());
-        let place = floor.sit(&stream);
-        floor.seat_plans(&plans)?;
-        late.into_iter().try_for_each(|plan| floor.seat_plan(plan))?;
-        floor.seat_working(working, &plans)?;
-        mates.into_iter().try_for_each(|agent| floor.seat_agent(agent))?;
+        max_team_tools::git::clear_left_locks(&active.root);
+        let entry = SessionEntry { active: Arc::clone(active), epoch: active.fence.epoch };
+        lock(&self.sessions).insert(session, entry);
+        active.bind(&stream, seat.frame.settings());
+        let place = active.sit(&stream);
+        active.seat_plans(&plans)?;
+        late.into_iter().try_for_each(|plan| active.seat_plan(plan))?;
+        active.seat_working(working, &plans)?;
+        teammates.into_iter().try_for_each(|agent| active.seat_agent(agent))?;
         if resumed {
-            floor.wake_claimers()?;
+            active.wake_claimers()?;
         }
         // Last, so that the session is not reported idle before all loops run.
         if let Some(place) = place {
-            let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
-            floor.spawn(stream, Box::new(agent).run(place.controls));
+            let agent = Agent::new(Arc::clone(active), seat, &place.bell);
+            active.spawn(stream, Box::new(agent).run(place.controls));
         }
         // Other processes may answer a question of this session, or stop it.
         self.listen();
@@ -325,7 +327,7 @@ impl Runtime {
     /// lead that was given a worktree before keeps it, with or without a team, and never works in the project.
     async fn copy_for(
         &self,
-        floor: &ActiveSession,
+        active: &ActiveSession,
         turn: &Turn,
         definition: &Definition,
         open: &OpenOptions,
@@ -335,27 +337,27 @@ impl Runtime {
         if !had_one && (!is_alone || definition.isolation != Isolation::Worktree) {
             return Ok(None);
         }
-        let settings = worktree::within(&self.shared, floor.lead, open.settings.clone());
-        let worker = worktree::Worker::leading(floor, &settings, definition);
-        let path = floor.root.display().to_string();
+        let settings = worktree::within(&self.shared, active.lead, open.settings.clone());
+        let worker = worktree::Worker::leading(active, &settings, definition);
+        let path = active.root.display().to_string();
         let made = worker.clone().prepare(&self.shared, &CancellationToken::new()).await;
         made.map_err(|detail| RuntimeError::Root { path, detail })?;
         Ok(Some((worker.place(&self.shared)?, settings)))
     }
 
     /// What the session has spent before: the lead's own ledger, and the turns of all other agents.
-    fn charge(&self, floor: &ActiveSession, lead: &Turn) -> Result<(), RuntimeError> {
+    fn charge(&self, active: &ActiveSession, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano);
-        floor.pool.charge(lead_nano, crate::budget::tokens(ledger.usage));
-        floor.pool.alone(|open| open.reserve(ledger.reserved_nano, 0));
-        floor.charge(None)
+        active.pool.charge(lead_nano, crate::budget::tokens(ledger.usage));
+        active.pool.alone(|open| open.reserve(ledger.reserved_nano, 0));
+        active.charge(None)
     }
 
     /// Records the session, its agent, and the settings if they have changed.
     async fn settle_in(
         &self,
-        floor: &ActiveSession,
+        active: &ActiveSession,
         seat: &mut Seat,
         by: Principal,
         open: &OpenOptions,
@@ -363,26 +365,26 @@ impl Runtime {
         resumed: bool,
     ) -> Result<(), RuntimeError> {
         // Before any loop begins a turn.
-        floor.know_turn(seat.turn.newest());
+        active.know_turn(seat.turn.newest());
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
         let mut commit = commit_at(at_ms);
-        commit.fence = Some(floor.fence.clone());
+        commit.fence = Some(active.fence.clone());
         let mut events = Vec::new();
         if !resumed {
             let opened = Event::SessionOpened(SessionOpened {
-                session: floor.session,
+                session: active.session,
                 lead: seat.agent,
-                cwd: floor.root.display().to_string(),
+                cwd: active.root.display().to_string(),
                 by: by.clone(),
                 choice: open.choice.clone(),
-                chat: floor.chat.clone(),
+                chat: active.chat.clone(),
             });
-            let session_stream = session::stream(floor.session);
+            let session_stream = session::stream(active.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
             commit.appends.push(append(&session_stream, &opened, "house")?);
             let definition = Arc::clone(&definition);
-            let (agent, session) = (seat.agent, floor.session);
+            let (agent, session) = (seat.agent, active.session);
             events.push(Event::AgentStarted(AgentStarted {
                 agent,
                 session,
@@ -424,17 +426,17 @@ impl Runtime {
             return;
         }
         let Ok(mut nudges) = self.shared.journal.nudges() else { return };
-        let house = Arc::downgrade(self);
+        let runtime = Arc::downgrade(self);
         tokio::spawn(async move {
             while nudges.next().await.is_ok() {
-                let Some(house) = house.upgrade() else { return };
-                let floors: Vec<Arc<ActiveSession>> =
-                    lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
-                for floor in &floors {
-                    floor.ring_all();
-                    drop(floor.hear_of_list());
+                let Some(runtime) = runtime.upgrade() else { return };
+                let actives: Vec<Arc<ActiveSession>> =
+                    lock(&runtime.sessions).values().map(|entry| Arc::clone(&entry.active)).collect();
+                for active in &actives {
+                    active.ring_all();
+                    drop(active.hear_of_list());
                     // What cannot be read now is looked at with the next nudge.
-                    drop(floor.wake_claimers());
+                    drop(active.wake_claimers());
                 }
             }
         });
@@ -443,7 +445,7 @@ impl Runtime {
     /// The request frame of a lead. One that only coordinates has only the tools for that.
     pub(crate) fn lead_frame(
         &self,
-        floor: &ActiveSession,
+        active: &ActiveSession,
         copy: Option<&Worktree>,
         definition: Arc<Definition>,
         settings: Settings,
@@ -454,31 +456,31 @@ impl Runtime {
         if coordinates {
             Arc::make_mut(&mut seen).tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
         }
-        let callees = floor.callees(&seen);
-        let root = copy.map_or_else(|| floor.root.clone(), Worktree::root);
-        let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees, floor.is_unattended)?;
+        let callees = active.callees(&seen);
+        let root = copy.map_or_else(|| active.root.clone(), Worktree::root);
+        let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees, active.is_unattended)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
-        let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) }.outlining();
+        let frame = if active.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) }.outlining();
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 
-    fn floor(&self, session: SessionId) -> Result<Arc<ActiveSession>, RuntimeError> {
-        let desk = lock(&self.desks).get(&session).map(|desk| Arc::clone(&desk.floor));
-        desk.ok_or(RuntimeError::NotOpen(session))
+    fn active(&self, session: SessionId) -> Result<Arc<ActiveSession>, RuntimeError> {
+        let entry = lock(&self.sessions).get(&session).map(|entry| Arc::clone(&entry.active));
+        entry.ok_or(RuntimeError::NotOpen(session))
     }
 
     /// Wakes the loop at an address, if its session is open here; otherwise the session's owner hears of the message
     /// by a nudge.
     fn ring(&self, address: &str) {
         let session = user_mail::session_at(&self.shared.journal, address);
-        if let Some(floor) = session.and_then(|session| self.floor(session).ok()) {
-            floor.ring(address);
+        if let Some(active) = session.and_then(|session| self.active(session).ok()) {
+            active.ring(address);
         }
     }
 
     async fn tell(&self, session: SessionId, control: Control) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
-        floor.tell(&session::agent_stream(floor.lead), control).await
+        let active = self.active(session)?;
+        active.tell(&session::agent_stream(active.lead), control).await
     }
 
     pub(crate) async fn details(&self, session: SessionId) -> Result<SessionDetails, RuntimeError> {
@@ -489,14 +491,14 @@ impl Runtime {
 
     /// Waits until no agent of a session is busy, background agents included.
     pub(crate) async fn settled(&self, session: SessionId) -> Result<(), RuntimeError> {
-        self.floor(session)?.settle().await;
+        self.active(session)?.settle().await;
         Ok(())
     }
 
     /// The worktrees of a session with changes that wait for the user.
     pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<WaitingWorktree>, RuntimeError> {
         let known = ReadModel::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
-        let agents: Vec<AgentId> = known.chain([self.floor(session)?.lead]).collect();
+        let agents: Vec<AgentId> = known.chain([self.active(session)?.lead]).collect();
         let home = self.shared.home.clone();
         let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
         // Worktrees that cannot be read are left out.
@@ -504,18 +506,18 @@ impl Runtime {
     }
 
     pub(crate) async fn close_session(&self, session: SessionId) {
-        let desk = lock(&self.desks).remove(&session);
-        if let Some(desk) = desk {
-            desk.floor.close().await;
+        let entry = lock(&self.sessions).remove(&session);
+        if let Some(entry) = entry {
+            entry.active.close().await;
             // The lead's own worktree is removed if nothing waits in it.
-            drop(worktree::changed(&self.shared, desk.floor.lead).await);
-            self.give_back(&session::stream(session), desk.epoch).await;
+            drop(worktree::changed(&self.shared, entry.active.lead).await);
+            self.give_back(&session::stream(session), entry.epoch).await;
         }
     }
 
     pub(crate) async fn shutdown(&self) -> Result<(), RuntimeError> {
         self.shared.trees.leave();
-        let open: Vec<SessionId> = lock(&self.desks).keys().copied().collect();
+        let open: Vec<SessionId> = lock(&self.sessions).keys().copied().collect();
         for session in open {
             self.close_session(session).await;
         }
@@ -538,14 +540,14 @@ impl Runtime {
             let agent = row.address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
             let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
-            let mate = given.as_ref().and_then(|given| given.life.mate());
+            let teammate = given.as_ref().and_then(|given| given.life.teammate());
             let turn = agent.map(|agent| ReadModel::new(&self.shared.journal).turn(agent)).transpose()?;
             let now = turn.as_ref().and_then(|turn| turn.assignment()).or(given.as_deref());
             let task = given.as_ref().and_then(|given| match given.plan {
                 Some(_) => Some(given.task.clone()),
-                None => mate.and(now).map(|now| now.title.clone()),
+                None => teammate.and(now).map(|now| now.title.clone()),
             });
-            let color = mate.map(|mate| mate.color.clone());
+            let color = teammate.map(|teammate| teammate.color.clone());
             let (question, action, at_ms) = (row.question, *action, row.at_ms);
             asked.push(OpenQuestion {
                 question,
@@ -574,9 +576,9 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
 }
 
 /// An unread message of the user, from its envelope.
-fn unread(letter: &Envelope) -> Option<Queued> {
-    let Body::Input(input) = Body::read(letter) else { return None };
-    Some(Queued { letter: letter.id, text: input.text.to_owned(), wait: input.wait, all: input.all })
+fn unread(envelope: &Envelope) -> Option<Queued> {
+    let Body::Input(input) = Body::read(envelope) else { return None };
+    Some(Queued { envelope: envelope.id, text: input.text.to_owned(), wait: input.wait, all: input.all })
 }
 
 /// The result of work on another thread.

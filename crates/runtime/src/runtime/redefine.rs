@@ -13,8 +13,8 @@ use crate::{session, worktree};
 impl Runtime {
     /// Takes over definitions that were changed in their files since the last message.
     pub(super) async fn refresh(&self, session: SessionId) -> Result<(), RuntimeError> {
-        let Some(floor) = self.floor(session).ok() else { return Ok(()) };
-        let Some(definitions) = floor.definitions.as_deref() else { return Ok(()) };
+        let Some(active) = self.active(session).ok() else { return Ok(()) };
+        let Some(definitions) = active.definitions.as_deref() else { return Ok(()) };
         let changes = definitions.changes();
         if let Some(crew) = &changes.crew {
             self.set_crew(session, crew.as_ref().clone()).await?;
@@ -30,36 +30,36 @@ impl Runtime {
     /// These agents work here from the next turn, call or task on. A running turn keeps what it has, except for what has become
     /// stricter. A lead that cannot be seated changes nothing.
     async fn set_crew(&self, session: SessionId, crew: TeamDefinitions) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
+        let active = self.active(session)?;
         let TeamDefinitions { lead, members, experts } = crew;
-        let (before, now) = (floor.team(), floor.set_crew(members, experts));
+        let (before, now) = (active.team(), active.set_crew(members, experts));
         let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
         let details = self.details(session).await?;
-        let (turn, _) = self.shared.fold_agent(floor.lead)?;
+        let (turn, _) = self.shared.fold_agent(active.lead)?;
         let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
         let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
-        let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
+        let is_beyond = active.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
         // The lead stays if its frontend set it up for a structured answer, or if the new definition is another agent or
         // exceeds the constraints of a resumed session.
         if details.settings.structured || is_other || is_beyond {
             return Ok(());
         }
         let settings = details.settings.leading_under(&constraints);
-        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+        let settings = active.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
         let coordinates = now.is_some_and(|team| team.coordinator);
         let copy = match settings.permissions.copy.as_str() {
             "" => Ok(None),
-            _ => worktree::Worker::leading(&floor, &settings, &definition).place(&self.shared).map(Some),
+            _ => worktree::Worker::leading(&active, &settings, &definition).place(&self.shared).map(Some),
         };
         let framed = copy
-            .and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition.into(), settings, None, coordinates));
+            .and_then(|copy| self.lead_frame(&active, copy.as_ref(), definition.into(), settings, None, coordinates));
         match framed {
             Ok((definition, frame)) => {
                 let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
-                floor.tell(&session::agent_stream(floor.lead), redefined).await
+                active.tell(&session::agent_stream(active.lead), redefined).await
             }
             Err(error) => {
-                floor.restore(before);
+                active.restore(before);
                 Err(error)
             }
         }

@@ -25,7 +25,7 @@ const LINES_MAX: usize = 16_384;
 #[derive(Debug)]
 pub(crate) struct Audit {
     /// Whether messages get a line.
-    letters: bool,
+    envelopes: bool,
     tray: Arc<Tray>,
     thread: Mutex<Option<JoinHandle<()>>>,
     writer: Mutex<Option<Writer>>,
@@ -56,18 +56,18 @@ impl Audit {
         let state =
             State { page: AuditBuffer::new(options.level), left_out: 0, last_ms: 0, closed: false, failure: None };
         let tray = Tray { state: Mutex::new(state), filled: Condvar::new(), closing: Condvar::new() };
-        let letters = options.level <= AuditLevel::Debug;
+        let envelopes = options.level <= AuditLevel::Debug;
         let writer = Writer { options, file: None };
-        Self { letters, tray: Arc::new(tray), thread: Mutex::new(None), writer: Mutex::new(Some(writer)) }
+        Self { envelopes, tray: Arc::new(tray), thread: Mutex::new(None), writer: Mutex::new(Some(writer)) }
     }
 
     pub(crate) fn event(&self, from: &Origin, at_ms: i64, event: &Event) {
         self.put(at_ms, |page| page.event(from, at_ms, event));
     }
 
-    pub(crate) fn letter(&self, letter: &Envelope) {
-        if self.letters {
-            self.put(letter.sent_at_ms, |page| page.letter(letter));
+    pub(crate) fn envelope(&self, envelope: &Envelope) {
+        if self.envelopes {
+            self.put(envelope.sent_at_ms, |page| page.envelope(envelope));
         }
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{Bench, children_cpu, median};
 
-const MATES: usize = 1_000;
+const TEAMMATES: usize = 1_000;
 const TURNS: usize = 5;
 /// Calls in one answer of the lead's.
 const STARTED_AT_ONCE: usize = 64;
@@ -68,7 +68,7 @@ pub(crate) fn teammates(bench: &mut Bench) {
     let floor_wall = floor(|cost| cost.wall);
     let more = json!({
         "wall_s": wall, "cpu_s": cpu, "rss_mb": rss, "floor_wall_s": floor_wall, "floor_cpu_s": floor(|cost| cost.cpu),
-        "teammates": MATES, "requests": MATES * (TURNS + 1), "lead_requests": runs[0].1.lead_requests,
+        "teammates": TEAMMATES, "requests": TEAMMATES * (TURNS + 1), "lead_requests": runs[0].1.lead_requests,
         "repeated": runs[0].1.repeated,
         "request_bytes": bytes, "first_request_s": of(|run| run.1.first), "all_started_s": of(|run| run.1.started),
         "all_answered_s": of(|run| run.1.worked), "server_cpu_s": of(|run| run.0.server_cpu),
@@ -80,7 +80,7 @@ pub(crate) fn teammates(bench: &mut Bench) {
     bench.report("teammates-rss", rss, "MB", RSS_MB_BAR, None, json!({}));
 }
 
-/// Bench `mail`: letters among a hundred agents while the program is killed again and again. It counts what went wrong.
+/// Bench `mail`: messages among a hundred agents while the program is killed again and again. It counts what went wrong.
 pub(crate) fn mail(bench: &mut Bench) {
     let home = bench.scratch.path().join("mail");
     let storm = Storm { agents: 100, messages: bench.messages, at_once: 50, kills: bench.kills, seed: 7 };
@@ -111,7 +111,7 @@ fn ours(bench: &Bench, run: usize) -> (Cost, Parts) {
     let requests = server.requests();
     let labelled = |label: &'static str| requests.iter().filter(move |request| request.label.as_deref() == Some(label));
     let made = labelled("mate").count();
-    assert!(made >= MATES * (TURNS + 1), "requests of teammates: {made}");
+    assert!(made >= TEAMMATES * (TURNS + 1), "requests of teammates: {made}");
     let seconds = |us: Option<u64>| us.unwrap_or_default() as f64 / 1e6 - late;
     let mut bytes: Vec<usize> = labelled("mate").map(|request| request.bytes).collect();
     bytes.sort_unstable();
@@ -120,7 +120,7 @@ fn ours(bench: &Bench, run: usize) -> (Cost, Parts) {
         started: seconds(labelled("spawn").filter_map(|request| request.send_us).max()),
         worked: seconds(labelled("mate").filter_map(|request| request.send_us).max()),
         lead_requests: requests.len() - made,
-        repeated: made - MATES * (TURNS + 1),
+        repeated: made - TEAMMATES * (TURNS + 1),
         bytes: bytes[bytes.len() / 2],
     };
     (cost, parts)
@@ -135,11 +135,11 @@ fn warm(bench: &Bench, home: &Path) {
 fn floor(bench: &Bench, bytes: usize) -> Cost {
     let server = ModelServer::start(Script::new().glance(answer));
     let mut command = Command::new(bench.example("floor"));
-    command.args(["team", "--url", &server.url(), "--agents", &MATES.to_string(), "--turns", &TURNS.to_string()]);
+    command.args(["team", "--url", &server.url(), "--agents", &TEAMMATES.to_string(), "--turns", &TURNS.to_string()]);
     command.args(["--pad", &bytes.to_string(), "--parallel", &FLOOR_PARALLEL.to_string()]);
     command.current_dir(bench.project()).stdout(Stdio::null());
     let cost = measured(command);
-    assert_eq!(server.count(), MATES * (TURNS + 1), "requests of the bare client");
+    assert_eq!(server.count(), TEAMMATES * (TURNS + 1), "requests of the bare client");
     cost
 }
 
@@ -158,14 +158,14 @@ fn answer(body: &[u8]) -> Option<Reply> {
         return Some(if done < TURNS { read() } else { Reply::text("I have read it.") }.label("mate"));
     }
     let done = started(body);
-    if done >= MATES {
+    if done >= TEAMMATES {
         return Some(Reply::text("Noted."));
     }
     let spawn = |reply: Reply, at: usize| {
         let input = json!({ "name": format!("m{at}"), "role": "reader", "prompt": "Read small.txt a few times." });
         reply.tool(format!("toolu_{at}"), "spawn_teammate", input)
     };
-    let last = MATES.min(done + STARTED_AT_ONCE);
+    let last = TEAMMATES.min(done + STARTED_AT_ONCE);
     Some((done..last).fold(Reply::new(), spawn).chunk(usize::MAX).label("spawn"))
 }
 
@@ -223,7 +223,7 @@ fn behind<'a>(body: &'a str, mark: &str) -> Option<&'a str> {
 }
 
 /// A call by which somebody writes to somebody.
-fn letter(to: &str, words: &str) -> Reply {
+fn envelope(to: &str, words: &str) -> Reply {
     let input: Value = json!({ "to": to, "message": words });
     Reply::new().tool(format!("toolu_{}", words.replace(' ', "_")), "send_message", input)
 }

@@ -53,7 +53,7 @@ pub(crate) fn ok(ran: Ran) -> Ran {
 
 /// What people read is in their language; what programs read is always the same.
 #[test]
-fn the_desk_speaks_chinese_too() {
+fn the_context_speaks_chinese_too() {
     let server = server(&Gate::new());
     let (program, id, session) = parked(&server);
     let json = |program: &Program| {
@@ -700,7 +700,7 @@ fn a_yes_that_comes_too_late_is_not_remembered() {
 }
 
 #[test]
-fn the_audit_file_tells_of_members_plans_and_letters() {
+fn the_audit_file_tells_of_members_plans_and_messages() {
     let server = server(&Gate::new());
     let config = "audit:\n  enabled: true\n  output: logs/audit.jsonl\n  level: debug\n";
     let program = Program::team(&server).file("plan.yaml", PLAN).file(".max-team/config.yaml", config);
