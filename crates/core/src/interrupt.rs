@@ -11,7 +11,7 @@ use crate::id::{EnvelopeId, TurnId};
 use crate::message::{Envelope, MessageKind};
 use crate::policy::DecidedBy;
 
-/// All of them, in small messages.
+/// All of them, in lower case.
 const WORDS: [&str; 5] = ["stop", "/stop", "打断", "停", "停止"];
 
 /// Whether a message consists of a stop word alone. While nothing runs it is a message like any other.

@@ -366,11 +366,11 @@ pub const MEMORY_SHORT_FORM_WEIGHT_MAX: usize = 10;
 pub const MEMORY_NEAR_FORM_WEIGHT_MAX: usize = 24;
 /// Failures that are kept for each agent under `agent_errors`, the newest.
 pub const MEMORY_ERRORS_MAX: usize = 8;
-/// Messages of one such failure, and of the parts of `dialog_context`.
+/// Characters of one such failure, and of the parts of `dialog_context`.
 pub const MEMORY_NOTE_CHARS_MAX: usize = 240;
 /// Terms that a fact is found by.
 pub const MEMORY_TERMS_MAX: usize = 128;
-/// Messages of such a term.
+/// Characters of such a term.
 pub const MEMORY_TERM_CHARS_MAX: usize = 32;
 /// Tokens of the facts about the user that a lead always has.
 pub const MEMORY_STANDING_TOKENS_MAX: u64 = 1_000;

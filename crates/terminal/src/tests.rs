@@ -281,14 +281,14 @@ fn a_question_under_somebodys_typing_is_not_answered_by_it() {
     for _ in 0..4 {
         stage.key(KeyCode::Backspace);
     }
-    // Once it is cleared, a message chooses at once.
+    // Once it is cleared, a letter key chooses at once.
     stage.write("n");
     stage.key(KeyCode::Enter);
     let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert!(!answer.allow);
 }
 
-/// Messages only choose: whatever a sentence begins with, it goes whole into the draft and answers nothing.
+/// Letter keys only choose: whatever a sentence begins with, it goes whole into the draft and answers nothing.
 #[test]
 fn a_sentence_answers_no_question() {
     for words in ["yes but slowly", "no", "all good, go on", "any", "nay", "can you wait", "12 files?"] {
@@ -304,7 +304,7 @@ fn a_sentence_answers_no_question() {
         assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })), "{words}: {:?}", stage.acts);
         assert!(matches!(stage.acts.last(), Some(UiCommand::Say { text, .. }) if text == words), "{:?}", stage.acts);
     }
-    // A message that was a slip is taken back, and the other one counts.
+    // A letter key pressed by mistake is taken back, and the other key counts.
     let mut stage = Stage::new(80, 24);
     conversation(&mut stage);
     stage.asks(7, "2.0", edit("README.md", DIFF));

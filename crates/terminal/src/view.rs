@@ -114,7 +114,7 @@ fn draft(chat: &mut Chat, look: RowStyle, rows_max: usize) -> (Vec<Line<'static>
     };
     let editor = chat.focused_editor();
     if editor.is_empty() && !writes {
-        // Messages answer now; a place to write would say otherwise.
+        // Letter keys answer now; an input line would suggest otherwise.
         return (Vec::new(), None);
     }
     if editor.is_empty() {

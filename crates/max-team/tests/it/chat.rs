@@ -86,7 +86,7 @@ impl Terminal {
     }
 
     /// A question takes no key that was meant for the draft: it listens once nobody has typed for a moment. That
-    /// moment is time, so it is waited for as time. A message chooses, Enter answers.
+    /// moment is time, so it is waited for as time. A letter key chooses, Enter answers.
     pub(crate) fn answer(&mut self, key: &str) {
         std::thread::park_timeout(std::time::Duration::from_millis(900));
         let keys = [key, "Enter"];

@@ -1,4 +1,4 @@
-//! Bench `isolation`: what a command costs more within a sandbox than without, in the same run.
+//! Bench `walls`: what a command costs more within a sandbox than without, in the same run.
 
 use std::process::Command;
 

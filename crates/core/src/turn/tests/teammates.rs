@@ -376,7 +376,7 @@ impl Team {
         }
     }
 
-    /// What decides what can still happen, whatever its messages are called.
+    /// What decides what can still happen, whatever ids its messages have.
     fn key(&self) -> String {
         let requests: Vec<EnvelopeId> = self.lead.iter().filter_map(asked).collect();
         let outcome = |request: &EnvelopeId| {
