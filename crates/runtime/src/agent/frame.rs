@@ -67,6 +67,12 @@ pub(crate) struct Frame {
     blobs: [Blob; 3],
     /// System text and tools for a call that makes a summary; the settings are those above.
     compact: [Blob; 2],
+    extras: PromptExtras,
+}
+
+/// Parts of the system text that only some agents get.
+#[derive(Debug, Clone, Default)]
+struct PromptExtras {
     /// The outline of the project's files, for a lead that cannot list them. Taken once, so that requests keep their beginning.
     outline: Arc<str>,
     /// The standing part of the memory in a lead's system text; `None` for other agents.
@@ -150,9 +156,7 @@ impl Frame {
             delegates: true,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
-            outline: Arc::from(""),
-            standing: None,
-            is_unattended,
+            extras: PromptExtras { is_unattended, ..PromptExtras::default() },
         };
         frame.refresh(shared);
         frame.follow_sources(shared);
@@ -165,7 +169,7 @@ impl Frame {
 
     /// Adds the memory to a lead's system text, from its next turn on.
     pub(crate) fn recalling(mut self) -> Self {
-        self.standing = Some(MemorySection::default());
+        self.extras.standing = Some(MemorySection::default());
         self
     }
 
@@ -173,7 +177,7 @@ impl Frame {
     pub(crate) fn outlining(mut self) -> Self {
         if self.definition.place == TeamRole::Lead && self.registry.get("list_dir").is_none() {
             let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
-            self.outline = Arc::from(max_team_tools::outline(&self.beneath, &sight));
+            self.extras.outline = Arc::from(max_team_tools::outline(&self.beneath, &sight));
         }
         self
     }
@@ -189,15 +193,15 @@ impl Frame {
 
     /// The standing part of the memory in its system text, if it has one.
     pub(crate) fn standing(&self) -> Option<&MemorySection> {
-        self.standing.as_ref()
+        self.extras.standing.as_ref()
     }
 
     /// Reads instruction files, memory and skills again.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
-        let live =
-            if self.standing.is_some() { MemoryFiles::read(&shared.home, &self.root) } else { MemoryFiles::default() };
-        if let Some(standing) = &mut self.standing {
+        let remembers = self.extras.standing.is_some();
+        let live = if remembers { MemoryFiles::read(&shared.home, &self.root) } else { MemoryFiles::default() };
+        if let Some(standing) = &mut self.extras.standing {
             let memories = Memories::new(&shared.journal);
             // Facts that cannot be read are left out; if the journal is broken, the next commit reports it.
             *standing = memories.standing(&project_scope(&self.root), &live.soul).unwrap_or_default();
@@ -213,7 +217,8 @@ impl Frame {
         if let Some(skills) = self.skills(shared) {
             system.push_str(&format!("\n\n{}", skills.trim_end()));
         }
-        for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known, &live.files]) {
+        let standing = self.extras.standing.iter();
+        for part in standing.flat_map(|standing| [&standing.personality, &standing.known, &live.files]) {
             if !part.is_empty() {
                 system.push_str(&format!("\n\n{}", part.trim_end()));
             }
@@ -221,8 +226,8 @@ impl Frame {
         if let Some(notes) = notes::told(shared, &self.root, &self.definition) {
             system.push_str(&format!("\n\n{}", notes.trim_end()));
         }
-        if !self.outline.is_empty() {
-            let outline = fill(OUTLINE, &[("outline", &self.outline)]);
+        if !self.extras.outline.is_empty() {
+            let outline = fill(OUTLINE, &[("outline", &self.extras.outline)]);
             system.push_str(&format!("\n\n{}", outline.trim_end()));
         }
         system.push_str(&format!(
@@ -230,7 +235,7 @@ impl Frame {
             self.root.display(),
             shared.surroundings
         ));
-        if self.is_unattended {
+        if self.extras.is_unattended {
             system.push_str(UNATTENDED);
         }
         if *self.system != *system {
