@@ -195,7 +195,7 @@ impl ActiveSession {
             if let Err(crash) = &ended
                 && let Some((agent, controls)) = active.reseat(&address)
             {
-                return active.excuse(agent, &format!("a fault in this program: {crash}"), controls).await;
+                return active.fail_agent(agent, &format!("a fault in this program: {crash}"), controls).await;
             }
             let quiet = {
                 let mut seats = lock(&active.seats);
@@ -217,7 +217,7 @@ impl ActiveSession {
         });
     }
 
-    /// The slot of an agent whose loop has crashed, with the messages that it was handed, so that `excuse` can answer
+    /// The slot of an agent whose loop has crashed, with the messages that it was handed, so that `fail_agent` can answer
     /// for it. `None`: it is the lead, or the session closes.
     fn reseat(&self, address: &str) -> Option<(AgentId, mpsc::Receiver<Control>)> {
         let agent = address.strip_prefix("agent/")?.parse().ok().filter(|agent| *agent != self.lead)?;

@@ -1,14 +1,14 @@
 //! State shared by all agent loops of one open session: team, budgets, running loops.
 //!
 //! `loops` knows the running loops, hands messages over and says when none is busy; `seats` starts loops of agents
-//! and plans, from the journal or with their first message; `excuse` answers for agents that cannot run; `calls` knows
+//! and plans, from the journal or with their first message; `fail_agent` answers for agents that cannot run; `calls` knows
 //! which agents can be called, and by which settings they are bound; `claims` which calls run once for several
 //! callers; `teammates` the teammates; `tasks` the claims on the shared list; `recovered` counts the work that a session
 //! had open.
 
 mod calls;
 mod claims;
-mod excuse;
+mod fail_agent;
 mod loops;
 mod marks;
 mod paths;

@@ -54,7 +54,7 @@ impl ActiveSession {
                 let sat = async move {
                     match active.furnish(agent, &mut place.controls).await {
                         Some(seat) => Box::new(Agent::new(active, seat, &place.bell)).run(place.controls).await,
-                        None => active.excuse(agent, &error.to_string(), place.controls).await,
+                        None => active.fail_agent(agent, &error.to_string(), place.controls).await,
                     }
                 };
                 self.spawn(address, Box::pin(sat));

@@ -1,7 +1,7 @@
 //! The shared task list, for the agents of this session.
 //!
 //! A claim lasts while its owner works. Tasks of an owner that no longer does are released: by the end of its turn, by
-//! the excuse of an agent that cannot run, or by the next process that opens the session.
+//! the failure of an agent that cannot run, or by the next process that opens the session.
 
 use std::sync::Arc;
 
