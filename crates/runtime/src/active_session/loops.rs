@@ -22,7 +22,7 @@ use super::{ActiveSession, Seats};
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
-use crate::plan::plan_stream;
+use crate::plan::{PlanControl, plan_stream};
 use crate::shared::lock;
 use crate::{rows, session, user_mail, worktree};
 
@@ -43,10 +43,42 @@ pub(crate) enum Activity {
     Idle,
 }
 
+/// The way to send commands to a loop: agents and plans understand different ones.
+#[derive(Debug, Clone)]
+enum LoopControls {
+    Agent(mpsc::Sender<Control>),
+    Plan(mpsc::Sender<PlanControl>),
+}
+
+impl LoopControls {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Agent(controls) => controls.is_closed(),
+            Self::Plan(controls) => controls.is_closed(),
+        }
+    }
+
+    /// Tells the loop to end. A loop that has ended needs no command.
+    async fn stop(&self) {
+        match self {
+            Self::Agent(controls) => drop(controls.send(Control::Stop).await),
+            Self::Plan(controls) => drop(controls.send(PlanControl::Stop).await),
+        }
+    }
+
+    /// Like `stop`, unless too many commands wait.
+    fn try_stop(&self) {
+        match self {
+            Self::Agent(controls) => drop(controls.try_send(Control::Stop)),
+            Self::Plan(controls) => drop(controls.try_send(PlanControl::Stop)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct LoopSlot {
     bell: Arc<Notify>,
-    controls: mpsc::Sender<Control>,
+    controls: LoopControls,
     activity: Activity,
     /// A plan that waits for a decision of the lead.
     awaits_lead: bool,
@@ -68,7 +100,7 @@ pub(super) struct LoopSlot {
 
 impl LoopSlot {
     /// Cancels a read that keeps the loop from receiving a stop.
-    fn hurry(&self) -> mpsc::Sender<Control> {
+    fn hurry(&self) -> LoopControls {
         self.reading.cancel();
         self.controls.clone()
     }
@@ -98,9 +130,9 @@ impl Seats {
 }
 
 /// What a loop gets when it starts.
-pub(crate) struct Place {
+pub(crate) struct Place<C = Control> {
     pub bell: Arc<Notify>,
-    pub controls: mpsc::Receiver<Control>,
+    pub controls: mpsc::Receiver<C>,
 }
 
 /// A commit in the journal's queue.
@@ -137,13 +169,25 @@ impl ActiveSession {
         lock(&self.seats).slots.contains_key(address)
     }
 
-    /// Registers a loop at an address. `None`: one runs there.
+    /// Registers the loop of an agent at its address. `None`: one runs there.
     pub(crate) fn sit(&self, address: &str) -> Option<Place> {
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        let bell = self.register(address, LoopControls::Agent(controls))?;
+        Some(Place { bell, controls: receiver })
+    }
+
+    /// Registers the loop of a plan at its address. `None`: one runs there.
+    pub(super) fn sit_plan(&self, address: &str) -> Option<Place<PlanControl>> {
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        let bell = self.register(address, LoopControls::Plan(controls))?;
+        Some(Place { bell, controls: receiver })
+    }
+
+    fn register(&self, address: &str, controls: LoopControls) -> Option<Arc<Notify>> {
         let mut seats = lock(&self.seats);
         if seats.slots.contains_key(address) {
             return None;
         }
-        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         let bell = Arc::new(Notify::new());
         let slot = LoopSlot {
             bell: Arc::clone(&bell),
@@ -160,7 +204,7 @@ impl ActiveSession {
         };
         seats.slots.insert(address.to_owned(), slot);
         seats.quiet = false;
-        Some(Place { bell, controls: receiver })
+        Some(bell)
     }
 
     /// Registers a new loop in place of one that has just ended, with the messages that the old one was handed.
@@ -175,7 +219,7 @@ impl ActiveSession {
             return None;
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
-        (slot.controls, slot.activity, slot.look) = (controls, Activity::Busy, true);
+        (slot.controls, slot.activity, slot.look) = (LoopControls::Agent(controls), Activity::Busy, true);
         Some(Place { bell: Arc::clone(&slot.bell), controls: receiver })
     }
 
@@ -224,7 +268,7 @@ impl ActiveSession {
         let slots = &mut lock(&self.seats).slots;
         let slot = slots.get_mut(address).filter(|slot| slot.controls.is_closed() && !self.is_closing())?;
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
-        (slot.controls, slot.activity, slot.look) = (controls, Activity::Busy, true);
+        (slot.controls, slot.activity, slot.look) = (LoopControls::Agent(controls), Activity::Busy, true);
         Some((agent, receiver))
     }
 
@@ -422,13 +466,13 @@ impl ActiveSession {
                 .is_ok_and(|mail| mail.iter().any(|envelope| envelope.from.starts_with("user/") && !is_stop(envelope)))
     }
 
-    /// Sends a loop a command that is no message.
+    /// Sends the loop of an agent a command that is no message.
     pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
         let controls = lock(&self.seats).slots.get(address).map(|slot| match control {
             Control::Interrupt(_) => slot.hurry(),
             _ => slot.controls.clone(),
         });
-        let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
+        let Some(LoopControls::Agent(controls)) = controls else { return Err(RuntimeError::NotOpen(self.session)) };
         let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
         controls.send(control).await.map_err(gone)
     }
@@ -444,10 +488,11 @@ impl ActiveSession {
 
     /// Tells a plan that the owner of a task has begun with it, if the plan's loop listens.
     pub(crate) fn begun(&self, assignment: &Assignment) {
-        if let Some(slot) = lock(&self.seats).slots.get(&assignment.reply_to) {
+        let controls = lock(&self.seats).slots.get(&assignment.reply_to).map(|slot| slot.controls.clone());
+        if let Some(LoopControls::Plan(controls)) = controls {
             let (task, attempt) = (assignment.task.clone(), assignment.attempt);
             // Only shown live: a plan that is too busy for it gets the result.
-            drop(slot.controls.try_send(Control::Begun { task, attempt }));
+            drop(controls.try_send(PlanControl::Begun { task, attempt }));
         }
     }
 
@@ -503,7 +548,7 @@ impl ActiveSession {
     }
 
     /// Unloads a loop that has reported idle, unless it was rung since.
-    pub(crate) async fn leave(&self, address: &str, controls: &mpsc::Receiver<Control>) -> bool {
+    pub(crate) async fn leave<C>(&self, address: &str, controls: &mpsc::Receiver<C>) -> bool {
         let quiet = {
             let mut seats = lock(&self.seats);
             let rung = seats.slots.get(address).is_some_and(|slot| slot.activity == Activity::Busy);
@@ -582,10 +627,9 @@ impl ActiveSession {
     /// Stops all loops; their work is continued when the session is opened again.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).slots.values().map(LoopSlot::hurry).collect();
+        let stops: Vec<LoopControls> = lock(&self.seats).slots.values().map(LoopSlot::hurry).collect();
         for controls in stops {
-            // A loop that has ended needs no command.
-            drop(controls.send(Control::Stop).await);
+            controls.stop().await;
         }
         loop {
             let mut loops = std::mem::take(&mut lock(&self.seats).loops);
@@ -593,11 +637,7 @@ impl ActiveSession {
                 return;
             }
             // A loop may have started meanwhile.
-            let late: Vec<mpsc::Sender<Control>> =
-                lock(&self.seats).slots.values().map(|slot| slot.controls.clone()).collect();
-            for controls in late {
-                drop(controls.try_send(Control::Stop));
-            }
+            lock(&self.seats).slots.values().for_each(|slot| slot.controls.try_stop());
             while loops.join_next().await.is_some() {}
         }
     }

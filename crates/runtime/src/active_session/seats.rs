@@ -205,7 +205,7 @@ impl ActiveSession {
 
     fn seat_folded(self: &Arc<Self>, plan: PlanId, folded: Option<(Plan, u64)>) -> Result<(), RuntimeError> {
         let address = plan_stream(plan);
-        let Some(place) = self.sit(&address) else {
+        let Some(place) = self.sit_plan(&address) else {
             self.ring(&address);
             return Ok(());
         };

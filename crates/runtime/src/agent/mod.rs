@@ -106,11 +106,6 @@ const PARK_WAIT: Duration = Duration::from_secs(2);
 pub(crate) enum Control {
     /// Stop the turn and the agents that it called.
     Interrupt(InterruptedBy),
-    /// The owner of a task has begun with it.
-    Begun {
-        task: String,
-        attempt: u32,
-    },
     /// Withdraw the question about its changes: there is more work.
     GoOn,
     Configure {
@@ -359,7 +354,6 @@ impl Agent {
             Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
             Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
             Some(Control::Withdraw { envelope, reply }) => drop(reply.send(self.withdraw(envelope).await?)),
-            Some(Control::Begun { .. }) => {}
             // A frontend that no longer waits for the reply is no error.
             Some(Control::Details(reply)) => drop(reply.send(self.details())),
         }

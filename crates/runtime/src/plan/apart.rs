@@ -19,8 +19,7 @@ use max_team_tools::worktree::{Review, Worktree, WorktreeError};
 use tokio_util::sync::CancellationToken;
 
 use super::serve::Beginning;
-use super::{Batch, PlanEffectDone, PlanLoop};
-use crate::agent::Control;
+use super::{Batch, PlanControl, PlanEffectDone, PlanLoop};
 use crate::error::RuntimeError;
 use crate::rewind::Merger;
 use crate::shared::Shared;
@@ -133,14 +132,14 @@ impl PlanLoop {
                     return Ok((done, stopped));
                 }
                 control = self.controls.recv() => match control {
-                    None | Some(Control::Stop) => {
+                    None | Some(PlanControl::Stop) => {
                         cancel.cancel();
                         work.await;
                         self.parked = true;
                         return Err(RuntimeError::NotOpen(self.active.session));
                     }
-                    // Live notices, or commands for agents.
-                    Some(_) => {}
+                    // A live notice.
+                    Some(PlanControl::Begun { .. }) => {}
                 },
                 () = bell.notified() => {
                     rung = true;

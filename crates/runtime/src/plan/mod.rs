@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub use history::Basis;
 
 use crate::active_session::{ActiveSession, Activity, Place};
-use crate::agent::{Control, derived};
+use crate::agent::derived;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::handle::Origin;
@@ -85,12 +85,21 @@ enum PlanEffectDone {
     },
 }
 
+/// Commands from the runtime to a running plan.
+#[derive(Debug)]
+pub(crate) enum PlanControl {
+    /// The owner of a task has begun with it.
+    Begun { task: String, attempt: u32 },
+    /// Close: leave what runs to the next process.
+    Stop,
+}
+
 pub(crate) struct PlanLoop {
     active: Arc<ActiveSession>,
     id: PlanId,
     plan: Driver<Plan>,
     bell: Arc<Notify>,
-    controls: mpsc::Receiver<Control>,
+    controls: mpsc::Receiver<PlanControl>,
     flights: FuturesUnordered<Flight>,
     checks: Checks,
     worktrees: Worktrees,
@@ -120,7 +129,13 @@ struct OwnerReply {
 }
 
 impl PlanLoop {
-    pub(crate) fn new(active: Arc<ActiveSession>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
+    pub(crate) fn new(
+        active: Arc<ActiveSession>,
+        id: PlanId,
+        plan: Plan,
+        head: u64,
+        place: Place<PlanControl>,
+    ) -> Self {
         let origin = Origin { plan: Some(id), ..Origin::named("plan") };
         Self {
             active,
@@ -178,18 +193,8 @@ impl PlanLoop {
             tokio::select! {
                 biased;
                 control = self.controls.recv() => match control {
-                    None | Some(Control::Stop) => return self.pause().await,
-                    Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
-                    Some(
-                        Control::Interrupt(_)
-                        | Control::Configure { .. }
-                        | Control::GoOn
-                        | Control::Redefine(_)
-                        | Control::Details(_)
-                        | Control::Compact { .. }
-                        | Control::Uncompact(_)
-                        | Control::Withdraw { .. },
-                    ) => {}
+                    None | Some(PlanControl::Stop) => return self.pause().await,
+                    Some(PlanControl::Begun { task, attempt }) => self.begun(task, attempt).await?,
                 },
                 () = self.bell.notified() => {}
                 () = self.marking.wanted.notified(), if !self.marking.is_under_way => self.mark(),
@@ -297,16 +302,12 @@ impl PlanLoop {
                 self.decide(PlanInput::Begun { task: index, attempt }, &mut batch);
             }
             next = match self.controls.try_recv() {
-                Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
-                Ok(Control::Stop) => {
+                Ok(PlanControl::Begun { task, attempt }) => Some((task, attempt)),
+                Ok(PlanControl::Stop) => {
                     self.controls.close();
                     None
                 }
-                Ok(
-                    Control::Configure { .. } | Control::Details(_) | Control::Compact { .. } | Control::Uncompact(_),
-                )
-                | Ok(Control::Interrupt(_) | Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
-                | Err(_) => None,
+                Err(_) => None,
             };
         }
         self.commit(batch).await
