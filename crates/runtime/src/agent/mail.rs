@@ -19,7 +19,7 @@ use max_team_core::rewind::RewindNote;
 use max_team_core::teammate::{report, shutdown};
 use max_team_core::turn::{MailAction, ToolCall, TurnEffect, TurnInput, is_note};
 
-use super::{Agent, Extra};
+use super::{Agent, Extra, MailScope};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
@@ -44,13 +44,13 @@ pub(crate) fn answering(envelope: Envelope, asked: Option<EnvelopeId>) -> Envelo
 }
 
 impl Agent {
-    /// Reads the mailbox and obeys the decision about each message. During a turn it reads new messages only, unless `all`.
-    pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
+    /// Reads the mailbox and obeys the decision about each message.
+    pub(super) async fn take_mail(&mut self, scope: MailScope) -> Result<(), RuntimeError> {
         if self.reviewed {
             return Ok(());
         }
         let was_busy = self.turn.is_busy();
-        let Some(mut mail) = self.mail_in_hand(all)? else { return Ok(()) };
+        let Some(mut mail) = self.mail_in_hand(scope)? else { return Ok(()) };
         self.stop_first(&mut mail).await?;
         if self.turn.teammate().is_some() && mail.iter().any(|envelope| envelope.cause.is_some()) {
             self.know_stop()?;
@@ -89,7 +89,8 @@ impl Agent {
 
     /// The messages to handle. `None` if only further reports came for a lead that waits for its team, so that each new
     /// report does not read all waiting ones again.
-    fn mail_in_hand(&mut self, all: bool) -> Result<Option<Vec<Envelope>>, RuntimeError> {
+    fn mail_in_hand(&mut self, scope: MailScope) -> Result<Option<Vec<Envelope>>, RuntimeError> {
+        let all = scope == MailScope::All;
         let is_idle = !self.turn.is_busy();
         if !self.turn.origin.lead || all || !is_idle {
             return self.active.mail(&self.turn.stream, all || is_idle).map(Some);

@@ -132,6 +132,15 @@ pub(crate) enum Control {
     Stop,
 }
 
+/// How much of its mailbox a loop reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MailScope {
+    /// The messages that came since it last looked; between turns, all.
+    New,
+    /// Also those that did not fit before.
+    All,
+}
+
 /// The state that a loop starts from.
 pub(crate) struct Seat {
     pub agent: AgentId,
@@ -269,13 +278,12 @@ impl Agent {
             self.restart.tries_first = self.turn.is_parked();
             self.ask_no_more().await?;
         }
-        // Whether to read the mailbox, and then whether all of it.
-        let mut mail = Some(false);
+        let mut mail = Some(MailScope::New);
         let mut told = None;
         while !self.reviewed {
-            if let Some(all) = mail.take() {
+            if let Some(scope) = mail.take() {
                 // Boxed, so that the loop's future keeps no room for it.
-                Box::pin(self.read_mail(all)).await?;
+                Box::pin(self.read_mail(scope)).await?;
                 continue;
             }
             let before = self.turn.stage();
@@ -286,7 +294,7 @@ impl Agent {
             self.restart.resumed = false;
             if self.after(before) {
                 // A message to a teammate can end the turn: messages that came meanwhile begin the next one.
-                mail = Some(true);
+                mail = Some(MailScope::All);
                 continue;
             }
             // An effect begins when its future is first polled.
@@ -295,11 +303,11 @@ impl Agent {
             if let Some(landed) = landed {
                 let before = self.turn.stage();
                 self.land(landed).await?;
-                mail = self.after(before).then_some(true);
+                mail = self.after(before).then_some(MailScope::All);
                 continue;
             }
             if self.end_stopped().await? {
-                mail = Some(true);
+                mail = Some(MailScope::All);
                 continue;
             }
             let activity = self.activity();
@@ -327,12 +335,12 @@ impl Agent {
                 control = controls.recv() => if !self.heed(control).await? {
                     return Ok(());
                 },
-                () = self.inbox.bell.notified() => (mail, told) = (Some(false), None),
+                () = self.inbox.bell.notified() => (mail, told) = (Some(MailScope::New), None),
                 () = due => self.overdue().await?,
                 () = self.running.deadline.over() => self.interrupt(calls::time_over(), Extra::default()).await?,
                 Some(landed) = self.running.flights.next(), if !self.running.flights.is_empty() => self.land(landed).await?,
             }
-            mail = if self.after(before) { Some(true) } else { mail };
+            mail = if self.after(before) { Some(MailScope::All) } else { mail };
         }
         Ok(())
     }
@@ -344,7 +352,7 @@ impl Agent {
             Some(Control::Interrupt(by)) => {
                 if self.turn.origin.lead && !self.turn.is_busy() {
                     // The message whose turn the user interrupts may be unread.
-                    Box::pin(self.take_mail(true)).await?;
+                    Box::pin(self.take_mail(MailScope::All)).await?;
                 }
                 self.interrupt(by, Extra::default()).await?;
             }
@@ -361,16 +369,16 @@ impl Agent {
     }
 
     /// Reads the mailbox until nothing more follows from it.
-    async fn read_mail(&mut self, mut all: bool) -> Result<(), RuntimeError> {
+    async fn read_mail(&mut self, mut scope: MailScope) -> Result<(), RuntimeError> {
         loop {
             let (before, head) = (self.turn.stage(), self.turn.head);
-            self.take_mail(all).await?;
+            self.take_mail(scope).await?;
             // A turn may be over in the decision that begins it: the messages that it left are then next.
             let is_over = self.turn.head != head && !self.turn.is_busy();
-            all = self.after(before) || is_over;
-            if !all {
+            if !self.after(before) && !is_over {
                 return Ok(());
             }
+            scope = MailScope::All;
         }
     }
 
