@@ -6,11 +6,12 @@
 
 use max_team_core::delegation::cache::{CacheCleared, CacheEntry, CacheKept};
 use max_team_core::event::Event;
-use max_team_core::message::Principal;
+use max_team_core::message::{Principal, Role};
 use max_team_journal::{Durability, Journal, Projection};
 use serde_json::Value;
 
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::rows::{self, put};
 use crate::shared::{append, commit_at, now_ms};
 
@@ -48,6 +49,7 @@ impl<'j> Caches<'j> {
 
     /// Drops the kept answers of an expert; returns how many there were.
     pub async fn clear(&self, expert: &str, by: &Principal) -> Result<usize, RuntimeError> {
+        require(by, Role::Owner)?;
         let ids: Vec<String> = self.entries(expert)?.iter().map(CacheEntry::id).collect();
         let count = ids.len();
         if count == 0 {

@@ -611,8 +611,9 @@ impl TeamHandle {
     }
 }
 
-/// The only place that compares a person's role with what they ask for.
-fn require(by: &Principal, least: Role) -> Result<(), RuntimeError> {
+/// The only place that compares a person's role with what they ask for. `TeamHandle` calls it for every command, and writers
+/// that need no running team (`UserMail`, `TaskLists`, `Caches`) for each of their own.
+pub(crate) fn require(by: &Principal, least: Role) -> Result<(), RuntimeError> {
     if by.role >= least {
         return Ok(());
     }

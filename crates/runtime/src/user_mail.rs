@@ -1,6 +1,7 @@
 //! Messages that people write from any process: answers, decisions, stops; `write` has messages to agents.
 //!
-//! The session need not be open: its owner is told by a nudge, or reads the message when it opens the session. The
+//! Each writing method checks the role of its author, because commands without a running team call it directly. The
+//! session need not be open: its owner is told by a nudge, or reads the message when it opens the session. The
 //! first answer to a question wins; later ones are told who answered, and where.
 
 mod go_on;
@@ -16,7 +17,7 @@ use std::collections::hash_map::Entry;
 use max_team_core::body::{Body, PlanAnswer, QuestionAnswer, Stop};
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
-use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_core::plan::event::{PlanDecision, PlanQuestion, PlanStopped, PlanUnasked};
 use max_team_core::plan::{Edit, Plan, TaskStatus, edit};
 use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
@@ -26,6 +27,7 @@ use serde::Serialize;
 
 use crate::agent::{PersonStop, derived};
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::plan::{about_words, plan_stream};
 use crate::read_model::{self, ReadModel, means};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
@@ -331,6 +333,7 @@ impl<'j> UserMail<'j> {
         question: QuestionId,
         answer: &PermissionAnswer,
     ) -> Result<String, RuntimeError> {
+        require(by, Role::Owner)?;
         let to = self.address(question)?;
         let answer = match &answer.by {
             // Answers from a frontend are always a person's, even if they claim to be the lead's.
@@ -356,6 +359,7 @@ impl<'j> UserMail<'j> {
         question: QuestionId,
         say: &PlanDecision,
     ) -> Result<String, RuntimeError> {
+        require(by, Role::Owner)?;
         let to = self.address(question)?;
         self.check_goes_on(&to)?;
         let said =
@@ -377,12 +381,14 @@ impl<'j> UserMail<'j> {
         plan: PlanId,
         task: Option<&str>,
     ) -> Result<String, RuntimeError> {
+        require(by, Role::Member)?;
         let stop = Stop { by: &person(by), task, ..Stop::default() };
         self.send(by, key, plan_stream(plan), MessageKind::Shutdown, Body::Stop(stop)).await
     }
 
     /// Stops one agent and its background commands.
     pub async fn stop_agent(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<(), RuntimeError> {
+        require(by, Role::Member)?;
         let (from, name) = (by.address(), person(by));
         let stop = PersonStop { from: &from, by: &name, since: None, at_ms: now_ms() };
         self.send_stops(vec![stop.message(key, session::agent_stream(agent))]).await.map(drop)
@@ -400,6 +406,7 @@ impl<'j> UserMail<'j> {
         session: SessionId,
         since: TurnId,
     ) -> Result<Vec<Envelope>, RuntimeError> {
+        require(by, Role::Member)?;
         let census = ReadModel::new(self.journal);
         let agents = census.stop_readers(session)?.into_iter().map(session::agent_stream);
         let plans = census.open_plans(Some(session))?.into_iter().map(plan_stream);

@@ -11,11 +11,12 @@ mod rows;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
-use max_team_core::message::Principal;
+use max_team_core::message::{Principal, Role};
 use max_team_core::task_list::{Claimant, ListRequest, ListTask, ListTaskStatus, TaskList};
 use max_team_journal::{Commit, Durability, Expect, Journal, JournalError};
 
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use lines::ListedTask;
@@ -96,6 +97,7 @@ impl<'j> TaskLists<'j> {
         by: &Principal,
         input: &ListRequest,
     ) -> Result<Vec<Event>, RuntimeError> {
+        require(by, Role::Member)?;
         let doer = user(by);
         let mut commit = commit_at(now_ms());
         // The user is told that it is done, so it must survive a power cut.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use max_team_core::body::{Body, Task, TaskInstruction, UserInput};
 use max_team_core::id::{PlanId, SessionId};
-use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
+use max_team_core::message::{Assignment, Envelope, MessageKind, Principal, Role};
 use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{HaltedTurn, is_stop};
 
@@ -15,6 +15,7 @@ use super::write::envelope;
 use super::{Recipient, SentMessages, UserMail, person};
 use crate::agent::{TIME_OVER, derived};
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::plan::plan_stream;
 use crate::read_model::{ReadModel, fold_agent};
 use crate::rows::AgentRow;
@@ -65,6 +66,7 @@ impl UserMail<'_> {
 
     /// Continues these agents; without names, all of them, and the stopped plans.
     pub async fn go_on(&self, by: &Principal, session: SessionId, to: &[String]) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Member)?;
         let mut halted = self.halted(session)?;
         if let Some(name) = to.iter().find(|name| !halted.iter().any(|halted| halted.row.is(name))) {
             let there = halted.iter().map(|halted| reader(&halted.row).name).collect();

@@ -3,12 +3,13 @@
 //! As for every reader, a message is read when it was taken from its mailbox; here the person's frontend takes it.
 
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
-use max_team_core::message::{Envelope, MessageKind, Principal};
+use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use serde::{Deserialize, Serialize};
 
 use super::UserMail;
 use crate::agent::result_id;
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::session::agent_stream;
 use crate::shared::{commit_at, now_ms};
 
@@ -38,6 +39,7 @@ impl ShownContent {
 impl UserMail<'_> {
     /// Marks the messages to a person as read whose content was shown; the others stay unread.
     pub async fn mark_read(&self, by: &Principal, shown: &[ShownContent]) -> Result<(), RuntimeError> {
+        require(by, Role::Member)?;
         let mail = self.journal.pending_mail(&by.address())?;
         let is_shown = |envelope: &&Envelope| shown.iter().any(|shown| shown.is(envelope));
         let seen: Vec<EnvelopeId> = mail.iter().filter(is_shown).map(|envelope| envelope.id).collect();

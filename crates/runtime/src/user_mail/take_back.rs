@@ -2,11 +2,12 @@
 
 use max_team_core::event::{Event, Withdrawn};
 use max_team_core::id::EnvelopeId;
-use max_team_core::message::Principal;
+use max_team_core::message::{Principal, Role};
 use max_team_journal::{Durability, Fence, WorkerInfo};
 
 use super::{PendingQuestion, UserMail, asks, read_answer};
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
@@ -20,6 +21,7 @@ impl UserMail<'_> {
         process: WorkerInfo,
         pending: &PendingQuestion,
     ) -> Result<(), RuntimeError> {
+        require(by, Role::Owner)?;
         let worker = self.journal.worker(process)?;
         let session = pending.session.ok_or_else(|| RuntimeError::NoSession(pending.row.address.clone()))?;
         let resource = session::stream(session);

@@ -12,7 +12,7 @@ use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{
     CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, TEAMMATES_LOADED_MAX,
 };
-use max_team_core::message::{Address, Envelope, MessageKind, Principal};
+use max_team_core::message::{Address, Envelope, MessageKind, Principal, Role};
 use max_team_core::policy::Mode;
 use max_team_core::teammate::Spawn;
 use max_team_core::teammate::name::{self, Addressee};
@@ -22,6 +22,7 @@ use serde::Serialize;
 use super::{UserMail, person};
 use crate::agent::derived;
 use crate::error::RuntimeError;
+use crate::handle::require;
 use crate::plan::address;
 use crate::read_model::ReadModel;
 use crate::rows::{self, AgentRow, TeammateRow};
@@ -84,6 +85,7 @@ impl UserMail<'_> {
         to: &[String],
         text: &str,
     ) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Member)?;
         let row = Sessions::new(self.journal).row(session)?;
         let readers = self.readers(&row, to)?;
         let lead = readers.iter().find(|reader| reader.lead).map_or("", |reader| reader.name.as_str());
@@ -101,6 +103,7 @@ impl UserMail<'_> {
         text: &str,
         wait: bool,
     ) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Member)?;
         let row = Sessions::new(self.journal).row(session)?;
         let lead = Recipient { name: String::new(), agent: row.lead, lead: true };
         let how = if wait { How::Later } else { How::Now };
@@ -182,6 +185,7 @@ impl UserMail<'_> {
         to: &[String],
         how: EndMode,
     ) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Owner)?;
         let kind = if how == EndMode::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
         let stop = Stop { by: &person(by), end: true, ..Stop::default() };
         self.order(by, key, session, to, kind, Body::Stop(stop)).await
@@ -196,6 +200,7 @@ impl UserMail<'_> {
         to: &[String],
         mode: Mode,
     ) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Owner)?;
         let mode = SetMode { mode: Some(mode), ..SetMode::default() };
         self.order(by, key, session, to, MessageKind::ModeSetRequest, Body::Mode(mode)).await
     }
@@ -241,6 +246,7 @@ impl UserMail<'_> {
         session: SessionId,
         teammates: &[Spawn],
     ) -> Result<SentMessages, RuntimeError> {
+        require(by, Role::Owner)?;
         if teammates.len() > TEAMMATES_LOADED_MAX {
             let words =
                 format!("a team of {} is more than begin at once: at most {TEAMMATES_LOADED_MAX}", teammates.len());

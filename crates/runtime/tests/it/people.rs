@@ -1,13 +1,15 @@
 //! What people do to a team from outside: write, let more begin, end somebody; and what became of each message.
 
 use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::message::{Envelope, MessageKind, Principal, Role};
+use max_team_core::plan::event::PlanDecision;
+use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer};
 use max_team_core::status::IdleReason;
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
-    Command, EndMode, Fate, MailRecord, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle, UserMail,
-    Which,
+    Caches, Command, EndMode, Fate, MailRecord, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle,
+    UserMail, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -112,6 +114,37 @@ async fn of_messages_to_a_person_those_that_were_shown_are_read() {
     assert_eq!(fate(), Fate::Read(None));
     read(by(), &[ShownContent::Turn(alice, answered)]).await.unwrap();
     check_rest(&journal);
+}
+
+/// Commands without a running team write through `UserMail`, which checks the role as `TeamHandle` does.
+#[tokio::test]
+async fn mail_without_a_running_team_needs_the_role_of_its_command() {
+    let journal = Journal::memory();
+    let (post, session, to) = (UserMail::new(&journal), SessionId::new(Uuid::from_u128(1)), ["eva".to_owned()]);
+    let (question, plan) = (QuestionId::new(Uuid::from_u128(2)), PlanId::new(Uuid::from_u128(3)));
+    let agent = AgentId::new(Uuid::from_u128(4));
+    let yes = PermissionAnswer::new(true, DecidedBy::Person("ada".into()));
+    for role in [Role::Viewer, Role::Member, Role::Owner] {
+        let by = Principal { role, ..by() };
+        let table = [
+            (Role::Member, post.write(&by, key(1), session, &to, "hi").await.err()),
+            (Role::Member, post.go_on(&by, session, &to).await.err()),
+            (Role::Member, post.stop(&by, key(2), plan, None).await.err()),
+            (Role::Member, post.stop_agent(&by, key(3), agent).await.err()),
+            (Role::Member, post.stop_session(&by, session).await.err()),
+            (Role::Member, post.mark_read(&by, &[]).await.err()),
+            (Role::Owner, post.answer(&by, key(4), question, &yes).await.err()),
+            (Role::Owner, post.decide(&by, key(5), question, &PlanDecision::Approve).await.err()),
+            (Role::Owner, post.part(&by, key(6), session, &to, EndMode::Asked).await.err()),
+            (Role::Owner, post.set_mode(&by, key(7), session, &to, Mode::Plan).await.err()),
+            (Role::Owner, post.recruit(&by, key(8), session, &[]).await.err()),
+            (Role::Owner, Caches::new(&journal).clear("tides", &by).await.err()),
+        ];
+        for (number, (least, refused)) in table.into_iter().enumerate() {
+            let is_refused = matches!(refused, Some(RuntimeError::RoleTooLow { .. }));
+            assert_eq!(is_refused, role < least, "{number} {role:?}: {refused:?}");
+        }
+    }
 }
 
 #[tokio::test]
