@@ -5,7 +5,9 @@
 //! runs hold it, the stream sends it when it changes, and a query answers with it.
 
 mod agent;
+mod reason;
 mod session;
 
-pub use agent::{Activity, AgentStage, AgentStatus, IdleReason, StatusFacts};
+pub use agent::{Activity, AgentStage, AgentStatus, StatusFacts, WorkSource};
+pub use reason::{BlockCause, FailureCause, IdleReason, SuspendedWork, WaitTarget, WaitTargets};
 pub use session::SessionStatus;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::TurnOutcome;
+use super::reason::{BlockCause, FailureCause, IdleReason, WaitTarget, WaitTargets};
 use crate::id::SessionId;
 use crate::message::{Envelope, MessageKind};
 use crate::plan::{TaskView, WaitReason};
@@ -37,84 +37,18 @@ impl AgentStage {
     }
 }
 
-/// Why an agent is idle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IdleReason {
-    /// There is nothing left to do.
-    Done,
-    /// Something must come first.
-    WaitingFor(String),
-    /// It cannot continue before a person acts.
-    Blocked(String),
-    /// It failed its task.
-    Failed(String),
+/// Where an agent's work comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkSource {
+    Lead,
+    User,
 }
 
-impl IdleReason {
-    /// The person at the terminal, as the one who is waited for.
-    pub const YOU: &str = "you";
-    /// The lead, as the one who assigns work to members.
-    pub const LEAD: &str = "the lead";
-    /// The user, as the one who assigns work to the lead.
-    pub const USER: &str = "the user";
-    /// What a task that could begin waits for.
-    pub const PLACE: &str = "a free place";
-    /// The reason of a task whose model server cannot be reached.
-    pub const SERVER: &str = "the model server";
-    /// What teammates that are about to begin wait for.
-    pub const COPIES: &str = "copies of the project";
-    /// Teammates wait to begin in a session that no process runs.
-    pub const TEAM: &str = "a team waits to begin";
-    /// Why no model is called any more.
-    pub const BUDGET: &str = "the budget is used up";
-    /// The turn was stopped.
-    pub const STOPPED: &str = "it was stopped";
-    /// The model refused to answer.
-    pub const REFUSED: &str = "the model refused to answer";
-    /// The model returned no content.
-    pub const EMPTY: &str = "the model said nothing";
-    /// The answer does not match the required schema.
-    pub const UNSTRUCTURED: &str = "the model never gave the structured answer";
-    /// The model repeated itself.
-    pub const LOOPING: &str = "the model repeated itself";
-    /// The limit of model rounds was reached.
-    pub const ROUNDS: &str = "the limit of rounds was reached";
-    /// Prefix of an error that needs a decision.
-    pub const DECISION: &str = "a decision: ";
-    /// Prefix of the number of messages that wait since a stop.
-    pub const MESSAGES: &str = "messages wait: ";
-
-    /// Prefix of the name of an agent that claims tasks by itself, was stopped and claims none.
-    pub const CLAIMS: &str = "it was stopped and takes no tasks: /continue ";
-
-    /// Whether it says that messages wait since a stop.
-    pub fn is_unread(&self) -> bool {
-        matches!(self, Self::Blocked(why) if why.starts_with(Self::MESSAGES))
-    }
-
-    /// This many messages wait since a stop.
-    fn unread(count: usize) -> Self {
-        Self::Blocked(format!("{}{count}", Self::MESSAGES))
-    }
-
-    /// Why an agent is idle after its last turn.
-    pub fn of_last(turn: &Turn) -> Option<Self> {
-        Some(Self::of(&turn.last()?.end))
-    }
-
-    /// Why an agent is idle after a turn with this end.
-    pub fn of(end: &TurnOutcome) -> Self {
-        match end {
-            TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Truncated => Self::Done,
-            TurnOutcome::Budget => Self::Blocked(Self::BUDGET.to_owned()),
-            TurnOutcome::Interrupted => Self::Failed(Self::STOPPED.to_owned()),
-            TurnOutcome::Failed { detail, .. } | TurnOutcome::Broken { detail } => Self::Failed(detail.clone()),
-            TurnOutcome::Refused => Self::Failed(Self::REFUSED.to_owned()),
-            TurnOutcome::Empty => Self::Failed(Self::EMPTY.to_owned()),
-            TurnOutcome::Unstructured => Self::Failed(Self::UNSTRUCTURED.to_owned()),
-            TurnOutcome::Looping => Self::Failed(Self::LOOPING.to_owned()),
-            TurnOutcome::Rounds => Self::Failed(Self::ROUNDS.to_owned()),
+impl From<WorkSource> for WaitTarget {
+    fn from(source: WorkSource) -> Self {
+        match source {
+            WorkSource::Lead => Self::Lead,
+            WorkSource::User => Self::User,
         }
     }
 }
@@ -179,8 +113,8 @@ pub struct StatusFacts<'a> {
     pub is_run: bool,
     /// Whether it was stopped, and therefore takes no task from the shared list.
     pub takes_no_task: bool,
-    /// Where its work comes from: the lead or the user.
-    pub giver: &'a str,
+    /// Where its work comes from.
+    pub giver: WorkSource,
     /// Whether the result of a tool comes as a message of another agent.
     pub answers_by_mail: fn(&str, ActionKind) -> bool,
 }
@@ -198,18 +132,17 @@ impl AgentStatus {
         }
         if !about.is_run && about.mail.iter().any(is_stop) {
             // The stop was written while no process ran the session; the turn will not continue.
-            let reason = if waiting > 0 {
-                IdleReason::unread(waiting)
-            } else {
-                IdleReason::Failed(IdleReason::STOPPED.to_owned())
+            let reason = match waiting {
+                0 => IdleReason::Failed(FailureCause::Stopped),
+                count => IdleReason::Blocked(BlockCause::Messages(count)),
             };
             return Self::new(AgentStage::Stopped, Some(reason), None);
         }
         let pending = turn.pending();
-        let all: Vec<String> = pending.iter().filter_map(|effect| waits_for(turn, effect, about)).collect();
+        let all: Vec<WaitTarget> = pending.iter().filter_map(|effect| waits_for(turn, effect, about)).collect();
         let doing = pending.first().map(|effect| Activity::of(turn, effect));
         if !pending.is_empty() && all.len() == pending.len() {
-            return Self::new(AgentStage::Ready, Some(IdleReason::WaitingFor(all.join(", "))), doing);
+            return Self::new(AgentStage::Ready, Some(IdleReason::WaitingFor(WaitTargets(all))), doing);
         }
         Self::new(AgentStage::Busy, None, doing)
     }
@@ -219,19 +152,15 @@ impl AgentStatus {
         if turn.would_begin(about.mail, about.is_lead) {
             // Such a message is read at once, unless worktrees must be made first.
             let is_made = about.is_lead && about.mail.iter().any(|envelope| envelope.kind == MessageKind::TeamRequest);
-            let reason = is_made.then(|| IdleReason::WaitingFor(IdleReason::COPIES.to_owned()));
+            let reason = is_made.then(|| IdleReason::waits_for(WaitTarget::Worktrees));
             return Self::new(AgentStage::Starting, reason, None);
         }
         if waiting > 0 {
-            return Self::new(AgentStage::Stopped, Some(IdleReason::unread(waiting)), None);
+            return Self::new(AgentStage::Stopped, Some(IdleReason::Blocked(BlockCause::Messages(waiting))), None);
         }
         if about.takes_no_task {
-            let name = turn.teammate().map(|teammate| teammate.name.as_str()).unwrap_or_default();
-            return Self::new(
-                AgentStage::Stopped,
-                Some(IdleReason::Blocked(format!("{}{name}", IdleReason::CLAIMS))),
-                None,
-            );
+            let name = turn.teammate().map(|teammate| teammate.name.clone()).unwrap_or_default();
+            return Self::new(AgentStage::Stopped, Some(IdleReason::Blocked(BlockCause::NoClaims(name))), None);
         }
         // A teammate that a person stopped continues when it is told to, and is idle until it is written to.
         let is_stopped = turn.teammate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person);
@@ -244,17 +173,17 @@ impl AgentStatus {
         match &view.waits {
             WaitReason::Checks => Some(Self::new(AgentStage::Busy, None, Some(Activity::Checked))),
             WaitReason::Retry { at_ms } => {
-                let reason = IdleReason::Failed(view.error.to_owned());
+                let reason = IdleReason::Failed(FailureCause::Error(view.error.to_owned()));
                 Some(Self::new(AgentStage::Ready, Some(reason), Some(Activity::Retrying { at_ms: *at_ms })))
             }
-            WaitReason::Ruling => ready(IdleReason::Blocked(format!("{}{}", IdleReason::DECISION, view.error))),
+            WaitReason::Ruling => ready(IdleReason::Blocked(BlockCause::Decision(view.error.to_owned()))),
             WaitReason::Stopped => {
-                Some(Self::new(AgentStage::Stopped, Some(IdleReason::Failed(IdleReason::STOPPED.to_owned())), None))
+                Some(Self::new(AgentStage::Stopped, Some(IdleReason::Failed(FailureCause::Stopped)), None))
             }
-            WaitReason::Budget => ready(IdleReason::Blocked(IdleReason::BUDGET.to_owned())),
-            WaitReason::Answer(_) => ready(IdleReason::WaitingFor(IdleReason::LEAD.to_owned())),
-            WaitReason::Place => ready(IdleReason::WaitingFor(IdleReason::PLACE.to_owned())),
-            WaitReason::Server => ready(IdleReason::WaitingFor(IdleReason::SERVER.to_owned())),
+            WaitReason::Budget => ready(IdleReason::Blocked(BlockCause::Budget)),
+            WaitReason::Answer(_) => ready(IdleReason::waits_for(WaitTarget::Lead)),
+            WaitReason::Place => ready(IdleReason::waits_for(WaitTarget::Place)),
+            WaitReason::Server => ready(IdleReason::waits_for(WaitTarget::Server)),
             WaitReason::No | WaitReason::For(_) | WaitReason::Approval => None,
         }
     }
@@ -267,32 +196,19 @@ impl AgentStatus {
     /// The same state in a session that no process runs: its agents are idle until it is opened.
     #[must_use]
     pub fn without_process(self, session: SessionId) -> Self {
-        let words = format!("no process runs this session: max-team -r {session}");
-        let words = match self.reason {
-            Some(IdleReason::Blocked(why))
-                if why.starts_with(IdleReason::MESSAGES) || why.starts_with(IdleReason::CLAIMS) =>
-            {
-                format!("{why}; {words}")
-            }
-            Some(IdleReason::Failed(why)) if why == IdleReason::STOPPED => format!("{why}; {words}"),
-            Some(IdleReason::WaitingFor(what)) if what == IdleReason::COPIES => {
-                format!("{}; {words}", IdleReason::TEAM)
-            }
-            _ => words,
-        };
-        Self::over(Some(IdleReason::Blocked(words)))
+        Self::over(Some(IdleReason::without_process(self.reason, session)))
     }
 }
 
 /// What an effect waits for, if anything.
-fn waits_for(turn: &Turn, effect: &TurnEffect, about: &StatusFacts<'_>) -> Option<String> {
+fn waits_for(turn: &Turn, effect: &TurnEffect, about: &StatusFacts<'_>) -> Option<WaitTarget> {
     match effect {
         // A plan is shown to the agent or person that gave the work.
-        TurnEffect::Ask { action, .. } if action.kind == ActionKind::Propose => Some(about.giver.to_owned()),
-        TurnEffect::Ask { .. } => Some(IdleReason::YOU.to_owned()),
+        TurnEffect::Ask { action, .. } if action.kind == ActionKind::Propose => Some(about.giver.into()),
+        TurnEffect::Ask { .. } => Some(WaitTarget::You),
         TurnEffect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
-            NEED_CLARIFY => Some(about.giver.to_owned()),
-            tool if (about.answers_by_mail)(tool, action.kind) => Some(action.target.clone()),
+            NEED_CLARIFY => Some(about.giver.into()),
+            tool if (about.answers_by_mail)(tool, action.kind) => Some(WaitTarget::Named(action.target.clone())),
             _ => None,
         }),
         _ => None,

@@ -66,7 +66,7 @@ fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
 fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
     let used = person.usage.input_total() + person.usage.output;
     let doing = person.doing.as_ref().map(|doing| self::doing(doing, now_ms, lang));
-    let reason = lang.reason(person);
+    let reason = person.reason.as_ref().map(|reason| lang.idle_because(reason));
     let words: Vec<String> = doing.into_iter().chain(reason).collect();
     vec![
         short(&person.session),

@@ -8,7 +8,9 @@ use max_team_core::chat::Usage;
 use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::plan::{Plan, TaskStatus, TaskView, WaitReason};
-use max_team_core::status::{Activity, AgentStage, AgentStatus, IdleReason, StatusFacts};
+use max_team_core::status::{
+    Activity, AgentStage, AgentStatus, IdleReason, StatusFacts, WaitTarget, WaitTargets, WorkSource,
+};
 use max_team_core::turn::Turn;
 use serde::Serialize;
 
@@ -212,7 +214,7 @@ impl<'c> Room<'c> {
     }
 
     /// One agent, from its own log.
-    pub(super) fn somebody(&self, row: &AgentRow, turn: &Turn, giver: &str) -> Result<Person, RuntimeError> {
+    pub(super) fn somebody(&self, row: &AgentRow, turn: &Turn, giver: WorkSource) -> Result<Person, RuntimeError> {
         Ok(self.person(row, turn, self.of_turn(row.agent, turn, giver)?))
     }
 
@@ -221,7 +223,7 @@ impl<'c> Room<'c> {
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
             let turn = self.census.turn(lead.agent)?;
             let since_ms = turn.current().map(|turn| began_ms(turn).unwrap_or(self.row.last_at_ms));
-            let person = self.somebody(lead, &turn, IdleReason::USER)?;
+            let person = self.somebody(lead, &turn, WorkSource::User)?;
             self.push(Person { lead: true, since_ms, ..person });
         }
         let mut waiting = Vec::new();
@@ -235,7 +237,7 @@ impl<'c> Room<'c> {
             if self.is_delegated(agent)? {
                 let turn = self.census.turn(agent.agent)?;
                 self.seen.insert(agent.agent);
-                self.push(self.somebody(agent, &turn, IdleReason::LEAD)?);
+                self.push(self.somebody(agent, &turn, WorkSource::Lead)?);
             }
         }
         if self.pid.is_some() {
@@ -273,7 +275,7 @@ impl<'c> Room<'c> {
             let turn = self.census.turn(row.agent)?;
             let status = match AgentStatus::of_task(&view) {
                 Some(status) => status,
-                None => self.of_turn(row.agent, &turn, IdleReason::LEAD)?,
+                None => self.of_turn(row.agent, &turn, WorkSource::Lead)?,
             };
             let person = self.person(row, &turn, status);
             self.seen.insert(row.agent);
@@ -293,11 +295,14 @@ impl<'c> Room<'c> {
                 }
                 let known = agents.iter().rev().find(|row| row.name == view.member);
                 let state = if plan.is_approved() { AgentStage::Ready } else { AgentStage::Created };
-                let reason = Some(IdleReason::WaitingFor(match &view.waits {
-                    WaitReason::For(needs) => needs.join(", "),
-                    WaitReason::Approval => IdleReason::YOU.to_owned(),
-                    _ => IdleReason::PLACE.to_owned(),
-                }));
+                let reason = Some(match &view.waits {
+                    WaitReason::For(needs) => {
+                        let needs = needs.iter().map(|task| WaitTarget::Named(task.to_string()));
+                        IdleReason::WaitingFor(WaitTargets(needs.collect()))
+                    }
+                    WaitReason::Approval => IdleReason::waits_for(WaitTarget::You),
+                    _ => IdleReason::waits_for(WaitTarget::Place),
+                });
                 let (name, role) = (view.member.to_owned(), known.map_or_else(String::new, |row| row.role.clone()));
                 let (plan, task) = (Some(*id), Some(view.task.id.clone()));
                 self.push(Person { name, role, state, reason, plan, task, ..self.nobody() });
@@ -312,7 +317,7 @@ impl<'c> Room<'c> {
             if turn.gone().is_some() {
                 continue;
             }
-            let person = self.somebody(row, &turn, IdleReason::LEAD)?;
+            let person = self.somebody(row, &turn, WorkSource::Lead)?;
             self.push(Person { doing: None, plan: None, task: None, attempt: 0, since_ms: None, ..person });
             self.seen.insert(row.agent);
         }
@@ -328,7 +333,7 @@ impl<'c> Room<'c> {
                 continue;
             }
             let turn = self.census.turn(row.agent)?;
-            let person = self.somebody(row, &turn, IdleReason::LEAD)?;
+            let person = self.somebody(row, &turn, WorkSource::Lead)?;
             if turn.gone().is_none() && person.reason.as_ref().is_some_and(IdleReason::is_unread) {
                 self.seen.insert(row.agent);
                 self.push(Person { plan: None, task: None, attempt: 0, since_ms: None, ..person });
@@ -342,7 +347,7 @@ impl<'c> Room<'c> {
     }
 
     /// The state of an agent by its own log.
-    fn of_turn(&self, agent: AgentId, turn: &Turn, giver: &str) -> Result<AgentStatus, RuntimeError> {
+    fn of_turn(&self, agent: AgentId, turn: &Turn, giver: WorkSource) -> Result<AgentStatus, RuntimeError> {
         let mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
         Ok(AgentStatus::of_turn(
             turn,

@@ -9,7 +9,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::Mode;
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, IdleReason, WorkSource};
 use max_team_core::teammate::{AgentEnded, Spawn, color, shutdown};
 use max_team_core::turn::{Turn, is_note};
 use serde::Serialize;
@@ -150,7 +150,7 @@ impl ReadModel<'_> {
     fn enrol(&self, room: &Room<'_>, row: &AgentRow, teammate: Option<&TeammateRow>) -> Result<Enrolled, RuntimeError> {
         let stream = session::agent_stream(row.agent);
         let turn = self.turn(row.agent)?;
-        let giver = if teammate.is_some() { IdleReason::LEAD } else { IdleReason::USER };
+        let giver = if teammate.is_some() { WorkSource::Lead } else { WorkSource::User };
         let mut person = room.somebody(row, &turn, giver)?;
         person.lead = teammate.is_none();
         let gone = teammate.and_then(|teammate| teammate.gone.clone());

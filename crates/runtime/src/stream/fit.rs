@@ -33,11 +33,8 @@ impl What {
                 hide(message, STREAM_TEXT_BYTES_MAX) | hide(preview, STREAM_TEXT_BYTES_MAX)
             }
             Self::Agent { reason, message, .. } => {
-                let why = reason.as_mut().and_then(|reason| match reason {
-                    IdleReason::WaitingFor(why) | IdleReason::Blocked(why) | IdleReason::Failed(why) => Some(why),
-                    IdleReason::Done => None,
-                });
-                why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | hide(message, STREAM_TEXT_BYTES_MAX)
+                let bound = |reason: &mut IdleReason| reason.edit_detail(|text| hide(text, STREAM_TEXT_BYTES_MAX));
+                reason.as_mut().is_some_and(bound) | hide(message, STREAM_TEXT_BYTES_MAX)
             }
             Self::Session { status } => status.truncate(STREAM_TASKS_MAX),
             Self::Budget { .. } => false,

@@ -20,7 +20,7 @@ use super::bench::Bench;
 use super::event::{ApprovalStep, BudgetStep, What};
 use crate::rows::yes_or_no;
 use crate::session::preview;
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, IdleReason, WaitTarget};
 
 /// The stream events of an event. `bench` has already folded it; `plan` is the plan whose stream it is in, if any.
 pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
@@ -272,7 +272,7 @@ fn asked(of: &QuestionAsked) -> Vec<What> {
         said: String::new(),
         by: None,
     };
-    vec![question, ready(IdleReason::WaitingFor(IdleReason::YOU.to_owned()))]
+    vec![question, ready(IdleReason::waits_for(WaitTarget::You))]
 }
 
 fn answered(of: &QuestionAnswered) -> What {
@@ -292,12 +292,10 @@ fn answered(of: &QuestionAnswered) -> What {
 fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
     let (iteration, response, done, end) = (bench.iteration, ended.text.clone(), true, name(&ended.end));
     let reason = IdleReason::of(&ended.end);
-    let last = match (&ended.end, &reason) {
+    let last = match (&ended.end, reason.detail()) {
         (TurnOutcome::Answered | TurnOutcome::Proposed, _) => What::Final { iteration, response, done, end },
-        (_, IdleReason::Blocked(why) | IdleReason::Failed(why) | IdleReason::WaitingFor(why)) => {
-            What::Error { iteration, message: why.clone(), done, response, end, retry_at_ms: None }
-        }
-        (_, IdleReason::Done) => {
+        (_, Some(message)) => What::Error { iteration, message, done, response, end, retry_at_ms: None },
+        (_, None) => {
             let message = "the answer was too long and is cut".to_owned();
             What::Error { iteration, message, done, response, end, retry_at_ms: None }
         }

@@ -9,7 +9,7 @@ use max_team_core::id::{SessionId, TurnId};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, BlockCause, IdleReason};
 use max_team_core::task_list::{ListRequest, ListTaskStatus, NewTask, TaskUpdate};
 use max_team_journal::{Commit, CrashPoint, Journal};
 use max_team_runtime::{
@@ -105,7 +105,7 @@ async fn messages_to_whoever_is_stopped_wait_for_a_new_one() {
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
             let bob = bob(&journal, session);
-            let reason = IdleReason::Blocked(format!("{}1", IdleReason::MESSAGES));
+            let reason = IdleReason::Blocked(BlockCause::Messages(1));
             assert_eq!((bob.person.state, bob.person.reason), (AgentStage::Stopped, Some(reason)), "{way:?}");
         }
         if goes_on {

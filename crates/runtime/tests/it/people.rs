@@ -5,7 +5,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, Turn
 use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::policy::{DecidedBy, Mode, PermissionAnswer};
-use max_team_core::status::IdleReason;
+use max_team_core::status::{BlockCause, IdleReason, SuspendedWork};
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
     Caches, Command, EndMode, Fate, MailRecord, Order, ReadModel, RuntimeError, ShownContent, Spawn, TeamHandle,
@@ -370,8 +370,8 @@ async fn messages_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     post.stop_agent(&by(), key(23), alice).await.unwrap();
     let people = census.people(0, false).unwrap();
     let alice = people.iter().find(|person| person.name == "alice").unwrap();
-    let why = format!("messages wait: 2; no process runs this session: max-team -r {session}");
-    assert_eq!(alice.reason, Some(IdleReason::Blocked(why)));
+    let left = Some(SuspendedWork::Messages(2));
+    assert_eq!(alice.reason, Some(IdleReason::Blocked(BlockCause::NoProcess { session, left })));
     // The stop itself is no message that is told.
     assert_eq!(census.roll(session).unwrap().teammates[0].unread, 2);
 }

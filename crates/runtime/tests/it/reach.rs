@@ -7,7 +7,7 @@ use max_team_core::event::{Event, Interrupted, TurnOutcome};
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::interrupt::Hold;
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, BlockCause, IdleReason};
 use max_team_core::task_list::{ListRequest, NewTask};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
@@ -177,7 +177,7 @@ fn stands(journal: &Journal, session: SessionId, name: &str) -> (AgentStage, Opt
 }
 
 fn takes_none(name: &str) -> (AgentStage, Option<IdleReason>) {
-    (AgentStage::Stopped, Some(IdleReason::Blocked(format!("{}{name}", IdleReason::CLAIMS))))
+    (AgentStage::Stopped, Some(IdleReason::Blocked(BlockCause::NoClaims(name.to_owned()))))
 }
 
 /// Tasks were listed while no process ran the session, and the session was stopped before one did.

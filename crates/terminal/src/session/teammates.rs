@@ -6,7 +6,7 @@ use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::AgentId;
 use max_team_core::interrupt::is_stop;
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_core::status::IdleReason;
+use max_team_core::status::{BlockCause, IdleReason};
 use max_team_core::suggest::nearest;
 use max_team_core::teammate::name::{Addressee, means};
 use max_team_runtime::{CONTINUE, Enrolled, Fate, MailRecord, Origin, READ_ON, Roll, ShownContent, Spawn, is_go_on};
@@ -276,9 +276,7 @@ impl Session {
         }
         // Teammates that a stop left with unread messages do not go on by themselves: the user is told.
         let waits = |teammate: &Enrolled| match &teammate.person.reason {
-            Some(IdleReason::Blocked(why)) if teammate.is_active() => {
-                why.strip_prefix(IdleReason::MESSAGES)?.parse().ok()
-            }
+            Some(IdleReason::Blocked(BlockCause::Messages(count))) if teammate.is_active() => Some(*count),
             _ => None,
         };
         let waiting =

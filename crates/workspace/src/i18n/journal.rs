@@ -7,9 +7,9 @@ use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::TaskStatus;
 use max_team_core::plan::event::{PlanEnd, PlanQuestion, Totals};
 use max_team_core::policy::{GrantScope, ProtectedReason};
-use max_team_core::status::{AgentStage, IdleReason};
+use max_team_core::status::{AgentStage, BlockCause, FailureCause, IdleReason, SuspendedWork, WaitTarget};
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{Person, PersonReply, SpanKind};
+use max_team_runtime::{PersonReply, SpanKind};
 use max_team_tools::shell::JobNote;
 
 use super::Lang;
@@ -135,71 +135,61 @@ impl Lang {
     }
 
     /// Why an agent does nothing.
-    pub fn reason(self, person: &Person) -> Option<String> {
-        let reason = person.reason.as_ref()?;
-        let is_parked = person.pid.is_none() && person.state == AgentStage::Stopped;
-        if let (Self::Zh, IdleReason::Blocked(why), true) = (self, reason, is_parked) {
-            let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
-            let first = why.split("; ").next().unwrap_or_default();
-            return Some(match (first.strip_prefix(IdleReason::MESSAGES), first.strip_prefix(IdleReason::CLAIMS)) {
-                (Some(count), _) => format!("有 {count} 条消息在等待；{parked}"),
-                (None, Some(name)) => format!("{}；{parked}", self.takes_none(name)),
-                (None, None) if [IdleReason::STOPPED, IdleReason::TEAM].contains(&first) => {
-                    format!("{}；{parked}", self.phrase(first))
-                }
-                (None, None) => parked,
-            });
-        }
-        Some(self.idle_because(reason))
-    }
-
-    /// A reason in words.
     pub fn idle_because(self, reason: &IdleReason) -> String {
         match reason {
             IdleReason::Done => self.done_word().to_owned(),
-            IdleReason::WaitingFor(what) => {
-                let what = self.phrase(what);
-                self.waiting_for_thing(what)
+            IdleReason::WaitingFor(targets) => {
+                let targets: Vec<&str> = targets.0.iter().map(|target| self.wait_target(target)).collect();
+                self.waiting_for_thing(targets.join(if self == Self::En { ", " } else { "、" }))
             }
-            IdleReason::Blocked(what) => {
-                let behind = [IdleReason::DECISION, IdleReason::MESSAGES, IdleReason::CLAIMS]
-                    .map(|front| what.strip_prefix(front));
-                match behind {
-                    [Some(error), ..] => self.a_decision(error),
-                    [_, Some(count), _] => self.messages_wait(count),
-                    [.., Some(name)] => self.takes_none(name),
-                    [None, None, None] => self.phrase(what).to_owned(),
-                }
-            }
-            IdleReason::Failed(why) => self.failed_with(self.phrase(why), false),
+            IdleReason::Blocked(cause) => self.block_cause(cause),
+            IdleReason::Failed(cause) => self.failed_with(self.failure_cause(cause), false),
         }
     }
 
-    /// A teammate that takes tasks by itself was stopped.
-    fn takes_none(self, name: &str) -> String {
-        self.stopped_takes_no_tasks(name)
+    fn wait_target(self, target: &WaitTarget) -> &str {
+        match target {
+            WaitTarget::You => self.target_you(),
+            WaitTarget::Lead => self.target_lead(),
+            WaitTarget::User => self.target_user(),
+            WaitTarget::Place => self.target_place(),
+            WaitTarget::Server => self.target_server(),
+            WaitTarget::Worktrees => self.target_worktrees(),
+            WaitTarget::Named(name) => name,
+        }
     }
 
-    /// What is always said in the same words; names and errors stay as they are.
-    fn phrase(self, words: &str) -> &str {
-        const PHRASES: [(&str, &str); 14] = [
-            (IdleReason::YOU, "你"),
-            (IdleReason::LEAD, "负责人"),
-            (IdleReason::USER, "用户"),
-            (IdleReason::PLACE, "空位"),
-            (IdleReason::SERVER, "模型服务"),
-            (IdleReason::COPIES, "项目副本"),
-            (IdleReason::BUDGET, "预算已用完"),
-            (IdleReason::STOPPED, "被停止"),
-            (IdleReason::TEAM, "有团队等待开始"),
-            (IdleReason::REFUSED, "模型拒绝回答"),
-            (IdleReason::EMPTY, "模型没有回答"),
-            (IdleReason::UNSTRUCTURED, "模型始终没有给出结构化的回答"),
-            (IdleReason::LOOPING, "模型在重复自己"),
-            (IdleReason::ROUNDS, "达到轮数上限"),
-        ];
-        let own = PHRASES.iter().find(|(en, _)| self == Self::Zh && *en == words);
-        own.map_or(words, |(_, zh)| zh)
+    fn block_cause(self, cause: &BlockCause) -> String {
+        match cause {
+            BlockCause::Budget => self.budget_used_up().to_owned(),
+            BlockCause::Decision(error) => self.a_decision(error),
+            BlockCause::Messages(count) => self.messages_wait(count),
+            BlockCause::NoClaims(name) => self.stopped_takes_no_tasks(name),
+            BlockCause::NoProcess { session, left } => {
+                let parked = self.no_process_runs(session);
+                let left = left.as_ref().map(|left| match left {
+                    SuspendedWork::Messages(count) => self.messages_wait(count),
+                    SuspendedWork::NoClaims(name) => self.stopped_takes_no_tasks(name),
+                    SuspendedWork::Stopped => self.cause_stopped().to_owned(),
+                    SuspendedWork::Team => self.team_to_begin().to_owned(),
+                });
+                let semicolon = if self == Self::En { "; " } else { "；" };
+                left.map_or(parked.clone(), |left| format!("{left}{semicolon}{parked}"))
+            }
+            BlockCause::Other(text) => text.clone(),
+        }
+    }
+
+    fn failure_cause(self, cause: &FailureCause) -> &str {
+        match cause {
+            FailureCause::Stopped => self.cause_stopped(),
+            FailureCause::Refused => self.cause_refused(),
+            FailureCause::Empty => self.cause_empty(),
+            FailureCause::Unstructured => self.cause_unstructured(),
+            FailureCause::Looping => self.cause_looping(),
+            FailureCause::Rounds => self.cause_rounds(),
+            FailureCause::Error(detail) => detail,
+        }
     }
 
     /// How a command in the background is.

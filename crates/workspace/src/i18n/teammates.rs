@@ -109,7 +109,8 @@ impl Lang {
             return Some(self.ended_by(&gone.by, &gone.reason));
         }
         let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(by));
-        let whys: Vec<String> = self.reason(&member.person).into_iter().chain(asked).collect();
+        let reason = member.person.reason.as_ref().map(|reason| self.idle_because(reason));
+        let whys: Vec<String> = reason.into_iter().chain(asked).collect();
         (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
     }
 

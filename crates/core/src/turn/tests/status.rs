@@ -2,14 +2,17 @@
 
 use super::*;
 use crate::message::{Envelope, MessageKind};
-use crate::status::{Activity, AgentStage, AgentStatus, IdleReason, StatusFacts};
+use crate::status::{
+    Activity, AgentStage, AgentStatus, BlockCause, FailureCause, IdleReason, StatusFacts, SuspendedWork, WaitTarget,
+    WorkSource,
+};
 
 const SURROUNDINGS: StatusFacts<'_> = StatusFacts {
     mail: &[],
     is_lead: true,
     is_run: true,
     takes_no_task: false,
-    giver: IdleReason::USER,
+    giver: WorkSource::User,
     answers_by_mail: |tool, _| tool == "task_update",
 };
 
@@ -31,7 +34,7 @@ fn after(tool: &str, effects: usize) -> World {
 
 #[test]
 fn the_state_follows_from_the_turn() {
-    let waits = |what: &str| Some(IdleReason::WaitingFor(what.to_owned()));
+    let waits = |target| Some(IdleReason::waits_for(target));
     let asking = Activity::Asking { tool: "linked".into(), target: "l".into() };
     let running = |tool: &str, target: &str| Some(Activity::Running { tool: tool.into(), target: target.into() });
     let calling = Some(Activity::Calling { model: "m".into(), attempt: 1 });
@@ -40,9 +43,9 @@ fn the_state_follows_from_the_turn() {
         (after("read", 0), AgentStage::Busy, None, calling),
         (after("read", 1), AgentStage::Busy, None, Some(Activity::Preparing)),
         (after("read", 2), AgentStage::Busy, None, running("read", "a")),
-        (after("linked", 2), AgentStage::Ready, waits(IdleReason::YOU), Some(asking)),
-        (after("need_clarify", 2), AgentStage::Ready, waits(IdleReason::USER), running("need_clarify", "t")),
-        (after("task_update", 2), AgentStage::Ready, waits("t"), running("task_update", "t")),
+        (after("linked", 2), AgentStage::Ready, waits(WaitTarget::You), Some(asking)),
+        (after("need_clarify", 2), AgentStage::Ready, waits(WaitTarget::User), running("need_clarify", "t")),
+        (after("task_update", 2), AgentStage::Ready, waits(WaitTarget::Named("t".into())), running("task_update", "t")),
         (after("read", 4), AgentStage::Ready, Some(IdleReason::Done), None),
     ];
     for (number, (world, standing, reason, doing)) in table.into_iter().enumerate() {
@@ -58,10 +61,7 @@ fn a_message_starts_an_agent_and_a_stop_holds_it() {
     let found = AgentStatus::of_turn(&world.turn, &StatusFacts { mail: &mail, ..SURROUNDINGS });
     assert_eq!((found.standing, found.reason), (AgentStage::Starting, None));
     let found = AgentStatus::of_turn(&world.turn, &StatusFacts { takes_no_task: true, ..SURROUNDINGS });
-    assert!(
-        matches!(&found.reason, Some(IdleReason::Blocked(why)) if why.starts_with(IdleReason::CLAIMS)),
-        "{found:?}"
-    );
+    assert!(matches!(&found.reason, Some(IdleReason::Blocked(BlockCause::NoClaims(_)))), "{found:?}");
     let mut world = after("read", 0);
     assert!(world.input(TurnInput::Interrupt { by: "me".into() }).is_ok());
     assert_eq!(AgentStatus::of_turn(&world.turn, &SURROUNDINGS).doing, Some(Activity::Stopping));
@@ -70,19 +70,18 @@ fn a_message_starts_an_agent_and_a_stop_holds_it() {
 #[test]
 fn no_agent_works_in_a_session_that_no_process_runs() {
     let session = SessionId::new(id(2));
-    let words = format!("no process runs this session: max-team -r {session}");
-    let unread = IdleReason::Blocked(format!("{}2", IdleReason::MESSAGES));
-    let stopped = IdleReason::Failed(IdleReason::STOPPED.to_owned());
+    let unread = IdleReason::Blocked(BlockCause::Messages(2));
     let table = [
-        (None, words.clone()),
-        (Some(IdleReason::Done), words.clone()),
-        (Some(unread), format!("messages wait: 2; {words}")),
-        (Some(stopped), format!("{}; {words}", IdleReason::STOPPED)),
-        (Some(IdleReason::WaitingFor(IdleReason::COPIES.to_owned())), format!("{}; {words}", IdleReason::TEAM)),
+        (None, None),
+        (Some(IdleReason::Done), None),
+        (Some(unread), Some(SuspendedWork::Messages(2))),
+        (Some(IdleReason::Failed(FailureCause::Stopped)), Some(SuspendedWork::Stopped)),
+        (Some(IdleReason::waits_for(WaitTarget::Worktrees)), Some(SuspendedWork::Team)),
     ];
-    for (reason, words) in table {
+    for (reason, left) in table {
         let status = AgentStatus { standing: AgentStage::Busy, reason, doing: Some(Activity::Preparing) };
-        let want = AgentStatus { standing: AgentStage::Stopped, reason: Some(IdleReason::Blocked(words)), doing: None };
+        let reason = Some(IdleReason::Blocked(BlockCause::NoProcess { session, left }));
+        let want = AgentStatus { standing: AgentStage::Stopped, reason, doing: None };
         assert_eq!(status.without_process(session), want);
     }
 }
