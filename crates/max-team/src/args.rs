@@ -45,7 +45,7 @@ pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use reserved::{find as find_reserved, reserved};
 pub(crate) use rewind::Rewind;
 pub(crate) use skills::{RunSkill, Skills};
-pub(crate) use stream::{Events, Logs, Reading};
+pub(crate) use stream::{Attach, Events, Logs, Reading};
 pub(crate) use tasks::{TaskListScope, Tasks, Update};
 pub(crate) use team::{Mail, Send, Team};
 pub(crate) use worktrees::Worktrees;
@@ -54,7 +54,8 @@ pub(crate) use worktrees::Worktrees;
 #[derive(Debug, Parser)]
 #[command(name = "max-team", version, about, max_term_width = 100, args_conflicts_with_subcommands = true)]
 #[command(after_help = "No key yet? `max-team demo` shows everything with a recorded model.\n\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 8 partly done, 130, 143.")]
+Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 8 partly done,\n\
+130 interrupted (Ctrl-C or `max-team stop`), 143 terminated (SIGTERM).")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -164,12 +165,12 @@ pub(crate) struct Formats {
     /// How to print the answer of -p
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
-    /// What -p reads on standard input: text that is added to the prompt, or (instead of a prompt) a JSON line per message:
-    /// {"type":"user","message":{"content":"…"}}. Each begins a turn or is told to the one that runs; the end of input ends the
-    /// run
+    /// Choose what -p reads from standard input. text: context for the prompt. stream-json: messages instead of a prompt, one
+    /// JSON line each: {"type":"user","message":{"content":"…"}}; a message starts a turn, or goes to the running turn; the
+    /// run ends with the input
     #[arg(long, value_enum, default_value_t = Input::Text, requires = "print")]
     pub(crate) input_format: Input,
-    /// With stream-json: also emit pieces of answers as they come
+    /// With --output-format stream-json: also print pieces of answers as they arrive
     #[arg(long, requires = "print")]
     pub(crate) include_partial_messages: bool,
 }
@@ -180,8 +181,8 @@ pub(crate) struct TalkFlags {
     /// Start the chat with this message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Answer one prompt and exit; standard input, if piped, is added as context. `-p ""` with -c goes on with
-    /// what was interrupted
+    /// Answer one prompt and exit; standard input, if piped, is added as context. `-c -p ""` continues interrupted
+    /// work
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "", conflicts_with = "prompt", allow_hyphen_values = true)]
     pub(crate) print: Option<String>,
     #[command(flatten)]
@@ -213,7 +214,7 @@ pub(crate) struct TalkFlags {
     /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
     #[arg(long = "team", value_name = "NAME")]
     pub(crate) teammates: Option<String>,
-    /// Model rounds per turn
+    /// At most this many model calls in one turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
     /// A JSON Schema (text, or @FILE) that the answer must follow
@@ -222,7 +223,7 @@ pub(crate) struct TalkFlags {
     /// Print without colours
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// Language of the interface; with any command, before or behind its name
+    /// Choose the language of the interface; works with every command, before or after its name
     #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"], global = true)]
     pub(crate) lang: Option<String>,
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
@@ -244,7 +245,7 @@ pub(crate) enum Command {
     Plan {
         /// The goal of the plan
         goal: String,
-        /// The file (YAML); standard output without it
+        /// Write the plan to this file (YAML); default: standard output
         #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Replace the file if there is one
@@ -260,7 +261,7 @@ pub(crate) enum Command {
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
-        /// Only show it: waves, critical path, instructions, forecast
+        /// Only show the plan: waves, critical path, instructions, forecast
         #[arg(long)]
         dry_run: bool,
         /// Show all instructions of the tasks, not only three lines of each
@@ -293,7 +294,7 @@ pub(crate) enum Command {
     /// Print what one agent does, one line per event
     Logs(Logs),
     /// Follow one agent until Ctrl-C
-    Attach(Logs),
+    Attach(Attach),
     /// Show a session's team; save and load teams
     #[command(subcommand)]
     Team(Team),
@@ -392,24 +393,25 @@ pub(crate) struct TeamFlags {
     /// '{"reviewer": {"description": "…", "prompt": "…"}}'
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// When a plan asks: never (actions outside the members' constraints are refused; a risky plan waits), plan (the whole
-    /// plan, then only actions outside it), each (the plan, then every change), risky (only risky plans)
+    /// Choose when a plan needs your approval. plan: before it starts, then for actions outside it. each: before it starts, then
+    /// for every change. risky: only before a risky plan starts. never: not at all, but a risky plan still waits for you, and
+    /// actions outside the members' constraints are refused
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
-    /// Tasks of a plan that may run at once
+    /// Run at most this many tasks of a plan at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// Without a chat: also report what the run waits for (always on a terminal)
+    /// Report what a headless run waits for (always on in a terminal)
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Stop before the session costs more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,
-    /// Permission mode: default (read freely, ask before changes), acceptEdits (change files freely), plan (read only),
-    /// auto (change files freely, ask before dangerous actions), dontAsk (refuse every action that would ask),
-    /// bypassPermissions (file changes and plain commands run without a question; these still ask: dangerous actions such as
-    /// publishing or acting on other machines, commands that cannot be analysed, hosts that no rule names, and `ask` rules;
-    /// `deny` rules, constraints and the sandbox still hold)
+    /// Choose the permission mode. default: read freely, ask before changes. acceptEdits, auto (the same): change files freely,
+    /// ask before commands that do more than read. plan: read only. dontAsk: refuse every action that would ask.
+    /// bypassPermissions: change files and run plain commands without a question; it still asks about dangerous actions
+    /// (publishing, acting on other machines), commands that cannot be analysed, hosts that no rule names, and `ask` rules;
+    /// `deny` rules, constraints and the sandbox still apply
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Rules for actions that run without a question, for example "Bash(git log:*) Edit"
@@ -492,7 +494,7 @@ pub(crate) enum Tools {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
-    /// Compare lists, mailboxes and kept states with the log, and rebuild those that differ
+    /// Compare all stored lists, mailboxes and states with the log they were made from, and rebuild those that differ
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// Also send the model one small request, to find a wrong key, a dead server or a wrong model

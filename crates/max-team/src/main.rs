@@ -156,10 +156,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Ps(options)) => return commands::ps::run(&here()?, &options),
         Some(Command::Events(options)) => return commands::stream::events(&here()?, &options),
         Some(Command::Logs(options)) => return commands::stream::logs(&here()?, &options),
-        Some(Command::Attach(mut options)) => {
-            options.reading.follow = true;
-            return commands::stream::logs(&here()?, &options);
-        }
+        Some(Command::Attach(options)) => return commands::stream::logs(&here()?, &options.into()),
         Some(Command::Team(command)) => return commands::team::run(&here()?, command),
         Some(Command::Mail(command)) => return commands::mail::run(&here()?, &command),
         Some(Command::Send(options)) => return commands::mail::send(&here()?, &options),

@@ -51,6 +51,7 @@ use max_team_runtime::{OpenOptions, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use session::{Models, TeamFiles};
+pub use slash::chat_command;
 
 use app::App;
 use chat::Chat;

@@ -131,7 +131,7 @@ fn entry(view: &TaskView<'_>, width: usize, depth: PlanDetail<'_>, lang: Lang) -
     more(lang.must_exist(), task.outputs.join(", "));
     more(lang.must_pass(), task.verify.join("; "));
     for note in view.notes {
-        more(&lang.note_of(clean(&note.by)), note.text.clone());
+        more(&lang.note_of(clean(&lang.told(&note.by))), note.text.clone());
     }
     more(lang.with_model(), task.model.clone().unwrap_or_default());
     more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
@@ -217,7 +217,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::TaskDeferred(deferred) => {
             format!("{}: {}", deferred.task, lang.checked_again_after(deferred.after.join(", ")))
         }
-        Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(&changed.by)),
+        Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(lang.told(&changed.by))),
         Event::PlanRevised(revised) => {
             format!("{}: {}", lang.plan_word(), lang.plan_revised(&revised.revision.to_string(), &revised.held))
         }
@@ -247,7 +247,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::PlanPaused(paused) if paused.stopped => {
             format!("{}: {}", lang.plan_word(), lang.stopped_by(&paused.by))
         }
-        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(&paused.by)),
+        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(lang.told(&paused.by))),
         Event::PlanEnded(ended) => format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally)),
         _ => return None,
     })

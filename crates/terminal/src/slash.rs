@@ -98,7 +98,12 @@ pub(super) const ENTRIES: [HelpEntry; 16] = [
     entry("send", "name words", "write to a teammate; or @name words", "写信给队友；也可用 @姓名 内容"),
     entry("show", "[name]", "show what a called agent has done", "查看被调用者的完整记录"),
     entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
-    entry("continue", "[name]", "go on with interrupted work, or one agent", "继续所有被中断的工作，或其中一人的"),
+    entry(
+        "continue",
+        "[name]",
+        "go on with interrupted work, or one agent",
+        "继续所有被打断的工作，或其中一个智能体的",
+    ),
     entry("inbox", "", "list what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
     entry("quit", "", "leave", "退出"),
@@ -137,6 +142,13 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, UnknownSlash>> {
         "quit" | "exit" => Slash::Quit,
         _ => return Some(Err(UnknownSlash { name: name.to_owned(), nearest: nearest(name) })),
     }))
+}
+
+/// The command of the chat that a line is, for runs that have no chat.
+pub fn chat_command(line: &str) -> Option<&'static str> {
+    parse(line)?.ok()?;
+    let name = line.trim_end().strip_prefix('/')?.split(' ').next()?;
+    ENTRIES.into_iter().map(|entry| entry.name).find(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// The argument of `/rewind`; an unknown one shows the points.

@@ -31,16 +31,16 @@ const INBOX_COLUMNS: usize = 120;
 /// Keys, and what they do in English and Chinese.
 const KEYS: [(&str, &str, &str); 13] = [
     ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
-    ("Alt-Enter", "interrupt and send", "中断并发送"),
-    ("Esc", "interrupt (also: the word stop); twice: clear", "中断任务（也可输入 停止）；按两次 Esc 清空草稿"),
-    ("Ctrl-C", "interrupt; clear the draft; twice: exit", "中断；清空草稿；按两次退出"),
+    ("Alt-Enter", "interrupt and send", "打断并发送"),
+    ("Esc", "interrupt (also: the word stop); twice: clear", "打断回合（也可输入 停止）；按两次 Esc 清空草稿"),
+    ("Ctrl-C", "interrupt; clear the draft; twice: exit", "打断；清空草稿；按两次退出"),
     ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
     ("Up, Down", "move; take a queued message back; the history", "移动光标；取回排队的消息；翻阅历史"),
     ("Ctrl-R", "search the history", "搜索历史"),
     ("Tab", "complete a command, or a teammate or file after @", "补全命令，或 @ 之后的队友和文件"),
     ("Shift-Tab", "change the mode", "切换模式"),
     ("Ctrl-T", "plans at work and tasks: short, full, hidden", "运行中的计划和任务：简短、完整、隐藏"),
-    ("Ctrl-O", "expand the last turn: tool inputs and whole outputs", "展开上一轮：工具输入和完整输出"),
+    ("Ctrl-O", "expand the last turn: tool inputs and whole outputs", "展开上一回合：工具输入和完整输出"),
     ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
     ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
 ];

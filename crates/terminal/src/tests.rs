@@ -156,7 +156,7 @@ fn worktree_changes_are_accepted_dropped_or_left() {
     stage.event(stage::merges("2.0", DIFF));
     stage.wait(1_000);
     let screen = stage.glass.screen();
-    assert!(["副本", "接受改动", "丢弃改动", "稍后决定"].iter().all(|words| screen.contains(words)), "{screen}");
+    assert!(["工作树", "接受改动", "丢弃改动", "稍后决定"].iter().all(|words| screen.contains(words)), "{screen}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_question_under_somebodys_typing_is_not_answered_by_it() {
     stage.write("n");
     assert!(!stage.acts.iter().any(|act| matches!(act, UiCommand::Answer { .. })));
     let screen = stage.glass.screen();
-    assert!(screen.contains("> yeyn") && screen.contains("send or clear what you write, then answer"), "{screen}");
+    assert!(screen.contains("> yeyn") && screen.contains("send or clear your draft, then answer"), "{screen}");
     for _ in 0..4 {
         stage.key(KeyCode::Backspace);
     }

@@ -20,9 +20,9 @@ pub(crate) enum Cache {
         #[arg(long)]
         json: bool,
     },
-    /// Delete the kept answers of one expert, or of all
+    /// Delete kept answers of one expert, or of all experts
     Clear {
-        /// Name of the expert
+        /// Name of the expert; default: all experts
         expert: Option<String>,
     },
 }

@@ -27,7 +27,7 @@ pub(crate) enum Files {
         #[command(flatten)]
         whose: FolderOwner,
     },
-    /// Remove all files of a session or an agent, which must be named
+    /// Remove all files of one session or one agent; --session or --agent is required
     Clear {
         #[command(flatten)]
         whose: FolderOwner,
@@ -38,10 +38,11 @@ pub(crate) enum Files {
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct FolderOwner {
-    /// Files of a session (@files), by its ID (a unique prefix or suffix is enough); default: the last session here
+    /// Files of this session (@files): its ID (a unique prefix or suffix is enough). Without --session and --agent, `show` and
+    /// `path` use the last session here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Files of an agent in this project (@data), by its name
+    /// Files of this agent in this project (@data)
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 }

@@ -6,9 +6,9 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Board {
-    /// Yours, in every project
+    /// Facts about you, for every project
     User,
-    /// Use this project's memory
+    /// Facts about this project
     Project,
 }
 
@@ -18,7 +18,7 @@ pub(crate) enum Memory {
     List {
         /// Only facts under this key, for example user_profile
         key: Option<String>,
-        /// Only this board
+        /// Only facts about you (user) or about this project (project); default: both
         #[arg(long, value_enum)]
         scope: Option<Board>,
         /// Print as JSON
@@ -41,7 +41,7 @@ pub(crate) enum Memory {
     Show {
         /// The key, for example user_profile.location
         key: String,
-        /// Only this board
+        /// Only facts about you (user) or about this project (project); default: both
         #[arg(long, value_enum)]
         scope: Option<Board>,
         /// Print as JSON
@@ -54,7 +54,7 @@ pub(crate) enum Memory {
         key: String,
         /// The value: words, or JSON
         value: String,
-        /// On this board; default: the board of the key's section
+        /// Store the fact for you (user) or for this project (project); default: by the section of the key
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
@@ -62,7 +62,7 @@ pub(crate) enum Memory {
     Forget {
         /// The key of a fact, or a section
         key: String,
-        /// Only this board
+        /// Only facts about you (user) or about this project (project); default: both
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
@@ -70,7 +70,7 @@ pub(crate) enum Memory {
     Why {
         /// Session ID (a unique prefix or suffix is enough); default: the last session
         session: Option<String>,
-        /// All its turns
+        /// Show all turns of the session
         #[arg(long)]
         all: bool,
         /// Print as JSON
@@ -81,7 +81,7 @@ pub(crate) enum Memory {
     Export {
         /// Folder to write to
         folder: Option<PathBuf>,
-        /// Only this board (yours, unless said)
+        /// Export facts about you (user) or about this project (project)
         #[arg(long, value_enum, default_value = "user")]
         scope: Board,
         /// Replace files that are there
@@ -93,10 +93,10 @@ pub(crate) enum Memory {
         /// Files to read
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// On this board; default: the board of each key's section
+        /// Store the facts for you (user) or for this project (project); default: by the section of each key
         #[arg(long, value_enum)]
         scope: Option<Board>,
-        /// Only show it
+        /// Only show what would be imported
         #[arg(long)]
         dry_run: bool,
     },

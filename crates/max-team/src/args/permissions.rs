@@ -28,7 +28,7 @@ pub(crate) enum Permissions {
         #[arg(long)]
         json: bool,
     },
-    /// Trust the permissions of this project (its denials and questions always count)
+    /// Use the `allow` rules of this project's files, after showing them; its `deny` and `ask` rules always apply
     Trust {
         /// Do not ask
         #[arg(long)]
@@ -38,16 +38,16 @@ pub(crate) enum Permissions {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ExplainVerdict {
-    /// The command line, or an address of the web; with --tool, the path, host or member
+    /// A command line or a web address; with --tool, a path, host or member
     #[arg(value_name = "WHAT", allow_hyphen_values = true)]
     pub(crate) what: String,
-    /// For this member of the team, under its constraints
+    /// Judge for this member of the team, under its constraints
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Not for a command but for this tool: read_file, write_file, http_get, dispatch_task …
+    /// Judge this tool instead of a command: read_file, write_file, http_get, dispatch_task …
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// In this mode instead of the configured one
+    /// Judge in this mode instead of the configured one
     #[arg(long, value_name = "MODE", value_parser = super::mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// A file that defines the team

@@ -31,15 +31,45 @@ pub(crate) struct Logs {
     pub(crate) reading: Reading,
 }
 
+/// `attach` is `logs -f`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team attach leo           the leo of the last session that has one\n  \
+    max-team attach leo-1f2e3d    one of several\n  max-team attach leo --json | jq -r .type")]
+pub(crate) struct Attach {
+    /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
+    pub(crate) agent: String,
+    /// In this session (a unique prefix or suffix of its ID is enough)
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Accepted for the sake of `logs -f`; `attach` always follows
+    #[arg(short = 'f', long, hide = true)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) events: EventFilter,
+}
+
+impl From<Attach> for Logs {
+    fn from(Attach { agent, session, events, .. }: Attach) -> Self {
+        Self { agent, session, reading: Reading { follow: true, events } }
+    }
+}
+
 /// From where, how far, what of it and how.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reading {
-    /// Only events after this one: its `seq`, with `.` and its `part` if it has one
-    #[arg(long, value_name = "SEQ", default_value = "0")]
-    pub(crate) from: Mark,
     /// Follow new events until Ctrl-C
     #[arg(short = 'f', long)]
     pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) events: EventFilter,
+}
+
+/// The first event, the types and the form.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EventFilter {
+    /// Only events after this one: its `seq`, with `.` and its `part` if it has one
+    #[arg(long, value_name = "SEQ", default_value = "0")]
+    pub(crate) from: Mark,
     /// Only events of this type; may be given several times
     #[arg(long = "type", value_name = "TYPE", value_parser = What::TYPES)]
     pub(crate) types: Vec<String>,
@@ -61,8 +91,8 @@ mod tests {
         let Some(Command::Events(events)) = parse(&["--from", "42.1", "-f", "--type", "mail"]).unwrap().command else {
             panic!("not the events")
         };
-        assert_eq!(events.reading.from, Mark { seq: 42, part: Some(1) });
-        assert!(events.reading.follow && events.reading.types == ["mail"] && !events.all);
+        assert_eq!(events.reading.events.from, Mark { seq: 42, part: Some(1) });
+        assert!(events.reading.follow && events.reading.events.types == ["mail"] && !events.all);
         for wrong in [&["--from", "x"][..], &["--type", "moon"], &["--all", "--session", "x"]] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }

@@ -35,7 +35,9 @@ pub(crate) fn run(place: &AppEnv, options: &args::Cost) -> anyhow::Result<Exit> 
     } else if rows.is_empty() {
         format!("{}\n", context.lang.nothing_spent())
     } else {
-        let own = rows.iter().map(|(name, sum)| cells(name, sum));
+        // The end of an id names a session everywhere, also in `ps`; a whole id does not fit a column.
+        let label = |name: &String| if options.by == CostBy::Session { short(name) } else { name.clone() };
+        let own = rows.iter().map(|(name, sum)| cells(&label(name), sum));
         let callers = callers.iter().map(|(name, sum)| cells(&context.lang.with_calls(name), sum));
         let lines = own.chain(callers).chain([cells(context.lang.total(), &total)]);
         let mut text = table(&context.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());

@@ -32,7 +32,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
     } else {
         let mut rows = Vec::new();
         for person in &people {
-            rows.push(cells(person, now_ms, context.lang));
+            rows.push(cells(person, named(person, &people), now_ms, context.lang));
             rows.extend(jobs(place, person).iter().map(|job| command(job, now_ms, context.lang)));
         }
         table(&context.lang.people_heads(), &rows)
@@ -59,18 +59,26 @@ fn command(job: &JobNote, now_ms: i64, lang: Lang) -> Vec<String> {
     cells
 }
 
+/// How long the agent has been at it. Without a process that runs the session, no time passes for it.
 fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
-    person.since_ms.map(|since_ms| since(since_ms, now_ms))
+    person.since_ms.filter(|_| person.pid.is_some()).map(|since_ms| since(since_ms, now_ms))
 }
 
-fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
+/// The name, or the handle where another agent of the session has the same name: other commands take both.
+fn named(person: &Person, people: &[Person]) -> String {
+    let is_same = |other: &&Person| other.session == person.session && other.name == person.name;
+    let handle = person.handle().filter(|_| people.iter().filter(is_same).count() > 1);
+    handle.unwrap_or_else(|| person.name.clone())
+}
+
+fn cells(person: &Person, name: String, now_ms: i64, lang: Lang) -> Vec<String> {
     let used = person.usage.input_total() + person.usage.output;
     let doing = person.doing.as_ref().map(|doing| self::doing(doing, now_ms, lang));
     let reason = person.reason.as_ref().map(|reason| lang.idle_because(reason));
     let words: Vec<String> = doing.into_iter().chain(reason).collect();
     vec![
         short(&person.session),
-        person.name.clone(),
+        name,
         person.role.clone(),
         lang.person_state(person.state).to_owned(),
         person.task.clone().unwrap_or_default(),
@@ -130,4 +138,45 @@ fn row(person: &Person, jobs: &[JobNote], now_ms: i64) -> Value {
         "pid": person.pid,
         "background": jobs.iter().map(background).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::chat::Usage;
+    use max_team_core::id::{AgentId, SessionId};
+    use max_team_core::status::AgentStage;
+
+    use super::*;
+
+    fn person(name: &str, number: u128, pid: Option<u32>) -> Person {
+        Person {
+            session: SessionId::new(uuid::Uuid::from_u128(1)),
+            agent: Some(AgentId::new(uuid::Uuid::from_u128(number))),
+            name: name.into(),
+            role: String::new(),
+            lead: false,
+            state: AgentStage::Ready,
+            reason: None,
+            plan: None,
+            task: None,
+            attempt: 0,
+            since_ms: Some(1_000),
+            doing: None,
+            model: String::new(),
+            usage: Usage::default(),
+            nano: 0,
+            unknown_nano: 0,
+            unpriced: false,
+            pid,
+        }
+    }
+
+    #[test]
+    fn equal_names_are_told_apart_and_time_stops_with_the_process() {
+        let people = [person("leo", 0xabc_def, Some(7)), person("leo", 0xfed_cba, Some(7)), person("ada", 3, None)];
+        let names: Vec<String> = people.iter().map(|person| named(person, &people)).collect();
+        assert_eq!(names, ["leo-abcdef", "leo-fedcba", "ada"]);
+        let times: Vec<Option<u64>> = people.iter().map(|person| elapsed(person, 5_000)).collect();
+        assert_eq!(times, [Some(4_000), Some(4_000), None]);
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) fn events(place: &AppEnv, options: &args::Events) -> anyhow::Result<E
         Some(id) => Scope::Session(setup::session(&context.team, id)?),
         None => Scope::Session(mail::last_used(&context, place).or_else(|_| recordings::latest(&context.team))?),
     };
-    let json = options.reading.json || !io::stdout().is_terminal();
+    let json = options.reading.events.json || !io::stdout().is_terminal();
     read(&context, scope, &options.reading, json)
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn logs(place: &AppEnv, options: &args::Logs) -> anyhow::Result<Exit>
     let found = mail::agent_of(&context, place, session, &options.agent)?;
     let nobody = || CliError::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
     let row = found.ok_or_else(nobody)?;
-    read(&context, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
+    read(&context, Scope::Agent(row.session, row.agent), &options.reading, options.reading.events.json)
 }
 
 fn read(context: &JournalContext, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
-    let reader = context.team.stream(scope, reading.from).map_err(stop)?;
-    let lines = EventLines { types: &reading.types, json, lang: context.lang };
+    let reader = context.team.stream(scope, reading.events.from).map_err(stop)?;
+    let lines = EventLines { types: &reading.events.types, json, lang: context.lang };
     let told = if reading.follow {
         if let Some(why) = context.storage.unwritable() {
             talk(&context.lang.follows_nothing(setup::told(context.lang, &why)));

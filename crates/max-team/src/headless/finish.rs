@@ -9,12 +9,13 @@ use tokio::sync::mpsc;
 
 use super::run_state::RunState;
 use super::{Headless, Task, millis, talk, unsaid};
-use crate::args::Format;
+use crate::args::{Format, Input};
 use crate::signals::Signals;
 use crate::stream_json::RunResult;
 use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::plan_file;
 
 impl Headless {
@@ -76,7 +77,9 @@ impl Headless {
             return Ok(exit);
         }
         if tally.turn.ended.is_none() {
-            return Err(CliError::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
+            let is_text = matches!(self.task, Task::Listen(Input::Text));
+            let words = |lang: Lang| if is_text { lang.no_text_came_in() } else { lang.nothing_came_in() };
+            return Err(CliError::said(Exit::Usage, |lang| words(lang).to_owned()).into());
         }
         let exit = match self.finish_plan(opened, tally, None).await? {
             Some(exit) => exit,

@@ -133,6 +133,7 @@ impl Headless {
                     is_open = line.is_some();
                     next = line.transpose()?.filter(|text| !text.is_empty());
                     self.stop_by_word(session, !rests, &mut next).await?;
+                    self.refuse_chat_command(&mut next)?;
                     rests &= next.is_none();
                     self.say(session, &mut next, tally).await?;
                     continue;
@@ -177,6 +178,17 @@ impl Headless {
             }
         }
         Ok((None, exit))
+    }
+
+    /// A command of the chat is not sent to the model. Piped, it ends the run; typed, the next line is waited for.
+    fn refuse_chat_command(&self, next: &mut Option<String>) -> Result<(), CliError> {
+        let Some(name) = next.as_deref().and_then(max_team_terminal::chat_command) else { return Ok(()) };
+        if !std::io::stdin().is_terminal() {
+            return Err(CliError::said(Exit::Usage, |lang| lang.line_is_chat_command(name)));
+        }
+        super::talk(&self.lang.line_is_chat_command(name));
+        *next = None;
+        Ok(())
     }
 
     /// A typed word stops everything in the session, as in a chat.

@@ -38,7 +38,7 @@ fn an_answer_serves_the_next_process_and_can_be_cleared() {
     let server = server(&[metres.clone(), metres.clone(), feet.clone(), metres.clone()]);
     let program = Program::team(&server).file(".max-team/agents/tides.md", TIDES);
     let none = program.run(&["cache", "list"]);
-    assert!(none.code == 0 && none.out.contains("no answers are kept"), "{none:?}");
+    assert!(none.code == 0 && none.out.contains("no answers are cached"), "{none:?}");
 
     let ask = || {
         let before = server.requests().len();

@@ -24,8 +24,8 @@ fn asking_about_the_program_touches_nothing() {
 fn every_command_speaks_the_language_that_is_asked_for() {
     let program = Program::alone().variable("LANG", "C.UTF-8");
     let table: [(&[&str], &str); 9] = [
-        (&["--lang", "zh", "ps"], "没有人在工作"),
-        (&["ps", "--lang", "zh"], "没有人在工作"),
+        (&["--lang", "zh", "ps"], "没有智能体在工作"),
+        (&["ps", "--lang", "zh"], "没有智能体在工作"),
         (&["--lang=zh", "inbox"], "没有等待您处理的事项"),
         (&["--lang", "zh", "team", "show"], "此目录还没有会话"),
         (&["team", "--lang", "zh", "show"], "此目录还没有会话"),

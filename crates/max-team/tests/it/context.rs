@@ -94,7 +94,7 @@ fn the_context_speaks_chinese_too() {
     shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
     shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);
     shows(&["stop"], &["下次打开会话时计划结束"]);
-    shows(&["-r", &session, "-p", ""], &["由 owner（cli） 停止"]);
+    shows(&["-r", &session, "-p", ""], &["由 您（命令行） 停止"]);
     // As the settings say, whatever the locale.
     let program = program.file(".max-team/config.yaml", "ui: {language: en}\n");
     assert_eq!(ok(program.run(&["inbox"])).out, "nothing waits for you\n");
@@ -138,12 +138,12 @@ fn a_parked_plan_is_listed_shown_and_approved_once() {
     let ways = ok(program.run(&["inbox", "--json"])).json()[0]["answer_with"].clone();
     assert_eq!(ways, json!([format!("max-team deny {id}")]));
     let late = program.run(&["approve", &id]);
-    assert!(late.code == 5 && late.err.contains("`approved` by owner at cli"), "{late:?}");
+    assert!(late.code == 5 && late.err.contains("`approved` by you (command line)"), "{late:?}");
 
     let ran = ok(program.run(&["-r", &session, "-p", ""]));
     assert_eq!((ran.out.as_str(), program.read("hello.txt").as_str()), ("All of it is done.\n", "hello\n"), "{ran:?}");
     let late = program.run(&["approve", &id]);
-    assert!(late.code == 5 && late.err.contains("`approved` by owner at cli"), "{late:?}");
+    assert!(late.code == 5 && late.err.contains("`approved` by you (command line)"), "{late:?}");
     assert_eq!(program.run(&["approve", "00000000"]).code, 1);
 }
 
@@ -158,10 +158,10 @@ fn a_plan_is_denied_with_a_reason() {
     assert!(ok(program.run(&["inbox"])).out.contains("`max-team deny` takes it back"));
     let no = ok(program.run(&["deny", "-m", "not on a Friday"]));
     assert!(no.out.contains("rejected"), "{no:?}");
-    assert!(no.err.contains("taken back unread: `approved` by owner at cli"), "{no:?}");
+    assert!(no.err.contains("taken back unread: `approved` by you (command line)"), "{no:?}");
     assert!(!ok(program.run(&["inbox"])).out.contains("takes it back"));
     let late = program.run(&["approve", &id]);
-    assert!(late.code == 5 && late.err.contains("`rejected` by owner at cli"), "{late:?}");
+    assert!(late.code == 5 && late.err.contains("`rejected` by you (command line)"), "{late:?}");
     let ran = program.run(&["-r", &session, "-p", ""]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(!program.project().join("hello.txt").exists());
@@ -499,7 +499,7 @@ fn a_failure_is_decided_about() {
     let plan = ok(program.run(&["plans", "show", "--json"])).json();
     assert_eq!(plan["tasks"][0]["status"], "skipped", "{plan}");
     let trace = ok(program.run(&["trace"])).out;
-    assert!(trace.contains("decided  [owner at cli]"), "{trace}");
+    assert!(trace.contains("decided  [you (command line)]"), "{trace}");
 }
 
 #[test]
@@ -536,9 +536,11 @@ fn a_finished_run_can_be_looked_at() {
     };
     assert_eq!((calls("ada"), calls("leo"), calls("max")), (1, 2, 1), "{cost}");
     assert_eq!((&cost["total"]["calls"], &cost["total"]["input_tokens"]), (&json!(4), &json!(400)), "{cost}");
+    let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
     for by in ["task", "model", "day", "session"] {
         let text = ok(program.run(&["cost", "--by", by, "--since", "1d"])).out;
         assert!(text.starts_with(&by.to_uppercase()) && text.contains("total"), "{text}");
+        assert!(by != "session" || (text.contains(&session[session.len() - 8..]) && !text.contains('…')), "{text}");
     }
     assert_eq!(ok(program.run(&["cost", "--since", "0m"])).out, "nothing was spent\n");
 
@@ -644,8 +646,8 @@ fn a_lasting_yes_to_a_session_that_does_not_run_names_its_rule() {
     let yes = ok(program.run(&["approve", &id, "--always"]));
     assert!(yes.out.contains("allowed from now on, for this session: Edit"), "{yes:?}");
     let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
-    assert!(no.err.contains("taken back unread: `yes` by owner at cli"), "{no:?}");
-    assert!(!no.err.contains("its rule stays"), "{no:?}");
+    assert!(no.err.contains("taken back unread: `yes` by you (command line)"), "{no:?}");
+    assert!(!no.err.contains("its rule "), "{no:?}");
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Then not.\n"), "{ran:?}");
     assert!(!program.project().join("b.txt").exists());
@@ -681,9 +683,8 @@ fn a_yes_for_the_repository_that_is_taken_back_leaves_its_rule_by_name() {
             std::fs::write(&file, "{}").unwrap();
         }
         let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
-        assert!(no.err.contains("taken back unread: `yes` by owner at cli"), "{no:?}");
-        let named =
-            no.err.contains(&format!("its rule stays and allows the next one like it: {rule} in `{}`", file.display()));
+        assert!(no.err.contains("taken back unread: `yes` by you (command line)"), "{no:?}");
+        let named = no.err.contains(&format!("its rule {rule} stays in `{}`", file.display()));
         assert_eq!(named, !is_taken_out, "{no:?}");
     }
 }
@@ -695,7 +696,7 @@ fn a_yes_that_comes_too_late_is_not_remembered() {
     let (program, id) = left_asking(&server);
     ok(program.run(&["deny", &id, "-m", "no"]));
     let late = program.run(&["approve", &id, "--always", "--for", "repository"]);
-    assert!(late.code == 5 && late.err.contains("owner at cli"), "{late:?}");
+    assert!(late.code == 5 && late.err.contains("you (command line)"), "{late:?}");
     assert!(!program.project().join(".max-team").exists() && !program.home().join("trusted.json").exists());
 }
 

@@ -70,7 +70,7 @@ fn the_doctor_names_a_lock_that_blocks_git() {
     let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test").file(".git/index.lock", "");
     let ran = program.run(&["doctor"]);
     let lock = program.project().canonicalize().unwrap().join(".git/index.lock");
-    let want = format!("warn  git: `{}` blocks commits, and no running git holds it", lock.display());
+    let want = format!("warn  git: `{}` blocks commits, and no running git was found to hold it", lock.display());
     assert!(ran.out.contains(&want), "{ran:?}");
 }
 

@@ -182,23 +182,23 @@ fn what_breaks_is_told_once_and_counts_as_it_was() {
     };
     expert("---\nname: sage\ndescription: Knows one thing.\n---\nSAGE\n");
     let mut chat = Chat::start(&program, &[]);
-    assert!(!chat.say("first").contains("last read there"));
+    assert!(!chat.say("first").contains("the last valid version"));
     std::fs::write(program.project().join(".max-team/agents.yaml"), "agents:\n  - {name: max}\n").unwrap();
     expert("---\nname: sage\nname: sage\n---\n");
     let heard = chat.say("second");
-    assert_eq!(heard.matches("what was last read there counts").count(), 2, "{heard}");
+    assert_eq!(heard.matches("the last valid version stays in use").count(), 2, "{heard}");
     assert!(heard.contains(".max-team/agents.yaml:2") && heard.contains("sage.md:3"), "{heard}");
     let request = server.requests().pop().unwrap();
     assert!(system(&request).contains("LEAD one") && request.contains("Knows one thing."), "{}", request.body);
-    assert!(!chat.say("third").contains("last read there"), "once is enough");
+    assert!(!chat.say("third").contains("the last valid version"), "once is enough");
     // A model that is not there is no reason to stop, either.
     let odd = LEO.replace("role: coder", "role: coder, model: openai/gpt-5");
     std::fs::write(program.project().join(".max-team/agents.yaml"), team("LEAD odd", &odd)).unwrap();
     let heard = chat.say("fourth");
-    assert!(heard.contains("what was last read there counts") && heard.contains("gpt-5"), "{heard}");
+    assert!(heard.contains("the last valid version stays in use") && heard.contains("gpt-5"), "{heard}");
     std::fs::write(program.project().join(".max-team/agents.yaml"), team("LEAD two", LEO)).unwrap();
     expert("---\nname: sage\ndescription: Knows two things.\n---\nSAGE\n");
-    assert!(!chat.say("fifth").contains("last read there"));
+    assert!(!chat.say("fifth").contains("the last valid version"));
     let request = server.requests().pop().unwrap();
     assert!(system(&request).contains("LEAD two") && request.contains("Knows two things."), "{}", request.body);
     chat.leave();

@@ -45,7 +45,7 @@ fn forged_entries_are_marked_wherever_they_are_shown() {
     let html = program.read("page.html");
     assert!(html.contains("<tr class=\"damaged\">") && html.contains(why), "{html}");
     for ran in [&shown, &lines, &exported, &page] {
-        assert!(ran.code == 1 && ran.err.contains("not as written"), "{ran:?}");
+        assert!(ran.code == 1 && ran.err.contains("damaged, and marked"), "{ran:?}");
         assert!(ran.err.contains("max-team audit verify"), "{ran:?}");
     }
     let replayed = program.run(&["replay"]);
@@ -116,7 +116,7 @@ fn what_lies_behind_a_damaged_page_is_named_and_exported() {
     let told = program.run(&["audit", "verify"]);
     assert!(told.code == 1 && told.out.contains(&format!("the file: damaged: {detail}\n")), "{told:?}");
     let after = format!("audit export --after {last}");
-    assert!(told.err.contains(&format!("`max-team {after}` goes on behind")), "{told:?}");
+    assert!(told.err.contains(&format!("`max-team {after}` exports the entries after the damage")), "{told:?}");
     let rest = program.run(&after.split(' ').collect::<Vec<_>>());
     assert_eq!((rest.code, &rest.lines()[..]), (0, &whole[last..]));
     // What is shown or exported goes on behind it, and names it in its place.
@@ -155,7 +155,7 @@ fn what_is_asked_for_in_vain_is_refused_with_what_there_is() {
     for (words, there) in [
         (["--kind", "bogus"], "`turn_started`"),
         (["--agent", "nobody"], "`max-"),
-        (["--task", "nosuch"], "there is none"),
+        (["--task", "nosuch"], "tasks: none"),
     ] {
         for command in [["audit", "show"], ["audit", "export"]] {
             let ran = program.run(&[command, words].concat());

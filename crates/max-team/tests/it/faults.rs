@@ -387,7 +387,7 @@ fn a_home_that_can_only_be_read_is_read() {
     let mut follower = program.prefixed(&unshare, &["events", "--follow"]).spawn().unwrap();
     let mut said = String::new();
     let mut err = BufReader::new(follower.stderr.take().unwrap());
-    while !said.contains("may not be seen here") {
+    while !said.contains("may not appear") {
         assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
     }
     kill(&mut follower);

@@ -64,7 +64,7 @@ fn files_of_an_expert_are_found_by_that_expert_alone() {
         assert_eq!(ran.code, 0, "{ran:?}");
         ran.out
     };
-    assert!(program.run(&["files", "list"]).out.contains("nothing is kept"));
+    assert!(program.run(&["files", "list"]).out.contains("no files are kept"));
     let told = ask("tides write_file @data/x.md", &[]);
     assert!(told.contains("created `@data/x.md`"), "nobody was asked, and it was written: {told}");
     // Another process, another session.

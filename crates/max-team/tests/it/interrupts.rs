@@ -99,7 +99,7 @@ fn a_turn_that_was_stopped_in_its_calls_goes_on_cleanly() {
         assert!(!stopped.contains("alpha") && words.contains("Go on with what you were doing"), "{told:?}");
         assert!(told.iter().any(|(_, words)| words.contains("Two things.")), "what was said is kept: {told:?}");
         let mail = program.run(&["mail", "list"]).out;
-        assert!(mail.contains("(continue: the program says") && !mail.contains("Go on with"), "{mail}");
+        assert!(mail.contains("(continue, sent by the program)") && !mail.contains("Go on with"), "{mail}");
     }
 }
 
@@ -274,7 +274,7 @@ fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
     terminal.wait("sal: stopped in the background");
     assert!(soon(|| !runs(&marks[0])));
     let again = program.run(&["stop", "tim"]);
-    assert!(again.code == 1 && again.err.contains("does nothing"), "{again:?}");
+    assert!(again.code == 1 && again.err.contains("nothing to stop"), "{again:?}");
 }
 
 /// A stop from another terminal stays though messages wait, also when the chat is killed; then all of them are read together.

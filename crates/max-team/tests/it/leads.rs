@@ -204,11 +204,11 @@ fn a_lead_works_no_longer_than_its_definition_says() {
         "agents:\n- {name: max, role: team_lead, system_prompt: x, constraints: {timeout: 300ms}}\n",
     );
     let ran = program.run(&["-p", "hi", "--agents", "team.yaml", "--output-format", "json"]);
-    assert!(ran.code == 7 && ran.json()["error"].as_str().unwrap().contains("its time is over"), "{ran:?}");
+    assert!(ran.code == 7 && ran.json()["error"].as_str().unwrap().contains("ran out of time"), "{ran:?}");
     // One that is talked to alone, too.
     own(&program, "slow", "---\nname: slow\nconstraints: {timeout: 300ms}\n---\nYou are slow.\n");
     let ran = program.run(&["-p", "hi", "--agent", "slow"]);
-    assert!(ran.code == 7 && ran.err.contains("its time is over"), "{ran:?}");
+    assert!(ran.code == 7 && ran.err.contains("ran out of time"), "{ran:?}");
     gate.open();
 }
 

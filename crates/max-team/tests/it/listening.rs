@@ -287,4 +287,11 @@ fn plain_lines_are_messages_and_answers_go_to_standard_output() {
     assert!(requests[1].contains("hello") && requests[1].contains("再见"), "{}", requests[1].body);
     let ran = program.pipe(&[], b"");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
+    assert!(ran.err.contains("pipe in one message per line") && !ran.err.contains("\"type\""), "{ran:?}");
+    // Commands of the chat are not for the model; a path is no command.
+    for line in ["/help\n", "/stop all\n"] {
+        let ran = program.pipe(&[], line.as_bytes());
+        assert!(ran.code == 2 && ran.err.contains("is a command of the chat and works only there"), "{ran:?}");
+    }
+    assert_eq!(server.requests().len(), 2);
 }

@@ -71,7 +71,7 @@ fn the_user_writes_reads_finds_and_forgets() {
     assert_eq!(program.run(&["doctor", "--rebuild"]).code, 1, "there is no key; the rows are made again all the same");
     let again: Vec<String> = facts(&program).into_iter().map(|(key, _)| key).collect();
     assert_eq!(again, left);
-    assert!(ok(program.run(&["memory", "search", "龙井"])).contains("nothing that is remembered"));
+    assert!(ok(program.run(&["memory", "search", "龙井"])).contains("no remembered fact matches"));
     // What is not there, and what cannot be meant.
     assert_eq!(program.run(&["memory", "forget", "preferences"]).code, 1);
     let near = program.run(&["memory", "show", "user_profil.x"]);
@@ -97,10 +97,10 @@ fn files_of_other_programs_come_in_and_go_out() {
         .file("MEMORY.md", "# Facts\n- port: 8080\n- The tests are slow.\n")
         .file("odd.txt", "x");
     let shown = ok(program.run(&["memory", "import", "soul.md", "user.md", "MEMORY.md", "--dry-run"]));
-    assert!(shown.contains("would take (user): user_profile.location: 北京通州"), "{shown}");
+    assert!(shown.contains("would import (user): user_profile.location: 北京通州"), "{shown}");
     assert!(facts(&program).is_empty());
     let taken = ok(program.run(&["memory", "import", "soul.md", "user.md", "MEMORY.md"]));
-    assert_eq!(taken, shown.replace("would take", "taken"));
+    assert_eq!(taken, shown.replace("would import", "imported"));
     let before = facts(&program);
     assert_eq!(before.len(), 6);
     ok(program.run(&["memory", "import", "soul.md", "user.md", "MEMORY.md"]));

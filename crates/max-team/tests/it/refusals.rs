@@ -52,7 +52,7 @@ fn so_is_one_of_a_members() {
 
 #[test]
 fn a_protected_file_needs_a_person_and_the_advice_says_so() {
-    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在对话中继续")] {
+    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在聊天中继续")] {
         let copy = Reply::new().tool("t1", "run_shell", json!({ "command": "cp a.txt AGENTS.md" }));
         let server = ModelServer::start([copy, Reply::text("I could not.")]);
         let program = Program::with(&server).file("a.txt", "x");
@@ -76,7 +76,7 @@ fn advice_names_only_what_helps() {
         assert!(!ran.err.contains("--allowed-tools") && !told.contains("--allowed-tools"), "{ran:?} {told}");
         (ran.err, told)
     };
-    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在对话中继续")] {
+    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在聊天中继续")] {
         let (err, told) = run(lang, &["--permission-mode", "acceptEdits"]);
         assert!(err.contains(words) && told.contains("no rule or mode allows it"), "{err} {told}");
     }

@@ -49,7 +49,7 @@ fn a_run_is_played_again_and_touches_nothing() {
     said(
         &played,
         0,
-        &["What is in a.txt?", "read_file a.txt", "It says x.", "Still x.", "none was made", "byte for byte"],
+        &["What is in a.txt?", "read_file a.txt", "It says x.", "Still x.", "no model was called", "byte for byte"],
     );
     let lines = program.run(&["replay", &sessions(&program)[0], "--json"]).lines();
     let end = lines.last().unwrap();
@@ -80,7 +80,7 @@ fn a_run_goes_into_a_file_without_secrets_and_plays_elsewhere() {
     assert!(!elsewhere.home().exists(), "looking makes no journal");
     // What follows from other words is not what was kept.
     let altered = Program::alone().file("run.jsonl", text.replace("A look first.", "A guess first."));
-    said(&altered.run(&["replay", "run.jsonl"]), 1, &["≠ turn agt_", "not what was recorded"]);
+    said(&altered.run(&["replay", "run.jsonl"]), 1, &["≠ turn agt_", "from the recorded one"]);
     for (broken, words) in [
         (text.lines().take(5).collect::<Vec<_>>().join("\n"), "its end is missing"),
         ("hello\n".to_owned(), "does not begin like a recording"),
@@ -288,9 +288,9 @@ fn a_fork_finds_the_files_as_they_were() {
         0,
         &[
             "Forked.",
-            "as it was then (3 files)",
-            "as it is now: mine.txt (it has been changed",
-            "only the conversation of the lead",
+            "3 files changed after that point are restored",
+            "not restored: mine.txt (it has been changed",
+            "only the lead's conversation",
         ],
     );
     let copies = program.run(&["worktrees", "list", "--json"]).json();
@@ -328,16 +328,16 @@ fn of_a_fork_only_what_it_has_changed_is_taken() {
     program.run(&[&["-p", "Begin"], &free[..]].concat());
     let origin = sessions(&program).remove(0);
     let forked = program.run(&[&["fork", &origin, "--at", "turn:1", "-p"], &free[..]].concat());
-    said(&forked, 0, &["Forked.", "as it was then (3 files)"]);
+    said(&forked, 0, &["Forked.", "3 files changed after that point are restored"]);
     let id = program.run(&["worktrees", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
     let shown = program.run(&["worktrees", "show", &id]);
-    for words in ["a.txt  (put back by the fork", "b.txt  (ready)", "c.txt  (ready)", "new.txt  (put back by the fork"]
+    for words in ["a.txt  (restored by the fork", "b.txt  (ready)", "c.txt  (ready)", "new.txt  (restored by the fork"]
     {
         assert!(shown.out.contains(words), "{words}: {shown:?}");
     }
-    said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, &["1 file taken"]);
+    said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, &["merged 1 file"]);
     assert_eq!(program.read("a.txt"), "zero\n", "by its name");
-    said(&program.run(&["worktrees", "accept", &id]), 0, &["3 files taken"]);
+    said(&program.run(&["worktrees", "accept", &id]), 0, &["merged 3 files"]);
     let files = ["a.txt", "b.txt", "c.txt", "new.txt"].map(|name| program.read(name));
     assert_eq!(files, ["zero\n", "forked\n", "forked\n", "new\n"], "what came later stays");
 }
@@ -382,14 +382,14 @@ fn two_runs_are_compared() {
     said(
         &ran,
         0,
-        &["They part at step 3 of max", "calls read_file", "calls list_dir", "model calls", "The last answer A"],
+        &["differ from step 3 of max", "calls read_file", "calls list_dir", "model calls", "The last answer A"],
     );
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80 || line.starts_with(['A', 'B'])), "{}", ran.out);
     let json = program.run(&["compare", &ids[1], &ids[0], "--json"]).json();
     let parting = &json["comparison"]["parting"];
     assert_eq!((&parting["step"], &parting["a"]["kind"]), (&json!(3), &json!("tool")), "{json}");
     let chinese = program.variable("MAX_LANG", "zh").run(&["compare", &ids[1], &ids[0]]);
-    said(&chinese, 0, &["第 3 步分开", "模型调用"]);
+    said(&chinese, 0, &["第 3 步起不同", "模型调用"]);
 }
 
 /// What a fork shares with the run that it goes on from is no difference.
@@ -406,7 +406,7 @@ fn a_fork_is_compared_behind_the_point_where_it_parted() {
     let fork = sessions(&program).into_iter().find(|id| *id != origin).unwrap();
     for (a, b) in [(&origin, &fork), (&fork, &origin)] {
         let ran = program.run(&["compare", a, b]);
-        said(&ran, 0, &["One goes on from the other", "They part at step 1 of max", "is told And now?", "And then?"]);
+        said(&ran, 0, &["One run continues the other", "differ from step 1 of max", "is told And now?", "And then?"]);
         let json = program.run(&["compare", a, b, "--json"]).json();
         let compared = &json["comparison"];
         assert!(
@@ -450,10 +450,10 @@ fn a_team_that_has_not_changed_sends_the_same() {
             let mut command = program.command(&["replay", "--strict", tape.to_str().unwrap()]);
             finish(command.current_dir(root).spawn().unwrap())
         };
-        said(&strict(&program), 0, &["Every one of them would be the same."]);
+        said(&strict(&program), 0, &["Every call would be the same."]);
         said(&program.run(&["replay", "run.jsonl"]), 0, &["byte for byte"]);
         let chinese = program.variable("MAX_LANG", "zh");
-        said(&strict(&chinese), 0, &["每一次都会相同"]);
+        said(&strict(&chinese), 0, &["每一次调用都会相同"]);
     }
 }
 
@@ -481,7 +481,7 @@ fn a_chat_goes_on_in_a_fork() {
     terminal.wait("or give a task");
     let screen = terminal.screen();
     assert!(screen.contains("> My name is Ada") && screen.contains("Hello Ada."), "{screen}");
-    assert!(screen.contains("from here on in a session of its own"), "{screen}");
+    assert!(screen.contains("continues here as a new session"), "{screen}");
     terminal.keys(&["who am I?", "Enter"]);
     terminal.wait("tokens in");
     assert!(terminal.screen().contains("You are Ada."), "{}", terminal.screen());

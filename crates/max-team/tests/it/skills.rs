@@ -407,16 +407,22 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     // Whoever goes on with it without a word is held to what was agreed.
     let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
     assert_eq!(on.code, 7, "{on:?}");
-    let error = "`slow` was stopped after 1 s, the time that its contract gives it";
+    let error = "`slow` was stopped after 1 s, the time limit of its contract";
     assert_eq!(on.json()["error"], error, "{on:?}");
     assert_eq!(server.requests().len(), 2);
     let talk = program.run(&["-c", "-p", "how far?"]);
     assert_eq!((talk.code, talk.out.as_str()), (0, "Half.\n"), "{talk:?}");
-    assert!(talk.err.contains("this session carried out `slow`") && talk.err.contains("goes on under it"), "{talk:?}");
+    assert!(
+        talk.err.contains("the skill `slow` has not finished") && talk.err.contains("continues the skill"),
+        "{talk:?}"
+    );
     // Nobody is sent to what is not there.
     std::fs::remove_file(program.home().join("skills/slow.yaml")).unwrap();
     let talk = program.run(&["-c", "-p", "how far?"]);
-    assert!(talk.err.contains("carried out `slow`") && !talk.err.contains("goes on under it"), "{talk:?}");
+    assert!(
+        talk.err.contains("the skill `slow` has not finished") && !talk.err.contains("continues the skill"),
+        "{talk:?}"
+    );
     let on = program.run(&["ps"]);
     assert!(!on.out.contains("busy"), "{on:?}");
 }
@@ -440,7 +446,7 @@ fn a_skill_that_was_talked_to_still_owes_its_answer() {
     let late = program.run(&["skills", "run", "slow"]);
     assert_eq!(late.code, 7, "{late:?}");
     let talk = program.run(&["-c", "-p", "how far?"]);
-    assert!(talk.out == "Half.\n" && talk.err.contains("goes on under it afterwards"), "{talk:?}");
+    assert!(talk.out == "Half.\n" && talk.err.contains("continues the skill afterwards"), "{talk:?}");
     // Another form than the one that was agreed is not dropped silently.
     let asked = server.requests().len();
     let other = program.run(&["-c", "-p", "", "--json-schema", r#"{"type":"object"}"#]);
@@ -450,7 +456,7 @@ fn a_skill_that_was_talked_to_still_owes_its_answer() {
     assert_eq!((on.code, &on.json()["structured_output"]), (0, &json!({ "n": 1 })), "{on:?}");
     // It is over now, whatever is said.
     let talk = program.run(&["-c", "-p", "thanks"]);
-    assert!(talk.out == "Gladly.\n" && !talk.err.contains("carried out"), "{talk:?}");
+    assert!(talk.out == "Gladly.\n" && !talk.err.contains("has not finished"), "{talk:?}");
     let asked = server.requests().len();
     let on = program.run(&["-c", "-p", ""]);
     assert_eq!((on.code, on.out.as_str()), (0, "Gladly.\n"), "{on:?}");

@@ -79,7 +79,7 @@ fn a_session_stop_stops_teammates_of_an_idle_max() {
     let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
     at_it(&program, [&alice, &bert]);
     let refused = program.run(&["stop", "max"]);
-    assert!(refused.code == 1 && refused.err.contains("does nothing"), "a name stops one agent: {refused:?}");
+    assert!(refused.code == 1 && refused.err.contains("nothing to stop"), "a name stops one agent: {refused:?}");
     let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
     ok(program.run(&["stop", &session]));
     let ran = finish(child);
@@ -268,7 +268,7 @@ fn a_stopped_plan_suggests_no_continuation() {
     assert!(ran.code == 130 && ran.err.contains("stopped; what was done is kept"), "{ran:?}");
     assert!(!ran.err.contains("go on with"), "{ran:?}");
     let on = program.run(&GO_ON);
-    assert!(on.code == 2 && on.err.contains("nothing to go on with") && on.out.is_empty(), "{on:?}");
+    assert!(on.code == 2 && on.err.contains("nothing to continue") && on.out.is_empty(), "{on:?}");
     let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
     assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
     assert_eq!(ok(program.run(&["ps"])).out, "no agent is at work; `max-team ps --all` includes finished ones\n");
@@ -342,7 +342,7 @@ fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
     words.open();
     let ran = ok(program.run(&GO_ON));
     assert_eq!(ran.out, "the rest\n", "{ran:?}");
-    assert!(ran.err.contains("plan: stopped by owner at cli"), "{ran:?}");
+    assert!(ran.err.contains("plan: stopped by you (command line)"), "{ran:?}");
 }
 
 /// A team that was wanted while nobody ran the session, or that a kill has kept from beginning: its session says so.

@@ -162,7 +162,7 @@ fn people_keep_the_list_from_any_terminal() {
     ok(program.run(&["tasks", "add", "Nobody needs it"]));
     assert_eq!(
         ok(program.run(&["tasks", "update", "2", "--blocked-by", "1", "--owner", "leo"])),
-        "#2 waits for #1\n#2 is meant for leo\n"
+        "#2 waits for #1\n#2 is reserved for leo\n"
     );
     ok(program.run(&["tasks", "update", "1", "--status", "in_progress"]));
     ok(program.run(&["tasks", "update", "3", "--status", "deleted"]));

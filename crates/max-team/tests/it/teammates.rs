@@ -99,7 +99,7 @@ fn messages_are_listed_with_their_state() {
     assert_eq!(program.run(&["mail", "show", "nope"]).code, 1);
     let zh = program.variable("LC_ALL", "zh_CN.UTF-8");
     assert!(ok(zh.run(&["mail", "list"])).out.contains("已处理"));
-    assert!(ok(zh.run(&["team", "show"])).out.contains("负责人"));
+    assert!(ok(zh.run(&["team", "show"])).out.contains("主管"));
 }
 
 /// A lead that has alice count, who waits at the gate.
@@ -276,14 +276,17 @@ fn one_at_rest_is_woken_from_another_terminal() {
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
     let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
-    assert_eq!(mode("bypassPermissions"), "alice: stays at default; no teammate is freer than the session\n");
+    assert_eq!(
+        mode("bypassPermissions"),
+        "alice: stays at default; a teammate never has more rights than the session\n"
+    );
     assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
-    let bounded = "alice: default, from the next decision on; no teammate is freer than the session\n";
+    let bounded = "alice: default, from the next decision on; a teammate never has more rights than the session\n";
     assert_eq!(mode("acceptEdits"), bounded);
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"][0]["mode"], "default");
     assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
     let ended = ok(program.run(&["team", "shutdown", "alice"]));
-    assert!(ended.out.contains("alice has ended (by owner at cli)"), "{ended:?}");
+    assert!(ended.out.contains("alice has ended (by you (command line))"), "{ended:?}");
     gate.open();
     ok(finish(child));
     let journal = program.journal();
@@ -340,7 +343,7 @@ fn mail_to_an_ended_teammate_comes_back() {
     done.wait_reached();
     ok(program.run(&["send", "hal", "please look at the blue file"]));
     let ended = ok(program.run(&["team", "shutdown", "hal", "--now"]));
-    assert!(ended.out.contains("hal has ended (by owner at cli)"), "{ended:?}");
+    assert!(ended.out.contains("hal has ended (by you (command line))"), "{ended:?}");
     let [dead] = &envelopes(&program, &["--state", "dead"])[..] else { panic!("one came back") };
     assert_eq!((&dead["why"], &dead["text"]), (&json!("it is no more"), &json!("please look at the blue file")));
     let table = ok(program.run(&["mail", "list", "--state", "dead"])).out;
@@ -390,7 +393,7 @@ fn a_refused_shutdown_is_reported_to_the_requester() {
     wait_for(&program, "mailed", "shutdown_request");
     let team = ok(program.run(&["team", "show", "--json"])).json();
     assert_eq!(team["members"][0]["askedToEndBy"], "owner at cli", "{team}");
-    assert!(ok(program.run(&["team", "show"])).out.contains("asked to end by owner at cli"));
+    assert!(ok(program.run(&["team", "show"])).out.contains("asked to end by you (command line)"));
     gate.open();
     let words = "hal does not end: I am not through (`max-team team shutdown hal --now` ends it)";
     let asked = finish(asks);
@@ -443,7 +446,7 @@ fn a_written_team_begins_with_the_first_message() {
     assert!(noted.err.contains("no process runs the session"), "{noted:?}");
     // Whom somebody has asked for is not asked for twice.
     let again = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
-    assert!(again.err.contains("dora: there already or about to begin"), "{again:?}");
+    assert!(again.err.contains("dora: already here or about to start"), "{again:?}");
     let begun = ok(program.run(&["-c", "-p", ""]));
     assert!(!begun.err.contains("none of these"), "{begun:?}");
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
@@ -529,8 +532,8 @@ fn a_yes_for_longer_says_how_far_it_goes() {
     let mut want = vec![
         format!("{ben} yes: write_file: ben.txt (+1 -0 lines)"),
         "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
-        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
-        format!("{cat} yes, with it: cat: write_file: cat.txt (+1 -0 lines)"),
+        format!("{ann} approved too: ann: write_file: ann.txt (+1 -0 lines)"),
+        format!("{cat} approved too: cat: write_file: cat.txt (+1 -0 lines)"),
     ];
     want.sort_unstable();
     assert_eq!(lines, want, "{said}");
@@ -572,7 +575,7 @@ fn a_lasting_yes_names_its_scope_for_a_session_that_does_not_run() {
     let said = ok(program.run(&["approve", &ben, "--always"])).out;
     for words in [
         "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
-        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
+        format!("{ann} approved too: ann: write_file: ann.txt (+1 -0 lines)"),
     ] {
         assert!(said.contains(&words), "`{words}`: {said}");
     }
@@ -655,7 +658,7 @@ fn a_team_that_could_not_begin_is_no_session() {
     ok(program.run(&["-p", "remember me"]));
     let odd = program.run(&["team", "load", "odd"]);
     assert!(odd.code == 8 && odd.err.contains("none of these teammates has started"), "{odd:?}");
-    assert!(!odd.err.contains("nothing to go on with"), "{odd:?}");
+    assert!(!odd.err.contains("nothing to continue"), "{odd:?}");
     let listed = ok(program.run(&["sessions", "list"])).out;
     assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
     ok(program.run(&["-c", "-p", "who am I?"]));

@@ -105,7 +105,7 @@ fn work_that_fails_its_checks_is_kept_for_the_user() {
     let told = program.run(&["worktrees", "show", "--json"]).json();
     assert_eq!(told["changes"][1]["fate"], "conflict", "{told}");
     said(&program.run(&["worktrees", "accept", short, "none.txt"]), 2, "`none.txt` has not changed in this worktree");
-    said(&program.run(&["worktrees", "accept", short, "a.txt"]), 0, "1 file taken into the project");
+    said(&program.run(&["worktrees", "accept", short, "a.txt"]), 0, "merged 1 file into the project");
     assert_eq!((program.read("a.txt"), program.read("b.txt")), ("copy\n".to_owned(), "mine\n".to_owned()));
     assert!(!program.project().join("新.txt").exists());
     said(&program.run(&["worktrees", "reject", short, "新.txt"]), 0, "1 file still waits for a decision");
@@ -215,7 +215,7 @@ fn a_headless_run_keeps_the_worktree_and_names_the_command() {
     let command = format!("max-team worktrees accept {id}");
     assert!(ran.err.contains(&command), "{ran:?}");
     told(&server, &command);
-    said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, "1 file taken into the project");
+    said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, "merged 1 file into the project");
     assert_eq!((program.read("a.txt"), listed(&program).len()), ("copy\n".to_owned(), 0));
 }
 
@@ -270,7 +270,7 @@ fn worktree_changes_of_a_teammate_are_reported_in_a_headless_run() {
     let id = listed(&program)[0]["id"].as_str().unwrap().to_owned();
     said(&ran, 0, &format!("max-team worktrees show {id}"));
     assert_eq!(program.run(&["inbox", "--json"]).json(), json!([]), "it is not asked any more");
-    said(&program.run(&["worktrees", "accept", &id]), 0, "1 file taken into the project");
+    said(&program.run(&["worktrees", "accept", &id]), 0, "merged 1 file into the project");
 }
 
 /// A copy with three files in it that nobody has decided about.
@@ -300,11 +300,7 @@ fn half_a_merge_is_finished_only_by_accept() {
     let all = listed(&program);
     assert_eq!(half(), first, "whoever looks takes nothing");
     assert_eq!(all[0]["begun"], json!(["a.txt"]));
-    said(
-        &program.run(&["worktrees", "show", &id]),
-        0,
-        "was begun and did not come to its end; in the project already: `a.txt`",
-    );
+    said(&program.run(&["worktrees", "show", &id]), 0, "was interrupted; already in the project: `a.txt`");
     said(&program.run(&["worktrees", "clean"]), 0, "0 worktrees removed, 1 kept");
     assert_eq!(half(), first, "nor does who shows or cleans");
     // It is a step of the session from the moment on at which it may have done something.
@@ -376,16 +372,16 @@ fn other_ignored_files_are_told_of_and_kept() {
     assert!(!program.project().join("x.log").exists());
     let told = "ignored by git, not taken and still in the worktree: `build/more.txt`, `x.log`";
     assert!(server.requests().iter().any(|request| request.contains(told)), "the lead hears of it");
-    said(&ran, 0, "(2 files that git ignores, not taken): `max-team worktrees show");
+    said(&ran, 0, "(2 files that git ignores, not merged): `max-team worktrees show");
 
     let all = listed(&program);
     let id = all[0]["id"].as_str().unwrap();
     assert_eq!((&all[0]["open"], &all[0]["ignored"]), (&json!(0), &json!(2)), "{all:?}");
     said(&program.run(&["worktrees", "list"]), 0, "0 (+2 ignored)");
-    said(&program.run(&["worktrees", "show", id]), 0, "ignored by git, not taken:\n  build/more.txt\n  x.log\n");
+    said(&program.run(&["worktrees", "show", id]), 0, "ignored by git, not merged:\n  build/more.txt\n  x.log\n");
     said(&program.run(&["worktrees", "clean"]), 0, "0 worktrees removed, 1 kept");
-    said(&program.run(&["worktrees", "accept", id]), 0, "2 files are ignored by git and were not taken");
-    said(&program.run(&["worktrees", "accept", id, "x.log"]), 0, "1 file taken into the project");
+    said(&program.run(&["worktrees", "accept", id]), 0, "2 files are ignored by git and were not merged");
+    said(&program.run(&["worktrees", "accept", id, "x.log"]), 0, "merged 1 file into the project");
     assert_eq!(program.read("x.log"), "copy\n");
     said(&program.run(&["worktrees", "reject", id, "build/more.txt"]), 0, "nothing is left to decide");
     assert_eq!(listed(&program), [] as [Value; 0]);
@@ -414,7 +410,7 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
             0,
             &format!("work of apart is in a worktree and not in the project (1 file): `max-team worktrees show {id}`"),
         );
-        said(&program.run(&["worktrees", "accept", id]), 0, "1 file taken into the project");
+        said(&program.run(&["worktrees", "accept", id]), 0, "merged 1 file into the project");
         assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), ("copy\n", 0));
         git(&program, &["checkout", "--", "a.txt"]);
     }
@@ -452,7 +448,7 @@ fn a_worktree_of_a_teammate_outlives_the_start_of_its_team() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "And the other.\n"), "{ran:?}");
     assert_eq!(["a.txt", "b.txt"].map(|file| program.read(file)), ["one\n", "one\n"], "nothing is in the project yet");
     let all = listed(&program);
-    said(&program.run(&["worktrees", "accept", all[0]["id"].as_str().unwrap()]), 0, "2 files taken into the project");
+    said(&program.run(&["worktrees", "accept", all[0]["id"].as_str().unwrap()]), 0, "merged 2 files into the project");
     assert_eq!(["a.txt", "b.txt"].map(|file| program.read(file)), ["copy\n", "copy\n"]);
 }
 

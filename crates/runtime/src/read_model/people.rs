@@ -60,6 +60,13 @@ pub struct Person {
     pub pid: Option<u32>,
 }
 
+impl Person {
+    /// Its name with the end of its id, which is unique in the session.
+    pub fn handle(&self) -> Option<String> {
+        self.agent.map(|agent| rows::handle(&self.name, agent))
+    }
+}
+
 /// A session while its agents are listed.
 pub(super) struct Room<'c> {
     census: ReadModel<'c>,

@@ -173,7 +173,7 @@ fn a_late_message_is_reported() {
 fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
     let wants = [
         (Lang::En, "⟲ the lead is told that you put 2 files back: a, b"),
-        (Lang::Zh, "⟲ 已告知负责人：您恢复了 2 个文件：a, b"),
+        (Lang::Zh, "⟲ 已告知主管：您恢复了 2 个文件：a, b"),
     ];
     for (lang, want) in wants {
         let mut stage = Stage::with(80, 24, false, lang);
@@ -328,7 +328,7 @@ fn a_stopped_teammate_is_not_shown_as_idle() {
     stage.event_from(bob.clone(), stopped);
     teammates::ends(&mut stage, &bob, "");
     // Asked for as long as somebody is.
-    for (names, row) in [(vec!["bob"], "○ at rest: ann · stopped: bob"), (vec!["ann", "bob"], "○ stopped: bob, ann")]
+    for (names, row) in [(vec!["bob"], "○ idle: ann · stopped: bob"), (vec!["ann", "bob"], "○ stopped: bob, ann")]
     {
         stage.acts.clear();
         rests(&mut stage);
@@ -497,7 +497,7 @@ fn a_starting_teammate_is_left_out_of_a_later_order() {
     stage.chat.done(CommandResult::Recruited(Ok(vec!["eva".into()])));
     stage.paint();
     let screen = stage.glass.screen();
-    assert!(screen.contains("eva: there already or about to begin"), "{screen}");
+    assert!(screen.contains("eva: already here or about to start"), "{screen}");
     stage.say("stop");
     assert!(matches!(stage.acts.last(), Some(UiCommand::StopSession)), "the first order goes on: {:?}", stage.acts);
 }

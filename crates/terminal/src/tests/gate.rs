@@ -103,7 +103,7 @@ fn a_plan_put_off_is_parked_and_comes_back() {
     let (question, _) = team_stage.plan.asked().next().unwrap();
     team_stage.step(PlanInput::Answered { question, say: PlanDecision::Approve, by: elsewhere });
     let screen = team_stage.stage.glass.screen();
-    assert!(screen.contains("answered: approved by ada at cli") && !screen.contains(" y  approve"), "{screen}");
+    assert!(screen.contains("answered: approved by ada (command line)") && !screen.contains(" y  approve"), "{screen}");
 }
 
 #[test]

@@ -202,12 +202,12 @@ fn words_that_are_written_before_an_answer_is_chosen_go_along_with_it() {
     for key in [KeyCode::Char('x'), KeyCode::Backspace, KeyCode::Tab] {
         stage.key(key);
     }
-    assert!(stage.glass.screen().contains("Your words along with the answer"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("Comment to send with the answer"), "{}", stage.glass.screen());
     stage.write("use tabs, any");
     stage.key(KeyCode::Enter);
     let screen = stage.glass.screen();
     assert!(says_nothing(&stage), "{:?}", stage.acts);
-    assert!(screen.contains("along with it: use tabs, any") && screen.contains("nothing is chosen yet"), "{screen}");
+    assert!(screen.contains("your comment: use tabs, any") && screen.contains("nothing is chosen yet"), "{screen}");
     // They can be changed, and are dropped by Esc before the question is put off.
     stage.key(KeyCode::Tab);
     stage.write(" time");

@@ -148,7 +148,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
         (
             Lang::En,
             [
-                "answered elsewhere: yes (owner at cli): ben: write_file ben.txt; allowed from now on, for this session: Edit",
+                "answered elsewhere: yes (you (command line)): ben: write_file ben.txt; allowed from now on, for this session: Edit",
                 "answered elsewhere: yes (what `ben` was allowed for the session): ann: write_file ann.txt",
             ],
         ),
@@ -219,7 +219,7 @@ fn a_line_that_names_a_teammate_is_sent_to_it() {
     };
     stage.event_from(alice, Event::AgentEnded(gone));
     let screen = stage.glass.screen();
-    assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("at rest"), "{screen}");
+    assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("○ idle"), "{screen}");
 }
 
 /// One that is told to end is not to be gone on with, and whoever wrote to it gets the words back.
@@ -393,7 +393,7 @@ fn messages_of_a_session_are_shown_again() {
     stage.wait(100);
     let screen = stage.glass.screen();
     let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
-    assert!(at("what was last written") < at("users(id, name)"));
+    assert!(at("latest messages") < at("users(id, name)"));
     assert!(at("users(id, name)") < at("Got it.") && at("Got it.") < at("use tabs"), "{screen}");
     let others = ["said in the conversation", "of a call", "taken back", "Read the messages that came"];
     assert!(others.iter().all(|words| !screen.contains(words)), "{screen}");
@@ -477,7 +477,7 @@ fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
     stage.wait(1_000);
     let screen = stage.glass.screen();
     assert!(screen.contains("⏺ alice (Make a schema): waits for you"), "{screen}");
-    assert!(!screen.contains("at rest") && !screen.contains("⏺ Max"), "{screen}");
+    assert!(!screen.contains("○ idle") && !screen.contains("⏺ Max"), "{screen}");
     let alice = teammate(11, "alice", "blue");
     // That the session's settings reach it, or a message does, ends no waiting.
     let configured =

@@ -2,7 +2,7 @@
 
 use max_team_core::delegation::cache::AnswerAge;
 
-use super::Lang;
+use super::{Lang, heads};
 
 impl Lang {
     pub fn age(self, age: AnswerAge) -> String {
@@ -18,10 +18,7 @@ impl Lang {
     }
 
     pub fn cache_heads(self) -> [&'static str; 5] {
-        match self {
-            Self::En => ["EXPERT", "KEY", "FOUND", "LEFT", "ARGUMENTS"],
-            Self::Zh => ["专家", "键", "获取时间", "剩余", "参数"],
-        }
+        heads(self.cache_heads_row())
     }
 
     /// How much time there still is, never more than that.

@@ -4,26 +4,26 @@ use max_team_core::policy::{AutoAllow, DecidedBy};
 use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind, SchemaChange};
 use max_team_runtime::{Allowed, AnswerEvidence, RefusedEvidence, Set};
 
-use super::Lang;
+use super::{Lang, heads};
 use crate::format::local;
 
 impl Lang {
     /// One fault of the journal.
     pub fn fault(self, fault: &Fault) -> String {
         let Fault { seq, stream, .. } = fault;
-        let (en, zh) = match fault.kind {
-            FaultKind::Edited => ("edited", "被改动"),
-            FaultKind::Missing => ("missing", "缺失"),
-            FaultKind::Reordered => ("moved", "顺序被改"),
-            FaultKind::SealBroken => ("the seal is broken", "封印被破坏"),
-            FaultKind::PayloadMissing => ("its content is gone", "内容缺失"),
-            FaultKind::Damaged => ("damaged", "损坏"),
+        let kind = match fault.kind {
+            FaultKind::Edited => self.fault_edited(),
+            FaultKind::Missing => self.fault_missing(),
+            FaultKind::Reordered => self.fault_reordered(),
+            FaultKind::SealBroken => self.fault_seal_broken(),
+            FaultKind::PayloadMissing => self.fault_payload_missing(),
+            FaultKind::Damaged => self.fault_damaged(),
         };
-        let (kind, detail) = (if self == Self::En { en } else { zh }, self.detail(&fault.detail));
+        let detail = self.detail(&fault.detail);
         match (*seq, stream.is_empty()) {
-            (0, true) => self.the_file(kind, &detail),
+            (0, true) => self.fault_in_file(kind, &detail),
             (0, false) => self.stream(stream, kind, &detail),
-            _ => self.entry_of(seq, stream, kind, &detail),
+            _ => self.fault_in_entry(seq, stream, kind, &detail),
         }
     }
 
@@ -79,7 +79,7 @@ impl Lang {
     pub fn damaged(self, details: &[FaultDetail]) -> String {
         let details: Vec<String> = details.iter().map(|detail| self.detail(detail)).collect();
         let why = details.join(if self == Self::En { "; " } else { "；" });
-        self.damaged_text(&why)
+        self.damaged_because(&why)
     }
 
     pub fn no_kind(self, kind: &str, there: &[String]) -> String {
@@ -111,7 +111,7 @@ impl Lang {
     /// What to do about a file that is damaged; the copies that lie beside it are named, newest first.
     pub fn file_damaged(self, path: &str, detail: &str, copies: &[String]) -> String {
         let newest = copies.first().map_or(if self == Self::En { "FILE" } else { "文件" }, String::as_str);
-        let mut words = self.file_damaged_text(path, detail, newest);
+        let mut words = self.journal_file_damaged(path, detail, newest);
         words.push_str(&self.copies_beside(copies));
         words
     }
@@ -128,7 +128,7 @@ impl Lang {
 
     /// A journal without anything in it, where there must have been one.
     pub fn journal_emptied(self, path: &str, trace: &str, copies: &[String]) -> String {
-        let mut words = self.journal_emptied_text(path, trace);
+        let mut words = self.journal_file_empty(path, trace);
         words.push_str(&self.copies_beside(copies));
         words
     }
@@ -136,19 +136,15 @@ impl Lang {
     /// One row that is not as the log says.
     pub fn drift(self, row: &Drift) -> String {
         let Drift { table, key, how } = row;
-        let (en, zh) = match how {
-            DriftKind::Missing => ("is missing", "缺失"),
-            DriftKind::Extra => ("follows from nothing in the log", "在日志中没有依据"),
-            DriftKind::Differs => ("does not say what the log says", "与日志不符"),
-        };
-        say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
+        match how {
+            DriftKind::Missing => self.row_missing(key, table),
+            DriftKind::Extra => self.row_extra(key, table),
+            DriftKind::Differs => self.row_differs(key, table),
+        }
     }
 
     pub fn audit_heads(self) -> [&'static str; 9] {
-        match self {
-            Self::En => ["#", "Time", "Session", "Who", "Task", "Event", "What", "Allowed", "Hash"],
-            Self::Zh => ["#", "时间", "会话", "谁", "任务", "事件", "内容", "依据", "哈希"],
-        }
+        heads(self.audit_heads_row())
     }
 
     /// On whose word something happened.
@@ -157,14 +153,14 @@ impl Lang {
         match allowed {
             Allowed::Answer(_) | Allowed::Before { .. } => reason,
             Allowed::Plan { .. } => self.allowed_by(&reason),
-            _ => self.allowed_text(&reason),
+            _ => self.allowed_because(&reason),
         }
     }
 
     /// On whose word something did not happen.
     pub fn refused_by(self, refused: &RefusedEvidence) -> String {
         let reason = self.grounds(&refused.by);
-        self.refused_by_text(&reason)
+        self.refused_because(&reason)
     }
 
     /// A rule, an answer or a plan, with its place.
@@ -173,7 +169,7 @@ impl Lang {
             Allowed::Answer(word) => self.word(word),
             Allowed::Mode { rule, set: Some(set) } => {
                 let (seq, at, who, rule) = (set.seq, local(set.at_ms), self.setter(set), self.rule(rule));
-                self.as_has_set_it(&rule, &who, &at, seq)
+                self.mode_set_by(&rule, &who, &at, seq)
             }
             Allowed::BuiltIn { name, rule } => {
                 let rule = self.free(name, rule);
@@ -215,10 +211,7 @@ impl Lang {
     /// Who has set a mode.
     fn setter(self, set: &Set) -> String {
         match &set.by {
-            Some(DecidedBy::Person(who)) => match who.rsplit_once(" at ") {
-                Some((who, door)) => self.at_the(who, door),
-                None => self.setter_text(who),
-            },
+            Some(DecidedBy::Person(who)) => self.set_by_person(self.told(who)),
             Some(DecidedBy::Lead(lead)) => self.the_lead(lead),
             Some(other) => other.name(),
             None => {
@@ -236,10 +229,7 @@ impl Lang {
         let AnswerEvidence { by, at_ms, .. } = word;
         let (at, said) = (local(*at_ms), self.told(&word.said));
         match by {
-            DecidedBy::Person(who) => match who.rsplit_once(" at ") {
-                Some((who, door)) => self.by_at_the_at(&said, who, door, &at),
-                None => self.by_at(&said, who, &at),
-            },
+            DecidedBy::Person(who) => self.by_at(&said, self.told(who), &at),
             DecidedBy::Rule(rule) => self.by_the_rule_at(&said, rule, &at),
             DecidedBy::Lead(lead) => self.by_the_lead_at(&said, lead, &at),
             DecidedBy::Nobody(why) => self.automatically_at(&said, why, &at),

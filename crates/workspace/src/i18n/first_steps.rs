@@ -33,8 +33,8 @@ impl Lang {
             _ => "Landlock".to_owned(),
         };
         match missing.map(|why| self.step(why)) {
-            Some(why) => self.cannot_be_used_here(&name, &why),
-            None => self.works_here_and_is(&name),
+            Some(why) => self.engine_unusable(&name, &why),
+            None => self.engine_not_needed(&name),
         }
     }
 
@@ -57,14 +57,14 @@ impl Lang {
 
     pub fn bad_line(self, number: usize, fault: &LineFault) -> String {
         let why = match fault {
-            LineFault::TooLong(megabytes) => self.more_than_mb(megabytes),
+            LineFault::TooLong(megabytes) => self.line_too_long(megabytes),
             LineFault::NotJson(detail) => self.not_json(detail),
-            LineFault::NotText => self.not_utf_convert_it().to_owned(),
+            LineFault::NotText => self.line_not_utf8().to_owned(),
             LineFault::Type(kind) if kind.is_empty() => self.line_type_missing().to_owned(),
             LineFault::Type(kind) => self.line_type_unknown(kind),
             LineFault::Role(role) => self.line_role_unknown(role),
             LineFault::Part(kind) => self.bad_part_type(kind),
-            LineFault::NoContent => self.message_content_is_neither().to_owned(),
+            LineFault::NoContent => self.line_content_unknown().to_owned(),
             LineFault::Silent => self.line_is_empty().to_owned(),
         };
         self.standard_input_line(number, &why)
@@ -73,7 +73,7 @@ impl Lang {
     /// A folder whose name is not UTF-8, with its bytes; `variable` names it.
     pub fn not_utf8(self, name: &str, variable: Option<&str>) -> String {
         match variable {
-            Some(variable) => self.not_utf8_text(variable, name),
+            Some(variable) => self.variable_not_utf8(variable, name),
             None => self.folder_not_utf8(name),
         }
     }
@@ -81,14 +81,14 @@ impl Lang {
     /// A bare word that is no command.
     pub fn no_command(self, word: &str, near: Option<&str>) -> String {
         match near {
-            Some(near) => self.there_is_no_command(word, near),
-            None => self.no_command_text(word),
+            Some(near) => self.no_command_near(word, near),
+            None => self.unknown_word(word),
         }
     }
 
     pub fn no_space(self, folder: &str, free: u64) -> String {
         let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
-        self.no_space_is_left(folder, &free)
+        self.folder_full(folder, &free)
     }
 
     /// What other programs would use and has no effect here.
@@ -102,19 +102,19 @@ impl Lang {
                 "；PreToolUse 钩子所涵盖的操作需要您批准（非交互运行会拒绝），直到运行 `max-team permissions trust`"
             }
         };
-        self.not_used_from_claude(kinds, trust)
+        self.claude_files_unused(kinds, trust)
     }
 
     pub fn unused_names(self, names: &str) -> String {
         if names.is_empty() {
             return self.has_no_effect_here().to_owned();
         }
-        self.unused_names_text(names)
+        self.names_have_no_effect(names)
     }
 
     pub fn hook_left(self, matcher: &str, origin: &str) -> String {
         let tools = if matcher.is_empty() { "*" } else { matcher };
-        self.without_the_pretooluse_hook(tools, origin)
+        self.without_hook(tools, origin)
     }
 
     pub fn little_space(self, free: u64) -> String {
@@ -145,6 +145,9 @@ impl Lang {
     /// A failure of the runtime. Chinese texts exist for those that users meet; the others are for developers.
     pub fn runtime_failure(self, error: &RuntimeError) -> String {
         let told = || error.to_string();
+        if let RuntimeError::Answered { by, said, at_ms } = error {
+            return self.answered_already(said, self.told(by), max_team_core::time::rfc3339(*at_ms));
+        }
         if self == Self::En {
             return match error {
                 RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
@@ -180,9 +183,6 @@ impl Lang {
             RuntimeError::Ambiguous { text, among } => {
                 format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
             }
-            RuntimeError::Answered { by, said, at_ms } => {
-                self.answered_already(by, said, max_team_core::time::rfc3339(*at_ms))
-            }
             RuntimeError::Elsewhere { session, cwd } => {
                 format!(
                     "会话 `{session}` 在 `{cwd}` 中工作，适用该项目的规则：请先 `cd` 到那里，再运行 `max-team -r {session}`"
@@ -195,7 +195,7 @@ impl Lang {
                 format!("`{user}` 的角色是 `{}`；此操作需要 `{}`", role.name(), least.name())
             }
             RuntimeError::Silent => "消息没有内容".to_owned(),
-            RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
+            RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或打断它"),
             RuntimeError::Behind(count) => {
                 format!("这里有 {count} 条通知未读，不再接收更多；团队仍在工作：请重新打开会话查看")
             }
@@ -271,8 +271,8 @@ fn chinese_refusal(error: &RuntimeError) -> Option<String> {
             format!("`{name}` 负责 `{}`：请发给其中一个任务", tasks.join("`、`"))
         }
         RuntimeError::NotStopped { name, there } => {
-            let others = if there.is_empty() { "没有被中断的成员".into() } else { there.join("、") };
-            format!("`{name}` 没有被中断，或已开始别的工作；被中断的：{others}")
+            let others = if there.is_empty() { "没有被打断的智能体".into() } else { there.join("、") };
+            format!("`{name}` 没有被打断，或已开始别的工作；被打断的：{others}")
         }
         RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
         RuntimeError::MailFull { name, max } => {

@@ -12,7 +12,7 @@ use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{PersonReply, SpanKind};
 use max_team_tools::shell::JobNote;
 
-use super::Lang;
+use super::{Lang, heads};
 
 /// The column by which costs are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Lang {
             ("--accept", "its member's answer counts as the result", "以成员的回答为结果"),
             ("--give-up", "leave it failed, and give up what builds on it", "保持失败，并放弃依赖它的任务"),
         ];
-        let head = self.task_failed_and_needs(task);
+        let head = self.failed_task_choices(task);
         let row = |(flag, en, zh): &(&str, &str, &str)| {
             let words = if self == Self::En { en } else { zh };
             format!("  max-team approve {id} {flag}  # {words}")
@@ -43,27 +43,16 @@ impl Lang {
     }
 
     pub fn people_heads(self) -> [&'static str; 11] {
-        match self {
-            Self::En => {
-                ["SESSION", "NAME", "ROLE", "STATE", "TASK", "TRY>", "TIME>", "MODEL", "TOKENS>", "COST>", "DOING"]
-            }
-            Self::Zh => ["会话", "姓名", "角色", "状态", "任务", "次数>", "用时>", "模型", "TOKEN>", "花费>", "正在做"],
-        }
+        heads(self.people_heads_row())
     }
 
     pub fn plan_heads(self) -> [&'static str; 6] {
-        match self {
-            Self::En => ["PLAN", "PROPOSED", "SESSION", "DONE>", "STATE", "GOAL"],
-            Self::Zh => ["计划", "提出时间", "会话", "完成>", "状态", "目标"],
-        }
+        heads(self.plan_heads_row())
     }
 
     /// What stands before the lines of `permissions why`.
     pub fn why_heads(self) -> [&'static str; 5] {
-        match self {
-            Self::En => ["because", "written in", "what would change it", "an answer is remembered as", "judged for"],
-            Self::Zh => ["依据", "写于", "如何改变", "回答将记为", "判断对象"],
-        }
+        heads(self.why_heads_row())
     }
 
     pub fn protected_head(self) -> &'static str {
@@ -93,10 +82,6 @@ impl Lang {
             (Self::Zh, ProtectedReason::Configures) => "配置智能体：",
             (Self::Zh, ProtectedReason::Records) => "记录智能体的行为：",
         }
-    }
-
-    pub fn never_by_tools(self) -> &'static str {
-        self.file_tools_refuse_it()
     }
 
     pub fn cost_heads(self, by: CostBy) -> [&'static str; 6] {
@@ -162,7 +147,7 @@ impl Lang {
     fn block_cause(self, cause: &BlockCause) -> String {
         match cause {
             BlockCause::Budget => self.budget_used_up().to_owned(),
-            BlockCause::Decision(error) => self.a_decision(error),
+            BlockCause::Decision(error) => self.needs_decision(error),
             BlockCause::Messages(count) => self.messages_wait(count),
             BlockCause::NoClaims(name) => self.stopped_takes_no_tasks(name),
             BlockCause::NoProcess { session, left } => {
@@ -204,24 +189,23 @@ impl Lang {
 
     pub fn calling(self, model: &str, attempt: u32) -> String {
         match attempt {
-            0 | 1 => self.calling_text(model),
+            0 | 1 => self.calling_model(model),
             _ => self.calling_attempt(model, attempt),
         }
     }
 
     pub fn span(self, kind: SpanKind) -> &'static str {
-        let (en, zh) = match kind {
-            SpanKind::Session => ("session", "会话"),
-            SpanKind::Plan => ("plan", "计划"),
-            SpanKind::Task => ("task", "任务"),
-            SpanKind::Attempt => ("try", "尝试"),
-            SpanKind::Turn => ("turn", "轮次"),
-            SpanKind::Model => ("model", "模型"),
-            SpanKind::Tool => ("tool", "工具"),
-            SpanKind::Question => ("asked", "提问"),
-            SpanKind::Compaction => ("compacted", "压缩"),
-        };
-        if self == Self::En { en } else { zh }
+        match kind {
+            SpanKind::Session => self.span_session(),
+            SpanKind::Plan => self.span_plan(),
+            SpanKind::Task => self.span_task(),
+            SpanKind::Attempt => self.span_attempt(),
+            SpanKind::Turn => self.span_turn(),
+            SpanKind::Model => self.span_model(),
+            SpanKind::Tool => self.span_tool(),
+            SpanKind::Question => self.span_question(),
+            SpanKind::Compaction => self.span_compaction(),
+        }
     }
 
     pub fn call_failed(self, key: &str, ending: ToolOutcome) -> String {
@@ -229,14 +213,14 @@ impl Lang {
             ToolOutcome::Refused => self.refused(),
             ToolOutcome::Interrupted => self.stopped_row(),
             ToolOutcome::Unknown => self.outcome_unknown(),
-            ToolOutcome::Ran | ToolOutcome::Invalid => return self.call_failed_text(key),
+            ToolOutcome::Ran | ToolOutcome::Invalid => return self.call_without_result(key),
         };
         self.call_failed_because(key, how)
     }
 
     pub fn question_answered(self, yes: bool, by: &str) -> String {
         let word = if yes { self.yes_word() } else { self.no_word() };
-        self.question_answered_text(word, by)
+        self.answered_word_by(word, self.told(by))
     }
 
     pub fn task_after(self, task: &str, agent: &str, needs: &str) -> String {
@@ -260,7 +244,7 @@ impl Lang {
             Self::Zh if can_go => "：用 `max-team deny` 可收回",
             _ => "",
         };
-        self.said_already_it_has(by, said, at, back)
+        self.answered_but_unread(self.told(by), said, at, back)
     }
 
     /// An answer, in a word or two.
@@ -283,7 +267,7 @@ impl Lang {
             _ => "",
         };
         let long = self.how_long(until);
-        self.allowed_from_now_on_text(long, rules, &names, later)
+        self.rules_allowed_from_now_on(long, rules, &names, later)
     }
 
     pub fn how_long(self, until: GrantScope) -> &'static str {
@@ -299,35 +283,35 @@ impl Lang {
     /// A question on the user's screen was answered elsewhere.
     pub fn answered_elsewhere(self, allow: bool, asked: &str, by: &str) -> String {
         match allow {
-            true => self.answered_elsewhere_yes(by, asked),
-            false => self.answered_elsewhere_no(by, asked),
+            true => self.answered_elsewhere_yes(self.told(by), asked),
+            false => self.answered_elsewhere_no(self.told(by), asked),
         }
     }
 
     /// The rules that were allowed with it.
     pub fn and_allowed(self, rules: &str, until: GrantScope) -> String {
         let long = self.how_long(until);
-        self.and_allowed_text(long, rules)
+        self.also_allowed_from_now_on(long, rules)
     }
 
     /// What a plan asks, in one line.
     pub fn about_plan(self, about: &PlanQuestion) -> String {
         match about {
             PlanQuestion::Proposal => self.may_this_plan_run().to_owned(),
-            PlanQuestion::Rest => self.the_first_wave_is().to_owned(),
+            PlanQuestion::Rest => self.ask_after_first_wave().to_owned(),
             PlanQuestion::Start { task } => self.may_task_start(task),
             PlanQuestion::Failure { task, error } => {
                 let error = self.task_error(error);
-                self.about_plan_text(task, &error)
+                self.plan_task_failed(task, &error)
             }
-            PlanQuestion::Budget => self.the_budget_is_used().to_owned(),
+            PlanQuestion::Budget => self.ask_for_more_budget().to_owned(),
         }
     }
 
     /// What is said where no process runs the session.
     pub fn noted(self, session: Option<SessionId>) -> String {
         match session {
-            Some(session) => self.noted_text(session),
+            Some(session) => self.answer_noted_no_process(session),
             None => self.answer_noted().to_owned(),
         }
     }
@@ -375,6 +359,6 @@ impl Lang {
     pub fn stopped_with(self, end: PlanEnd, tally: &Totals) -> String {
         let end = self.plan_end(end);
         let tally = self.tally(tally);
-        self.stopped_with_text(end, &tally)
+        self.ended_with_totals(end, &tally)
     }
 }

@@ -51,12 +51,12 @@ impl Lang {
     pub fn was_forgotten(self, gone: &Tombstone) -> String {
         let Tombstone { session, seq, by, .. } = gone;
         let (at, by) = (local(gone.at_ms), self.told(by));
-        self.was_forgotten_text(session, &at, &by, seq)
+        self.session_was_forgotten(session, &at, &by, seq)
     }
 
     /// What is in a journal, in a few words.
     pub fn held(self, sessions: usize, entries: u64, last: Option<&str>) -> String {
-        let mut words = self.held_text(sessions, entries);
+        let mut words = self.journal_counts(sessions, entries);
         if let Some(last) = last {
             words.push_str(&self.last_used(last));
         }
@@ -73,21 +73,12 @@ impl Lang {
 
     pub fn forks_stay(self, forks: &[SessionId]) -> String {
         let names: Vec<String> = forks.iter().map(SessionId::to_string).collect();
-        let (en, zh) = (names.join(", "), names.join("、"));
-        say!(
-            self,
-            "forks that go on from there stay, with what was said until then: {en}",
-            "由此分出的会话仍会保留，包括分支之前的内容：{zh}"
-        )
+        self.forks_are_kept(names.join(self.comma()))
     }
 
     pub fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {
-        let (what, space) = (plural(sessions, "session"), size(freed));
-        let mut words = say!(
-            self,
-            "{what} forgotten: {entries} entries have no content any more, and the chain still holds",
-            "已清除 {sessions} 个会话：{entries} 条记录的内容已删除，链条依然完好"
-        );
+        let space = size(freed);
+        let mut words = self.sessions_forgotten(sessions, entries);
         words.push_str(&if beside { self.space_reused().to_owned() } else { self.given_back(&space) });
         words
     }
@@ -115,7 +106,7 @@ mod tests {
         assert_eq!(
             said(Lang::En, asked).unwrap(),
             "going on where it was left: 2 questions for you, 1 call with unknown outcome; `max-team inbox` shows what is \
-             asked; `max-team trace ses_01990000000070008000000000000001` shows what may or may not have happened: please look"
+             asked; `max-team trace ses_01990000000070008000000000000001` shows calls that may or may not have happened: please check"
         );
         let zh = said(Lang::Zh, Recovered { agents: 1, unknown: 2, ..Recovered::default() }).unwrap();
         assert!(zh.starts_with("从中断处继续：1 位成员、2 次调用结果未知") && zh.contains("max-team trace"), "{zh}");

@@ -3,21 +3,18 @@
 use max_team_core::limits::{MEMORY_FACTS_MAX, MEMORY_VALUE_BYTES_MAX};
 use max_team_core::memory::{KeyError, RecallReason, Section, WriteRefusal};
 
-use super::Lang;
+use super::{Lang, heads};
 
 impl Lang {
     pub fn memory_heads(self) -> [&'static str; 5] {
-        match self {
-            Self::En => ["KEY", "SCOPE", "BY", "WHEN", "VALUE"],
-            Self::Zh => ["键", "范围", "记录者", "时间", "内容"],
-        }
+        heads(self.memory_heads_row())
     }
 
     pub fn told_because(self, why: &RecallReason) -> String {
         match why {
-            RecallReason::Personality => self.always_how_the_lead().to_owned(),
-            RecallReason::LastConversation => self.the_last_conversation_here().to_owned(),
-            RecallReason::Standing => self.always_about_the_user().to_owned(),
+            RecallReason::Personality => self.recalled_character().to_owned(),
+            RecallReason::LastConversation => self.recalled_last_conversation().to_owned(),
+            RecallReason::Standing => self.recalled_about_user().to_owned(),
             RecallReason::Matched { terms, .. } => {
                 let terms = terms.join(", ");
                 self.same_words(&terms)

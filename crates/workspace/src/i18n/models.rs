@@ -23,7 +23,7 @@ impl Lang {
     /// A name that is reserved: what to use today, and how to send it as a prompt.
     pub fn reserved(self, name: &str) -> String {
         let instead = self.instead_of(name);
-        self.reserved_text(name, instead)
+        self.reserved_command(name, instead)
     }
 
     /// What `doctor` leaves untested.
@@ -44,12 +44,12 @@ impl Lang {
     /// The request of `doctor --online` failed.
     pub fn online_failed(self, trouble: ModelFault, model: &str, key: &str, detail: &str) -> String {
         match trouble {
-            ModelFault::Key => self.the_key_was_refused(key, detail),
+            ModelFault::Key => self.key_refused(key, detail),
             ModelFault::Server => self.server_silent(detail),
-            ModelFault::Model => self.the_model_was_refused(model, detail),
-            ModelFault::Address => self.no_model_answers_at(detail),
-            ModelFault::Busy => self.the_provider_cannot_answer(detail),
-            ModelFault::Request => self.the_request_was_refused(detail),
+            ModelFault::Model => self.model_refused(model, detail),
+            ModelFault::Address => self.no_model_at_address(detail),
+            ModelFault::Busy => self.provider_failed(detail),
+            ModelFault::Request => self.request_refused(detail),
         }
     }
 
@@ -71,7 +71,7 @@ impl Lang {
             ("cron", Self::En) => "Let the system's scheduler run `max-team -p \"PROMPT\"`.",
             ("cron", Self::Zh) => "请让系统的定时任务运行 `max-team -p \"提示\"`。",
             (_, Self::En) => "The team is reached through the chat (`max-team`), `max-team -p` and `max-team send`.",
-            (_, Self::Zh) => "目前可通过对话（`max-team`）、`max-team -p` 和 `max-team send` 使用团队。",
+            (_, Self::Zh) => "目前可通过聊天（`max-team`）、`max-team -p` 和 `max-team send` 使用团队。",
         }
     }
 }

@@ -20,9 +20,9 @@ const ENDS: &[(&str, &str)] = &[
     ("proposed", "已提出计划"),
     ("truncated", "已截断"),
     ("empty", "没有内容"),
-    ("unstructured", "没有给出约定格式的答复"),
+    ("unstructured", "没有给出所要求格式的答复"),
     ("looping", "重复同样的内容"),
-    ("rounds", "达到轮数上限"),
+    ("rounds", "达到模型调用上限"),
     ("budget", "预算已用完"),
     ("interrupted", "已停止"),
     ("broken", "无法继续"),
@@ -109,7 +109,6 @@ const ENDS: &[(&str, &str)] = &[
     ("the task reported success, but a check failed: {}", "任务报告成功，但检查未通过：{}"),
     ("not to be seen through: {}", "无法看清：{}"),
     ("it can discard uncommitted work; {}", "可能丢弃未提交的内容；{}"),
-    ("{} at {}", "{}（{}）"),
     ("done, verified", "完成，已验证"),
     ("done, unverified", "完成，未验证"),
     ("done, checks failed", "完成，检查未通过"),
@@ -159,7 +158,7 @@ const STEPS: &[(&str, &str)] = &[
     ("no answer came in time", "未及时收到答复"),
     ("{} of {} is refused: {}", "{1} 的 {0} 被拒绝：{2}"),
     ("ended by {}", "由 {} 结束"),
-    ("its changes in its worktree are reviewed", "正在审查它在副本中所做的"),
+    ("its changes in its worktree are reviewed", "正在审查它在工作树中的改动"),
     ("may do what {} was allowed for the session", "可以做 {} 在本会话中获准做的"),
     ("{} runs in the background: {}", "{} 在后台运行：{}"),
     ("{} is over", "{} 已结束"),
@@ -195,7 +194,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("`mode: {}` is held back: {}", "`mode: {}` 不予采用：{}"),
     (
         "`mode: {}`: no teammate is freer than the session, which is `{}`",
-        "`mode: {}`：队友不能比会话更自由，会话为 `{}`",
+        "`mode: {}`：队友的权限不会超过会话，会话为 `{}`",
     ),
     ("`isolation` is `none` or `worktree`", "`isolation` 应为 `none` 或 `worktree`"),
     ("`{}` is true or false", "`{}` 应为 true 或 false"),
@@ -228,7 +227,19 @@ const GAP: &str = "{}";
 impl Lang {
     /// Translates how something ended, who ended it, or a fixed phrase about it.
     pub fn told(self, text: &str) -> String {
-        self.by_table(ENDS, text)
+        self.person(text).unwrap_or_else(|| self.by_table(ENDS, text))
+    }
+
+    /// A user and the way an answer came, as `ada at cli` is stored. `owner` stands for a user without a name.
+    fn person(self, text: &str) -> Option<String> {
+        let (who, door) = text.rsplit_once(" at ")?;
+        let door = match door {
+            "cli" => self.door_command_line(),
+            "terminal" => self.door_chat(),
+            "headless" => self.door_headless(),
+            _ => return None,
+        };
+        Some(self.person_at_door(if who == "owner" { self.you_word() } else { who }, door))
     }
 
     /// What happens, or is asked.
@@ -345,7 +356,6 @@ mod tests {
     #[test]
     fn sentences_are_said_in_chinese_with_what_stands_in_them() {
         for (en, zh) in [
-            ("owner at terminal", "owner（terminal）"),
             ("failed: no such file; tried again", "失败：no such file；已重试"),
             ("done: 2 of 3 done, 1 verified", "完成：2 / 3 项完成，1 项已验证"),
             ("failed: 0 of 3 done, 0 verified", "失败：0 / 3 项完成，0 项已验证"),
@@ -382,7 +392,12 @@ mod tests {
     #[test]
     fn the_stopper_of_a_task_is_named_in_one_language() {
         let by = "stopped by owner at cli";
-        assert_eq!(Lang::Zh.given_up(by), "放弃：由 owner（cli） 停止");
-        assert_eq!((Lang::En.given_up(by), Lang::En.task_error(by)), (format!("given up: {by}"), by.to_owned()));
+        assert_eq!(Lang::Zh.given_up(by), "放弃：由 您（命令行） 停止");
+        assert_eq!(Lang::En.given_up(by), "given up: stopped by you (command line)");
+        assert_eq!(Lang::En.told("ada at terminal"), "ada (chat)");
+        assert_eq!(
+            (Lang::Zh.told("ada at noon"), Lang::En.told("ada at noon")),
+            ("ada at noon".into(), "ada at noon".into())
+        );
     }
 }

@@ -3,7 +3,7 @@
 use max_team_core::rewind::{FileState, RewindNote, SkippedChange, SkippedReason};
 use max_team_runtime::rewind::{Moment, RewindPlan, Skip};
 
-use super::{Lang, plural};
+use super::Lang;
 
 /// Changed files that a row names.
 const NAMED_MAX: usize = 8;
@@ -50,7 +50,7 @@ impl Lang {
         match why {
             Skip::Changed => self.skip_changed().to_owned(),
             Skip::Lost => self.skip_not_kept().to_owned(),
-            Skip::Unread(why) => self.rewind_skip_text(why),
+            Skip::Unread(why) => why.clone(),
             Skip::Large => self.skip_too_large().to_owned(),
             Skip::Away => self.skip_folder_missing().to_owned(),
         }
@@ -68,11 +68,11 @@ impl Lang {
     pub fn rewind_left_why(self, why: SkippedReason) -> String {
         match why {
             SkippedReason::Large => self.unknown_too_large().to_owned(),
-            SkippedReason::Many => self.too_many_files_or().to_owned(),
-            SkippedReason::Slow => self.looking_took_too_long().to_owned(),
+            SkippedReason::Many => self.skip_too_many().to_owned(),
+            SkippedReason::Slow => self.skip_too_slow().to_owned(),
             SkippedReason::Unread => self.skip_unreadable().to_owned(),
-            SkippedReason::Background => self.a_command_in_the().to_owned(),
-            SkippedReason::Later => self.changed_after_a_command().to_owned(),
+            SkippedReason::Background => self.skip_background().to_owned(),
+            SkippedReason::Later => self.skip_changed_after_kill().to_owned(),
             SkippedReason::Cut => self.skip_unfinished().to_owned(),
         }
     }
@@ -83,18 +83,13 @@ impl Lang {
         if told.count > names.len() && !names.is_empty() {
             names.push("…");
         }
-        let (count, names) = (told.count, names.join(", "));
-        let en = if count == 0 { "files".to_owned() } else { plural(count, "file") };
-        let zh = if count == 0 { String::new() } else { format!(" {count} 个") };
-        let names = if names.is_empty() { names } else { self.told_rewound_text(&names) };
-        if told.again {
-            say!(
-                self,
-                "the lead is told that {en} put back before came again{names}",
-                "已告知负责人：撤销恢复了{zh}文件{names}"
-            )
-        } else {
-            say!(self, "the lead is told that you put {en} back{names}", "已告知负责人：您恢复了{zh}文件{names}")
+        let names = names.join(", ");
+        let names = if names.is_empty() { names } else { self.names_after_colon(&names) };
+        match (told.again, told.count) {
+            (true, 0) => self.told_files_came_again(names),
+            (true, count) => self.told_counted_files_came_again(count, names),
+            (false, 0) => self.told_files_put_back(names),
+            (false, count) => self.told_counted_files_put_back(count, names),
         }
     }
 }

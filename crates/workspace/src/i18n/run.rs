@@ -36,7 +36,7 @@ impl Lang {
             (Self::En, false) => format!("`max-team approve {id}` or `max-team deny {id} -m WHY`"),
             (Self::Zh, false) => format!("`max-team approve {id}` 或 `max-team deny {id} -m 原因`"),
         };
-        self.question_waits_text(who, what, &answer)
+        self.agent_waits_for_answer(who, what, &answer)
     }
 
     /// Which call was refused by a rule or the permission mode.
@@ -65,35 +65,15 @@ impl Lang {
 
     /// Why a turn of a headless run ended without a plain answer, and what to do next.
     pub fn ended_because(self, end: &TurnOutcome) -> Option<String> {
-        let (en, zh) = match end {
+        let words = match end {
             TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Interrupted => return None,
-            TurnOutcome::Truncated => (
-                "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less",
-                "回答因模型输出上限被截断；请提高 llm.max_tokens，或少问一些",
-            ),
-            TurnOutcome::Refused => {
-                ("the model refused to answer; rephrase, or use another model", "模型拒绝回答；请换个说法或换一个模型")
-            }
-            TurnOutcome::Empty => (
-                "the model kept answering with nothing; try again or use another model",
-                "模型多次没有给出内容；请重试或换一个模型",
-            ),
-            TurnOutcome::Unstructured => (
-                "the model never gave the structured answer; check the schema or use another model",
-                "模型始终没有给出结构化回答；请检查 schema 或换一个模型",
-            ),
-            TurnOutcome::Looping => (
-                "the model repeated the same call again and again and was stopped; rephrase the task",
-                "模型不断重复同一调用，已被停止；请换个说法",
-            ),
-            TurnOutcome::Rounds => (
-                "the round limit was reached; go on with `-c -p \"\"`, or raise --max-turns",
-                "已达到轮次上限；用 `-c -p \"\"` 继续，或提高 --max-turns",
-            ),
-            TurnOutcome::Budget => (
-                "the budget was reached; go on with `-c -p \"\"` and a larger --max-budget-usd",
-                "预算已用完；用 `-c -p \"\"` 并加大 --max-budget-usd 继续",
-            ),
+            TurnOutcome::Truncated => self.ended_because_truncated(),
+            TurnOutcome::Refused => self.ended_because_refused(),
+            TurnOutcome::Empty => self.ended_because_empty(),
+            TurnOutcome::Unstructured => self.ended_because_unstructured(),
+            TurnOutcome::Looping => self.ended_because_looping(),
+            TurnOutcome::Rounds => self.ended_because_rounds(),
+            TurnOutcome::Budget => self.ended_because_budget(),
             TurnOutcome::Failed { detail, .. } => {
                 return Some(self.model_gave_no_answer(detail));
             }
@@ -101,7 +81,7 @@ impl Lang {
                 return Some(self.work_failed(detail));
             }
         };
-        Some(if self == Self::En { en } else { zh }.to_owned())
+        Some(words.to_owned())
     }
 
     /// Where a plan that is not over stands, and what to do about it; nothing for one that is.
@@ -112,7 +92,7 @@ impl Lang {
         let failing = plan.tasks().filter(|view| view.status == TaskStatus::Failed).count();
         let progress = self.progress(&plan.tally(), failing);
         Some(match self.answered_with(plan) {
-            Some(how) => self.standing_text(&how, &progress),
+            Some(how) => self.plan_waits_with_progress(&how, &progress),
             None => self.plan_unfinished(&progress),
         })
     }
@@ -123,7 +103,7 @@ impl Lang {
         let (question, about) = plan.asked().next()?;
         Some(match about {
             PlanQuestion::Failure { task, .. } => self.failed_task_needs_decision(task, question),
-            PlanQuestion::Budget => self.the_budget_is_used_up(question),
+            PlanQuestion::Budget => self.plan_over_budget(question),
             PlanQuestion::Start { .. } | PlanQuestion::Rest => self.plan_question_waits(question),
             PlanQuestion::Proposal if plan.approve() == ApprovalMode::Never => self.risky_plan_waits(id),
             PlanQuestion::Proposal => self.plan_approval_waits(id),
@@ -142,8 +122,8 @@ impl Lang {
     pub fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
         let names = names.join(if self == Self::En { ", " } else { "、" });
         match session {
-            Some(session) => self.stopped_before_the_answer(&names, session),
-            None => self.stopped_before_the_answer_which(&names),
+            Some(session) => self.stopped_agents_resume(&names, session),
+            None => self.answered_without_them(&names),
         }
     }
 }

@@ -23,7 +23,7 @@ impl Lang {
     pub fn skills_untrusted(self, names: &[String]) -> String {
         let more = names.len().saturating_sub(UNTRUSTED_NAMED_MAX);
         let named = names.iter().take(UNTRUSTED_NAMED_MAX).map(|name| format!("`{name}`"));
-        let more = (more > 0).then(|| self.skills_untrusted_text(more));
+        let more = (more > 0).then(|| self.and_more_skills(more));
         let names = named.chain(more).collect::<Vec<_>>().join(", ");
         self.untrusted_skills(&names)
     }
@@ -48,8 +48,8 @@ impl Lang {
 
     pub fn skill_made(self, file: &str, name: &str, is_project: bool) -> String {
         match is_project {
-            true => self.made_fill_it_in(file, name),
-            false => self.skill_made_text(file),
+            true => self.project_skill_made(file, name),
+            false => self.user_skill_made(file),
         }
     }
 
@@ -59,6 +59,6 @@ impl Lang {
             true => self.skill_continues_with().to_owned(),
             false => String::new(),
         };
-        self.skill_talked_to_text(name, &back)
+        self.unfinished_skill_talked_to(name, &back)
     }
 }

@@ -3,14 +3,11 @@
 use max_team_core::limits::{LIST_BLOCKERS_MAX, LIST_TASKS_MAX};
 use max_team_core::task_list::{ItemMoved, ListRefusal, ListTaskStatus, StatusChange, TaskNumber};
 
-use super::Lang;
+use super::{Lang, heads};
 
 impl Lang {
     pub fn list_heads(self) -> [&'static str; 5] {
-        match self {
-            Self::En => ["ID", "STATUS", "OWNER", "WAITS FOR", "TASK"],
-            Self::Zh => ["编号", "状态", "负责人", "等待", "任务"],
-        }
+        heads(self.list_heads_row())
     }
 
     pub fn list_status(self, status: ListTaskStatus) -> &'static str {
@@ -33,15 +30,15 @@ impl Lang {
         let ItemMoved { id, state, .. } = moved;
         let owner = &state.owner;
         match moved.what {
-            StatusChange::Claimed => self.is_held_by_now(id, owner),
-            StatusChange::Completed => self.is_completed(id),
-            StatusChange::Deleted => self.is_deleted(id),
+            StatusChange::Claimed => self.task_is_claimed(id, owner),
+            StatusChange::Completed => self.task_is_completed(id),
+            StatusChange::Deleted => self.task_is_deleted(id),
             StatusChange::Blocked => {
                 let ids = numbers(state.blocked_by.iter());
                 self.task_waits_for(id, &ids)
             }
-            StatusChange::Released(_) | StatusChange::Assigned if owner.is_empty() => self.is_anybodys_to_take(id),
-            StatusChange::Released(_) | StatusChange::Assigned => self.is_meant_for(id, owner),
+            StatusChange::Released(_) | StatusChange::Assigned if owner.is_empty() => self.task_is_free(id),
+            StatusChange::Released(_) | StatusChange::Assigned => self.task_is_reserved(id, owner),
         }
     }
 

@@ -26,43 +26,43 @@ impl Lang {
     pub fn forecast(self, range: Option<&str>, time: &str, calls: u64) -> String {
         let calls = self.model_calls(calls);
         match range {
-            Some(range) => self.about_and(range, time, &calls),
-            None => self.cost_unknown_about(time, &calls),
+            Some(range) => self.forecast_with_price(range, time, &calls),
+            None => self.forecast_without_price(time, &calls),
         }
     }
 
     /// The last correction of a task: what the checks say now, and what it cost.
     pub fn corrected(self, correction: &Correction, result: &TaskResult) -> String {
         let done = match (correction.not_done, correction.checks) {
-            (true, _) => self.the_correction_is_not().to_owned(),
+            (true, _) => self.correction_not_done().to_owned(),
             (false, Recheck::Unneeded) => self.asked_again().to_owned(),
-            (false, _) => self.corrected_text().to_owned(),
+            (false, _) => self.correction_done().to_owned(),
         };
         let mark = |evidence: &Evidence| format!("{} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what);
         let marks: Vec<String> = result.evidence.iter().map(mark).collect();
         let outcome = format!("{}: {}", self.outcome(result), marks.join(", "));
-        let (en, zh) = match correction.checks {
-            Recheck::Ran if marks.is_empty() => ("it has no checks", "没有检查"),
-            Recheck::Ran => (outcome.as_str(), outcome.as_str()),
-            Recheck::Unneeded => ("it answered and changed nothing", "已答复，没有改动"),
-            Recheck::Worktree => ("not checked: its changes are in a worktree", "未检查：改动在工作树中"),
-            Recheck::Stopped => ("not checked: the plan was stopped", "未检查：计划已停止"),
-            Recheck::Interrupted => ("not checked: it was stopped", "未检查：已停止"),
+        let checks = match correction.checks {
+            Recheck::Ran if marks.is_empty() => self.recheck_without_checks(),
+            Recheck::Ran => outcome.as_str(),
+            Recheck::Unneeded => self.recheck_unneeded(),
+            Recheck::Worktree => self.recheck_worktree(),
+            Recheck::Stopped => self.recheck_plan_stopped(),
+            Recheck::Interrupted => self.recheck_stopped(),
         };
         let money = format!("${:.4}", dollars(correction.spent.nano));
-        say!(self, "{done}; {en}; {money}", "{done}；{zh}；{money}")
+        [done.as_str(), checks, money.as_str()].join(self.semicolon())
     }
 
     pub fn failed_with(self, error: &str, again: bool) -> String {
         match again {
-            true => self.failed_it_is_tried(error),
+            true => self.failed_tried_again(error),
             false => self.failed(error),
         }
     }
 
     pub fn told_by(self, by: &str, answer: &str) -> String {
         let by = self.told(by);
-        self.told_by_text(&by, answer)
+        self.answer_told_by(&by, answer)
     }
 
     pub fn decided_by(self, by: &str, ruling: &str) -> String {
@@ -72,7 +72,7 @@ impl Lang {
 
     pub fn given_up(self, detail: &str) -> String {
         let detail = self.task_error(detail);
-        self.given_up_text(&detail)
+        self.given_up_because(&detail)
     }
 
     /// Why a task came to nothing; who has stopped it is told with it.
@@ -82,7 +82,7 @@ impl Lang {
 
     pub fn stopped_by(self, by: &str) -> String {
         let by = self.told(by);
-        self.stopped_by_text(&by)
+        self.stopped_by_whom(&by)
     }
 
     /// That another plan was proposed, and the tasks that wait for the decision about it.
@@ -137,26 +137,26 @@ impl Lang {
             (more, Self::En) => format!(" and {more} more"),
             (more, Self::Zh) => format!(" 等另外 {more} 个"),
         };
-        self.moved_away_text(&shown, &rest)
+        self.protected_files_moved(&shown, &rest)
     }
 
     /// A decision about a plan.
     pub fn said(self, say: &PlanDecision) -> String {
-        let (en, zh) = match say {
-            PlanDecision::Approve => ("approved", "已批准"),
-            PlanDecision::FirstWave => ("approved, the first wave", "已批准第一波"),
-            PlanDecision::Edit(_) => ("edited", "已修改"),
+        let words = match say {
+            PlanDecision::Approve => self.said_approve(),
+            PlanDecision::FirstWave => self.said_first_wave(),
+            PlanDecision::Edit(_) => self.said_edit(),
             PlanDecision::Changes(words) => return self.changes_wanted(words),
             PlanDecision::Reject(why) if !why.is_empty() => return self.rejected(why),
-            PlanDecision::Reject(_) => ("rejected", "已拒绝"),
+            PlanDecision::Reject(_) => self.said_reject(),
             PlanDecision::Rule(ruling) => return self.ruling(ruling),
         };
-        if self == Self::En { en } else { zh }.to_owned()
+        words.to_owned()
     }
 
     pub fn said_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said(say);
-        self.said_by_text(&said, by)
+        self.reply_by(&said, self.told(by))
     }
 
     pub fn answered_by(self, say: &PlanDecision, by: &str) -> String {
@@ -165,8 +165,8 @@ impl Lang {
     }
 
     pub fn ruling(self, ruling: &Ruling) -> String {
-        let (en, zh) = match ruling {
-            Ruling::Skip => ("go on without it", "跳过并继续"),
+        let words = match ruling {
+            Ruling::Skip => self.ruling_skip(),
             Ruling::Retry { agent, model, .. } => {
                 let name = |name: &Option<String>| name.clone().unwrap_or_default();
                 let (agent, model) = (name(agent), name(model));
@@ -177,24 +177,23 @@ impl Lang {
                     (false, false) => self.again_by_with(&agent, &model),
                 };
             }
-            Ruling::Fixed => ("mended by hand, check again", "已手动修好，重新检查"),
-            Ruling::Accept => ("take the answer as the result", "以其回答为结果"),
-            Ruling::GiveUp => ("give it up", "放弃"),
-            Ruling::Escalate => ("the user must say", "由用户决定"),
+            Ruling::Fixed => self.ruling_fixed(),
+            Ruling::Accept => self.ruling_accept(),
+            Ruling::GiveUp => self.ruling_give_up(),
+            Ruling::Escalate => self.ruling_escalate(),
         };
-        if self == Self::En { en } else { zh }.to_owned()
+        words.to_owned()
     }
 
     pub fn plan_end(self, end: PlanEnd) -> &'static str {
-        let (en, zh) = match end {
-            PlanEnd::Done => ("done", "完成"),
-            PlanEnd::Partial => ("partly done", "部分完成"),
-            PlanEnd::Failed => ("failed", "失败"),
-            PlanEnd::Stopped => ("stopped", "已停止"),
-            PlanEnd::Rejected => ("rejected", "被拒绝"),
-            PlanEnd::Replaced => ("replaced", "被替换"),
-        };
-        if self == Self::En { en } else { zh }
+        match end {
+            PlanEnd::Done => self.plan_end_done(),
+            PlanEnd::Partial => self.plan_end_partial(),
+            PlanEnd::Failed => self.plan_end_failed(),
+            PlanEnd::Stopped => self.plan_end_stopped(),
+            PlanEnd::Rejected => self.plan_end_rejected(),
+            PlanEnd::Replaced => self.plan_end_replaced(),
+        }
     }
 
     /// The state of a plan.
@@ -213,13 +212,13 @@ impl Lang {
     /// The state of a plan in a line of its own.
     pub fn plan_stands(self, state: PlanState) -> String {
         let state = self.plan_state(state);
-        self.plan_stands_text(state)
+        self.plan_state_line(state)
     }
 
     pub fn came_to(self, end: PlanEnd, tally: &Totals) -> String {
         let (end, money) = (self.plan_end(end), spent(tally.spent.nano, tally.spent.unknown_nano));
         let tally = self.tally(tally);
-        self.came_to_text(end, &tally, &money)
+        self.plan_ended_with(end, &tally, &money)
     }
 
     /// The counts of a plan's tasks.
@@ -239,12 +238,11 @@ impl Lang {
     }
 
     pub fn proof(self, proof: Proof) -> &'static str {
-        let (en, zh) = match proof {
-            Proof::Verified => ("verified", "已验证"),
-            Proof::Unverified => ("unverified", "未验证"),
-            Proof::Failed => ("failed", "未通过"),
-        };
-        if self == Self::En { en } else { zh }
+        match proof {
+            Proof::Verified => self.proof_verified(),
+            Proof::Unverified => self.proof_unverified(),
+            Proof::Failed => self.proof_failed(),
+        }
     }
 
     /// Whether a result is proven, and where a cached one comes from.
@@ -253,9 +251,9 @@ impl Lang {
         match &result.cached {
             None if !result.unknown.is_empty() => {
                 let commands = result.unknown.join("`, `");
-                self.outcome_text(proof, &commands)
+                self.outcome_unknown_commands(proof, &commands)
             }
-            None if result.evidence.iter().any(|evidence| evidence.passed_before) => self.a_check_also_passed(proof),
+            None if result.evidence.iter().any(|evidence| evidence.passed_before) => self.passed_before_task(proof),
             None if result.is_only_files() => self.only_files_verified().to_owned(),
             None => proof.to_owned(),
             Some(cached) => {
@@ -266,17 +264,16 @@ impl Lang {
     }
 
     pub fn task_status(self, status: TaskStatus) -> &'static str {
-        let (en, zh) = match status {
-            TaskStatus::Planned => ("planned", "计划"),
-            TaskStatus::Approved => ("waiting", "等待"),
-            TaskStatus::Dispatched => ("sent", "已派发"),
-            TaskStatus::Running => ("running", "运行"),
-            TaskStatus::Done => ("done", "完成"),
-            TaskStatus::Failed => ("failed", "失败"),
-            TaskStatus::Skipped => ("skipped", "跳过"),
-            TaskStatus::Cancelled => ("given up", "放弃"),
-        };
-        if self == Self::En { en } else { zh }
+        match status {
+            TaskStatus::Planned => self.task_status_planned(),
+            TaskStatus::Approved => self.task_status_approved(),
+            TaskStatus::Dispatched => self.task_status_dispatched(),
+            TaskStatus::Running => self.task_status_running(),
+            TaskStatus::Done => self.task_status_done(),
+            TaskStatus::Failed => self.task_status_failed(),
+            TaskStatus::Skipped => self.task_status_skipped(),
+            TaskStatus::Cancelled => self.task_status_cancelled(),
+        }
     }
 
     /// How far a plan is.
@@ -285,7 +282,7 @@ impl Lang {
         let text = self.done_verified(done, tasks, verified);
         match failing {
             0 => text,
-            _ => text + &self.progress_text(failing),
+            _ => text + &self.and_failed(failing),
         }
     }
 

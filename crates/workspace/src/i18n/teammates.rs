@@ -4,14 +4,11 @@ use max_team_core::body::Body;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_runtime::{Enrolled, Fate};
 
-use super::Lang;
+use super::{Lang, heads};
 
 impl Lang {
     pub fn mail_heads(self) -> [&'static str; 7] {
-        match self {
-            Self::En => ["ID", "SENT", "FROM", "TO", "KIND", "STATE", "TEXT"],
-            Self::Zh => ["ID", "发送时间", "发件人", "收件人", "类型", "状态", "内容"],
-        }
+        heads(self.mail_heads_row())
     }
 
     pub fn no_such_owner(self, name: &str, near: Option<&str>, there: &[String]) -> String {
@@ -55,22 +52,12 @@ impl Lang {
         }
     }
 
-    pub fn written_before(self) -> &'static str {
-        self.what_was_last_written()
-    }
-
     pub fn roll_heads(self) -> [&'static str; 11] {
-        match self {
-            Self::En => ["NAME", "TYPE", "COLOR", "STATE", "LAST", "UNREAD>", "MODE", "MODEL", "COST>", "TASK", "WHY"],
-            Self::Zh => ["姓名", "类型", "颜色", "状态", "最近活动", "未读>", "模式", "模型", "花费>", "任务", "原因"],
-        }
+        heads(self.roll_heads_row())
     }
 
     pub fn team_heads(self) -> [&'static str; 4] {
-        match self {
-            Self::En => ["NAME", "FROM", "MEMBERS", "DESCRIPTION"],
-            Self::Zh => ["名称", "来源", "成员", "说明"],
-        }
+        heads(self.team_heads_row())
     }
 
     pub fn envelope_fate(self, fate: &Fate) -> &'static str {
@@ -108,7 +95,7 @@ impl Lang {
         if let Some(gone) = &member.gone {
             return Some(self.ended_by(&gone.by, &gone.reason));
         }
-        let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(by));
+        let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(self.told(by)));
         let reason = member.person.reason.as_ref().map(|reason| self.idle_because(reason));
         let whys: Vec<String> = reason.into_iter().chain(asked).collect();
         (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
@@ -124,12 +111,7 @@ impl Lang {
 
     /// Worktrees are being made, in a headless run.
     pub fn copies_begun(self, of: usize) -> String {
-        let trees = if of == 1 { "a worktree" } else { "worktrees" };
-        say!(
-            self,
-            "making {trees} for {of} of the team before any of them begins; Ctrl-C stops it",
-            "正在为团队中的 {of} 人制作项目副本，完成后才开始；Ctrl-C 可停止"
-        )
+        self.making_worktrees(of)
     }
 
     /// Messages wait because the agent was stopped; without a name, the lead.
@@ -154,7 +136,7 @@ impl Lang {
     /// Why a teammate has ended.
     pub fn ended_by(self, by: &str, reason: &str) -> String {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        self.by(by, &why)
+        self.ended_by_whom(self.told(by), &why)
     }
 
     /// The mode that was asked for is freer than allowed: by the session, or by the teammate's own definition.
@@ -164,7 +146,7 @@ impl Lang {
             false => self.stays_at(name, mode),
         };
         match by_session {
-            true => self.no_teammate_is_freer(&words),
+            true => self.mode_bounded_by_session(&words),
             false => words,
         }
     }
@@ -201,10 +183,10 @@ impl Lang {
         if why.is_empty() {
             return Some(back.text.to_owned());
         }
-        let words = self.your_message_to_came(name, &why);
+        let words = self.message_came_back(name, &why);
         Some(match said {
             "" => words,
-            said => self.came_back_text(&words, said),
+            said => self.returned_message(&words, said),
         })
     }
 

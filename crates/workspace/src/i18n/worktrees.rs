@@ -3,7 +3,7 @@
 use max_team_runtime::WaitingWorktree;
 use max_team_tools::worktree::{Fate, IgnoredFiles, file_names};
 
-use super::{Lang, plural};
+use super::{Lang, heads};
 
 impl Lang {
     /// What becomes of a file, in a word or two.
@@ -21,21 +21,13 @@ impl Lang {
     /// Files that git ignores: a merge takes one only if the user names it.
     pub fn copy_ignored(self, ignored: &IgnoredFiles, id: &str) -> String {
         let (files, all) = (file_names(ignored.files.iter()), ignored.count());
-        let en = if all == 1 { "1 file is ignored by git and was" } else { "files are ignored by git and were" };
-        let en = if all == 1 { en.to_owned() } else { format!("{all} {en}") };
-        say!(
-            self,
-            "{en} not taken: {files}; `max-team worktrees accept {id} FILE` takes one by its name, `max-team worktrees \
-             reject {id}` drops the worktree",
-            "{all} 个文件被 git 忽略，未纳入项目：{files}；用 `max-team worktrees accept {id} FILE` 按名称接受，\
-             用 `max-team worktrees reject {id}` 丢弃副本"
-        )
+        self.ignored_files_left(all, files, id)
     }
 
     /// A merge that did not come to its end.
     pub fn copy_begun(self, taken: &[String], id: &str) -> String {
         let files = if taken.is_empty() { "-".to_owned() } else { file_names(taken.iter()) };
-        self.copy_begun_text(&files, id)
+        self.merge_interrupted(&files, id)
     }
 
     /// What a merge had already taken of a worktree that the user then rejects.
@@ -56,34 +48,19 @@ impl Lang {
     pub fn copy_waits(self, copy: &WaitingWorktree) -> String {
         let WaitingWorktree { id, by, open, ignored, trouble } = copy;
         if let Some(trouble) = trouble {
-            return self.copy_waits_text(id, trouble);
+            return self.worktree_unreadable(id, trouble);
         }
-        let (en, zh) = match (open, ignored) {
-            (0, _) => (
-                format!("{} that git ignores, not taken", plural(*ignored, "file")),
-                format!("{ignored} 个被 git 忽略的文件，未纳入"),
-            ),
-            (_, 0) => (plural(*open, "file"), format!("{open} 个文件")),
-            _ => (
-                format!("{}, and {ignored} that git ignores", plural(*open, "file")),
-                format!("{open} 个文件，另有 {ignored} 个被 git 忽略"),
-            ),
+        let files = match (open, ignored) {
+            (0, ignored) => self.only_ignored_files(ignored),
+            (open, 0) => self.changed_files(open),
+            (open, ignored) => self.changed_and_ignored_files(open, ignored),
         };
         let file = if *open == 0 { " FILE" } else { "" };
-        say!(
-            self,
-            "work of {by} is in a worktree and not in the project ({en}): `max-team worktrees show {id}` to look, \
-             `max-team worktrees accept {id}{file}` to take it",
-            "{by} 的改动在副本中，尚未进入项目（{zh}）：用 `max-team worktrees show {id}` 查看，\
-             用 `max-team worktrees accept {id}{file}` 接受"
-        )
+        self.worktree_waits(by, files, id, file)
     }
 
     /// The heads of the list.
     pub fn copy_heads(self) -> [&'static str; 5] {
-        match self {
-            Self::En => ["COPY", "MADE", "BY", "OPEN>", "PROJECT"],
-            Self::Zh => ["副本", "创建时间", "成员", "待决定>", "项目"],
-        }
+        heads(self.copy_heads_row())
     }
 }

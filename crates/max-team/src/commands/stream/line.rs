@@ -85,7 +85,7 @@ fn plan(what: &What, lang: Lang) -> String {
         line = with(&line, ", ", &lang.so_many_tasks(tasks.len()));
     }
     line = with(&line, ", ", task.as_deref().unwrap_or_default());
-    line = with(&line, ", ", &by.as_deref().map(|by| lang.by_whom(by)).unwrap_or_default());
+    line = with(&line, ", ", &by.as_deref().map(|by| lang.by_whom(lang.told(by))).unwrap_or_default());
     one(&with(&with(&line, ": ", goal), ": ", message))
 }
 
@@ -97,7 +97,7 @@ fn task(what: &What, lang: Lang) -> String {
         line = with(&line, ", ", &lang.try_number(attempt));
     }
     if let Some(by) = by {
-        line = with(&line, ", ", &lang.by_whom(by));
+        line = with(&line, ", ", &lang.by_whom(lang.told(by)));
     }
     line = with(&line, ": ", message);
     if retry_at_ms.is_some() {

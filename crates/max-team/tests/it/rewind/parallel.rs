@@ -144,6 +144,6 @@ fn all_files_of_a_killed_plan_are_restored_and_edits_of_the_user_stay() {
         for path in ["notes.txt", "d2/3", "plan.yaml"] {
             assert!(back.out.contains(&format!("{path} (changed after a command was killed")), "{back:?}");
         }
-        assert!(!back.out.contains("did not come to its end"), "{back:?}");
+        assert!(!back.out.contains("did not finish"), "{back:?}");
     }
 }
