@@ -10,6 +10,9 @@ use crate::hash::Hash;
 use crate::id::{EnvelopeId, TurnId};
 use crate::limits::{CHANNEL_NAME_CHARS_MAX, CHAT_ID_CHARS_MAX};
 
+/// The channel of MCP clients. The account is the client's name, the chat the folder that the team works in.
+pub const MCP: &str = "mcp";
+
 /// One chat of an account of a channel, written `<channel>:<account>/<chat>` (`telegram:home_bot/4711`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChatAddress {
@@ -47,6 +50,11 @@ impl ChatAddress {
     /// The service's id of the chat.
     pub fn chat(&self) -> &str {
         &self.chat
+    }
+
+    /// Whether answers are sent there. An MCP client fetches them with its calls instead.
+    pub fn is_sent_answers(&self) -> bool {
+        self.channel != MCP
     }
 
     /// The key of a message that the service calls `native`: delivering it twice changes nothing.

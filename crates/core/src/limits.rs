@@ -17,6 +17,26 @@ pub const SEND_ATTEMPTS_MAX: u32 = 10;
 pub const SEND_GRACE_MS: u64 = 5_000;
 /// Sessions of chats that are open at a time. A message of a further chat is refused while all of them work or wait for a person.
 pub const CHATS_OPEN_MAX: usize = 64;
+/// Calls of MCP clients that wait for the team at a time; a further one is refused.
+pub const MCP_CALLS_MAX: usize = 64;
+/// The longest time that a call of an MCP client waits for the team; the work goes on, and the client asks for its outcome later.
+pub const MCP_CALL_WAIT_MS_MAX: u64 = 60 * 60_000;
+/// Milliseconds that the outcome of an MCP task can be asked for.
+pub const MCP_TASK_TTL_MS: u64 = 24 * 60 * 60_000;
+/// Bytes of text in one result of an MCP tool; the rest is read with `offset`.
+pub const MCP_TEXT_BYTES_MAX: usize = 48 << 10;
+/// Rows of one list in a result of an MCP tool.
+pub const MCP_ROWS_MAX: usize = 30;
+/// Characters of a text in such a row, and of a progress message.
+pub const MCP_ROW_CHARS_MAX: usize = 200;
+/// HTTP connections of MCP clients that are open at a time; a further one waits.
+pub const MCP_CONNECTIONS_MAX: usize = 64;
+/// MCP sessions (of protocol versions before 2026-07-28) over HTTP that exist at a time; a further one is refused.
+pub const MCP_HTTP_SESSIONS_MAX: usize = 256;
+/// Milliseconds without a message after which such a session ends: longer than any call.
+pub const MCP_HTTP_SESSION_IDLE_MS: u64 = 2 * MCP_CALL_WAIT_MS_MAX;
+/// Characters of the name that an MCP client gives to a conversation.
+pub const MCP_CONVERSATION_CHARS_MAX: usize = 64;
 /// Model rounds in one chat turn, unless the user says otherwise.
 pub const ROUNDS_MAX_DEFAULT: u32 = 20;
 /// Retries of one model call after its first attempt.

@@ -57,10 +57,15 @@ impl Gateway {
         Self { team, place, selection, open: Mutex::default(), room: Notify::new(), open_max: CHATS_OPEN_MAX }
     }
 
+    /// The team that its sessions belong to.
+    pub(crate) fn team(&self) -> &TeamHandle {
+        &self.team
+    }
+
     /// Serves a channel until `shutdown`: receives, sends, and goes on with what the last process left.
     pub async fn run<C: Channel>(&self, channel: &C, shutdown: &CancellationToken) -> Result<(), GatewayError> {
         let (name, account) = (channel.name().to_owned(), channel.account().to_owned());
-        let by = self.principal(&name, "gateway", Role::Owner);
+        let by = Self::principal(&name, "gateway", Role::Owner);
         let serve = Command::ServeChannel { channel: name.clone(), account: account.clone() };
         self.command(by.clone(), EnvelopeId::new(new_id()), serve).await?;
         let sender = Sender::new(&self.team, channel, by.clone());
@@ -122,7 +127,7 @@ impl Gateway {
     }
 
     /// Heeds what becomes of open sessions.
-    async fn follow(&self, mut notices: mpsc::Receiver<Notice>) {
+    pub(crate) async fn follow(&self, mut notices: mpsc::Receiver<Notice>) {
         loop {
             match notices.recv().await {
                 Some(Notice::Stopped { error, .. }) if matches!(*error, RuntimeError::Behind(_)) => {
@@ -165,7 +170,7 @@ impl Gateway {
     /// Takes a message in. Once this returns, the message is committed and can be acknowledged; a second delivery changes nothing.
     pub async fn receive(&self, incoming: Incoming) -> Result<SessionId, GatewayError> {
         let Incoming { chat, native, sender, role, text } = incoming;
-        let by = self.principal(chat.channel(), &sender, role);
+        let by = Self::principal(chat.channel(), &sender, role);
         let key = chat.message_key(&native);
         let session = self.session(&chat, &by).await?;
         match self.command(by.clone(), key, Command::Say { session, text: text.clone() }).await {
@@ -180,17 +185,17 @@ impl Gateway {
         }
     }
 
-    fn principal(&self, channel: &str, user: &str, role: Role) -> Principal {
+    pub(crate) fn principal(channel: &str, user: &str, role: Role) -> Principal {
         Principal { door: channel.to_owned(), user: format!("{channel}:{user}"), role }
     }
 
-    async fn command(&self, by: Principal, key: EnvelopeId, command: Command) -> Result<(), RuntimeError> {
+    pub(crate) async fn command(&self, by: Principal, key: EnvelopeId, command: Command) -> Result<(), RuntimeError> {
         let cwd = self.place.cwd.display().to_string();
         self.team.command(Order { by, cwd, key, command }).await
     }
 
     /// The session of a chat, open in this process or in another one.
-    async fn session(&self, chat: &ChatAddress, by: &Principal) -> Result<SessionId, GatewayError> {
+    pub(crate) async fn session(&self, chat: &ChatAddress, by: &Principal) -> Result<SessionId, GatewayError> {
         let mut open = self.open.lock().await;
         if let Some(at) = open.iter().position(|(other, _)| other == chat) {
             let known = open.remove(at);

@@ -9,6 +9,7 @@ mod files;
 mod groups;
 mod journal_cmds;
 mod maintenance;
+mod mcp;
 mod memory;
 mod models;
 mod permissions;
@@ -38,6 +39,7 @@ pub(crate) use cache::Cache;
 pub(crate) use files::{Files, FolderOwner};
 pub(crate) use journal_cmds::{Approve, Cost, Deny, Inbox, Plans, Ps, Stop, Trace};
 pub(crate) use maintenance::{Audit, AuditScope, Backup, Export, Forget, Restore, Sessions};
+pub(crate) use mcp::{Mcp, ServeMcp};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use models::Models;
 pub(crate) use permissions::{ExplainVerdict, Permissions};
@@ -360,6 +362,9 @@ pub(crate) enum Command {
     /// Show and explain permission rules, and trust those of a project
     #[command(subcommand)]
     Permissions(Permissions),
+    /// Offer the team to other programs as an MCP server
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// List models with prices and whether their keys are set
     Models(Models),
     /// Check keys, models, journal and this machine

@@ -45,7 +45,7 @@ use max_team_workspace::team_file::{self, TeamContext};
 pub(crate) use fork::fork;
 
 /// Threads for tools; each is only there while it works.
-const TOOL_THREADS_MAX: usize = 8;
+pub(crate) const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
     flags::check(&talk)?;

@@ -178,6 +178,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Cache(command)) => return commands::cache::run(&here()?, &command),
         Some(Command::Files(command)) => return commands::files::run(&here()?, &command),
         Some(Command::Permissions(command)) => return commands::permissions::run(&here()?, &command),
+        Some(Command::Mcp(command)) => return commands::mcp::run(&here()?, command),
         Some(Command::Models(options)) => return commands::models::run(&here()?, &options),
         Some(Command::Doctor(options)) => return commands::doctor::run(&here()?, &options),
         Some(Command::Demo(options)) => return converse::demo(&here()?, &options),

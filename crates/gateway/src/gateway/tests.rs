@@ -124,7 +124,7 @@ async fn chats_without_an_answer_are_opened_as_room_becomes_free() {
     let gateway = start(folder.path(), &model, 1);
     let notices = gateway.team.watch();
     let working = receive(&gateway, "ada", "wait").await.unwrap();
-    let (by, chats) = (gateway.principal("memory", "gateway", Role::Owner), [chat("bob")]);
+    let (by, chats) = (Gateway::principal("memory", "gateway", Role::Owner), [chat("bob")]);
     let resume = async {
         let mut resumed = std::pin::pin!(gateway.resume(&chats, &by));
         tokio::select! {

@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Team", &["team", "agents", "tools", "tasks", "worktrees"]),
     ("Knowledge", &["memory", "skills", "files", "cache"]),
     ("Records", &["replay", "fork", "rewind", "compare", "audit", "backup", "restore", "export"]),
-    ("Setup", &["config", "permissions", "models", "doctor", "completion", "man"]),
+    ("Setup", &["config", "permissions", "models", "mcp", "doctor", "completion", "man"]),
 ];
 const INDENT: usize = 2;
 const NAME_COLUMNS: usize = 12;

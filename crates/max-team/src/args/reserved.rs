@@ -1,6 +1,6 @@
 //! Names kept for commands of later versions: an error today, never a prompt that costs money.
 
-pub(crate) const RESERVED: [&str; 7] = ["acp", "channels", "cron", "fetch", "mcp", "pairing", "serve"];
+pub(crate) const RESERVED: [&str; 6] = ["acp", "channels", "cron", "fetch", "pairing", "serve"];
 
 /// The reserved name that a command line begins with; the language may stand before it.
 pub(crate) fn reserved(mut words: impl Iterator<Item = String>) -> Option<&'static str> {
@@ -27,7 +27,7 @@ mod tests {
     fn a_reserved_name_comes_first_or_behind_the_language() {
         let reserved = |line: &str| reserved(line.split(' ').map(str::to_owned));
         assert_eq!(reserved("serve --port 80"), Some("serve"));
-        assert_eq!(reserved("--lang zh mcp list"), Some("mcp"));
+        assert_eq!(reserved("--lang zh cron list"), Some("cron"));
         assert_eq!(reserved("--lang=zh acp"), Some("acp"));
         assert_eq!(reserved("-p serve"), None);
         assert_eq!(reserved("--lang zh"), None);

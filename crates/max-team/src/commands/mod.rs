@@ -14,6 +14,7 @@ pub(crate) mod files;
 pub(crate) mod inbox;
 pub(crate) mod mail;
 pub(crate) mod manual;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod permissions;

@@ -36,6 +36,7 @@ mod keep;
 mod leads;
 mod listening;
 mod manual;
+mod mcp;
 mod memory;
 mod mentions;
 mod obeyed;

@@ -209,11 +209,12 @@ impl Agent {
         Ok(PreparedCommit { commit, replies, answered })
     }
 
-    /// The answer of a lead's turn. In a session of a chat it is put into the outbox by the same commit.
+    /// The answer of a lead's turn. In a session of a chat that is sent answers it is put into the outbox by the same commit.
     fn reply(&self, over: &TurnEnded, commit: &mut Commit) -> Result<Event, RuntimeError> {
         // The answer is shown to the user, so it must survive a power cut.
         commit.strength = Durability::Full;
-        commit.outbox.extend(self.active.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
+        let chat = self.active.chat.as_ref().filter(|chat| chat.is_sent_answers());
+        commit.outbox.extend(chat.map(|chat| outbox::reply(chat, over)).transpose()?);
         let whole = over.end == TurnOutcome::Answered;
         Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))
     }

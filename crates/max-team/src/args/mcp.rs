@@ -1,0 +1,50 @@
+//! `mcp`: its flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use max_team_workspace::selection::Selection;
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Mcp {
+    /// Serve the team of this folder to MCP clients, over standard input or HTTP
+    Serve(ServeMcp),
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  claude mcp add max-team -- max-team mcp serve\n  \
+max-team mcp serve --http                   at http://127.0.0.1:8807/mcp, for this machine\n  \
+max-team mcp serve --http --host 0.0.0.0 --token-file token   for other machines")]
+pub(crate) struct ServeMcp {
+    /// Serve over HTTP at /mcp instead of standard input and output
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Listen on this port (0: a free one)
+    #[arg(long, value_name = "N", default_value_t = 8807, requires = "http")]
+    pub(crate) port: u16,
+    /// Listen on this address; one that other machines can reach needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", requires = "http")]
+    pub(crate) host: String,
+    /// Read the bearer token that clients must send from this file; without it, one is made where it is needed
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Accept requests of web pages from this origin, such as http://localhost:6274
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Serve one agent with all tools, without the team
+    #[arg(long)]
+    pub(crate) solo: bool,
+    /// A file that defines the team, instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+    /// A settings file to use instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl ServeMcp {
+    pub(crate) fn selection(&self) -> Selection {
+        let (solo, agents, config) = (self.solo, self.agents.clone(), self.config.clone());
+        Selection { solo, agents, config, ..Selection::default() }
+    }
+}
