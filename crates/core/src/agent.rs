@@ -4,14 +4,12 @@
 //! configuration, the flags and the model catalogue. Both are journalled, so a run can be understood without today's
 //! files.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ledger::Price;
 use crate::limits::{COMPACT_AT_PERCENT, RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
+use crate::mcp::McpServer;
 use crate::policy::{Mode, Permissions, Rules};
 
 /// A model, resolved against the catalogue.
@@ -216,31 +214,6 @@ impl Constraints {
     /// Whether they constrain nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// A server of tools that a member brings along.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct McpServer {
-    /// Prefix of its tools' names.
-    pub name: String,
-    pub command: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    /// Environment variables. They may hold keys: never written down, never shown.
-    #[serde(skip)]
-    pub env: BTreeMap<String, String>,
-}
-
-impl fmt::Debug for McpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.env.keys().collect();
-        f.debug_struct("McpServer")
-            .field("name", &self.name)
-            .field("command", &self.command)
-            .field("args", &self.args)
-            .field("env", &names)
-            .finish()
     }
 }
 
@@ -532,14 +505,6 @@ pub(crate) mod tests {
         let fallback = settings.fallback.unwrap();
         assert_eq!((settings.model.max_tokens, settings.model.thinking_tokens), (1_000, 0));
         assert_eq!((fallback.max_tokens, fallback.thinking_tokens), (500, 0));
-    }
-
-    #[test]
-    fn keys_of_a_server_are_neither_shown_nor_written_down() {
-        let env = [("TOKEN".to_owned(), "sk-1".to_owned())].into();
-        let server = McpServer { name: "x".into(), command: "npx".into(), args: Vec::new(), env };
-        assert!(!format!("{server:?}{}", serde_json::to_string(&server).unwrap()).contains("sk-1"));
-        assert!(format!("{server:?}").contains("TOKEN"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod interrupt;
 pub mod ledger;
 pub mod limits;
 pub mod machine;
+pub mod mcp;
 pub mod memory;
 pub mod mention;
 pub mod message;

@@ -151,6 +151,31 @@ pub const REMOTE_CALL_MS_MAX: u64 = 120_000;
 pub const REMOTE_GRACE_MS_MAX: u64 = 500;
 /// Tools that one source (an MCP server) may offer.
 pub const SOURCE_TOOLS_MAX: usize = 256;
+/// Tools of sources that a request describes; with more, those that fit the conversation are described and `tool_search`
+/// finds the others.
+pub const SOURCE_TOOLS_SHOWN_MAX: usize = 40;
+/// Milliseconds that an MCP server may take until it answers for the first time.
+pub const MCP_CONNECT_MS: u64 = 10_000;
+/// Milliseconds that an MCP server may take to list its tools.
+pub const MCP_LIST_MS: u64 = 10_000;
+/// Milliseconds that one call of an MCP tool may take, unless its server's entry says otherwise.
+pub const MCP_CALL_MS: u64 = 60_000;
+/// Bytes of one message of an MCP server. A server that sends a longer one is ended.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Lines of an MCP server that are no message before it is ended.
+pub const MCP_BAD_LINES_MAX: usize = 1_000;
+/// Times that an MCP server is started again after it ended unasked, until its tools are withdrawn.
+pub const MCP_RESTARTS_MAX: u32 = 3;
+/// Milliseconds before an MCP server whose tools were withdrawn is tried again.
+pub const MCP_RETRY_MS: u64 = 30_000;
+/// Bytes of an MCP server's own output that are kept for `mcp logs`.
+pub const MCP_LOG_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of the description of an MCP tool.
+pub const MCP_DESCRIPTION_BYTES_MAX: usize = 2 << 10;
+/// Bytes of the input schema of an MCP tool; a longer one is left out.
+pub const MCP_SCHEMA_BYTES_MAX: usize = 32 << 10;
+/// MCP servers that one session may have.
+pub const MCP_SERVERS_MAX: usize = 200;
 /// Bytes of a tool's name, as model providers accept it.
 pub const TOOL_NAME_BYTES_MAX: usize = 64;
 /// Host names that remote tools look up at a time: each look-up holds a thread, also when the name server is silent.

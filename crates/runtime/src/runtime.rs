@@ -25,7 +25,7 @@ use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Fence, WorkerInfo};
 use max_team_llm::Router;
 use max_team_tools::worktree::Worktree;
-use max_team_tools::{Registry, Services, ToolSource};
+use max_team_tools::{Registry, Services, ToolSources};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ pub struct Options {
     /// The tools that exist.
     pub tools: Registry,
     /// Sources of further tools, such as MCP servers; an agent has the tools of those that its definition names.
-    pub sources: Vec<Arc<dyn ToolSource>>,
+    pub sources: Arc<dyn ToolSources>,
     /// Services outside the project that tools may use.
     pub services: Services,
     /// The user's folder: their own instructions, and outputs that are too large for a result.

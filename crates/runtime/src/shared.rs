@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use max_team_core::agent::Definition;
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
@@ -15,7 +16,7 @@ use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::rewind::TrackedTrees;
-use max_team_tools::{Registry, RemoteCalls, Services, ToolSource};
+use max_team_tools::{Registry, RemoteCalls, Services, ToolSource, ToolSources};
 use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
     pub router: Router,
     pub tools: Registry,
     /// Sources of further tools.
-    pub sources: Vec<Arc<dyn ToolSource>>,
+    pub sources: Arc<dyn ToolSources>,
     pub services: Arc<Services>,
     pub remote: Arc<RemoteCalls>,
     pub home: PathBuf,
@@ -74,6 +75,11 @@ pub(crate) struct StoredNotes {
 }
 
 impl Shared {
+    /// The sources whose tools an agent has.
+    pub(crate) fn sources_of(&self, definition: &Definition) -> Vec<Arc<dyn ToolSource>> {
+        definition.sources.iter().filter_map(|name| self.sources.source(name)).collect()
+    }
+
     pub(crate) fn new(options: Options) -> Result<Self, JournalError> {
         let journal = options.storage.journal;
         Ok(Self {

@@ -34,7 +34,7 @@ pub use pipeline::{Operator, PipelineStep, Redirect, RedirectTarget};
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network,
+    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, StdinPipe,
     SandboxError, Spec,
 };
 pub use supervisor::{child, set_aside};

@@ -38,6 +38,8 @@ pub(crate) struct Order {
     pub(crate) nice: i32,
     /// Whether a file follows in which the end of the command is noted.
     pub(crate) has_end_mark: bool,
+    /// Whether, after that, the end of a pipe follows that the command reads from.
+    pub(crate) has_stdin: bool,
 }
 
 impl Order {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
 use crate::proxy::Proxy;
-use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, SandboxError, Spec};
+use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, SandboxError, Spec, StdinPipe};
 use crate::system;
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
@@ -90,11 +90,12 @@ pub fn run_by(
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
-    let order = Order { spec: spec.clone(), engine, nice, has_end_mark: spec.end_mark.is_some() };
+    let order = Order { spec: spec.clone(), engine, nice, has_end_mark: spec.end_mark.is_some(), has_stdin: spec.stdin.is_some() };
     let door = if order.has_door() { NetworkDoor::Closed(spec.hosts()) } else { NetworkDoor::None };
     let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
-    send(&running.control, &order).and_then(mark).or_else(is_gone).map_err(broken)?;
+    let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, pipe));
+    send(&running.control, &order).and_then(mark).and_then(stdin).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
     let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
         Err(error) if running.held.is_some() => return Err(broken(error)),
@@ -128,7 +129,7 @@ pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
     let mut running = RunningSupervisor::new(spawned, NetworkDoor::None);
-    let order = Order { spec, engine, nice: 0, has_end_mark: false };
+    let order = Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))

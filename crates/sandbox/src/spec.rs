@@ -1,6 +1,7 @@
 //! What is to be run, and within what: plain data that travels to the child as it is.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -28,7 +29,22 @@ pub struct Spec {
     /// The file in which its supervisor notes its end.
     #[serde(skip)]
     pub end_mark: Option<EndMark>,
+    /// What it reads as its standard input; `None`: nothing.
+    #[serde(skip)]
+    pub stdin: Option<StdinPipe>,
 }
+
+/// The end of a pipe that a command reads from.
+#[derive(Debug, Clone)]
+pub struct StdinPipe(pub Arc<OwnedFd>);
+
+impl PartialEq for StdinPipe {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StdinPipe {}
 
 /// A file in which the supervisor of a command notes that the command has ended, also if the process that started it was
 /// killed. Its first byte becomes [`EndMark::ENDED`], and its modification time is the end of the command. The supervisor shares
@@ -60,6 +76,7 @@ impl Spec {
             isolation: Some(Isolation::default()),
             limits: Limits::default(),
             end_mark: None,
+            stdin: None,
         }
     }
 

@@ -68,6 +68,7 @@ fn supervise() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
     let mark = if order.has_end_mark { take(&control)? } else { None };
+    let stdin = if order.has_stdin { take(&control)? } else { None };
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
             Ok(None) => {}
@@ -84,7 +85,7 @@ fn supervise() -> io::Result<()> {
         .and_then(|()| open_door(&mut order, &control).map_err(|error| StartError::Sandbox(error.to_string())))
         .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(StartError::Sandbox))
         .and_then(|()| send(&control, &SupervisorReport::Ready).map_err(|error| trouble(&order.spec, &error)))
-        .and_then(|()| start(&order));
+        .and_then(|()| start(&order, stdin));
     let leader = match started {
         // There was nothing to run: the question was whether the sandbox can be built.
         Ok(None) => return Ok(()),
@@ -201,7 +202,7 @@ pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> StartError {
 }
 
 /// Starts the command; `None` if there is none.
-fn start(order: &Order) -> Result<Option<Pid>, StartError> {
+fn start(order: &Order, stdin: Option<OwnedFd>) -> Result<Option<Pid>, StartError> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
     let Spec { argv, dir, env, line, .. } = &order.spec;
     if argv.is_empty() {
@@ -209,14 +210,17 @@ fn start(order: &Order) -> Result<Option<Pid>, StartError> {
     }
     if order.engine != Engine::Landlock && line.is_empty() {
         let mut command = command(argv, dir, env).map_err(failed)?;
+        command.stdin(stdin.map_or_else(Stdio::null, Stdio::from));
         detach::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
         return Ok(Some(Pid::from_child(&child)));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
     let Some(child) = detach::fork().map_err(failed)? else {
+        let input = stdin.map_or_else(|| fs::File::open("/dev/null").map(OwnedFd::from), Ok);
+        let is_set = input.and_then(|input| Ok(rustix::stdio::dup2_stdin(input)?));
         detach::close_others(&its);
-        detach::leave(enter(order, its).unwrap_or(1))
+        detach::leave(is_set.and_then(|()| enter(order, its)).unwrap_or(1))
     };
     drop(its);
     // Its end of the socket is closed the moment it becomes the command, or begins with the line.
@@ -228,7 +232,6 @@ fn start(order: &Order) -> Result<Option<Pid>, StartError> {
 
 /// The forked process: enters the sandbox if that is its job, and becomes the command or runs the line.
 fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
-    rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
     detach::begin(order.nice)?;
     if order.engine == Engine::Landlock
         && let Err(error) = system::enter(&order.spec)
@@ -237,7 +240,7 @@ fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
     }
     let Spec { argv, dir, env, line, .. } = &order.spec;
     if line.is_empty() {
-        let error = command(argv, dir, env)?.exec();
+        let error = command(argv, dir, env)?.stdin(Stdio::inherit()).exec();
         return send(&supervisor, &trouble(&order.spec, &error)).map(|()| 1);
     }
     drop(supervisor);

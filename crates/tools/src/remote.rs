@@ -42,6 +42,11 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
     /// of remote calls nor the mark of outside data apply to it.
     fn server(&self, args: &Value, intent: &Action) -> Option<String>;
 
+    /// How long a call may take, without the time that it waits for its server's other calls.
+    fn time(&self) -> Duration {
+        Duration::from_millis(REMOTE_CALL_MS_MAX)
+    }
+
     /// Does what was judged. The future is dropped when the call is cancelled; `cx.cancel` fires shortly before.
     fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, resumed: bool) -> RemoteFuture<'a>;
 }
@@ -118,6 +123,8 @@ pub async fn run_remote(
             REMOTE_CALL_MS_MAX / 1_000
         ))),
     };
+    let limit = tool.time();
+    let deadline = Instant::now() + limit;
     let mut call = tool.call(&cx, args, &intent, resumed);
     let class = tool.class(&intent);
     let ended = tokio::select! {
@@ -125,7 +132,7 @@ pub async fn run_remote(
         () = stop.cancelled() => cut_off(call, class, stopped()).await,
         () = sleep_until(deadline) => {
             stop.cancel();
-            let words = format!("`{server}` did not answer within {} s", REMOTE_CALL_MS_MAX / 1_000);
+            let words = format!("`{server}` did not answer within {} s", limit.as_secs());
             cut_off(call, class, ToolError::correctable(words)).await
         }
     };

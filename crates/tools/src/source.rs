@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use max_team_core::limits::{SOURCE_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
 
@@ -17,6 +19,33 @@ pub trait ToolSource: Send + Sync + fmt::Debug {
 
     /// The tools that it offers now. It must not wait: a source that is not connected offers none.
     fn tools(&self) -> Vec<Handler>;
+
+    /// Work that a turn of its agent waits for, because nothing is known yet of its tools. The work is bounded in time by the
+    /// source; `None`: nothing is to be done.
+    fn prepare(&self) -> Option<Preparation> {
+        None
+    }
+
+    /// Notices for the user that were not told yet.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Work that makes a source ready.
+pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// All sources of a process. Which there are may change while it runs.
+pub trait ToolSources: Send + Sync + fmt::Debug {
+    /// The source by that name.
+    fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>>;
+}
+
+/// A fixed set of sources.
+impl ToolSources for Vec<Arc<dyn ToolSource>> {
+    fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>> {
+        self.iter().find(|source| source.name() == name).cloned()
+    }
 }
 
 impl Registry {

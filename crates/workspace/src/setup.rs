@@ -335,7 +335,7 @@ pub fn runtime_within(
         process: worker_info(place, what),
         router,
         tools: Registry::builtin(),
-        sources: Vec::new(),
+        sources: Arc::new(Vec::new()),
         services: services(place, config),
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),

@@ -60,6 +60,8 @@ pub enum ActionKind {
     Fetch,
     /// Queries a source that the user has configured (logs, metrics), or the agent's own earlier output.
     Query,
+    /// Calls a tool of a server that may change something there; the target names the tool and the server.
+    Remote,
     /// Acts on the team: proposes, delegates, asks a teammate.
     Team,
     /// Asks the user something.
@@ -81,7 +83,7 @@ impl ActionKind {
     pub fn only_looks(self) -> bool {
         match self {
             Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
-            Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute => false,
+            Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute | Self::Remote => false,
             Self::Team | Self::Ask | Self::Merge | Self::Propose => false,
         }
     }

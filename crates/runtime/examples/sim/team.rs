@@ -84,7 +84,7 @@ pub(crate) fn runtime(journal: &Journal, root: &Path, worker: WorkerId, replay: 
         process: info,
         router: Router::replay(replay),
         tools: tools(ledger),
-        sources: Vec::new(),
+        sources: Arc::new(Vec::new()),
         services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),

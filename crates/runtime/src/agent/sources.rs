@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use max_team_core::agent::TeamRole;
 use max_team_core::delegation::tool_filter::is_among;
-use max_team_tools::{Handler, ToolSource};
+use max_team_tools::Handler;
 
 use super::{Frame, tool_search};
 use crate::shared::Shared;
@@ -14,14 +13,7 @@ impl Frame {
     /// before a turn, and an unchanged generation costs one number per source.
     pub(super) fn follow_sources(&mut self, shared: &Shared) -> bool {
         let definition = &self.definition;
-        // A lead has only the team's tools.
-        let is_own = |source: &&Arc<dyn ToolSource>| {
-            definition.place != TeamRole::Lead && definition.sources.iter().any(|own| own == source.name())
-        };
-        let own: Vec<&Arc<dyn ToolSource>> = match definition.sources.as_slice() {
-            [] => Vec::new(),
-            _ => shared.sources.iter().filter(is_own).collect(),
-        };
+        let own = shared.sources_of(definition);
         // Read before the tools: a change in between is seen by the next turn.
         let generations: Vec<u64> = own.iter().map(|source| source.generation()).collect();
         if generations == self.generations {

@@ -110,7 +110,7 @@ fn build(
         process: info,
         router: Router::replay(replay),
         tools,
-        sources,
+        sources: Arc::new(sources),
         services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),

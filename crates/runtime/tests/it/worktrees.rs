@@ -268,7 +268,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         process: info,
         router: max_team_llm::Router::replay(replay),
         tools: Registry::builtin(),
-        sources: Vec::new(),
+        sources: Arc::new(Vec::new()),
         services: Services::default(),
         home: root.join("home"),
         others: Vec::new(),

@@ -87,6 +87,7 @@ impl World {
             isolation: Some(self.isolation()),
             limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
             end_mark: None,
+            stdin: None,
         }
     }
 

@@ -194,6 +194,7 @@ impl<'a> Invocation<'a> {
             isolation,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
+            stdin: None,
         })
     }
 

@@ -10,6 +10,7 @@ mod isolation;
 mod output_buffer;
 mod path;
 mod scan;
+mod server;
 mod split;
 
 use std::path::Path;

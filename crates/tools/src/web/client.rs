@@ -6,6 +6,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -139,18 +140,9 @@ impl TimeProvider for TlsClock {
 }
 
 fn client(cx: &ToolContext, guard: AddressGuard) -> Result<reqwest::Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(TlsClock))
-        .with_safe_default_protocol_versions()
-        .map_err(|err| format!("TLS cannot be set up: {err}"))?
-        .with_root_certificates(roots(cx)?)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let lookups = cx.remote.lookups();
     let public = (guard == AddressGuard::Public).then(|| cx.services.private_hosts.clone());
-    reqwest::Client::builder()
-        .user_agent(concat!("max-team/", env!("CARGO_PKG_VERSION")))
-        .tls_backend_preconfigured(tls)
+    builder(cx.services.cert_file.as_deref())?
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())
         .no_proxy()
@@ -159,9 +151,22 @@ fn client(cx: &ToolContext, guard: AddressGuard) -> Result<reqwest::Client, Stri
         .map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
 }
 
-fn roots(cx: &ToolContext) -> Result<RootCertStore, String> {
+/// A client with our TLS and the certificates of the system's bundle and of `cert_file`.
+pub fn builder(cert_file: Option<&Path>) -> Result<reqwest::ClientBuilder, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(TlsClock))
+        .with_safe_default_protocol_versions()
+        .map_err(|err| format!("TLS cannot be set up: {err}"))?
+        .with_root_certificates(roots(cert_file)?)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let agent = concat!("max-team/", env!("CARGO_PKG_VERSION"));
+    Ok(reqwest::Client::builder().user_agent(agent).tls_backend_preconfigured(tls))
+}
+
+fn roots(cert_file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    if let Some(path) = &cx.services.cert_file {
+    if let Some(path) = cert_file {
         let shown = path.display();
         let unreadable = |err| format!("certificates cannot be read from `{shown}`: {err}; correct SSL_CERT_FILE");
         let mut taken = 0;

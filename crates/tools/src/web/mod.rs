@@ -12,6 +12,7 @@ mod html;
 /// Bytes of text that a page becomes: more than the page, because links are written out and JSON is laid out.
 const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
 
+pub use client::builder as http_client;
 pub(crate) use client::{AddressGuard, HttpReply, fetch};
 pub use geocode::Geocode;
 pub(crate) use geocode::geocode;

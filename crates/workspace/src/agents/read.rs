@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use max_team_core::agent::{Constraints, Definition, McpServer, Member};
+use max_team_core::agent::{Constraints, Definition, Member};
+use max_team_core::mcp::McpServer;
 use max_team_core::policy::glob::Glob;
 use max_team_core::suggest::did_you_mean;
 

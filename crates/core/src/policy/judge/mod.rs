@@ -141,6 +141,7 @@ impl JudgedAction<'_> {
             ActionKind::WriteOwn => self.own(true, target),
             ActionKind::Fetch => self.fetch(target),
             ActionKind::Query => self.query(),
+            ActionKind::Remote => self.remote(),
             ActionKind::Execute => self.execute(),
         }
     }
@@ -166,6 +167,16 @@ impl JudgedAction<'_> {
     fn query(&self) -> Judgement {
         let spoken = self.deny(RuleSubject::Tool).or_else(|| self.ask(RuleSubject::Tool));
         spoken.unwrap_or_else(|| free(AutoAllow::SetUp))
+    }
+
+    /// A tool of a server that may change something is asked about until a rule or an answer allows that tool. An approved plan
+    /// does not: it says nothing about what lies outside the project.
+    fn remote(&self) -> Judgement {
+        let subject = RuleSubject::Tool;
+        if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
+            return judged;
+        }
+        self.mode(ActionKind::Remote, RememberedRule::Rules(vec![self.tool.to_owned()]), "")
     }
 
     /// A host that neither a rule nor the member's definition names is always asked about.
@@ -254,7 +265,7 @@ impl JudgedAction<'_> {
         let verdict = match (self.rules.mode, kind) {
             (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, ActionKind::Write) => Verdict::Allow,
             (Mode::DontAsk, _) => Verdict::Deny,
-            (Mode::Plan, ActionKind::Write | ActionKind::Execute) => Verdict::Deny,
+            (Mode::Plan, ActionKind::Write | ActionKind::Execute | ActionKind::Remote) => Verdict::Deny,
             _ => Verdict::Ask,
         };
         let hint = match (verdict, &memory) {

@@ -1,0 +1,181 @@
+//! An MCP server as a file or a flag describes it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hash::Hash;
+use crate::limits::{MCP_CALL_MS, MCP_CONNECT_MS, TOOL_NAME_BYTES_MAX};
+
+/// A server of tools.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// Its tools are called `mcp__NAME__TOOL`.
+    pub name: String,
+    /// The program that serves the tools; empty if the server is at `url`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Environment variables. They may hold keys: never written down, never shown.
+    #[serde(skip)]
+    pub env: BTreeMap<String, String>,
+    /// Where a remote server is; empty for one that is started here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// How a remote server is spoken to.
+    #[serde(default)]
+    pub transport: HttpTransport,
+    /// HTTP headers. They may hold keys: never written down, never shown.
+    #[serde(skip)]
+    pub headers: BTreeMap<String, String>,
+    /// Milliseconds that one call may take; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_ms: Option<u64>,
+    /// Milliseconds until it must have answered for the first time; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ms: Option<u64>,
+    /// The only tools that are offered, by the server's own names; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// What its program may reach.
+    #[serde(default)]
+    pub grant: ServerGrant,
+}
+
+/// How a remote server is spoken to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpTransport {
+    /// Streamable HTTP; if the server does not know it, the older event stream.
+    #[default]
+    Either,
+    /// Streamable HTTP.
+    Http,
+    /// The event stream of 2024-11-05, with an address of its own for messages.
+    Sse,
+}
+
+/// What the program of a server may reach beside the system's files and its own cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerGrant {
+    /// Whether it can reach the network.
+    pub network: bool,
+    /// Whether it can change the project's files; without it they can be read.
+    pub project: bool,
+    /// Further files and folders that it reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Further folders that it changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+}
+
+impl Default for ServerGrant {
+    fn default() -> Self {
+        Self { network: true, project: true, read: Vec::new(), write: Vec::new() }
+    }
+}
+
+impl McpServer {
+    /// Whether its program is started on this machine.
+    pub fn is_local(&self) -> bool {
+        self.url.is_empty()
+    }
+
+    /// How long one call may take.
+    pub fn call_ms(&self) -> u64 {
+        self.call_ms.unwrap_or(MCP_CALL_MS)
+    }
+
+    /// Until when it must have answered for the first time.
+    pub fn connect_ms(&self) -> u64 {
+        self.connect_ms.unwrap_or(MCP_CONNECT_MS)
+    }
+
+    /// A hash of everything that decides which program runs or which server is reached, and with what. Servers with the same
+    /// hash share a process and a list of tools.
+    pub fn hash(&self) -> Hash {
+        let all = (&self.command, &self.args, &self.env, &self.url, &self.transport, &self.headers, &self.grant);
+        Hash::of(serde_json::to_vec(&all).unwrap_or_default())
+    }
+
+    /// The program with its arguments, or the address: what a person is shown.
+    pub fn target(&self) -> String {
+        if !self.is_local() {
+            return self.url.clone();
+        }
+        let words = std::iter::once(&self.command).chain(&self.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>();
+        f.debug_struct("McpServer")
+            .field("name", &self.name)
+            .field("target", &self.target())
+            .field("env", &names(&self.env))
+            .field("headers", &names(&self.headers))
+            .field("grant", &self.grant)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name that models know a server's tool by. Providers accept few characters and a bounded length: other characters become
+/// `_`, and a name that is too long ends in a part of its hash.
+pub fn tool_name(server: &str, tool: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let clean = |text: &str| text.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect::<String>();
+    let name = format!("mcp__{}__{}", clean(server), clean(tool));
+    if name.len() <= TOOL_NAME_BYTES_MAX {
+        return name;
+    }
+    let hash = Hash::of(format!("{server}\0{tool}")).to_string();
+    let (kept, end) = (name.get(..TOOL_NAME_BYTES_MAX - 9).unwrap_or_default(), hash.get(..8).unwrap_or_default());
+    format!("{kept}_{end}")
+}
+
+/// Whether a name can be that of a server: it becomes part of tool names and of permission rules.
+pub fn is_server_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=32).contains(&name.len()) && name.bytes().all(fits) && !name.contains("__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_names_are_those_that_providers_accept() {
+        for (server, tool, name) in [
+            ("files", "read_file", "mcp__files__read_file"),
+            ("my.server", "a b/c", "mcp__my_server__a_b_c"),
+            ("x", "", "mcp__x__"),
+        ] {
+            assert_eq!(tool_name(server, tool), name);
+        }
+        let (one, other) = (tool_name("s", &"a".repeat(100)), tool_name("s", &"a".repeat(101)));
+        assert!(one.len() == TOOL_NAME_BYTES_MAX && other.len() == TOOL_NAME_BYTES_MAX && one != other);
+    }
+
+    #[test]
+    fn names_of_servers_are_checked() {
+        for (name, is_good) in [("git", true), ("a.b-c_d", true), ("", false), ("a b", false), ("a__b", false)] {
+            assert_eq!(is_server_name(name), is_good, "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_are_neither_shown_nor_stored_and_count_for_the_hash() {
+        let secret = ("TOKEN".to_owned(), "very secret".to_owned());
+        let server = McpServer { name: "x".into(), command: "npx".into(), ..McpServer::default() };
+        let keyed = McpServer { env: [secret.clone()].into(), headers: [secret].into(), ..server.clone() };
+        assert!(!format!("{keyed:?}").contains("very") && format!("{keyed:?}").contains("TOKEN"));
+        assert!(!serde_json::to_string(&keyed).unwrap().contains("very"));
+        assert_ne!(server.hash(), keyed.hash());
+        assert_eq!(server.hash(), McpServer { name: "y".into(), call_ms: Some(1), ..server.clone() }.hash());
+    }
+}

@@ -1,0 +1,266 @@
+//! One connection to a server: the protocol's two eras behind a few questions.
+#![expect(deprecated, reason = "servers of the older protocol ask for the project's folder by `roots/list`")]
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use max_team_core::limits::{MCP_LIST_MS, SOURCE_TOOLS_MAX};
+use max_team_tools::Progress;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ErrorData, GetPromptRequestParams, Implementation, ListRootsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents, Root,
+    RootsCapabilities,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
+    ServiceError,
+};
+use rmcp::transport::Transport;
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::known_tools::{Era, KnownTool};
+
+/// Pages of a list that are asked for.
+const PAGES_MAX: usize = 100;
+
+/// Why a server is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// It could not be started or reached.
+    #[error("{0}")]
+    Connect(String),
+    /// It asks for a login first.
+    #[error("it needs a login: run `max-team mcp login {0}`")]
+    Login(String),
+    /// It did not answer in time.
+    #[error("it did not answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// It ended, or the connection broke off.
+    #[error("{0}")]
+    Gone(String),
+    /// It answered with an error.
+    #[error("it answers with an error: {0}")]
+    Answer(String),
+}
+
+/// A prompt that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    pub name: String,
+    pub description: String,
+    /// The names of its arguments, in order, and whether each is needed.
+    pub arguments: Vec<(String, bool)>,
+}
+
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceText {
+    pub uri: String,
+    pub text: String,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, Client>,
+}
+
+impl Connection {
+    /// Agrees with a server on the protocol. `era` is known if the server was reached before: a wrong guess costs a server of the
+    /// other era its first answer.
+    pub(crate) async fn open<T: Transport<RoleClient> + 'static>(
+        transport: T,
+        era: Option<Era>,
+        client: Client,
+    ) -> Result<Self, ClientInitializeError> {
+        let modern = vec![ProtocolVersion::V_2026_07_28];
+        let lifecycle = match era {
+            Some(Era::Initialize) => ClientLifecycleMode::Initialize,
+            Some(Era::Discover) => ClientLifecycleMode::Discover { preferred_versions: modern },
+            None => ClientLifecycleMode::Auto {
+                preferred_versions: modern,
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+        };
+        Ok(Self { service: client.serve_with_lifecycle(transport, lifecycle).await? })
+    }
+
+    /// Which of the two ways of beginning the server understands.
+    pub(crate) fn era(&self) -> Era {
+        let is_old = self.service.peer().peer_info().is_none_or(|info| info.protocol_version.has_initialize());
+        if is_old { Era::Initialize } else { Era::Discover }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// What the server says about its use.
+    pub(crate) fn instructions(&self) -> Option<String> {
+        self.service.peer().peer_info().and_then(|info| info.instructions.clone())
+    }
+
+    /// The tools that the server offers, up to a bound; whether there are more.
+    pub(crate) async fn tools(&self) -> Result<(Vec<KnownTool>, bool), McpError> {
+        let limit = Duration::from_millis(MCP_LIST_MS);
+        timeout(limit, self.all_tools()).await.unwrap_or(Err(McpError::Timeout(limit)))
+    }
+
+    async fn all_tools(&self) -> Result<(Vec<KnownTool>, bool), McpError> {
+        if self.service.peer().peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
+            return Ok((Vec::new(), false));
+        }
+        let mut tools: Vec<KnownTool> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let page = self.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+            tools.extend(page.tools.into_iter().map(KnownTool::from));
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() || tools.len() > SOURCE_TOOLS_MAX {
+                break;
+            }
+        }
+        let is_cut = cursor.is_some() || tools.len() > SOURCE_TOOLS_MAX;
+        tools.truncate(SOURCE_TOOLS_MAX);
+        Ok((tools, is_cut))
+    }
+
+    /// Calls a tool. The call is taken back if the future is dropped.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: &Progress,
+    ) -> Result<CallToolResult, McpError> {
+        let _watch = self.service.service().watch(progress.clone());
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        Ok(self.service.call_tool(params).await?)
+    }
+
+    /// The prompts that the server offers.
+    pub(crate) async fn prompts(&self) -> Result<Vec<Prompt>, McpError> {
+        if self.service.peer().peer_info().is_some_and(|info| info.capabilities.prompts.is_none()) {
+            return Ok(Vec::new());
+        }
+        let found = self.service.list_all_prompts().await?;
+        let arguments = |prompt: &rmcp::model::Prompt| {
+            let all = prompt.arguments.iter().flatten();
+            all.map(|argument| (argument.name.clone(), argument.required.unwrap_or_default())).collect()
+        };
+        let prompts = found.into_iter().map(|prompt| Prompt {
+            arguments: arguments(&prompt),
+            description: prompt.description.clone().unwrap_or_default(),
+            name: prompt.name,
+        });
+        Ok(prompts.collect())
+    }
+
+    /// The text of a prompt.
+    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<String, McpError> {
+        let params = GetPromptRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let found = self.service.get_prompt(params).await?;
+        let texts = found.messages.iter().filter_map(|message| message.content.as_text());
+        Ok(texts.map(|text| text.text.clone()).collect::<Vec<_>>().join("\n\n"))
+    }
+
+    /// The text of a resource.
+    pub(crate) async fn resource(&self, uri: &str) -> Result<ResourceText, McpError> {
+        let found = self.service.read_resource(ReadResourceRequestParams::new(uri.to_owned())).await?;
+        let texts = found.contents.iter().map(|content| match content {
+            ResourceContents::TextResourceContents { text, .. } => text.clone(),
+            _ => "[binary data]".to_owned(),
+        });
+        Ok(ResourceText { uri: uri.to_owned(), text: texts.collect::<Vec<_>>().join("\n") })
+    }
+}
+
+impl From<ServiceError> for McpError {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::McpError(error) => Self::Answer(error.message.into_owned()),
+            ServiceError::Timeout { timeout } => Self::Timeout(timeout),
+            ServiceError::TransportClosed => Self::Gone("the connection was closed".to_owned()),
+            other => Self::Gone(other.to_string()),
+        }
+    }
+}
+
+/// Our side of the protocol: what a server may ask of us, and what it tells us unasked.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The project's folder, for servers that ask for it.
+    root: PathBuf,
+    /// Told when the server says that its tools have changed.
+    changed: Arc<Notify>,
+    /// Where the progress of running calls is shown.
+    watchers: Mutex<HashMap<u64, Progress>>,
+}
+
+/// Shows progress for as long as it lives.
+struct Watch<'a>(&'a Client, u64);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.watchers().remove(&self.1);
+    }
+}
+
+impl Client {
+    pub(crate) fn new(root: PathBuf, changed: Arc<Notify>) -> Self {
+        Self { root, changed, watchers: Mutex::default() }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<u64, Progress>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, progress: Progress) -> Watch<'_> {
+        let mut watchers = self.watchers();
+        let key = watchers.keys().max().map_or(0, |last| last + 1);
+        watchers.insert(key, progress);
+        Watch(self, key)
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let name = Implementation::new("max-team", env!("CARGO_PKG_VERSION"));
+        let mut can = ClientCapabilities::default();
+        can.roots = Some(RootsCapabilities::default());
+        ClientConfig::new(can, name)
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        let root = Root::new(format!("file://{}", self.root.display()));
+        Ok(ListRootsResult::new(vec![root]))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(ElicitResult::new(ElicitationAction::Decline))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let words = match (params.message, params.total) {
+            (Some(message), _) => message,
+            (None, Some(total)) if total > 0.0 => format!("{:.0} %", params.progress / total * 100.0),
+            (None, _) => format!("{}", params.progress),
+        };
+        let watchers: Vec<Progress> = self.watchers().values().cloned().collect();
+        // Calls of one connection share its progress if several run: servers seldom report more than one.
+        watchers.iter().for_each(|progress| progress.say(|| crate::clean::text(&words, 200)));
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}

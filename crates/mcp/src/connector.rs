@@ -1,0 +1,103 @@
+//! The way to one server, whichever it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::mcp::{HttpTransport, McpServer};
+use rmcp::service::ClientInitializeError;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::connection::{Client, Connection, McpError};
+use crate::http;
+use crate::known_tools::Era;
+use crate::log::Log;
+use crate::process::{ExitReason, Launch, ProcessTransport};
+use crate::sse::SseTransport;
+
+/// How long the library asks a silent server whether it speaks the newer protocol before it speaks the older one.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// What is needed to reach a server.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) server: McpServer,
+    pub(crate) launch: Launch,
+    pub(crate) log: Arc<Log>,
+    /// Told when the server says that its tools have changed.
+    pub(crate) changed: Arc<Notify>,
+    /// More certificates to trust.
+    pub(crate) cert_file: Option<PathBuf>,
+}
+
+impl Connector {
+    /// Starts or reaches the server and agrees with it on the protocol.
+    pub(crate) async fn connect(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
+        let limit = Duration::from_millis(self.server.connect_ms()) + if era.is_none() { PROBE } else { Duration::ZERO };
+        match timeout(limit, self.reach(era)).await {
+            Ok(reached) => reached,
+            Err(_) => Err(McpError::Timeout(limit)),
+        }
+    }
+
+    async fn reach(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
+        if self.server.is_local() {
+            let started = ProcessTransport::start(&self.launch, &self.server, Arc::clone(&self.log));
+            let (transport, reason) = started.map_err(McpError::Connect)?;
+            return match Connection::open(transport, era, self.client()).await {
+                Ok(connection) => Ok((connection, reason)),
+                Err(error) => Err(self.failed(&error, reason.get())),
+            };
+        }
+        let connect = Duration::from_millis(self.server.connect_ms());
+        let client = http::client(self.cert_file.as_deref(), connect).map_err(McpError::Connect)?;
+        let first = match self.server.transport {
+            HttpTransport::Sse => None,
+            HttpTransport::Http | HttpTransport::Either => {
+                let transport = http::transport(client.clone(), &self.server, None).map_err(McpError::Connect)?;
+                match Connection::open(transport, era, self.client()).await {
+                    Ok(connection) => return Ok((connection, ExitReason::default())),
+                    Err(error) => Some(self.failed(&error, None)),
+                }
+            }
+        };
+        match first {
+            Some(error) if self.server.transport == HttpTransport::Http => Err(error),
+            Some(error @ McpError::Login(_)) => Err(error),
+            first => self.by_events(client).await.map_err(|error| first.unwrap_or(error)),
+        }
+    }
+
+    /// By the older event stream, which knows only the older protocol.
+    async fn by_events(&self, client: reqwest::Client) -> Result<(Connection, ExitReason), McpError> {
+        let headers = http::headers(&self.server).map_err(McpError::Connect)?;
+        let transport = SseTransport::open(client, &self.server.url, headers).await.map_err(McpError::Connect)?;
+        let opened = Connection::open(transport, Some(Era::Initialize), self.client()).await;
+        opened.map(|connection| (connection, ExitReason::default())).map_err(|error| self.failed(&error, None))
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.launch.root.clone(), Arc::clone(&self.changed))
+    }
+
+    fn failed(&self, error: &ClientInitializeError, ended: Option<String>) -> McpError {
+        if error.is_authorization_required() {
+            return McpError::Login(self.server.name.clone());
+        }
+        let said = match error {
+            ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+            ClientInitializeError::JsonRpcError(said) => format!("it answers with an error: {}", said.message),
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return self.failed(fallback, ended),
+            ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+            other => other.to_string(),
+        };
+        McpError::Connect(crate::clean::text(&ended.unwrap_or(said), 400))
+    }
+}
+
+/// The reason behind all other reasons.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.last().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,26 @@
+//! Tools of MCP servers.
+//!
+//! A [`Server`] stands for one configured server. Its tools are known from its last run, so a known server is started by the
+//! first call of one of them; an unknown one is started before the first request of its agent. [`Servers`] holds all servers of
+//! a process: entries with the same configuration share one connection. The protocol itself, in both of its eras, is `rmcp`'s.
+//! Whatever a server sends is data from outside: it is bounded, without control characters, and grants nothing.
+
+mod clean;
+mod connection;
+mod connector;
+mod http;
+mod known_tools;
+mod log;
+mod process;
+mod result;
+mod server;
+mod servers;
+mod sse;
+mod tool;
+
+pub use connection::{McpError, Prompt, ResourceText};
+pub use known_tools::{KnownTool, KnownTools};
+pub use log::log_file;
+pub use process::Launch;
+pub use server::{Server, ServerStatus};
+pub use servers::{ServerEntry, Servers};

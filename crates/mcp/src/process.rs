@@ -1,0 +1,250 @@
+//! A server that is a program on this machine: one message a line on its input and output.
+//!
+//! The program runs in a sandbox and under a supervisor, so it ends with this process. One thread reads what it prints.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use max_team_core::limits::{MCP_BAD_LINES_MAX, MCP_MESSAGE_BYTES_MAX};
+use max_team_core::mcp::McpServer;
+use max_team_sandbox::{EndReason, Network, OutputSource, StdinPipe};
+use max_team_tools::command::CommandSandbox;
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::log::Log;
+
+/// Messages that wait to be read, or to be written.
+const WAITING_MAX: usize = 64;
+
+/// Where servers of this machine are started, and what all of them may use.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The project: where programs are started.
+    pub root: PathBuf,
+    /// The product's own folder: caches, logs and known tools are below it.
+    pub home: PathBuf,
+    /// Whether there is a sandbox.
+    pub sandboxed: bool,
+}
+
+impl Launch {
+    /// The folder for the packages that a server downloads. Each has its own, so that none can change the program of another.
+    fn cache(&self, server: &McpServer) -> PathBuf {
+        let hash = server.hash().to_string();
+        self.home.join("mcp").join("cache").join(hash.get(..16).unwrap_or_default())
+    }
+
+    fn sandbox(&self, server: &McpServer, cache: &Path) -> CommandSandbox {
+        let grant = &server.grant;
+        let (mut reads, mut writes) = (Vec::new(), vec![cache.to_owned()]);
+        let words = std::iter::once(&server.command).chain(&server.args);
+        for path in words.filter_map(|word| named(&self.root, word)) {
+            if path.is_dir() { writes.push(path) } else { reads.push(path) }
+        }
+        reads.extend(grant.read.iter().map(PathBuf::from));
+        writes.extend(grant.write.iter().map(PathBuf::from));
+        let mut sandbox = CommandSandbox::around(&self.root);
+        if !grant.project {
+            // The project is only read: the cache takes its place as the folder that can be written.
+            (sandbox.root, sandbox.reads) = (cache.to_owned(), vec![self.root.clone()]);
+        }
+        sandbox.on = self.sandboxed;
+        sandbox.reads.extend(reads);
+        sandbox.also = writes.into_iter().filter(|folder| folder.is_dir()).collect();
+        sandbox.network = if grant.network { Network::All } else { Network::None };
+        // The user has seen the command when it was trusted.
+        sandbox.attended = true;
+        sandbox
+    }
+
+    /// Variables that make package runners keep what they download in the server's own folder.
+    fn cache_variables(cache: &Path) -> Vec<(String, String)> {
+        let below = |name: &str| cache.join(name).display().to_string();
+        let all = [
+            ("npm_config_cache", "npm"),
+            ("XDG_CACHE_HOME", "xdg"),
+            ("XDG_DATA_HOME", "data"),
+            ("UV_CACHE_DIR", "uv"),
+            ("UV_TOOL_DIR", "uv-tools"),
+            ("UV_PYTHON_INSTALL_DIR", "uv-python"),
+            ("PIP_CACHE_DIR", "pip"),
+            ("DENO_DIR", "deno"),
+            ("BUN_INSTALL_CACHE_DIR", "bun"),
+        ];
+        all.map(|(name, folder)| (name.to_owned(), below(folder))).to_vec()
+    }
+}
+
+/// The file or folder that a word of a command names, if it names one: no option, and nothing as wide as the whole system or
+/// the user's whole home.
+fn named(root: &Path, word: &str) -> Option<PathBuf> {
+    let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
+    let path = Path::new(word);
+    let path = if path.is_absolute() || word.contains('/') { root.join(path).canonicalize().ok()? } else { return None };
+    let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
+    let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
+    (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)
+}
+
+/// The two ends of a running server.
+pub(crate) struct ProcessTransport {
+    messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
+    outgoing: mpsc::Sender<Vec<u8>>,
+    /// Ends the program when the transport is dropped.
+    _end: DropGuard,
+}
+
+/// Why a program is over, once it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ExitReason(Arc<Mutex<Option<String>>>);
+
+impl ExitReason {
+    fn set(&self, words: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(words);
+    }
+
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ProcessTransport {
+    /// Starts the program of a server.
+    pub(crate) fn start(launch: &Launch, server: &McpServer, log: Arc<Log>) -> Result<(Self, ExitReason), String> {
+        let cache = launch.cache(server);
+        std::fs::create_dir_all(&cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
+        let (input, writer) = io::pipe().map_err(|error| error.to_string())?;
+        let writer = pipe::Sender::from_owned_fd(OwnedFd::from(writer)).map_err(|error| error.to_string())?;
+        let mut given = if launch.sandboxed { Launch::cache_variables(&cache) } else { Vec::new() };
+        given.retain(|(name, _)| !server.env.contains_key(name));
+        given.extend(server.env.clone());
+        let argv = std::iter::once(&server.command).chain(&server.args).cloned().collect();
+        let stdin = StdinPipe(Arc::new(OwnedFd::from(input)));
+        let sandbox = launch.sandbox(server, &cache);
+        let spec = sandbox.server(argv, &launch.root, &given, stdin).map_err(|error| error.to_string())?;
+        let (reader, messages) = mpsc::channel(WAITING_MAX);
+        let (outgoing, queue) = mpsc::channel(WAITING_MAX);
+        let (cancel, reason) = (CancellationToken::new(), ExitReason::default());
+        tokio::spawn(write_all(writer, queue, cancel.clone()));
+        let (ended, stop) = (reason.clone(), cancel.clone());
+        let run = move || {
+            let mut lines = LineReader { rest: Vec::new(), bad: 0, log: Arc::clone(&log), to: reader };
+            let over = max_team_sandbox::run(&spec, true, &stop, &mut |source, bytes| match source {
+                OutputSource::Output => lines.push(bytes).map_err(|why| ended.set(why)).is_ok(),
+                OutputSource::Error => {
+                    log.add(bytes);
+                    true
+                }
+            });
+            ended.set(match over {
+                Ok(over) if over.ended == EndReason::Exited => match (over.code, over.signal) {
+                    (Some(code), _) => format!("its program ended with exit code {code}"),
+                    (None, Some(signal)) => format!("its program was ended by signal {signal}"),
+                    (None, None) => "its program ended".to_owned(),
+                },
+                Ok(over) => format!("its program was ended: {:?}", over.ended),
+                Err(error) => error.to_string(),
+            });
+            log.line(&ended.get().unwrap_or_default());
+            // The last sender of messages goes with this thread, after the reason is known.
+            drop(lines);
+        };
+        thread::Builder::new().name("mcp server".into()).spawn(run).map_err(|error| error.to_string())?;
+        Ok((Self { messages, outgoing, _end: cancel.drop_guard() }, reason))
+    }
+}
+
+/// Writes messages to a program until there are no more or it reads no more.
+async fn write_all(mut to: pipe::Sender, mut queue: mpsc::Receiver<Vec<u8>>, cancel: CancellationToken) {
+    loop {
+        let message = tokio::select! {
+            () = cancel.cancelled() => return,
+            message = queue.recv() => message,
+        };
+        let Some(message) = message else { return };
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            written = to.write_all(&message) => if written.is_err() { return },
+        }
+    }
+}
+
+/// Divides what a program prints into messages.
+struct LineReader {
+    rest: Vec<u8>,
+    /// Lines that were no message.
+    bad: usize,
+    log: Arc<Log>,
+    to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+}
+
+impl LineReader {
+    /// Takes what was printed; an error says why the program is ended.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.rest.len() + piece.len() > MCP_MESSAGE_BYTES_MAX {
+                return Err(format!("it sent a message of more than {} MB", MCP_MESSAGE_BYTES_MAX >> 20));
+            }
+            self.rest.extend_from_slice(piece);
+            if piece.last() == Some(&b'\n') {
+                let line = std::mem::take(&mut self.rest);
+                self.line(line.trim_ascii())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), String> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        match serde_json::from_slice(line) {
+            Ok(message) => self.to.blocking_send(message).map_err(|_| "its connection was closed".to_owned()),
+            Err(error) => {
+                self.bad += 1;
+                let shown = String::from_utf8_lossy(line.get(..200).unwrap_or(line)).into_owned();
+                self.log.line(&format!("no message: {error}: {shown}"));
+                if self.bad > MCP_BAD_LINES_MAX { Err("it prints lines that are no messages".into()) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// A message could not be given to the server.
+#[derive(Debug, thiserror::Error)]
+#[error("the server is gone")]
+pub(crate) struct ServerGone;
+
+impl Transport<RoleClient> for ProcessTransport {
+    type Error = ServerGone;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), ServerGone>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move {
+            let mut bytes = serde_json::to_vec(&item).map_err(|_| ServerGone)?;
+            bytes.push(b'\n');
+            outgoing.send(bytes).await.map_err(|_| ServerGone)
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), ServerGone> {
+        self.messages.close();
+        Ok(())
+    }
+}

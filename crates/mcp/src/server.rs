@@ -1,0 +1,354 @@
+//! One server: its state, its connection, and what becomes of it when it fails.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::{MCP_RESTARTS_MAX, MCP_RETRY_MS};
+use max_team_core::mcp::McpServer;
+use max_team_tools::Progress;
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::time::{Instant, sleep_until};
+
+use crate::connection::{Connection, McpError, Prompt, ResourceText};
+use crate::connector::Connector;
+use crate::known_tools::{KnownTool, KnownTools};
+use crate::log::Log;
+use crate::process::{ExitReason, Launch};
+
+/// The wait before the first restart; each further one waits four times as long.
+const BACKOFF: Duration = Duration::from_millis(500);
+
+/// The state of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerStatus {
+    /// It is not running; its tools are known, or will be asked for.
+    Idle,
+    /// It is being started or reached.
+    Starting,
+    /// It is connected.
+    Ready,
+    /// It failed and is started again by the next call.
+    Failed(McpError),
+    /// It failed too often: its tools are withdrawn.
+    Withdrawn(McpError),
+    /// Its tools differ from those that the user trusted: they are withheld.
+    Changed,
+}
+
+/// A server that agents may use. Cheap to hold: nothing runs until it is needed.
+pub struct Server {
+    connector: Connector,
+    hash: Hash,
+    /// The hash of the tools that the user trusted; `None`: the user's own entry, whose tools may change.
+    pin: Option<Hash>,
+    state: Mutex<State>,
+    generation: AtomicU64,
+    /// Held while a connection is made, so that several calls make one.
+    connection: AsyncMutex<Option<Arc<OpenConnection>>>,
+}
+
+#[derive(Debug)]
+struct OpenConnection {
+    connection: Connection,
+    /// Why its program ended, if it did.
+    ended: ExitReason,
+}
+
+#[derive(Debug)]
+struct State {
+    status: ServerStatus,
+    /// The tools as last listed; read from the file once.
+    known: Option<Arc<KnownTools>>,
+    is_read: bool,
+    /// Failures in a row.
+    failures: u32,
+    /// When it may be tried again.
+    not_before: Instant,
+    /// Notices that no session has shown yet.
+    notices: Vec<String>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("server", &self.connector.server).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    pub(crate) fn new(
+        server: McpServer,
+        launch: Launch,
+        cert_file: Option<std::path::PathBuf>,
+        pin: Option<Hash>,
+    ) -> Arc<Self> {
+        let log = Arc::new(Log::new(&launch.home, &server.name));
+        let (hash, changed) = (server.hash(), Arc::new(Notify::new()));
+        let state = State {
+            status: ServerStatus::Idle,
+            known: None,
+            is_read: false,
+            failures: 0,
+            not_before: Instant::now(),
+            notices: Vec::new(),
+        };
+        Arc::new(Self {
+            connector: Connector { server, launch, log, changed, cert_file },
+            hash,
+            pin,
+            state: Mutex::new(state),
+            generation: AtomicU64::new(1),
+            connection: AsyncMutex::new(None),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its entry.
+    pub fn config(&self) -> &McpServer {
+        &self.connector.server
+    }
+
+    /// Its state now.
+    pub fn status(&self) -> ServerStatus {
+        self.state().status.clone()
+    }
+
+    /// A number that changes with its tools.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Notices for the user that were not shown yet.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().notices)
+    }
+
+    /// What is known of its tools, without asking it.
+    pub fn known(&self) -> Option<Arc<KnownTools>> {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.is_read, true) {
+            state.known = KnownTools::read(&self.connector.launch.home, &self.hash).map(Arc::new);
+        }
+        state.known.clone()
+    }
+
+    /// The tools that agents have now.
+    pub fn offered(&self) -> Vec<KnownTool> {
+        let Some(known) = self.known() else { return Vec::new() };
+        if matches!(self.state().status, ServerStatus::Withdrawn(_) | ServerStatus::Changed) || self.differs(&known) {
+            return Vec::new();
+        }
+        let chosen = self.config().tools.as_deref();
+        let is_chosen = |tool: &&KnownTool| chosen.is_none_or(|names| names.contains(&tool.name));
+        known.tools.iter().filter(is_chosen).cloned().collect()
+    }
+
+    /// Whether its tools are others than the user trusted.
+    fn differs(&self, known: &KnownTools) -> bool {
+        self.pin.is_some_and(|pin| pin != known.hash())
+    }
+
+    /// Whether an agent's first request has to wait for it: nothing is known of it yet.
+    pub fn is_unknown(&self) -> bool {
+        self.known().is_none() && matches!(self.status(), ServerStatus::Idle | ServerStatus::Starting)
+    }
+
+    /// Whether its tools were withdrawn and it is time to look whether it is back.
+    pub fn is_due(&self) -> bool {
+        let state = self.state();
+        matches!(state.status, ServerStatus::Withdrawn(_)) && Instant::now() >= state.not_before
+    }
+
+    /// Connects and lists its tools.
+    pub async fn refresh(&self) -> Result<Arc<KnownTools>, McpError> {
+        let open = self.connect().await?;
+        self.list(&open).await
+    }
+
+    /// Calls a tool. A call that only reads is made again if the server ends in the middle of it.
+    pub async fn call(
+        &self,
+        tool: &KnownTool,
+        arguments: Map<String, Value>,
+        progress: &Progress,
+    ) -> Result<CallToolResult, McpError> {
+        let mut is_second = false;
+        loop {
+            let open = self.connect().await?;
+            if !self.still_offers(&open, tool).await? {
+                let words = format!("`{}` has changed since it was described; look at its description again", tool.name);
+                return Err(McpError::Answer(words));
+            }
+            let ended = open.connection.call(&tool.name, arguments.clone(), progress).await;
+            match ended {
+                Err(McpError::Gone(words)) => {
+                    let words = open.ended.get().unwrap_or(words);
+                    self.drop_connection(&open, McpError::Gone(words.clone())).await;
+                    if is_second || !tool.reads_only {
+                        return Err(McpError::Gone(words));
+                    }
+                    is_second = true;
+                }
+                ended => {
+                    if ended.is_ok() {
+                        self.state().failures = 0;
+                    }
+                    return ended;
+                }
+            }
+        }
+    }
+
+    /// Whether the tool is still the one that the model was shown, if the server says that its list has changed.
+    async fn still_offers(&self, open: &OpenConnection, tool: &KnownTool) -> Result<bool, McpError> {
+        let is_told = self.connector.changed.notified();
+        tokio::pin!(is_told);
+        // Only looks whether it was told already.
+        if !is_told.as_mut().enable() {
+            return Ok(true);
+        }
+        let known = self.list(open).await?;
+        Ok(known.tools.iter().any(|now| now == tool))
+    }
+
+    /// The prompts that it offers.
+    pub async fn prompts(&self) -> Result<Vec<Prompt>, McpError> {
+        self.connect().await?.connection.prompts().await
+    }
+
+    /// The text of a prompt.
+    pub async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<String, McpError> {
+        self.connect().await?.connection.prompt(name, arguments).await
+    }
+
+    /// The text of a resource.
+    pub async fn resource(&self, uri: &str) -> Result<ResourceText, McpError> {
+        self.connect().await?.connection.resource(uri).await
+    }
+
+    /// The open connection, or a new one.
+    async fn connect(&self) -> Result<Arc<OpenConnection>, McpError> {
+        let mut slot = self.connection.lock().await;
+        if let Some(open) = slot.as_ref() {
+            if !open.connection.is_closed() {
+                return Ok(Arc::clone(open));
+            }
+            let why = open.ended.get().unwrap_or_else(|| "the connection was closed".to_owned());
+            *slot = None;
+            self.fail(&McpError::Gone(why));
+        }
+        let wait = {
+            let state = self.state();
+            match &state.status {
+                ServerStatus::Withdrawn(error) if Instant::now() < state.not_before => return Err(error.clone()),
+                _ => state.not_before,
+            }
+        };
+        sleep_until(wait).await;
+        self.set(ServerStatus::Starting);
+        let era = self.known().map(|known| known.era);
+        match self.connector.connect(era).await {
+            Ok((connection, ended)) => {
+                let open = Arc::new(OpenConnection { connection, ended });
+                *slot = Some(Arc::clone(&open));
+                self.set(ServerStatus::Ready);
+                drop(slot);
+                // A list that differs is told before the first call goes out.
+                self.list(&open).await?;
+                Ok(open)
+            }
+            Err(error) => {
+                self.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for the tools and remembers them.
+    async fn list(&self, open: &OpenConnection) -> Result<Arc<KnownTools>, McpError> {
+        let (tools, is_cut) = match open.connection.tools().await {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.fail(&error);
+                return Err(error);
+            }
+        };
+        let instructions = open.connection.instructions().map(|said| crate::clean::text(&said, 4 << 10));
+        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut, instructions });
+        let before = self.known();
+        if before.as_deref() != Some(&known) {
+            known.keep(&self.connector.launch.home, &self.hash);
+            self.state().known = Some(Arc::clone(&known));
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        let name = &self.config().name;
+        if self.differs(&known) {
+            self.set(ServerStatus::Changed);
+            let notice = format!("the tools of the MCP server `{name}` have changed since you trusted it");
+            self.notice(format!("{notice}; see `max-team mcp tools {name}`, then `max-team mcp trust {name}`"));
+            return Err(McpError::Answer("its tools have changed since the user trusted it".to_owned()));
+        }
+        if matches!(self.status(), ServerStatus::Withdrawn(_) | ServerStatus::Failed(_)) {
+            self.set(ServerStatus::Ready);
+        }
+        Ok(known)
+    }
+
+    async fn drop_connection(&self, open: &Arc<OpenConnection>, why: McpError) {
+        let mut slot = self.connection.lock().await;
+        if slot.as_ref().is_some_and(|current| Arc::ptr_eq(current, open)) {
+            *slot = None;
+            self.fail(&why);
+        }
+    }
+
+    fn set(&self, status: ServerStatus) {
+        let mut state = self.state();
+        let offers = |status: &ServerStatus| !matches!(status, ServerStatus::Withdrawn(_) | ServerStatus::Changed);
+        let has_changed = offers(&state.status) != offers(&status);
+        state.status = status;
+        drop(state);
+        if has_changed {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Counts a failure: the next start waits longer, and after too many the tools are withdrawn.
+    fn fail(&self, error: &McpError) {
+        let name = self.config().name.clone();
+        self.connector.log.line(&error.to_string());
+        let mut state = self.state();
+        state.failures = state.failures.saturating_add(1);
+        let is_unknown = state.known.is_none();
+        let is_over = state.failures > MCP_RESTARTS_MAX || is_unknown || matches!(error, McpError::Login(_));
+        if is_over {
+            state.not_before = Instant::now() + Duration::from_millis(MCP_RETRY_MS);
+            if !matches!(state.status, ServerStatus::Withdrawn(_)) {
+                state.notices.push(format!("the MCP server `{name}` is not used: {error}"));
+            }
+            drop(state);
+            self.set(ServerStatus::Withdrawn(error.clone()));
+        } else {
+            state.not_before = Instant::now() + BACKOFF * 4_u32.pow(state.failures.saturating_sub(1).min(4));
+            drop(state);
+            self.set(ServerStatus::Failed(error.clone()));
+        }
+    }
+
+    fn notice(&self, words: String) {
+        self.state().notices.push(words);
+    }
+
+    /// Ends its program or connection; a later call starts it again.
+    pub async fn close(&self) {
+        *self.connection.lock().await = None;
+        self.set(ServerStatus::Idle);
+    }
+}

@@ -1,0 +1,88 @@
+//! A tool of a server, as agents call it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::mcp::tool_name;
+use max_team_core::policy::{Action, ActionKind, Repeatability};
+use max_team_tools::{RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use crate::clean;
+use crate::connection::McpError;
+use crate::known_tools::KnownTool;
+use crate::result;
+use crate::server::Server;
+
+/// Characters of the input that a person is shown before approval.
+const PREVIEW_CHARS_MAX: usize = 2_000;
+
+/// One tool of one server.
+#[derive(Debug)]
+pub(crate) struct McpTool {
+    server: Arc<Server>,
+    tool: KnownTool,
+    spec: Spec,
+}
+
+impl McpTool {
+    pub(crate) fn new(server: Arc<Server>, tool: KnownTool) -> Self {
+        let name = &server.config().name;
+        let spec = Spec {
+            name: tool_name(name, &tool.name),
+            description: clean::description(name, &tool.description),
+            schema: clean::schema(&tool.schema),
+            class: tool.class(),
+            null_is_absent: false,
+        };
+        Self { server, tool, spec }
+    }
+
+    fn failed(&self, error: &McpError) -> ToolError {
+        let name = &self.server.config().name;
+        let words = format!("the MCP server `{name}`: {error}");
+        let may_have_run = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
+        if may_have_run && self.spec.class == Repeatability::Opaque {
+            return ToolError::Unknown(format!("{words}; whether the call took effect is unknown, so it is not repeated"));
+        }
+        ToolError::correctable(words)
+    }
+}
+
+impl RemoteTool for McpTool {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
+        let deed = if self.tool.reads_only { ActionKind::Query } else { ActionKind::Remote };
+        let shown = serde_json::to_string_pretty(args).unwrap_or_default();
+        let preview = shown.chars().take(PREVIEW_CHARS_MAX).collect();
+        let target = format!("{} on {}", self.tool.name, self.server.config().name);
+        Ok(Action { deed, preview, ..Action::read(target) })
+    }
+
+    fn server(&self, _: &Value, _: &Action) -> Option<String> {
+        Some(self.server.config().name.clone())
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.server.config().call_ms())
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
+        Box::pin(async move {
+            let arguments = match args {
+                Value::Object(map) => map,
+                _ => Map::new(),
+            };
+            let limit = self.time();
+            match timeout(limit, self.server.call(&self.tool, arguments, &cx.progress)).await {
+                Ok(Ok(result)) => Ok(result::output(result)),
+                Ok(Err(error)) => Err(self.failed(&error)),
+                Err(_) => Err(self.failed(&McpError::Timeout(limit))),
+            }
+        })
+    }
+}
