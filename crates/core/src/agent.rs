@@ -244,7 +244,8 @@ pub struct Definition {
     pub prompt: String,
     /// The tools it may use.
     pub tools: Vec<String>,
-    /// Sources of further tools (MCP servers) that it may use, by name. What a source offers may change between turns.
+    /// Sources of further tools (MCP servers) that it may use: by name, one tool of them as `NAME/TOOL`, or all of the session
+    /// as [`ALL_SOURCES`]. What a source offers may change between turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
     /// Tools that its requests do not describe, some by a pattern that ends in `*`; a call by name works.
@@ -293,6 +294,30 @@ pub struct Definition {
     /// How it works on a task.
     #[serde(flatten)]
     pub work: WorkSettings,
+}
+
+/// In [`Definition::sources`]: every source that belongs to the session and not to one agent.
+pub const ALL_SOURCES: &str = "*";
+/// Between the name of an agent and that of a source that only this agent has.
+const OWNER_MARK: char = ':';
+
+impl Definition {
+    /// Its sources. An agent without a list of tools has all of the session.
+    pub fn own_sources(&self) -> Vec<String> {
+        let all = self.inherits_tools.then(|| ALL_SOURCES.to_owned());
+        self.sources.iter().cloned().chain(all).collect()
+    }
+}
+
+/// The name of a source that only one agent has.
+pub fn owned_source(agent: &str, server: &str) -> String {
+    format!("{agent}{OWNER_MARK}{server}")
+}
+
+/// Whether an agent that has `own` has `other`, too.
+pub fn source_covers(own: &str, other: &str) -> bool {
+    let whole = other.split_once('/').map_or(other, |(name, _)| name);
+    own == other || own == whole || (own == ALL_SOURCES && !other.contains(OWNER_MARK))
 }
 
 /// How an agent works on a task. A stored definition has these fields beside the others.

@@ -233,7 +233,7 @@ impl ClientHandler for Client {
         let name = Implementation::new("max-team", env!("CARGO_PKG_VERSION"));
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
-        ClientConfig::new(can, name)
+        ClientConfig::new(can, name).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {

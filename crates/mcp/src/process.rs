@@ -46,12 +46,16 @@ impl Launch {
     fn sandbox(&self, server: &McpServer, cache: &Path) -> CommandSandbox {
         let grant = &server.grant;
         let (mut reads, mut writes) = (Vec::new(), vec![cache.to_owned()]);
+        writes.extend(grant.write.iter().map(PathBuf::from));
         let words = std::iter::once(&server.command).chain(&server.args);
         for path in words.filter_map(|word| named(&self.root, word)) {
-            if path.is_dir() { writes.push(path) } else { reads.push(path) }
+            if path.is_dir() {
+                writes.push(path);
+            } else if !writes.iter().any(|folder| path.starts_with(folder)) {
+                reads.push(path);
+            }
         }
         reads.extend(grant.read.iter().map(PathBuf::from));
-        writes.extend(grant.write.iter().map(PathBuf::from));
         let mut sandbox = CommandSandbox::around(&self.root);
         if !grant.project {
             // The project is only read: the cache takes its place as the folder that can be written.

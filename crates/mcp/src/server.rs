@@ -20,8 +20,8 @@ use crate::known_tools::{KnownTool, KnownTools};
 use crate::log::Log;
 use crate::process::{ExitReason, Launch};
 
-/// The wait before the first restart; each further one waits four times as long.
-const BACKOFF: Duration = Duration::from_millis(500);
+/// The wait before the first restart; each further one waits three times as long.
+const BACKOFF: Duration = Duration::from_millis(250);
 
 /// The state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,7 +253,9 @@ impl Server {
         };
         sleep_until(wait).await;
         self.set(ServerStatus::Starting);
-        let era = self.known().map(|known| known.era);
+        // After a failure nothing is taken for granted: the server may have been replaced by a newer one.
+        let is_fresh = self.state().failures == 0;
+        let era = self.known().filter(|_| is_fresh).map(|known| known.era);
         match self.connector.connect(era).await {
             Ok((connection, ended)) => {
                 let open = Arc::new(OpenConnection { connection, ended });
@@ -336,7 +338,7 @@ impl Server {
             drop(state);
             self.set(ServerStatus::Withdrawn(error.clone()));
         } else {
-            state.not_before = Instant::now() + BACKOFF * 4_u32.pow(state.failures.saturating_sub(1).min(4));
+            state.not_before = Instant::now() + BACKOFF * 3_u32.pow(state.failures.saturating_sub(1).min(4));
             drop(state);
             self.set(ServerStatus::Failed(error.clone()));
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use max_team_core::agent::{ALL_SOURCES, source_covers};
 use max_team_core::hash::Hash;
 use max_team_core::limits::MCP_SERVERS_MAX;
 use max_team_core::mcp::McpServer;
@@ -88,6 +89,11 @@ impl Servers {
 impl ToolSources for Servers {
     fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>> {
         self.get(name).map(|server| Arc::new(ServerTools { source: name.to_owned(), server }) as Arc<dyn ToolSource>)
+    }
+
+    fn shared(&self) -> Vec<String> {
+        let names = self.all().by_source.keys().cloned().collect::<Vec<_>>();
+        names.into_iter().filter(|name| source_covers(ALL_SOURCES, name)).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use max_team_core::agent::Definition;
+use max_team_core::agent::{ALL_SOURCES, Definition};
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
@@ -77,7 +77,16 @@ pub(crate) struct StoredNotes {
 impl Shared {
     /// The sources whose tools an agent has.
     pub(crate) fn sources_of(&self, definition: &Definition) -> Vec<Arc<dyn ToolSource>> {
-        definition.sources.iter().filter_map(|name| self.sources.source(name)).collect()
+        let mut names: Vec<String> = Vec::new();
+        for source in definition.own_sources() {
+            match source.as_str() {
+                ALL_SOURCES => names.extend(self.sources.shared()),
+                name => names.push(name.split_once('/').map_or(name, |(name, _)| name).to_owned()),
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.iter().filter_map(|name| self.sources.source(name)).collect()
     }
 
     pub(crate) fn new(options: Options) -> Result<Self, JournalError> {

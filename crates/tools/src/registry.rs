@@ -87,7 +87,7 @@ pub struct Registry {
     // Ordered by name, so that requests built from it are the same bytes for any order of registration.
     entries: BTreeMap<String, Arc<RegisteredTool>>,
     /// Tools that requests do not describe. A call by name works.
-    hidden: BTreeSet<String>,
+    pub(crate) hidden: BTreeSet<String>,
     /// Tools that come from a source, with its name.
     pub(crate) sourced: BTreeMap<String, String>,
     /// Tools that a source offered before and does not offer now.

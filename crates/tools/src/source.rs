@@ -39,12 +39,19 @@ pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub trait ToolSources: Send + Sync + fmt::Debug {
     /// The source by that name.
     fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>>;
+
+    /// The names of the sources that belong to the session and not to one agent.
+    fn shared(&self) -> Vec<String>;
 }
 
 /// A fixed set of sources.
 impl ToolSources for Vec<Arc<dyn ToolSource>> {
     fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>> {
         self.iter().find(|source| source.name() == name).cloned()
+    }
+
+    fn shared(&self) -> Vec<String> {
+        self.iter().map(|source| source.name().to_owned()).collect()
     }
 }
 
@@ -53,7 +60,10 @@ impl Registry {
     /// no source can take the place of a built-in tool.
     pub fn replace_sourced(&mut self, tools: impl IntoIterator<Item = (String, Handler)>) {
         let before = std::mem::take(&mut self.sourced);
-        before.keys().for_each(|name| self.remove(name));
+        for name in before.keys() {
+            self.remove(name);
+            self.hidden.remove(name);
+        }
         self.gone.extend(before);
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         for (source, tool) in tools {
@@ -70,6 +80,21 @@ impl Registry {
         while self.gone.len() > SOURCE_TOOLS_MAX {
             self.gone.pop_first();
         }
+    }
+
+    /// How many tools come from sources.
+    pub fn sourced_count(&self) -> usize {
+        self.sourced.len()
+    }
+
+    /// Whether a tool comes from a source.
+    pub fn is_sourced(&self, name: &str) -> bool {
+        self.sourced.contains_key(name)
+    }
+
+    /// Whether a tool comes from a source and requests do not describe it.
+    pub fn is_hidden_sourced(&self, name: &str) -> bool {
+        self.is_sourced(name) && self.hidden.contains(name)
     }
 
     /// What a model is told that calls a tool which its source no longer offers.

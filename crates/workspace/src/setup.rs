@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use max_team_core::agent::{Compaction, Definition, Settings};
+use max_team_core::agent::{ALL_SOURCES, Compaction, Definition, Settings};
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_llm::Router;
@@ -195,6 +195,7 @@ pub fn solo() -> Definition {
         prompt: SOLO_PROMPT.into(),
         tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
         hidden_tools: vec!["task".to_owned()],
+        sources: vec![ALL_SOURCES.to_owned()],
         ..Definition::default()
     }
 }

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::offer::TOOL_SEARCH;
-use crate::agent::Definition;
+use crate::agent::{ALL_SOURCES, Definition, source_covers};
 use crate::memory::is_keeper;
 use crate::task_list;
 
@@ -144,8 +144,14 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
 /// The tool sources that a called agent keeps, and the tools that it may not use from them. An agent in the background
 /// keeps no source: most of their calls need a person's approval.
 pub fn sources(who: &Definition, caller: Caller<'_>) -> (Vec<String>, Vec<String>) {
-    let is_left = |source: &&String| !who.background && caller.own.is_none_or(|own| own.sources.contains(source));
-    let left: Vec<String> = who.sources.iter().filter(is_left).cloned().collect();
+    let has = |own: &Definition, source: &str| own.own_sources().iter().any(|own| source_covers(own, source));
+    let is_left = |source: &String| !who.background && caller.own.is_none_or(|own| has(own, source));
+    let mut left: Vec<String> = who.own_sources().into_iter().filter(is_left).collect();
+    // An agent with all sources that is called by one with a few keeps these few.
+    if let Some(own) = caller.own.filter(|own| who.inherits_tools && !who.background && !has(own, ALL_SOURCES)) {
+        let shared = own.own_sources().into_iter().filter(|source| source_covers(ALL_SOURCES, source));
+        left.extend(shared.filter(|source| !who.sources.contains(source)).collect::<Vec<_>>());
+    }
     let callers = caller.own.filter(|_| !left.is_empty()).into_iter().flat_map(|own| &own.disallowed_tools);
     let without = who.disallowed_tools.iter().chain(callers).cloned().collect();
     (left, without)

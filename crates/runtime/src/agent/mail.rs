@@ -213,6 +213,10 @@ impl Agent {
         let said: Vec<String> = said.map(|message| message.text().to_owned()).collect();
         let skills = asks.map(|_| self.skills_for(&said));
         let mut words = words.join("\n\n");
+        if self.turn.history().is_empty() {
+            let fitting = self.frame.fitting(&words);
+            self.frame.reveal(&fitting);
+        }
         // Messages of the team are no search text for the memory.
         let asked = first.is_some_and(|first| first.kind == MessageKind::UserInput);
         let recall = self.recall(if asked { &words } else { "" });
@@ -331,6 +335,7 @@ impl Agent {
         // Messages set aside for a turn whose end this process did not see are among these, or are read again.
         self.steer_no_more();
         let files = self.files_mentioned(envelopes).await;
+        self.prepare_sources().await;
         let mut begin = self.beginning(envelopes);
         let news = self.plan_news(&begin)?.or(self.silent_teammates(envelopes)?);
         if let TurnInput::Begin { input, .. } = &mut begin {

@@ -271,6 +271,7 @@ impl Agent {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
+        Box::pin(self.prepare_sources()).await;
         if self.restart.resumed {
             let mut mail = self.active.shared.journal.pending_mail(&self.turn.stream)?;
             self.stop_first(&mut mail).await?;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use max_team_core::agent::source_covers;
 use max_team_core::delegation::tool_filter::is_among;
 use max_team_tools::Handler;
 
-use super::{Frame, tool_search};
+use futures_util::future::join_all;
+
+use super::{Agent, Frame, tool_search};
+use crate::handle::Notice;
 use crate::shared::Shared;
 
 impl Frame {
@@ -21,12 +25,16 @@ impl Frame {
         }
         let offered =
             own.iter().flat_map(|source| source.tools().into_iter().map(|tool| (source.name().to_owned(), tool)));
-        let may_have = |tool: &Handler| {
+        let has = definition.own_sources();
+        let may_have = |source: &str, tool: &Handler| {
             let name = tool.spec().name.as_str();
-            !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.takes_away(name)
+            let one = |own: &str| own.split_once('/').is_some_and(|(of, tool)| of == source && tool == name);
+            let is_chosen = has.iter().any(|own| source_covers(own, source) || one(own));
+            is_chosen
+                && !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.takes_away(name)
         };
         let mut registry = (*self.registry).clone();
-        registry.replace_sourced(offered.filter(|(_, tool)| may_have(tool)));
+        registry.replace_sourced(offered.filter(|(source, tool)| may_have(source, tool)));
         tool_search::hide(&mut registry, definition);
         self.generations = generations;
         self.equip(registry);
@@ -40,5 +48,24 @@ impl Frame {
         }
         Arc::make_mut(&mut self.definition).sources.retain(|source| !lost.contains(source));
         self.follow_sources(shared)
+    }
+}
+
+impl Agent {
+    /// Waits for sources of which nothing is known yet, all at once, and shows what is wrong with any. Each bounds its own time.
+    pub(super) async fn prepare_sources(&mut self) {
+        let own = self.floor.shared.sources_of(self.frame.definition());
+        if own.is_empty() {
+            return;
+        }
+        join_all(own.iter().filter_map(|source| source.prepare())).await;
+        let notes: Vec<String> = own.iter().flat_map(|source| source.notices()).collect();
+        if !notes.is_empty() {
+            let session = self.floor.session;
+            self.floor.shared.notices.show(&Notice::Redefined { session, crew: None, notes });
+        }
+        if self.frame.follow_sources(&self.floor.shared) {
+            self.frame.reveal_from(self.turn.history());
+        }
     }
 }

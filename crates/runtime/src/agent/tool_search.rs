@@ -6,7 +6,7 @@
 use max_team_core::agent::Definition;
 use max_team_core::chat::Message;
 use max_team_core::delegation::offer::{TOOL_SEARCH, is_found, is_offered};
-use max_team_core::limits::TOOLS_FOUND_MAX;
+use max_team_core::limits::{SOURCE_TOOLS_SHOWN_MAX, TOOLS_FOUND_MAX};
 use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
 use serde_json::Value;
@@ -15,16 +15,21 @@ use super::acts::ActionOutcome;
 use super::{Agent, Frame};
 use crate::team_tools;
 
+/// Tools that are named when a search finds none.
+const NAMED_MAX: usize = 100;
+
 /// The tool that runs commands, some of them in the background.
 const COMMAND: &str = "run_shell";
 
 /// Leaves tools out of requests that the definition hides, and offers the search where it would find one.
 pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
-    let is_hidden = |spec: &&Spec| !is_offered(definition, &spec.name);
+    // With many tools of servers none is described: a search, or the conversation's first words, finds those that fit.
+    let is_crowded = registry.sourced_count() > SOURCE_TOOLS_SHOWN_MAX;
+    let is_hidden = |spec: &&Spec| !is_offered(definition, &spec.name) || (is_crowded && registry.is_sourced(&spec.name));
     let hidden: Vec<String> = registry.specs().filter(is_hidden).map(|spec| spec.name.clone()).collect();
     registry.hide(hidden);
     registry.remove(TOOL_SEARCH);
-    if registry.specs().any(|spec| is_found(definition, &spec.name)) {
+    if is_crowded || registry.specs().any(|spec| is_found(definition, &spec.name)) {
         registry.put(team_tools::tool_search());
     }
 }
@@ -42,12 +47,18 @@ fn needed(frame: &Frame, tool: &str, input: &Value) -> Vec<String> {
 impl Frame {
     /// The hidden tools that a query finds, best first.
     pub(super) fn find_tools(&self, query: &str) -> Vec<String> {
-        let may_find = |tool: &str| is_found(self.definition(), tool);
+        let may_find = |tool: &str| is_found(self.definition(), tool) || self.registry.is_hidden_sourced(tool);
         self.registry.search(query, TOOLS_FOUND_MAX, may_find).into_iter().map(|spec| spec.name.clone()).collect()
     }
 
+    /// The tools of servers that fit the first words of a conversation, where there are too many to describe all.
+    pub(super) fn fitting(&self, words: &str) -> Vec<String> {
+        let found = self.registry.search(words, TOOLS_FOUND_MAX, |tool| self.registry.is_hidden_sourced(tool));
+        found.into_iter().map(|spec| spec.name.clone()).collect()
+    }
+
     /// Describes hidden tools in requests from now on.
-    fn reveal(&mut self, tools: &[String]) {
+    pub(super) fn reveal(&mut self, tools: &[String]) {
         let mut registry = (*self.registry).clone();
         if registry.reveal(tools.iter().map(String::as_str)) {
             self.equip(registry);
@@ -57,7 +68,8 @@ impl Frame {
     /// Like `reveal`, for all tools that earlier calls of the conversation made necessary.
     pub(crate) fn reveal_from(&mut self, history: &[Message]) {
         let calls = history.iter().flat_map(Message::tool_uses);
-        let tools: Vec<String> = calls.flat_map(|(_, tool, input)| needed(self, tool, input)).collect();
+        let mut tools: Vec<String> = calls.flat_map(|(_, tool, input)| needed(self, tool, input)).collect();
+        tools.extend(history.first().map(|first| self.fitting(&first.text())).unwrap_or_default());
         self.reveal(&tools);
     }
 }
@@ -85,7 +97,9 @@ impl Agent {
         if !found.is_empty() {
             return ActionOutcome::said(format!("You can call these from now on:\n{}", lines(&found)));
         }
-        let specs = self.frame.registry.specs().filter(|spec| is_found(self.frame.definition(), &spec.name));
+        let registry = &self.frame.registry;
+        let may_find = |tool: &str| is_found(self.frame.definition(), tool) || registry.is_hidden_sourced(tool);
+        let specs = registry.specs().filter(|spec| may_find(&spec.name)).take(NAMED_MAX);
         let hidden: Vec<String> = specs.map(|spec| spec.name.clone()).collect();
         ActionOutcome::said(format!(
             "No tool fits `{query}`, and none was added. Search for one of these by its name:\n{}",

@@ -4,7 +4,7 @@
 //! wall makes the whole definition unusable. `values` reads single values, `front_matter` takes the file apart. Nothing in
 //! it is filled in from the environment but its constraints, which follow the rules of agents files.
 
-use max_team_core::agent::{Constraints, Definition, Member, NotesScope, TeamRole};
+use max_team_core::agent::{Constraints, Definition, Member, NotesScope, TeamRole, owned_source};
 use max_team_core::policy::Mode;
 use max_team_core::suggest::{did_you_mean, nearest};
 use max_team_core::text::{code_points, hidden_lines, visible};
@@ -362,7 +362,9 @@ impl DefinitionBuilder<'_> {
             Value::List(items) => items.iter().flat_map(values::entries).collect(),
             Value::Scalar(_) => Vec::new(),
         };
-        let inline: Vec<_> = entries.into_iter().filter(|(_, node)| matches!(node.value, Value::Map(_))).collect();
+        let (inline, named): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|(_, node)| matches!(node.value, Value::Map(_)));
+        self.card.member.definition.sources.extend(named.into_iter().map(|(name, _)| name.text.clone()));
         if inline.is_empty() {
             return;
         }
@@ -434,6 +436,9 @@ impl DefinitionBuilder<'_> {
         if let Some(words) = self.tools.take() {
             self.equip(words);
         }
+        let own = &mut self.card.member;
+        let owned = own.mcp_servers.iter().map(|server| owned_source(&own.definition.name, &server.name));
+        own.definition.sources.extend(owned);
         let own = &mut self.card.member.constraints;
         own.foreign_commands |= self.reader.is_strange() && own.allowed_commands.is_some();
         let AgentsReader { problems, warnings, .. } = self.reader;
@@ -500,6 +505,7 @@ impl DefinitionBuilder<'_> {
             ToolRole::Has(name) if own.tools.contains(&name) => {}
             ToolRole::Has(name) => own.tools.push(name),
             ToolRole::Anyway => {}
+            ToolRole::Source(source) => own.sources.push(source),
             ToolRole::Later => self.leave_out(name),
             ToolRole::Unknown if aliases::is_needless(name) => self.leave_out(word),
             ToolRole::Unknown => {

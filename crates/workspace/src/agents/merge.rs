@@ -174,6 +174,7 @@ fn owner(mut member: Member, role: Option<&str>) -> Member {
     if own.inherits_tools {
         own.hidden_tools = hidden_from(&own.tools, &own.prompt);
     }
+    own.sources = own.own_sources();
     own.inherits_tools = false;
     own.place = TeamRole::Member;
     if let Some(role) = role.filter(|_| own.role == "expert") {

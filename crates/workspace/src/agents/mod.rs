@@ -26,9 +26,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use max_team_core::agent::{Constraints, Definition, Member};
+use max_team_core::agent::{ALL_SOURCES, Constraints, Definition, Member};
 use max_team_core::delegation::offer::{hidden_from, hidden_from_lead, is_offered};
 use max_team_core::delegation::tool_filter::{COORDINATING, assigns_work};
+use max_team_core::mcp::McpServer;
 use max_team_core::suggest::candidates;
 
 use crate::exit::{CliError, Exit};
@@ -136,6 +137,8 @@ fn joined(
 /// are told to a lead that can hand work to them.
 pub fn leading(mut lead: Definition, members: &[Member], coordinates: bool) -> Definition {
     lead.tools = tool_roles::lead_tools(&lead);
+    // The user talks to it: it has the servers of the session.
+    lead.sources = vec![ALL_SOURCES.to_owned()];
     if coordinates {
         lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
     }
@@ -208,6 +211,8 @@ pub struct Agent {
     /// The agents that it may call.
     pub crew: DefinitionSources,
     pub constraints: Constraints,
+    /// Servers that only it has.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// The patterns that are blocked for all members; they also apply to agents outside the team. A project's file can add
@@ -241,7 +246,7 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
         let constraints = Constraints { blocked_patterns: merge.unseen.clone(), ..Constraints::default() };
         let definition = setup::solo();
         let crew = DefinitionSources::new(roster, merge, vec![definition.name.clone()]);
-        return Ok(Agent { definition, model: None, wish: None, crew, constraints });
+        return Ok(Agent { definition, model: None, wish: None, crew, constraints, mcp_servers: Vec::new() });
     };
     let names = roll.names();
     let expert = merge.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
@@ -254,7 +259,10 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
             .map_err(|error| bad(error.to_string()))?,
     };
     warnings.iter().for_each(|warning| place.tell(warning));
-    let Member { mut definition, model, constraints, .. } = member;
+    let Member { mut definition, model, constraints, mcp_servers } = member;
+    if !definition.sources.iter().any(|source| source == ALL_SOURCES) {
+        definition.sources.push(ALL_SOURCES.to_owned());
+    }
     // An agent that works alone has no team, so it does not get the tools that need one.
     definition.tools = merge::alone_tools(&definition);
     if definition.inherits_tools {
@@ -262,7 +270,7 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
     }
     let (model, wish) = if is_expert { (None, model) } else { (model, None) };
     let crew = DefinitionSources::new(roster, merge, vec![definition.name.clone()]);
-    Ok(Agent { definition, model, wish, crew, constraints })
+    Ok(Agent { definition, model, wish, crew, constraints, mcp_servers })
 }
 
 fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &FoundDefinitions) -> String {

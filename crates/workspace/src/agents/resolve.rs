@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use max_team_core::agent::{Definition, Member};
+use max_team_core::agent::{Definition, Member, owned_source};
 use max_team_tools::aliases;
 
 use super::read::{TOLD_MAX, plain};
@@ -114,7 +114,7 @@ impl AgentRoll {
     fn equip(&mut self, row: MemberEntry, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
         let MemberEntry { mut member, tools, spot, .. } = row;
         let name = &member.definition.name;
-        let (mut has, mut later) = (Vec::new(), Vec::new());
+        let (mut has, mut later, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         // A lead without a list has every tool of a lead; a member without one has none.
         member.definition.inherits_tools = is_lead && tools.is_none();
         for (tool, spot) in tools.unwrap_or_default() {
@@ -122,6 +122,7 @@ impl AgentRoll {
                 ToolRole::Has(name) if has.contains(&name) => {}
                 ToolRole::Has(name) => has.push(name),
                 ToolRole::Anyway => {}
+                ToolRole::Source(source) => sources.push(source),
                 ToolRole::Later => later.push((tool, spot)),
                 wrong @ (ToolRole::Unknown | ToolRole::Wrong(_)) => {
                     let why = match wrong {
@@ -146,6 +147,8 @@ impl AgentRoll {
             self.warnings.push(format!("{place}: `{name}` leads and has no hands: its `mcp_servers` are left out"));
             member.mcp_servers.clear();
         }
+        let owned = member.mcp_servers.iter().map(|server| owned_source(&member.definition.name, &server.name));
+        member.definition.sources = sources.into_iter().chain(owned).collect();
         member.definition.tools = has;
         member
     }

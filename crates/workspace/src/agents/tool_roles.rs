@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::agent::Definition;
+use max_team_core::agent::{ALL_SOURCES, Definition};
 use max_team_core::delegation::tool_filter::{CHECK_INBOX, LEADING, SPAWNING, is_among};
 use max_team_core::suggest::did_you_mean;
 use max_team_core::task_list;
@@ -24,7 +24,9 @@ const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 2] = ["mcp__*", "web_*"];
+const LATER: [&str; 1] = ["web_*"];
+/// How the names of MCP tools begin.
+const MCP: &str = "mcp__";
 /// Tools that a lead and all members may list, with the alias that files use. Whether an agent may write memory is
 /// decided elsewhere.
 const MEMORY: [(&str, &str); 2] = [(MEMORY_READ, "memory.read"), (MEMORY_WRITE, "memory.write")];
@@ -36,6 +38,8 @@ pub(super) enum ToolRole {
     Has(String),
     /// The member has it anyway.
     Anyway,
+    /// It comes from an MCP server: the server's name, and the tool's behind `/` if it is one tool.
+    Source(String),
     /// It does not exist yet.
     Later,
     /// There is no such tool.
@@ -84,12 +88,13 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> ToolRole {
         return ToolRole::Has((*name).to_owned());
     }
     let is_later = LATER.iter().any(|later| fits(later, tool));
+    let source = source(tool);
     let is_team = TEAM.contains(&tool);
     if CALLING.contains(&tool) || (is_lead && for_leads().any(|own| own == tool)) {
         return ToolRole::Has(tool.to_owned());
     }
     match (is_lead, is_team) {
-        (true, _) if known.get(tool).is_some() || is_later => ToolRole::Wrong(format!(
+        (true, _) if known.get(tool).is_some() || is_later || source.is_some() => ToolRole::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
             list(for_leads())
         )),
@@ -102,6 +107,7 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> ToolRole {
         _ => match known.get(tool) {
             Some(found) if !is_lead => ToolRole::Has(found.spec().name.clone()),
             _ if is_later && !is_lead => ToolRole::Later,
+            _ if !is_lead => source.map_or(ToolRole::Unknown, ToolRole::Source),
             _ => ToolRole::Unknown,
         },
     }
@@ -124,6 +130,17 @@ pub(super) fn unknown(tool: &str, is_lead: bool) -> String {
 /// `, did you mean `x`?`, or nothing.
 pub(super) fn near(tool: &str, is_lead: bool) -> String {
     did_you_mean(tool, names(is_lead))
+}
+
+/// The source of an MCP tool: `mcp__SERVER`, `mcp__SERVER__*` or `mcp__SERVER__TOOL`.
+fn source(tool: &str) -> Option<String> {
+    let rest = tool.strip_prefix(MCP)?;
+    let (server, one) = rest.split_once("__").unwrap_or((rest, "*"));
+    match (server, one) {
+        ("" | "*", _) => Some(ALL_SOURCES.to_owned()),
+        (server, "*" | "") => Some(server.to_owned()),
+        (server, _) => Some(format!("{server}/{tool}")),
+    }
 }
 
 fn fits(later: &str, tool: &str) -> bool {
