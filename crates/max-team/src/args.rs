@@ -425,6 +425,12 @@ pub(crate) struct TeamFlags {
     /// Rules for actions that never run, for example "Bash(git push:*) WebFetch"
     #[arg(long, value_name = "RULES", alias = "disallowedTools")]
     pub(crate) disallowed_tools: Vec<String>,
+    /// Use MCP servers from this file or JSON, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<String>,
+    /// Use no other MCP servers than those of --mcp-config
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
 }
 
 impl TeamFlags {
@@ -436,6 +442,8 @@ impl TeamFlags {
             model_is_named: self.model.is_some(),
             allowed_tools: self.allowed_tools.clone(),
             disallowed_tools: self.disallowed_tools.clone(),
+            mcp_config: self.mcp_config.clone(),
+            strict_mcp_config: self.strict_mcp_config,
             approve: self.approve,
             max_parallel: self.max_parallel,
             ..Selection::default()

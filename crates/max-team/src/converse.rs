@@ -35,8 +35,10 @@ use max_team_workspace::config::Config;
 use max_team_workspace::config::choice::Frontend;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
+use max_team_workspace::mcp::{self, FoundServers};
 use max_team_workspace::models::{self, ChosenModel};
 use max_team_workspace::open::Workspace;
+use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::skills;
 use max_team_workspace::team::LeadKind;
@@ -237,7 +239,8 @@ pub(crate) fn skill(
     let open = contracted(Which::New, name, contract, settings);
     warm(&chosen);
     let storage = place.begin(&config)?;
-    let runtime = setup::runtime(place, &config, storage, chosen.router.clone(), "a skill", None)?;
+    let runtime =
+        setup::runtime(place, &config, storage, chosen.router.clone(), "a skill", setup::RuntimeParts::only(None))?;
     let face = Headless {
         format: options.output_format,
         key_source: chosen.key_source.clone(),
@@ -337,7 +340,15 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let sandboxed = missing.is_none();
     let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
     let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, None)?;
+    config.project.sandbox &= sandboxed;
+    // The demo's own servers, and none of the user's.
+    let list = root.join(mcp::PROJECT_FILE);
+    let mcp_config = list.exists().then(|| list.display().to_string()).into_iter().collect();
+    let only = Selection { mcp_config, strict_mcp_config: true, ..Selection::default() };
+    let found = FoundServers::read(&away, &config, &root, &only)?;
+    let sources = mcp::servers(&away, &config, &root, found.entries(&[]));
+    let also = setup::RuntimeParts { remember: None, sources };
+    let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, also)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());

@@ -30,14 +30,18 @@ fn may_import(package: &str) -> &'static [&'static str] {
     match package {
         "max-team-llm" | "max-team-journal" => &["max-team-core"],
         "max-team-tools" => &["max-team-core", "max-team-sandbox"],
+        "max-team-mcp" => &["max-team-core", "max-team-sandbox", "max-team-tools"],
         "max-team-runtime" => &["max-team-core", "max-team-llm", "max-team-journal", "max-team-tools"],
-        "max-team-workspace" => &["max-team-core", "max-team-llm", "max-team-tools", "max-team-runtime"],
+        "max-team-workspace" => {
+            &["max-team-core", "max-team-llm", "max-team-tools", "max-team-mcp", "max-team-runtime"]
+        }
         "max-team-gateway" | "max-team-terminal" => &["max-team-core", "max-team-runtime", "max-team-workspace"],
         "max-team" => &[
             "max-team-core",
             "max-team-llm",
             "max-team-sandbox",
             "max-team-tools",
+            "max-team-mcp",
             "max-team-runtime",
             "max-team-workspace",
             "max-team-gateway",

@@ -11,8 +11,7 @@ use max_team_tools::Progress;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, ErrorData, GetPromptRequestParams, Implementation, ListRootsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents, Root,
-    RootsCapabilities,
+    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents, Root, RootsCapabilities,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,

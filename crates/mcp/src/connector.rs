@@ -34,7 +34,8 @@ pub(crate) struct Connector {
 impl Connector {
     /// Starts or reaches the server and agrees with it on the protocol.
     pub(crate) async fn connect(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
-        let limit = Duration::from_millis(self.server.connect_ms()) + if era.is_none() { PROBE } else { Duration::ZERO };
+        let limit =
+            Duration::from_millis(self.server.connect_ms()) + if era.is_none() { PROBE } else { Duration::ZERO };
         match timeout(limit, self.reach(era)).await {
             Ok(reached) => reached,
             Err(_) => Err(McpError::Timeout(limit)),

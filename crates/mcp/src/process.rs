@@ -93,7 +93,8 @@ impl Launch {
 fn named(root: &Path, word: &str) -> Option<PathBuf> {
     let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
     let path = Path::new(word);
-    let path = if path.is_absolute() || word.contains('/') { root.join(path).canonicalize().ok()? } else { return None };
+    let path =
+        if path.is_absolute() || word.contains('/') { root.join(path).canonicalize().ok()? } else { return None };
     let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
     let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
     (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)

@@ -183,7 +183,8 @@ impl Server {
         loop {
             let open = self.connect().await?;
             if !self.still_offers(&open, tool).await? {
-                let words = format!("`{}` has changed since it was described; look at its description again", tool.name);
+                let words =
+                    format!("`{}` has changed since it was described; look at its description again", tool.name);
                 return Err(McpError::Answer(words));
             }
             let ended = open.connection.call(&tool.name, arguments.clone(), progress).await;

@@ -174,7 +174,8 @@ mod tests {
         events.into_iter().map(|event| (event.kind, event.data)).collect()
     }
 
-    const STREAM: &str = ": hello\r\nevent: endpoint\r\ndata: /m?id=1\r\n\r\n\ndata:{\"a\":\ndata: \"é\"}\nid: 7\n\ndata\n\nx";
+    const STREAM: &str =
+        ": hello\r\nevent: endpoint\r\ndata: /m?id=1\r\n\r\n\ndata:{\"a\":\ndata: \"é\"}\nid: 7\n\ndata\n\nx";
 
     #[test]
     fn events_are_divided_at_empty_lines() {

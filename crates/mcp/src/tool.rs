@@ -44,7 +44,9 @@ impl McpTool {
         let words = format!("the MCP server `{name}`: {error}");
         let may_have_run = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
         if may_have_run && self.spec.class == Repeatability::Opaque {
-            return ToolError::Unknown(format!("{words}; whether the call took effect is unknown, so it is not repeated"));
+            return ToolError::Unknown(format!(
+                "{words}; whether the call took effect is unknown, so it is not repeated"
+            ));
         }
         ToolError::correctable(words)
     }
@@ -56,11 +58,11 @@ impl RemoteTool for McpTool {
     }
 
     fn action(&self, _: &ToolContext, args: &Value) -> Result<Action, ToolError> {
-        let deed = if self.tool.reads_only { ActionKind::Query } else { ActionKind::Remote };
+        let kind = if self.tool.reads_only { ActionKind::Query } else { ActionKind::Remote };
         let shown = serde_json::to_string_pretty(args).unwrap_or_default();
         let preview = shown.chars().take(PREVIEW_CHARS_MAX).collect();
         let target = format!("{} on {}", self.tool.name, self.server.config().name);
-        Ok(Action { deed, preview, ..Action::read(target) })
+        Ok(Action { kind, preview, ..Action::read(target) })
     }
 
     fn server(&self, _: &Value, _: &Action) -> Option<String> {

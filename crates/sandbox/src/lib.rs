@@ -34,8 +34,8 @@ pub use pipeline::{Operator, PipelineStep, Redirect, RedirectTarget};
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, StdinPipe,
-    SandboxError, Spec,
+    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network,
+    SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};

@@ -90,7 +90,13 @@ pub fn run_by(
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
-    let order = Order { spec: spec.clone(), engine, nice, has_end_mark: spec.end_mark.is_some(), has_stdin: spec.stdin.is_some() };
+    let order = Order {
+        spec: spec.clone(),
+        engine,
+        nice,
+        has_end_mark: spec.end_mark.is_some(),
+        has_stdin: spec.stdin.is_some(),
+    };
     let door = if order.has_door() { NetworkDoor::Closed(spec.hosts()) } else { NetworkDoor::None };
     let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));

@@ -49,6 +49,7 @@ mod files;
 mod first_steps;
 mod journal;
 mod maintenance;
+mod mcp;
 mod memory;
 mod models;
 mod records;

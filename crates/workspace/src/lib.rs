@@ -11,6 +11,7 @@ pub mod format;
 pub mod found_backups;
 pub mod i18n;
 pub mod input_file;
+pub mod mcp;
 pub mod models;
 pub mod open;
 pub mod permissions;

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::event::LaunchFlags;
+use max_team_mcp::Servers;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::{Definitions, OpenOptions, TeamHandle, Which};
 
 use crate::agents;
 use crate::config::{Config, Override};
 use crate::exit::CliError;
+use crate::mcp::{self, FoundServers};
 use crate::models::{self, ChosenModel};
 use crate::selection::Selection;
-use crate::setup::{self, AppEnv};
+use crate::setup::{self, AppEnv, RuntimeParts};
 use crate::team::{LeadKind, SessionLead, TeamOptions};
 
 /// Settings, model, rules and team of a folder, read once.
@@ -24,6 +26,8 @@ pub struct Workspace {
     pub root: PathBuf,
     /// The lead, its team and what they work under.
     pub open: OpenOptions,
+    /// The MCP servers that they may use.
+    pub servers: Arc<Servers>,
 }
 
 impl Workspace {
@@ -48,12 +52,18 @@ impl Workspace {
         let root = made(&setup::project_root(place, &config)?)?;
         let settings = setup::settings_for(&chosen, &config, selection.structured)?;
         let settings = setup::permitted(place, &config, &root, selection, settings)?;
+        let found = FoundServers::read(place, &config, &root, selection)?;
+        found.warnings.iter().for_each(|warning| place.tell(warning));
+        if let Some(words) = place.lang(&config).servers_untrusted(&found.untrusted()) {
+            place.tell(&words);
+        }
+        let servers = mcp::servers(place, &config, &root, found.entries(&who.own_servers()));
         let ways = selection.ways(&config);
         let SessionLead { definition, settings, team, crew } = who.seat(&chosen, &settings, ways)?;
         let look = crew.map(|crew| crew.look(Arc::clone(&chosen), settings.clone(), ways, place.lang(&config)));
         let definitions = look.map(|look| Arc::new(look) as Arc<dyn Definitions>);
         let open = OpenOptions { definitions, ..OpenOptions::new(Which::New, definition, settings, team) };
-        Ok(Self { config, chosen, root, open })
+        Ok(Self { config, chosen, root, open, servers })
     }
 
     /// Starts the runtime in this process on open storage ([`AppEnv::begin`]). `purpose` names the process to others.
@@ -65,7 +75,8 @@ impl Workspace {
         is_chat: bool,
     ) -> Result<TeamHandle, CliError> {
         let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
-        setup::runtime(place, &self.config, storage, self.chosen.router.clone(), purpose, Some(remember))
+        let also = RuntimeParts { remember: Some(remember), sources: Arc::clone(&self.servers) as _ };
+        setup::runtime(place, &self.config, storage, self.chosen.router.clone(), purpose, also)
     }
 
     /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.

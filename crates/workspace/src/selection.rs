@@ -23,6 +23,10 @@ pub struct Selection {
     pub allowed_tools: Vec<String>,
     /// Rules for actions that never run.
     pub disallowed_tools: Vec<String>,
+    /// Lists of MCP servers: files, or JSON.
+    pub mcp_config: Vec<String>,
+    /// No other MCP servers than those.
+    pub strict_mcp_config: bool,
     /// The lead only coordinates.
     pub coordinator: bool,
     /// When a person is asked about plans.

@@ -4,6 +4,7 @@
 //! words that say what to do next.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use max_team_core::agent::{ALL_SOURCES, Compaction, Definition, Settings};
 use max_team_core::id::{SessionId, WorkerId};
@@ -16,7 +17,7 @@ use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, Options, Remember, Runtime, RuntimeError, TeamHandle, TeamReader, new_id,
 };
-use max_team_tools::{Registry, Services, project};
+use max_team_tools::{Registry, Services, ToolSources, project};
 
 use crate::config::choice::{Durability, ExtractWhen, Language, Level};
 use crate::config::{self, Config, Env, Override, Sources};
@@ -297,7 +298,7 @@ pub fn runtime(
     storage: Storage,
     router: Router,
     what: &str,
-    remember: Option<Remember>,
+    also: RuntimeParts,
 ) -> Result<TeamHandle, CliError> {
     if !config.project.sandbox {
         place.tell(place.lang(config).sandbox_is_off());
@@ -310,7 +311,23 @@ pub fn runtime(
     if home.is_some() && home == config.project.root.canonicalize().ok() {
         place.tell(place.lang(config).project_is_home());
     }
-    runtime_within(place, config, storage, router, what, config.project.sandbox, remember)
+    runtime_within(place, config, storage, router, what, config.project.sandbox, also)
+}
+
+/// What a runtime has beside its settings.
+#[derive(Debug)]
+pub struct RuntimeParts {
+    /// How it looks after its memory; `None`: not at all.
+    pub remember: Option<Remember>,
+    /// The MCP servers.
+    pub sources: Arc<dyn ToolSources>,
+}
+
+impl RuntimeParts {
+    /// Without MCP servers.
+    pub fn only(remember: Option<Remember>) -> Self {
+        Self { remember, sources: Arc::new(Vec::new()) }
+    }
 }
 
 /// Like `runtime`, but with or without a sandbox instead of by the settings.
@@ -321,7 +338,7 @@ pub fn runtime_within(
     router: Router,
     what: &str,
     sandboxed: bool,
-    remember: Option<Remember>,
+    also: RuntimeParts,
 ) -> Result<TeamHandle, CliError> {
     let audit = config.audit.enabled.then(|| AuditOptions {
         path: config.audit.output.clone(),
@@ -336,14 +353,14 @@ pub fn runtime_within(
         process: worker_info(place, what),
         router,
         tools: Registry::builtin(),
-        sources: Arc::new(Vec::new()),
+        sources: also.sources,
         services: services(place, config),
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: sandboxed,
         skills: skills::places(place),
-        remember,
+        remember: also.remember,
         audit,
     });
     built.map_err(failed)

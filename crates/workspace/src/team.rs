@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use max_team_core::agent::{Constraints, Definition, Member, Model, Settings};
+use max_team_core::mcp::McpServer;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{AgentSpec, NEED_CLARIFY, Team};
@@ -63,6 +64,21 @@ impl LeadKind {
         let key = "llm.default_model".to_owned();
         let model = self.model().map(|value| Override { key, value, name: "--agents".to_owned() });
         model.into_iter().chain(flags).collect()
+    }
+
+    /// The MCP servers that single agents bring along, with the agents' names.
+    pub fn own_servers(&self) -> Vec<(String, Vec<McpServer>)> {
+        let owned = |member: Member| (member.definition.name, member.mcp_servers);
+        let mut all: Vec<(String, Vec<McpServer>)> = match self {
+            Self::Alone(agent) => {
+                let own = (agent.definition.name.clone(), agent.mcp_servers.clone());
+                std::iter::once(own).chain(agent.crew.experts().into_iter().map(owned)).collect()
+            }
+            Self::Skill(_) => Vec::new(),
+            Self::Team(led) => led.members.iter().cloned().chain(led.crew.experts()).map(owned).collect(),
+        };
+        all.retain(|(_, servers)| !servers.is_empty());
+        all
     }
 
     fn model(&self) -> Option<String> {

@@ -59,7 +59,14 @@ fn hold(place: &AppEnv, options: &args::Replay, tape: &Tape) -> anyhow::Result<V
     let open = OpenOptions::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
     let remember = setup::remember(place, &config, &chosen, true)?;
-    let team = setup::runtime(place, &config, replica, chosen.router.clone(), "a replay", Some(remember))?;
+    let team = setup::runtime(
+        place,
+        &config,
+        replica,
+        chosen.router.clone(),
+        "a replay",
+        setup::RuntimeParts::only(Some(remember)),
+    )?;
     Ok(tape.against(&team, &open, &root).map_err(stop)?)
 }
 

@@ -46,10 +46,11 @@ const BASE: Files = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh")
 const BASE_ZH: Files = files!("zh/base": "AGENTS.md" "tests/expect.sh");
 
 /// The names, as they are typed.
-pub(crate) const NAMES: [&str; 8] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel", "teammates"];
+pub(crate) const NAMES: [&str; 9] =
+    ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel", "teammates", "mcp"];
 
 /// The first is played if none is named.
-pub(super) static SCENARIOS: [Scenario; 8] = [
+pub(super) static SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "team",
         about: (
@@ -172,6 +173,27 @@ pub(super) static SCENARIOS: [Scenario; 8] = [
             "我需要一页文档说明 sales.csv 的含义，和一个计算总额的程序。请让两位队友来做。",
             "README.md"
         ),
+    },
+    Scenario {
+        name: "mcp",
+        about: (
+            "an MCP server: Max looks at a shop's stock freely, and ordering more asks first",
+            "一个 MCP 服务器：Max 可随意查看商店库存，下单则先询问",
+        ),
+        is_program: false,
+        files: files!(example "mcp": "README.md" ".mcp.json" "stock-server.sh"),
+        english: DemoRecording {
+            prompt: "We are running out of something in the shop. Find out what, and order more.",
+            recording: include_str!("../../../../examples/mcp/recording.en.yaml"),
+            files: &[],
+            objection: None,
+        },
+        chinese: DemoRecording {
+            prompt: "店里有东西快卖完了。查出是什么，然后补货。",
+            recording: include_str!("../../../../examples/mcp/recording.zh.yaml"),
+            files: &[("README.md", include_str!("../../../../examples/mcp/README.zh-CN.md"))],
+            objection: None,
+        },
     },
 ];
 

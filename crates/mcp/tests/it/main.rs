@@ -70,7 +70,7 @@ impl World {
     async fn call_on(&self, tool: &Arc<dyn RemoteTool>, args: Value) -> Result<Output, ToolError> {
         let cx = ToolContext::new(Arc::new(Root::open(self.root()).unwrap()));
         let intent = tool.action(&cx, &args).unwrap();
-        assert!(matches!(intent.deed, ActionKind::Query | ActionKind::Remote));
+        assert!(matches!(intent.kind, ActionKind::Query | ActionKind::Remote));
         run_remote(Arc::clone(tool), cx, args, intent, false).await
     }
 }

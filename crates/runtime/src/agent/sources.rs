@@ -30,8 +30,7 @@ impl Frame {
             let name = tool.spec().name.as_str();
             let one = |own: &str| own.split_once('/').is_some_and(|(of, tool)| of == source && tool == name);
             let is_chosen = has.iter().any(|own| source_covers(own, source) || one(own));
-            is_chosen
-                && !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.takes_away(name)
+            is_chosen && !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.takes_away(name)
         };
         let mut registry = (*self.registry).clone();
         registry.replace_sourced(offered.filter(|(source, tool)| may_have(source, tool)));
@@ -54,17 +53,17 @@ impl Frame {
 impl Agent {
     /// Waits for sources of which nothing is known yet, all at once, and shows what is wrong with any. Each bounds its own time.
     pub(super) async fn prepare_sources(&mut self) {
-        let own = self.floor.shared.sources_of(self.frame.definition());
+        let own = self.active.shared.sources_of(self.frame.definition());
         if own.is_empty() {
             return;
         }
         join_all(own.iter().filter_map(|source| source.prepare())).await;
         let notes: Vec<String> = own.iter().flat_map(|source| source.notices()).collect();
         if !notes.is_empty() {
-            let session = self.floor.session;
-            self.floor.shared.notices.show(&Notice::Redefined { session, crew: None, notes });
+            let session = self.active.session;
+            self.active.shared.notices.show(&Notice::Redefined { session, crew: None, notes });
         }
-        if self.frame.follow_sources(&self.floor.shared) {
+        if self.frame.follow_sources(&self.active.shared) {
             self.frame.reveal_from(self.turn.history());
         }
     }

@@ -25,7 +25,8 @@ const COMMAND: &str = "run_shell";
 pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
     // With many tools of servers none is described: a search, or the conversation's first words, finds those that fit.
     let is_crowded = registry.sourced_count() > SOURCE_TOOLS_SHOWN_MAX;
-    let is_hidden = |spec: &&Spec| !is_offered(definition, &spec.name) || (is_crowded && registry.is_sourced(&spec.name));
+    let is_hidden =
+        |spec: &&Spec| !is_offered(definition, &spec.name) || (is_crowded && registry.is_sourced(&spec.name));
     let hidden: Vec<String> = registry.specs().filter(is_hidden).map(|spec| spec.name.clone()).collect();
     registry.hide(hidden);
     registry.remove(TOOL_SEARCH);

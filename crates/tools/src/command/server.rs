@@ -13,8 +13,22 @@ const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Variables that a program needs in order to find its libraries, its files and the network. Everything else that it has
 /// was given to it by name.
 const BASE: [&str; 16] = [
-    "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "npm_config_registry",
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "SHELL",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "npm_config_registry",
 ];
 
 impl CommandSandbox {
@@ -28,11 +42,11 @@ impl CommandSandbox {
     ) -> Result<Spec, CommandError> {
         let base = BASE.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
         let mut env: Vec<(String, String)> = base.collect();
-        let walls = self.build(&mut env, &CancellationToken::new())?;
+        let isolation = self.build(&mut env, &CancellationToken::new())?;
         env.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         env.extend(given.iter().cloned());
         let limits = Limits { time: LIFETIME, cpu: LIFETIME, output_bytes: u64::MAX, ..self.limits };
         let dir = dir.to_owned();
-        Ok(Spec { argv, line: Vec::new(), dir, env, walls, limits, end_mark: None, stdin: Some(stdin) })
+        Ok(Spec { argv, line: Vec::new(), dir, env, isolation, limits, end_mark: None, stdin: Some(stdin) })
     }
 }

@@ -309,7 +309,7 @@ impl AgentsReader<'_> {
                 BTreeMap::new()
             }
         };
-        Some(McpServer { name: name?, command: command?, args, env })
+        Some(McpServer { name: name?, command: command?, args, env, ..McpServer::default() })
     }
 
     /// A variable for a server; it may be empty, and it is never shown.

@@ -31,15 +31,31 @@ pub fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, ExpandErro
                 TextPiece::Text(text) => filled.push_str(text),
                 TextPiece::Variable { name, default } => {
                     names.push(name.to_owned());
-                    // As in a shell, `:-` also stands in for a variable that is set to nothing.
-                    let value = env.get(name).filter(|value| default.is_none() || !value.is_empty());
-                    filled.push_str(value.or(default).ok_or_else(|| ExpandError::Unset(name.to_owned()))?);
+                    filled.push_str(value(name, default, env)?);
                 }
             }
         }
         Ok(filled)
     })?;
     Ok(names)
+}
+
+/// Fills in one text.
+pub fn text(written: &str, env: &Env) -> Result<String, ExpandError> {
+    let mut filled = String::new();
+    for piece in pieces(written)? {
+        match piece {
+            TextPiece::Text(text) => filled.push_str(text),
+            TextPiece::Variable { name, default } => filled.push_str(value(name, default, env)?),
+        }
+    }
+    Ok(filled)
+}
+
+/// As in a shell, `:-` also stands in for a variable that is set to nothing.
+fn value<'a>(name: &str, default: Option<&'a str>, env: &'a Env) -> Result<&'a str, ExpandError> {
+    let value = env.get(name).filter(|value| default.is_none() || !value.is_empty());
+    value.or(default).ok_or_else(|| ExpandError::Unset(name.to_owned()))
 }
 
 /// The variables that a tree would read.

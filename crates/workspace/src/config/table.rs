@@ -54,6 +54,8 @@ pub(super) fn key(path: &str) -> Option<&'static ConfigKey> {
 
 /// The key with this name in this section; the section is empty for a key at the top.
 pub(super) fn find(section: &str, name: &str) -> Option<&'static ConfigKey> {
+    // The name that other programs use.
+    let name = if (section, name) == ("tools", "mcpServers") { "mcp_servers" } else { name };
     keys().find(|key| key.section() == section && key.name() == name)
 }
 
@@ -226,6 +228,8 @@ table! {
         geocode_url: Option<String> as Maybe<Url> = None;
         /// Hosts on this machine or in a private network that `http_get` may reach.
         private_hosts: Vec<String> as Hosts = Vec::new();
+        /// MCP servers for all projects, by name; `mcpServers` is the same key.
+        mcp_servers: Json as Tree = Json::Object(serde_json::Map::new());
     }
 
     /// What keys do.

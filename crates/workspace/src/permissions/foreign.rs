@@ -11,7 +11,6 @@ use max_team_core::limits::FOREIGN_ENTRIES_MAX;
 
 use crate::config::yaml::{Node, Value};
 use crate::i18n::Lang;
-use crate::input_file;
 
 /// Something that is there and has no effect here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,17 +214,6 @@ pub(super) fn folder(folder: &Path, shown: &str, is_users: bool) -> Vec<Unused> 
     found
 }
 
-/// The servers of a `.mcp.json`.
-pub(super) fn servers(path: &Path, shown: &str) -> Option<Unused> {
-    let is_file = std::fs::metadata(path).ok()?.is_file();
-    // A device or a pipe has no names to read, and a file that is too large is still named.
-    let text = is_file.then(|| input_file::text(path, input_file::JSON_BYTES_MAX).ok()).flatten().unwrap_or_default();
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let servers = json.get("mcpServers").unwrap_or(&json).as_object();
-    let names = servers.map(|servers| servers.keys().take(FOREIGN_ENTRIES_MAX).cloned().collect()).unwrap_or_default();
-    Some(Unused { what: "servers".to_owned(), place: shown.to_owned(), names })
-}
-
 /// All of it in one line; `asks` says whether there are hooks that the user has not said to go on without.
 pub(super) fn line(all: &[Unused], asks: bool, lang: Lang) -> Option<String> {
     let mut kinds: Vec<String> = Vec::new();
@@ -244,21 +232,6 @@ pub(super) fn line(all: &[Unused], asks: bool, lang: Lang) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn servers_are_read_within_a_bound_and_only_from_files() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(".mcp.json");
-        let names = || servers(&path, ".mcp.json").map(|unused| unused.names);
-        assert_eq!(names(), None);
-        std::fs::write(&path, r#"{"mcpServers":{"github":{}}}"#).unwrap();
-        assert_eq!(names(), Some(vec!["github".to_owned()]));
-        std::fs::write(&path, " ".repeat(usize::try_from(input_file::JSON_BYTES_MAX).unwrap() + 1)).unwrap();
-        assert_eq!(names(), Some(Vec::new()));
-        std::fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert_eq!(names(), Some(Vec::new()));
-    }
 
     #[test]
     fn a_matcher_becomes_rules() {

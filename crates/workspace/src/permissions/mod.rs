@@ -81,7 +81,7 @@ pub fn load(place: &AppEnv, root: &Path, flags: &RuleFlags<'_>) -> Result<Loaded
     Ok(loaded)
 }
 
-/// Other files without an effect: commands, plugins, servers.
+/// Other files without an effect: commands, plugins.
 fn lying_about(place: &AppEnv, root: &Path) -> Vec<Unused> {
     let own = place.env.user().map(|user| user.join(".claude"));
     let theirs = root.join(".claude");
@@ -89,7 +89,6 @@ fn lying_about(place: &AppEnv, root: &Path) -> Vec<Unused> {
     if let Some(own) = own.filter(|own| *own != theirs) {
         found.extend(foreign::folder(&own, "~/.claude", true));
     }
-    found.extend(foreign::servers(&root.join(".mcp.json"), ".mcp.json"));
     found
 }
 

@@ -55,6 +55,11 @@ impl DefinitionSources {
         }
     }
 
+    /// All experts as their files define them.
+    pub fn experts(&self) -> Vec<Member> {
+        self.merge.experts(&self.roster, &self.taken)
+    }
+
     /// All experts under the session's settings, which no expert can exceed.
     pub fn teammates(&self, chosen: &ChosenModel, settings: &Settings) -> Vec<AgentSpec> {
         let teammate = |expert: Member| {
@@ -65,7 +70,7 @@ impl DefinitionSources {
             allot(&mut own, &expert.definition);
             seated(expert.definition, own, &expert.constraints)
         };
-        self.merge.experts(&self.roster, &self.taken).into_iter().map(teammate).collect()
+        self.experts().into_iter().map(teammate).collect()
     }
 
     /// A way to ask again.

@@ -1,0 +1,206 @@
+//! The MCP servers of a session: where entries are written, which entry counts, and whether the user trusts it.
+//!
+//! From the strongest to the weakest: `--mcp-config`, the user's entries for this project, the project's `.mcp.json`, the
+//! user's entries for all projects, the user's settings. Of two entries with one name the stronger one counts as a whole. What a
+//! project brings along is used once the user has trusted it: its command and the tools that it offers.
+
+mod entry;
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use max_team_core::agent::owned_source;
+use max_team_core::hash::Hash;
+use max_team_core::mcp::McpServer;
+use max_team_mcp::{Launch, ServerEntry, Servers};
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::exit::{CliError, Exit};
+use crate::input_file;
+use crate::permissions::TrustedRules;
+use crate::selection::Selection;
+use crate::setup::AppEnv;
+
+pub use store::{add, remove, trust};
+
+/// The file that a project brings along.
+pub const PROJECT_FILE: &str = ".mcp.json";
+/// How trusted servers are written down among the trusted rules.
+const TRUST_MARK: &str = "mcp";
+
+/// Where an entry is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerScope {
+    /// `--mcp-config`.
+    Flag,
+    /// The user's entries for one project.
+    Local,
+    /// The project's `.mcp.json`.
+    Project,
+    /// The user's entries for all projects.
+    User,
+    /// `tools.mcp_servers` in the user's settings.
+    Settings,
+}
+
+impl ServerScope {
+    /// Its name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Settings => "settings",
+        }
+    }
+}
+
+/// An entry that was found.
+#[derive(Debug, Clone)]
+pub struct FoundServer {
+    pub server: McpServer,
+    pub scope: ServerScope,
+    /// The file that holds it, as a user knows it.
+    pub place: String,
+    /// Whether it may be started.
+    pub is_trusted: bool,
+    /// The hash of the tools that were trusted with it.
+    pub pin: Option<Hash>,
+    /// Whether its entry switches it off.
+    pub is_disabled: bool,
+}
+
+/// All entries that count in a folder, by name, and what is odd about the files.
+#[derive(Debug, Default)]
+pub struct FoundServers {
+    pub servers: BTreeMap<String, FoundServer>,
+    pub warnings: Vec<String>,
+}
+
+impl FoundServers {
+    /// Reads every list of servers for a project's folder.
+    pub fn read(place: &AppEnv, config: &Config, root: &Path, selection: &Selection) -> Result<Self, CliError> {
+        let mut found = Self::default();
+        for given in &selection.mcp_config {
+            let (shown, json) = named(place, given)?;
+            found.add(&json, ServerScope::Flag, &shown, place);
+        }
+        if selection.strict_mcp_config {
+            return Ok(found);
+        }
+        let own = store::path(&place.home);
+        let shown = crate::team_file::shown(place, &own);
+        let users = found.file(&own, &shown);
+        let local = users.pointer("/projects").and_then(|projects| projects.get(root.to_string_lossy().as_ref()));
+        found.add(local.unwrap_or(&Value::Null), ServerScope::Local, &shown, place);
+        let project = root.join(PROJECT_FILE);
+        let json = found.file(&project, PROJECT_FILE);
+        found.add(&json, ServerScope::Project, PROJECT_FILE, place);
+        found.add(&users, ServerScope::User, &shown, place);
+        found.add(&config.tools.mcp_servers, ServerScope::Settings, "tools.mcp_servers", place);
+        found.trust(place, root);
+        Ok(found)
+    }
+
+    /// The file's content; `null` if there is none or it cannot be read, which is told.
+    fn file(&mut self, path: &Path, shown: &str) -> Value {
+        if !path.exists() {
+            return Value::Null;
+        }
+        let text = input_file::text(path, input_file::JSON_BYTES_MAX).map_err(|error| error.to_string());
+        let json = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+        json.unwrap_or_else(|error| {
+            self.warnings.push(format!("`{shown}` cannot be read: {error}; its MCP servers are not used"));
+            Value::Null
+        })
+    }
+
+    fn add(&mut self, json: &Value, scope: ServerScope, place_shown: &str, place: &AppEnv) {
+        let list = json.get("mcpServers").or_else(|| json.pointer("/tools/mcpServers"));
+        // A list without a frame around it is the list itself.
+        let is_bare = |json: &&Value| json.as_object().is_some_and(|map| map.values().all(Value::is_object));
+        let list = list.or_else(|| Some(json).filter(|json| scope != ServerScope::User && is_bare(json)));
+        let Some(list) = list.and_then(Value::as_object) else { return };
+        for (name, value) in list {
+            if self.servers.contains_key(name) {
+                continue;
+            }
+            match entry::read(name, value, &place.env) {
+                Ok(entry::ReadEntry { server, warnings, is_disabled }) => {
+                    self.warnings.extend(warnings.into_iter().map(|words| format!("{place_shown}: {words}")));
+                    let is_trusted = scope != ServerScope::Project;
+                    let place = place_shown.to_owned();
+                    let found = FoundServer { server, scope, place, is_trusted, pin: None, is_disabled };
+                    self.servers.insert(name.clone(), found);
+                }
+                Err(why) => self.warnings.push(format!("{place_shown}: {why}; the server is not used")),
+            }
+        }
+    }
+
+    /// Marks the project's servers that the user has trusted.
+    fn trust(&mut self, place: &AppEnv, root: &Path) {
+        let Ok(trusted) = TrustedRules::read(&place.home) else { return };
+        let rows = trusted.of(&root.to_string_lossy());
+        for found in self.servers.values_mut().filter(|found| found.scope == ServerScope::Project) {
+            let own = trust_row(&found.server, None);
+            let row = rows.iter().rev().find(|row| **row == own || row.starts_with(&format!("{own} ")));
+            found.is_trusted = row.is_some();
+            found.pin = row.and_then(|row| row.strip_prefix(&own)?.trim().parse().ok());
+        }
+    }
+
+    /// Entries that the project brings and the user has not trusted yet.
+    pub fn untrusted(&self) -> Vec<&str> {
+        let found = self.servers.values().filter(|found| !found.is_trusted && !found.is_disabled);
+        found.map(|found| found.server.name.as_str()).collect()
+    }
+
+    /// The entries that agents may use: the session's, and those that single agents bring along.
+    pub fn entries(&self, agents: &[(String, Vec<McpServer>)]) -> Vec<ServerEntry> {
+        let usable = self.servers.values().filter(|found| found.is_trusted && !found.is_disabled);
+        let session = usable.map(|found| ServerEntry {
+            source: found.server.name.clone(),
+            server: found.server.clone(),
+            pin: found.pin,
+        });
+        let owned = agents.iter().flat_map(|(agent, servers)| {
+            let source = |server: &McpServer| owned_source(agent, &server.name);
+            servers.iter().map(move |server| ServerEntry { source: source(server), server: server.clone(), pin: None })
+        });
+        session.chain(owned).collect()
+    }
+}
+
+/// How trust in a server is written down: its name, the hash of its entry and, once they are known, of its tools.
+fn trust_row(server: &McpServer, tools: Option<Hash>) -> String {
+    let tools = tools.map(|hash| format!(" {hash}")).unwrap_or_default();
+    format!("{TRUST_MARK} {} {}{tools}", server.name, server.hash())
+}
+
+/// The list that a flag names: a file, or the JSON itself.
+fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
+    let bad = |words: String| CliError::new(Exit::Config, format!("--mcp-config: {words}"));
+    if given.trim_start().starts_with('{') {
+        let json = serde_json::from_str(given).map_err(|error| bad(format!("this is no JSON: {error}")))?;
+        return Ok(("--mcp-config".to_owned(), json));
+    }
+    let path = place.cwd.join(given);
+    let text =
+        input_file::text(&path, input_file::JSON_BYTES_MAX).map_err(|error| bad(format!("`{given}`: {error}")))?;
+    let json = serde_json::from_str(&text).map_err(|error| bad(format!("`{given}`: {error}")))?;
+    Ok((given.to_owned(), json))
+}
+
+/// The servers of a process, for a project's folder.
+pub fn servers(place: &AppEnv, config: &Config, root: &Path, entries: Vec<ServerEntry>) -> Arc<Servers> {
+    let launch = Launch { root: root.to_path_buf(), home: place.home.clone(), sandboxed: config.project.sandbox };
+    let cert_file = place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let servers = Servers::new(launch, cert_file);
+    servers.set(entries);
+    Arc::new(servers)
+}
