@@ -10,6 +10,7 @@ mod groups;
 mod journal_cmds;
 mod maintenance;
 mod mcp;
+pub(crate) mod mcp_client;
 mod memory;
 mod models;
 mod permissions;
@@ -362,7 +363,7 @@ pub(crate) enum Command {
     /// Show and explain permission rules, and trust those of a project
     #[command(subcommand)]
     Permissions(Permissions),
-    /// Offer the team to other programs as an MCP server
+    /// Add, test and trust MCP servers; offer the team as one
     #[command(subcommand)]
     Mcp(Mcp),
     /// List models with prices and whether their keys are set

@@ -264,8 +264,15 @@ mod tests {
         let own =
             Definition { sources: words(&["git", "db"]), disallowed_tools: words(&["mcp__git__push"]), ..general() };
         let bound = Caller { own: Some(&own), deeper: false };
-        assert_eq!(sources(&who, Caller::default()), (words(&["git", "web"]), words(&["mcp__a"])));
-        assert_eq!(sources(&who, bound), (words(&["git"]), words(&["mcp__a", "mcp__git__push"])));
+        // An agent without a list of tools has all sources of the session.
+        assert_eq!(sources(&who, Caller::default()), (words(&["git", "web", "*"]), words(&["mcp__a"])));
+        let without = words(&["mcp__a", "mcp__git__push"]);
+        assert_eq!(sources(&who, bound), (words(&["git", "web", "*"]), without.clone()));
+        let few = Definition { inherits_tools: false, ..own.clone() };
+        let bound = Caller { own: Some(&few), deeper: false };
+        assert_eq!(sources(&who, bound), (words(&["git", "db"]), without.clone()));
+        let listed = Definition { inherits_tools: false, sources: words(&["git/mcp__git__log", "web"]), ..who.clone() };
+        assert_eq!(sources(&listed, bound), (words(&["git/mcp__git__log"]), without));
         let apart = Definition { background: true, ..who };
         assert!(sources(&apart, Caller::default()).0.is_empty());
     }

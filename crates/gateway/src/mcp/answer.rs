@@ -126,10 +126,10 @@ impl McpServer {
                     let entry: LogEntry = entry.map_err(failed)?;
                     match (entry.stream() == stream).then(|| entry.event()).flatten() {
                         Some(Event::TurnStarted(began)) => {
-                            is_taken |= began.envelope == sent.key || began.letters.contains(&sent.key);
+                            is_taken |= began.envelope == sent.key || began.envelopes.contains(&sent.key);
                         }
                         Some(Event::Steered(steered)) => {
-                            is_taken |= steered.envelopes.contains(&sent.key) || steered.letters.contains(&sent.key);
+                            is_taken |= steered.envelopes.contains(&sent.key) || steered.from_team.contains(&sent.key);
                         }
                         Some(Event::TurnEnded(ended)) if is_taken => return Ok(Waited::Ended(Box::new(ended))),
                         _ => {}

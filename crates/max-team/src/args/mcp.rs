@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use max_team_workspace::selection::Selection;
 
+use super::mcp_client::McpClient;
+
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mcp {
+    #[command(flatten)]
+    Client(McpClient),
     /// Serve the team of this folder to MCP clients, over standard input or HTTP
     Serve(ServeMcp),
 }

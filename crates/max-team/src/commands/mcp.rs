@@ -25,6 +25,7 @@ const OTHERS: u32 = 0o077;
 
 pub(crate) fn run(place: &AppEnv, command: Mcp) -> anyhow::Result<Exit> {
     match command {
+        Mcp::Client(command) => super::mcp_client::run(place, command),
         Mcp::Serve(options) => serve(place, options),
     }
 }

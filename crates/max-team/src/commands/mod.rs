@@ -15,6 +15,7 @@ pub(crate) mod inbox;
 pub(crate) mod mail;
 pub(crate) mod manual;
 pub(crate) mod mcp;
+mod mcp_client;
 pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod permissions;

@@ -399,7 +399,7 @@ fn strange_keys_and_tools_to_come_are_told() {
         [
             "a.yaml:8:1: unknown key `team`",
             "a.yaml:2:45: unknown key `tool`, did you mean `tools`?",
-            "a.yaml:6:47: `leo`: not available yet: left out `mcp__git__log`, `web_save`",
+            "a.yaml:6:62: `leo`: not available yet: left out `web_save`",
         ]
     );
     assert_eq!(team.members[0].definition.tools, ["read_file"]);

@@ -65,11 +65,10 @@ fn what_is_not_honoured_is_named() {
             "statusLine .claude/settings.json type",
             "enabledPlugins .claude/settings.json a@b",
             "commands .claude/commands fix.md",
-            "servers .mcp.json github",
         ]
     );
     let line = "not used from .claude/ and .mcp.json: hooks.Stop, env (2), model, apiKeyHelper, statusLine (1), \
-                enabledPlugins (1), commands (1), servers (1); `max-team doctor` lists it";
+                enabledPlugins (1), commands (1); `max-team doctor` lists it";
     assert!(loaded.warnings.contains(&line.to_owned()), "{:?}", loaded.warnings);
     assert!(loaded.hooks.is_empty());
     assert!(Fixture::new().load().warnings.is_empty(), "nothing to name, nothing said");
