@@ -51,7 +51,7 @@ pub(super) struct SentMessage {
     lead: AgentId,
     key: EnvelopeId,
     log: LogFollower,
-    events: StreamReader,
+    pub(super) events: StreamReader,
     notices: mpsc::Receiver<Notice>,
 }
 
@@ -72,7 +72,7 @@ impl McpServer {
         let waited = self.wait_for_answer(caller, &mut sent, wait).await?;
         let session = sent.session;
         Ok(match waited {
-            Waited::Ended(ended) => self.told(&ended, session)?,
+            Waited::Ended(ended) => self.told(&ended, &mut sent).await?,
             Waited::Asked(questions) => CallReply::Text(waiting(&questions, session)),
             Waited::Late => {
                 CallReply::Text(format!("The team still works on it. Call `answer_of` with session `{session}` later."))
@@ -173,24 +173,24 @@ impl McpServer {
         }
     }
 
-    /// The questions of a session that wait for the user.
+    /// The questions of a session that wait for the user, without those that have an answer which is not read yet.
     pub(super) fn questions_of(&self, session: SessionId) -> Result<Vec<PendingQuestion>, CallError> {
         let mut inbox = self.shared.reader.ask(query::Inbox {}).map_err(|error| self.failed(&error))?;
-        inbox.retain(|pending| pending.session == Some(session));
+        inbox.retain(|pending| pending.session == Some(session) && pending.noted.is_none());
         Ok(inbox)
     }
 
     /// An ended turn, in words.
-    fn told(&self, ended: &TurnEnded, session: SessionId) -> Result<CallReply, CallError> {
+    async fn told(&self, ended: &TurnEnded, sent: &mut SentMessage) -> Result<CallReply, CallError> {
         let mut text = ended.text.clone();
         if let Some(reason) = Lang::En.end(&ended.end) {
             let _ = write!(text, "\n\n{reason}");
             return Ok(CallReply::Failed(text.trim_start().to_owned()));
         }
         if ended.end == TurnOutcome::Proposed {
-            let _ = write!(text, "\n\n{}", self.proposal(session)?);
+            let _ = write!(text, "\n\n{}", self.proposal(sent).await?);
         }
-        let _ = write!(text, "\n\n[session {session}]");
+        let _ = write!(text, "\n\n[session {}]", sent.session);
         Ok(CallReply::Text(text.trim_start().to_owned()))
     }
 
@@ -199,7 +199,7 @@ impl McpServer {
         let failed = |error: RuntimeError| self.failed(&error);
         let events = self.shared.reader.ask(query::Events { session: row.session }).map_err(failed)?;
         let last = events.into_iter().rev().find_map(|(_, event)| match event {
-            Event::Replied(replied) => Some(replied.text),
+            Event::TurnEnded(ended) => Some(ended.text),
             _ => None,
         });
         let questions = self.questions_of(row.session)?;

@@ -15,13 +15,16 @@ use max_team_workspace::plan_file;
 use serde::Deserialize;
 
 use super::McpServer;
-use super::answer::{Wait, Waited, waiting};
+use super::answer::{SentMessage, Wait, Waited, waiting};
 use super::caller::Caller;
 use super::progress::Progress;
 use super::result::{CallError, CallReply, row_text};
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose_to_user.md");
+
+/// How long a call waits for a plan that the lead has submitted to be put before the user.
+const PROPOSAL_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +56,7 @@ impl McpServer {
         let session = sent.session;
         Ok(match waited {
             Waited::Ended(ended) if ended.end == TurnOutcome::Proposed => {
-                let text = format!("{}\n\n{}", ended.text, self.proposal(session)?);
+                let text = format!("{}\n\n{}", ended.text, self.proposal(&mut sent).await?);
                 CallReply::Text(text.trim_start().to_owned())
             }
             Waited::Ended(ended) => {
@@ -68,14 +71,32 @@ impl McpServer {
         })
     }
 
-    /// The last plan of a session that waits for the user: its tasks, its id, and how the user approves it.
-    pub(super) fn proposal(&self, session: SessionId) -> Result<String, CallError> {
+    /// The plan that a turn has proposed: its tasks, its id, and how the user approves it.
+    pub(super) async fn proposal(&self, sent: &mut SentMessage) -> Result<String, CallError> {
+        let shown = async {
+            loop {
+                if let Some(text) = self.shown_proposal(sent.session)? {
+                    return Ok(text);
+                }
+                sent.events.next().await.map_err(|error| self.failed(&error))?;
+            }
+        };
+        // The plan's loop asks the user after the turn has ended.
+        let late = || Ok("The plan is not ready yet: `status` lists it later.".to_owned());
+        tokio::time::timeout(PROPOSAL_WAIT, shown).await.unwrap_or_else(|_| late())
+    }
+
+    /// The last open plan of a session, once it waits for the user or runs.
+    fn shown_proposal(&self, session: SessionId) -> Result<Option<String>, CallError> {
         let failed = |error: RuntimeError| self.failed(&error);
         let open = self.shared.reader.ask(query::OpenPlans { session: Some(session) }).map_err(failed)?;
-        let Some(id) = open.last().copied() else { return Ok(String::new()) };
+        let Some(id) = open.last().copied() else { return Ok(None) };
         let plan = self.shared.reader.ask(query::Plan { plan: id }).map_err(failed)?;
-        let tasks = plan.draft().map(plan_file::write).unwrap_or_default();
-        Ok(format!("{tasks}\n{}", how_to_approve(id, &plan)))
+        let is_asked = plan.asked().next().is_some() || plan.is_approved();
+        Ok(plan.draft().filter(|_| is_asked).map(|draft| {
+            let tasks = plan_file::write(draft);
+            format!("{tasks}\n{}", how_to_approve(id, &plan))
+        }))
     }
 
     pub(super) async fn run_plan(
@@ -91,7 +112,7 @@ impl McpServer {
         if plan.ended().is_some() {
             return Ok(outcome(id, &plan));
         }
-        if !plan.is_approved() {
+        if !plan.is_approved() && !self.is_answered(&plan)? {
             return Err(CallError(format!("The plan is not approved. {}", how_to_approve(id, &plan))));
         }
         // Before the state is read, so that nothing that happens after it is missed.
@@ -106,6 +127,13 @@ impl McpServer {
             ))),
             () = late => Ok(CallReply::Text(format!("Plan `{id}` still runs. Call `run_plan` again later."))),
         }
+    }
+
+    /// Whether the user has answered about a plan that has not read the answer: it does once its session is open.
+    fn is_answered(&self, plan: &Plan) -> Result<bool, CallError> {
+        let inbox = self.shared.reader.ask(query::Inbox {}).map_err(|error| self.failed(&error))?;
+        let is_asked = |question| plan.asked().any(|(asked, _)| asked == question);
+        Ok(inbox.iter().any(|pending| pending.noted.is_some() && is_asked(pending.row.question)))
     }
 
     /// Follows a plan to its end, or to a question for the user.

@@ -210,7 +210,10 @@ fn put(place: &AppEnv, lang: Lang, scope: Scope, name: &str, entry: Value) -> an
     let added = mcp::add(place, &folder.root, scope.list(), name, entry);
     let (path, was_there) = added.map_err(|why| CliError::new(Exit::Config, why))?;
     let file = path.display().to_string();
-    super::print(&format!("{}\n", if was_there { lang.server_replaced(name, &file) } else { lang.server_added(name, &file) }))?;
+    super::print(&format!(
+        "{}\n",
+        if was_there { lang.server_replaced(name, &file) } else { lang.server_added(name, &file) }
+    ))?;
     if scope == Scope::Project {
         // The user has just written it: it needs no second yes.
         let folder = Folder::read(place, &ServerLists::default())?;
@@ -352,8 +355,7 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str) -> anyhow::Result<Exit> {
     super::print(&format!("{}\n", clean_line(&found.server.target())))?;
     let listed = wait(server.refresh())?;
     let pin = listed.as_ref().ok().map(|known| known.hash());
-    mcp::trust(&folder.place.home, &folder.root, &found.server, pin)
-        .map_err(|why| CliError::new(Exit::Failed, why))?;
+    mcp::trust(&folder.place.home, &folder.root, &found.server, pin).map_err(|why| CliError::new(Exit::Failed, why))?;
     let words = match &listed {
         Ok(known) => lang.server_trusted(name, known.tools.len()),
         Err(error) => lang.server_trusted_unseen(name, &error.to_string()),
