@@ -10,6 +10,15 @@ need_package tmux tmux
 need_package strace strace
 need_package prometheus prometheus
 need_package pytest python3-pytest-cov
+need_package npm npm
+
+# MCP servers that others wrote, for the tests of our client.
+servers="${CARGO_TARGET_DIR:-target}/mcp-servers"
+mkdir -p "$servers"
+servers="$(cd "$servers" && pwd)"
+cp crates/mcp/tests/servers/package.json crates/mcp/tests/servers/package-lock.json "$servers/"
+[ -d "$servers/node_modules" ] || (say "installing MCP servers from npm" && cd "$servers" && npm ci --no-audit --no-fund --silent)
+export MAX_TEAM_MCP_SERVERS="$servers"
 
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 

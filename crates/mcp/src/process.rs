@@ -32,6 +32,8 @@ pub struct Launch {
     pub root: PathBuf,
     /// The product's own folder: caches, logs and known tools are below it.
     pub home: PathBuf,
+    /// The user's home folder.
+    pub user: Option<PathBuf>,
     /// Whether there is a sandbox.
     pub sandboxed: bool,
 }
@@ -48,7 +50,7 @@ impl Launch {
         let (mut reads, mut writes) = (Vec::new(), vec![cache.to_owned()]);
         writes.extend(grant.write.iter().map(PathBuf::from));
         let words = std::iter::once(&server.command).chain(&server.args);
-        for path in words.filter_map(|word| named(&self.root, word)) {
+        for path in words.filter_map(|word| self.named(word)) {
             if path.is_dir() {
                 writes.push(path);
             } else if !writes.iter().any(|folder| path.starts_with(folder)) {
@@ -70,6 +72,17 @@ impl Launch {
         sandbox
     }
 
+    /// The file or folder that a word of a command names, if it names one: no option, and nothing as wide as the whole system or
+    /// the user's whole home.
+    fn named(&self, word: &str) -> Option<PathBuf> {
+        let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
+        let is_path = word.contains('/');
+        let path = is_path.then(|| self.root.join(word).canonicalize().ok()).flatten()?;
+        let home = self.user.as_deref().and_then(|home| home.canonicalize().ok());
+        let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
+        (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)
+    }
+
     /// Variables that make package runners keep what they download in the server's own folder.
     fn cache_variables(cache: &Path) -> Vec<(String, String)> {
         let below = |name: &str| cache.join(name).display().to_string();
@@ -86,18 +99,6 @@ impl Launch {
         ];
         all.map(|(name, folder)| (name.to_owned(), below(folder))).to_vec()
     }
-}
-
-/// The file or folder that a word of a command names, if it names one: no option, and nothing as wide as the whole system or
-/// the user's whole home.
-fn named(root: &Path, word: &str) -> Option<PathBuf> {
-    let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
-    let path = Path::new(word);
-    let path =
-        if path.is_absolute() || word.contains('/') { root.join(path).canonicalize().ok()? } else { return None };
-    let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
-    let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
-    (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)
 }
 
 /// The two ends of a running server.

@@ -57,7 +57,7 @@ impl ActiveMember {
             Activity::Idle | Activity::Waiting => lang.working().to_owned(),
             Activity::Thinking => lang.thinking().to_owned(),
             Activity::Writing => lang.writing().to_owned(),
-            Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
+            Activity::Preparing(tool) => lang.preparing(clean_line(&tool)),
             Activity::Running(tools) => {
                 let first = self.transcript.running().next();
                 let words = first.map(|tool| match tool.progress_line() {

@@ -290,7 +290,7 @@ impl PermissionDialog {
         all.push(("Enter", lang.answers(), theme.strong()));
         let later = if permit.merges { lang.leave_it() } else { lang.later() };
         all.push(("Esc", later, style(PermissionChoice::Later)));
-        let along = self.comment.as_ref().map(|comment| lang.goes_along(&text::clean_line(&comment.whole())));
+        let along = self.comment.as_ref().map(|comment| lang.goes_along(text::clean_line(&comment.whole())));
         let along = along.map(|words| text::cut(&format!("  {words}"), columns));
         let along = along.map(|words| Line::from(Span::styled(words, theme.warning())));
         along.into_iter().chain(choices(&all, columns)).collect()

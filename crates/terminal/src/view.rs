@@ -154,7 +154,7 @@ fn below(chat: &Chat, look: RowStyle, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
     }
-    let choose = look.lang.choose_first(&chat.answer_keys());
+    let choose = look.lang.choose_first(chat.answer_keys());
     let words = match chat.hint() {
         Some(Hint::EscAgain) => look.lang.esc_again_clears(),
         Some(Hint::CtrlCAgain) => look.lang.ctrl_c_again_leaves(),
@@ -250,8 +250,8 @@ fn status(chat: &Chat, look: RowStyle, now_ms: i64) -> Vec<Line<'static>> {
         Activity::Waiting => lang.working().to_owned(),
         Activity::Thinking => lang.thinking().to_owned(),
         Activity::Writing => lang.writing().to_owned(),
-        Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
-        Activity::Running(tools) => lang.running(&clean_line(&tools.join(", "))),
+        Activity::Preparing(tool) => lang.preparing(clean_line(&tool)),
+        Activity::Running(tools) => lang.running(clean_line(&tools.join(", "))),
         Activity::Retrying { at_ms } => lang.retrying_in(until(at_ms)),
         Activity::Paced { until_ms } => lang.pacing(until(until_ms)),
         Activity::Stopping => lang.stopping().to_owned(),

@@ -36,7 +36,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 /// Random bytes of a generated token.
 const TOKEN_BYTES: usize = 32;
 
-/// Where to listen, and for whom.
+/// The address to listen on, and the requests that are accepted there.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// The address or name to bind.

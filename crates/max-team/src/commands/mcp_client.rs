@@ -234,7 +234,7 @@ fn remove(place: &AppEnv, lang: Lang, name: &str, scope: Option<Scope>) -> anyho
         let (path, was_there) =
             mcp::remove(place, &folder.root, scope, name).map_err(|why| CliError::new(Exit::Config, why))?;
         if was_there {
-            super::print(&format!("{}\n", lang.server_removed(name, &path.display().to_string())))?;
+            super::print(&format!("{}\n", lang.server_removed(name, path.display().to_string())))?;
             return Ok(Exit::Ok);
         }
     }
@@ -358,7 +358,7 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str) -> anyhow::Result<Exit> {
     mcp::trust(&folder.place.home, &folder.root, &found.server, pin).map_err(|why| CliError::new(Exit::Failed, why))?;
     let words = match &listed {
         Ok(known) => lang.server_trusted(name, known.tools.len()),
-        Err(error) => lang.server_trusted_unseen(name, &error.to_string()),
+        Err(error) => lang.server_trusted_unseen(name, error.to_string()),
     };
     super::print(&format!("{words}\n"))?;
     Ok(Exit::Ok)

@@ -102,7 +102,7 @@ pub(super) fn cost(person: &Person) -> String {
 fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
     match doing {
         Activity::Calling { model, attempt } => lang.calling(model, *attempt),
-        Activity::Running { tool, target } => lang.running(&format!("{tool} {target}")),
+        Activity::Running { tool, target } => lang.running(format!("{tool} {target}")),
         Activity::Asking { tool, target } => lang.asks_what(format!("{tool} {target}")),
         Activity::Retrying { at_ms } => lang.again_in(plan_text::duration(since(now_ms, *at_ms))),
         Activity::Affording => lang.affording().to_owned(),

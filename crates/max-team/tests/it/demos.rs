@@ -68,10 +68,10 @@ impl Played {
 fn steady(played: &Played) -> String {
     let at_once = |line: &&str| line.starts_with("max-team: cause: ") || line.starts_with("max-team: design: ");
     let mut lines: Vec<&str> = played.ran.out.lines().collect();
-    let mut parallel: Vec<&str> = lines.iter().copied().filter(|line| at_once(&line)).collect();
+    let mut parallel: Vec<&str> = lines.iter().copied().filter(|line| at_once(line)).collect();
     parallel.sort_unstable();
-    let first = lines.iter().position(|line| at_once(&line)).unwrap_or_default();
-    lines.retain(|line| !at_once(&line));
+    let first = lines.iter().position(|line| at_once(line)).unwrap_or_default();
+    lines.retain(|line| !at_once(line));
     lines.splice(first..first, parallel);
     let text = lines.join("\n").replace(played.root.parent().unwrap().to_str().unwrap(), "[FOLDER]");
     let without_id = |word: &str| match word.split_once("pln_") {

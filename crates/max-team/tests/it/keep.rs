@@ -513,7 +513,10 @@ fn evidence_names_built_in_rules_and_the_source_of_the_mode() {
     let told = program.run(&["audit", "show", "--kind", "tool_intent"]).out;
     let seq = &configured[0]["seq"];
     assert!(told.contains("(built-in rule `read-inside`)"), "{told}");
-    assert!(told.contains("permission mode `acceptEdits`, as ") && told.contains(&format!("(entry {seq})")), "{told}");
+    assert!(
+        told.contains("permission mode `acceptEdits`, set by ") && told.contains(&format!("(entry {seq})")),
+        "{told}"
+    );
     let zh = program.variable("MAX_LANG", "zh").run(&["audit", "show", "--kind", "tool_intent"]).out;
     assert!(zh.contains("读取项目内的文件总是允许的（内置规则 `read-inside`）"), "{zh}");
 }

@@ -34,7 +34,7 @@ impl World {
 
     fn servers(folder: &TempDir, root: &Path) -> Servers {
         let home = folder.path().canonicalize().unwrap().join("home");
-        Servers::new(Launch { root: root.to_owned(), home, sandboxed: true }, None)
+        Servers::new(Launch { root: root.to_owned(), home, user: user(), sandboxed: true }, None)
     }
 
     fn root(&self) -> PathBuf {
@@ -85,4 +85,9 @@ fn text(output: &Output) -> String {
 
 fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The home folder of the user who runs the tests.
+fn user() -> Option<PathBuf> {
+    std::env::vars_os().find(|(name, _)| name == "HOME").map(|(_, home)| home.into())
 }

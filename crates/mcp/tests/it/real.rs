@@ -11,11 +11,8 @@ use super::{World, text, words};
 
 /// The folder that holds `node_modules`, if the servers are installed.
 fn installed() -> Option<PathBuf> {
-    let found = std::env::var_os("MAX_TEAM_MCP_SERVERS").map(PathBuf::from);
-    if found.is_none() {
-        println!("MAX_TEAM_MCP_SERVERS is not set: the servers from npm are not tried");
-    }
-    found
+    let mut variables = std::env::vars_os();
+    variables.find(|(name, _)| name == "MAX_TEAM_MCP_SERVERS").map(|(_, place)| PathBuf::from(place))
 }
 
 fn npm(package: &str, args: &[&str]) -> Option<McpServer> {
@@ -66,8 +63,7 @@ async fn files_are_read_and_written_in_the_project_and_nowhere_else() {
     let written = world.call("write_file", json!({ "path": file, "content": "hello" })).await.unwrap();
     assert!(!written.is_error, "{written:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "hello");
-    let home = std::env::var("HOME").unwrap();
-    let outside = format!("{home}/mcp-must-not-write-here");
+    let outside = super::user().unwrap().join("mcp-must-not-write-here").display().to_string();
     let output = world.call("write_file", json!({ "path": outside, "content": "x" })).await;
     assert!(!std::path::Path::new(&outside).exists(), "{output:?}");
 }

@@ -40,8 +40,9 @@ impl CommandSandbox {
         given: &[(String, String)],
         stdin: StdinPipe,
     ) -> Result<Spec, CommandError> {
-        let base = BASE.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-        let mut env: Vec<(String, String)> = base.collect();
+        let all =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let mut env: Vec<(String, String)> = all.filter(|(name, _)| BASE.contains(&name.as_str())).collect();
         let isolation = self.build(&mut env, &CancellationToken::new())?;
         env.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         env.extend(given.iter().cloned());

@@ -10,6 +10,6 @@ impl Lang {
     pub fn servers_untrusted(self, names: &[&str]) -> Option<String> {
         let shown: Vec<String> = names.iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
         let rest = if names.len() > NAMED_MAX { ", …" } else { "" };
-        (!names.is_empty()).then(|| self.servers_not_trusted(names.len(), &format!("{}{rest}", shown.join(", "))))
+        (!names.is_empty()).then(|| self.servers_not_trusted(names.len(), format!("{}{rest}", shown.join(", "))))
     }
 }

@@ -198,7 +198,12 @@ fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
 
 /// The servers of a process, for a project's folder.
 pub fn servers(place: &AppEnv, config: &Config, root: &Path, entries: Vec<ServerEntry>) -> Arc<Servers> {
-    let launch = Launch { root: root.to_path_buf(), home: place.home.clone(), sandboxed: config.project.sandbox };
+    let launch = Launch {
+        root: root.to_path_buf(),
+        home: place.home.clone(),
+        sandboxed: config.project.sandbox,
+        user: place.env.user(),
+    };
     let cert_file = place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
     let servers = Servers::new(launch, cert_file);
     servers.set(entries);
