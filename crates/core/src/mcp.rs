@@ -124,6 +124,31 @@ impl fmt::Debug for McpServer {
     }
 }
 
+/// The state of a source of tools, as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStatus {
+    pub name: String,
+    pub state: SourceState,
+    /// How many tools agents have of it now.
+    pub tools: usize,
+}
+
+/// Whether a source can be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// It is not running and starts when it is used.
+    Idle,
+    Starting,
+    Ready,
+    /// It failed, for this reason, and is started again by the next call.
+    Failed(String),
+    /// It failed too often, for this reason: its tools are withdrawn.
+    Withdrawn(String),
+    /// Its tools differ from those that the user trusted.
+    Changed,
+}
+
 /// The name that models know a server's tool by. Providers accept few characters and a bounded length: other characters become
 /// `_`, and a name that is too long ends in a part of its hash.
 pub fn tool_name(server: &str, tool: &str) -> String {

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use max_team_core::agent::{ALL_SOURCES, source_covers};
 use max_team_core::hash::Hash;
 use max_team_core::limits::MCP_SERVERS_MAX;
-use max_team_core::mcp::McpServer;
+use max_team_core::mcp::{McpServer, SourceState, SourceStatus};
 use max_team_tools::{Handler, Preparation, ToolSource, ToolSources};
 
 use crate::process::Launch;
-use crate::server::Server;
+use crate::server::{Server, ServerStatus};
 use crate::tool::McpTool;
 
 /// A server that may be used.
@@ -94,6 +94,21 @@ impl ToolSources for Servers {
     fn shared(&self) -> Vec<String> {
         let names = self.all().by_source.keys().cloned().collect::<Vec<_>>();
         names.into_iter().filter(|name| source_covers(ALL_SOURCES, name)).collect()
+    }
+
+    fn statuses(&self) -> Vec<SourceStatus> {
+        let status = |(name, server): (String, Arc<Server>)| {
+            let state = match server.status() {
+                ServerStatus::Idle => SourceState::Idle,
+                ServerStatus::Starting => SourceState::Starting,
+                ServerStatus::Ready => SourceState::Ready,
+                ServerStatus::Failed(error) => SourceState::Failed(error.to_string()),
+                ServerStatus::Withdrawn(error) => SourceState::Withdrawn(error.to_string()),
+                ServerStatus::Changed => SourceState::Changed,
+            };
+            SourceStatus { name, state, tools: server.offered().len() }
+        };
+        self.list().into_iter().map(status).collect()
     }
 }
 

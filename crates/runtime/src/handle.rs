@@ -15,6 +15,7 @@ use max_team_core::cost::SessionCost;
 use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
+use max_team_core::mcp::SourceStatus;
 use max_team_core::message::{Principal, Role};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
@@ -408,6 +409,8 @@ pub struct SessionDetails {
     pub instructions: Vec<(String, usize)>,
     /// Whether the lead is in a turn.
     pub busy: bool,
+    /// The state of the MCP servers.
+    pub sources: Vec<SourceStatus>,
 }
 
 /// A piece of an answer that is being written.

@@ -133,6 +133,7 @@ pub(super) enum StatusReason {
     Footer,
     Cost,
     Context,
+    Mcp,
 }
 
 type Outcome<T> = Result<T, RuntimeError>;

@@ -613,6 +613,7 @@ impl Session {
             StatusReason::Cost => {
                 vec![Item::Row(slash_output::cost(self.lang, &status, &self.cost, self.lead, &self.plans))]
             }
+            StatusReason::Mcp => vec![Item::Row(slash_output::servers(self.lang, &status))],
             StatusReason::Context => vec![Item::Row(slash_output::context(self.lang, &status))],
         };
         self.run.status = Some(status);
@@ -654,6 +655,7 @@ impl Session {
             Slash::Quit => Vec::new(),
             Slash::Cost => self.ask(UiCommand::Status(StatusReason::Cost)),
             Slash::Context => self.ask(UiCommand::Status(StatusReason::Context)),
+            Slash::Mcp => self.ask(UiCommand::Status(StatusReason::Mcp)),
             Slash::Compact(_) | Slash::Uncompact if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
             Slash::Compact(keep) => self.ask(UiCommand::Compact(keep)),
             Slash::Uncompact => self.ask(UiCommand::Uncompact),

@@ -17,6 +17,8 @@ pub(super) enum Slash {
     Compact(String),
     /// Take the last compaction back.
     Uncompact,
+    /// The MCP servers.
+    Mcp,
     /// Put files back.
     Rewind(RewindTo),
     Resume(Option<String>),
@@ -85,12 +87,13 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [HelpEntry; 16] = [
+pub(super) const ENTRIES: [HelpEntry; 17] = [
     entry("help", "", "list commands and keys", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
     entry("cost", "", "show the cost so far", "目前的花费"),
     entry("context", "", "show what fills the model's window", "模型窗口的占用"),
+    entry("mcp", "", "show MCP servers and their state", "查看 MCP 服务器及其状态"),
     entry("compact", "[what to keep | undo]", "summarise the conversation to make room", "对已有对话作摘要以腾出空间"),
     entry("rewind", "[number | undo | yes]", "restore files to before a message", "将文件恢复到某条消息之前"),
     entry("plan", "[full]", "show the plan (full: all instructions)", "查看计划（full：全部说明）"),
@@ -123,6 +126,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, UnknownSlash>> {
         "model" => Slash::Model(argument),
         "cost" => Slash::Cost,
         "context" => Slash::Context,
+        "mcp" => Slash::Mcp,
         "compact" => match argument.unwrap_or_default() {
             undo if undo == "undo" => Slash::Uncompact,
             keep => Slash::Compact(keep),

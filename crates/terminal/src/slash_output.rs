@@ -6,6 +6,7 @@
 use max_team_core::agent::Model;
 use max_team_core::cost::SessionCost;
 use max_team_core::id::AgentId;
+use max_team_core::mcp::SourceStatus;
 use max_team_core::plan::event::PlanQuestion;
 use max_team_runtime::{AgentRow, AgentSpec, Enrolled, Roll, SessionDetails, SessionRow, Team};
 
@@ -14,6 +15,7 @@ use super::plans::Plans;
 use super::question::{Question, QuestionKind};
 use super::rows::Row;
 use super::slash;
+use crate::text::clean_line;
 use max_team_workspace::config::choice::WhileBusy;
 use max_team_workspace::format::{bytes, dollars, since, spent, tokens};
 use max_team_workspace::i18n::Lang;
@@ -102,6 +104,15 @@ pub(super) fn context(lang: Lang, status: &SessionDetails) -> Row {
     let files = status.instructions.iter().map(|(name, size)| (name.clone(), bytes(*size)));
     rows.extend(files);
     Row::Table(rows)
+}
+
+/// The MCP servers and their states.
+pub(super) fn servers(lang: Lang, status: &SessionDetails) -> Row {
+    if status.sources.is_empty() {
+        return Row::Table(vec![(String::new(), lang.no_servers().to_owned())]);
+    }
+    let row = |source: &SourceStatus| (clean_line(&source.name), clean_line(&lang.source_state(source)));
+    Row::Table(status.sources.iter().map(row).collect())
 }
 
 /// How full the model's window is.

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use max_team_core::limits::{SOURCE_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
+use max_team_core::mcp::SourceStatus;
 
 use crate::registry::{Handler, Registry};
 
@@ -42,6 +43,11 @@ pub trait ToolSources: Send + Sync + fmt::Debug {
 
     /// The names of the sources that belong to the session and not to one agent.
     fn shared(&self) -> Vec<String>;
+
+    /// The state of every source.
+    fn statuses(&self) -> Vec<SourceStatus> {
+        Vec::new()
+    }
 }
 
 /// A fixed set of sources.

@@ -75,6 +75,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Doctor) -> anyhow::Result<Exit
     }
     team(place, options.agents.as_deref(), &mut findings);
     foreign(place, config.as_ref(), &mut findings);
+    servers(place, config.as_ref(), &mut findings);
     if let Some(root) = config.as_ref().and_then(|config| setup::project_root(place, config).ok()) {
         unused_skills(place, &root, &mut findings);
     }
@@ -273,7 +274,7 @@ fn model(config: &Config, place: &AppEnv, online: bool, findings: &mut Findings)
     }
 }
 
-/// What `.claude/` and `.mcp.json` hold without an effect, and instructions in which something is hidden.
+/// What `.claude/` holds without an effect, and instructions in which something is hidden.
 fn foreign(place: &AppEnv, config: Option<&Config>, findings: &mut Findings) {
     let lang = findings.lang;
     let root = config.and_then(|config| setup::project_root(place, config).ok()).unwrap_or_else(|| place.cwd.clone());
@@ -289,6 +290,19 @@ fn foreign(place: &AppEnv, config: Option<&Config>, findings: &mut Findings) {
     }
     for note in instructions::read(&root, Some(&place.home)).notes {
         findings.warn(lang.instructions(), clean_line(&note));
+    }
+}
+
+/// The MCP servers of the folder.
+fn servers(place: &AppEnv, config: Option<&Config>, findings: &mut Findings) {
+    let lang = findings.lang;
+    let Some(config) = config else { return };
+    match super::mcp_client::states(place, config, lang) {
+        Ok((states, warnings)) => {
+            states.iter().for_each(|(name, words)| findings.note(lang.mcp_servers(), lang.headed(name, words)));
+            warnings.into_iter().for_each(|words| findings.warn(lang.mcp_servers(), clean_line(&words)));
+        }
+        Err(stop) => findings.bad(lang.mcp_servers(), stop.words(lang).to_owned()),
     }
 }
 
@@ -308,9 +322,7 @@ fn team(place: &AppEnv, file: Option<&Path>, findings: &mut Findings) {
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
     for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
         let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-        let words = lang.headed(servers.join(", "), lang.not_connected());
-        let words = lang.headed(&member.definition.name, &words);
-        findings.note(lang.mcp_servers(), words);
+        findings.note(lang.mcp_servers(), lang.headed(&member.definition.name, servers.join(", ")));
     }
     for (name, tools) in &team.later {
         findings.note(lang.tools(), lang.headed(name, lang.headed(tools.join(", "), lang.not_yet())));

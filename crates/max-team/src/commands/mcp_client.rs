@@ -92,9 +92,20 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// A server's name and its state, in words.
+pub(crate) type ServerLine = (String, String);
+
+/// Every server of a folder with its state, and what is odd about the files.
+pub(crate) fn states(place: &AppEnv, config: &Config, lang: Lang) -> Result<(Vec<ServerLine>, Vec<String>), CliError> {
+    let root = setup::project_root(place, config)?;
+    let found = FoundServers::read(place, config, &root, &Selection::default())?;
+    let state = |found: &FoundServer| (found.server.name.clone(), state(place, found, lang).1);
+    Ok((found.servers.values().map(state).collect(), found.warnings))
+}
+
 /// What is known of a server without starting it.
-fn state(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> (&'static str, String) {
-    let known = KnownTools::read(&folder.place.home, &found.server.hash());
+fn state(place: &AppEnv, found: &FoundServer, lang: Lang) -> (&'static str, String) {
+    let known = KnownTools::read(&place.home, &found.server.hash());
     match known {
         _ if found.is_disabled => ("disabled", lang.server_disabled().to_owned()),
         _ if !found.is_trusted => ("untrusted", lang.server_untrusted().to_owned()),
@@ -120,7 +131,7 @@ fn list(folder: &Folder<'_>, lang: Lang, as_json: bool) -> anyhow::Result<Exit> 
     let heads: Vec<&str> = lang.server_heads().split(',').collect();
     let row = |found: &&FoundServer| {
         let target = clip(&clean_line(&found.server.target()), TARGET_CHARS);
-        vec![found.server.name.clone(), found.scope.name().to_owned(), state(folder, found, lang).1, target]
+        vec![found.server.name.clone(), found.scope.name().to_owned(), state(folder.place, found, lang).1, target]
     };
     super::print(&table(&heads, &all.iter().map(row).collect::<Vec<_>>()))?;
     Ok(Exit::Ok)
@@ -133,7 +144,7 @@ fn shown(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> Value {
     json!({
         "name": server.name, "scope": found.scope.name(), "file": found.place, "command": server.command,
         "args": server.args, "url": server.url, "env": env, "headers": headers,
-        "state": state(folder, found, lang).0, "timeout_ms": server.call_ms(),
+        "state": state(folder.place, found, lang).0, "timeout_ms": server.call_ms(),
         "reaches": { "network": server.grant.network, "write_project": server.grant.project,
                      "read": server.grant.read, "write": server.grant.write },
     })
@@ -150,7 +161,7 @@ fn get(folder: &Folder<'_>, lang: Lang, name: &str, as_json: bool) -> anyhow::Re
     let mut rows = vec![
         (lang.server_row_entry(), format!("{} ({})", found.place, found.scope.name())),
         (lang.server_row_target(), clean_line(&server.target())),
-        (lang.server_row_state(), state(folder, found, lang).1),
+        (lang.server_row_state(), state(folder.place, found, lang).1),
     ];
     if !server.env.is_empty() {
         rows.push((lang.server_row_env(), names(&server.env)));

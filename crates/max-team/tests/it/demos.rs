@@ -70,7 +70,7 @@ fn steady(played: &Played) -> String {
     let mut lines: Vec<&str> = played.ran.out.lines().collect();
     let mut parallel: Vec<&str> = lines.iter().copied().filter(|line| at_once(line)).collect();
     parallel.sort_unstable();
-    let first = lines.iter().position(|line| at_once(line)).unwrap_or_default();
+    let first = lines.iter().position(&at_once).unwrap_or_default();
     lines.retain(|line| !at_once(line));
     lines.splice(first..first, parallel);
     let text = lines.join("\n").replace(played.root.parent().unwrap().to_str().unwrap(), "[FOLDER]");

@@ -37,6 +37,7 @@ mod leads;
 mod listening;
 mod manual;
 mod mcp;
+mod mcp_client;
 mod memory;
 mod mentions;
 mod obeyed;

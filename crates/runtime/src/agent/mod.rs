@@ -525,6 +525,7 @@ impl Agent {
             settings: Settings::clone(self.frame.settings()),
             instructions: self.frame.files().to_vec(),
             busy: self.turn.is_busy(),
+            sources: self.active.shared.sources.statuses(),
         }
     }
 }

@@ -105,6 +105,7 @@ pub(super) fn status() -> SessionDetails {
         settings: settings(),
         instructions: Vec::new(),
         busy: false,
+        sources: Vec::new(),
     }
 }
 

@@ -62,10 +62,6 @@ impl Lang {
             ("acp" | "serve", Self::Zh) => {
                 "其他程序可用 `max-team -p --input-format stream-json --output-format stream-json` 驱动团队。"
             }
-            ("mcp", Self::En) => {
-                "MCP servers are read from agent files but not connected; `max-team doctor` lists them."
-            }
-            ("mcp", Self::Zh) => "会读取成员文件中的 MCP 服务，但不连接；`max-team doctor` 列出它们。",
             ("fetch", Self::En) => "Agents fetch pages with their `http_get` tool: `max-team -p \"summarise URL\"`.",
             ("fetch", Self::Zh) => "成员用 `http_get` 工具获取网页：`max-team -p \"总结 URL\"`。",
             ("cron", Self::En) => "Let the system's scheduler run `max-team -p \"PROMPT\"`.",

@@ -67,7 +67,7 @@ fn what_is_not_honoured_is_named() {
             "commands .claude/commands fix.md",
         ]
     );
-    let line = "not used from .claude/ and .mcp.json: hooks.Stop, env (2), model, apiKeyHelper, statusLine (1), \
+    let line = "not used from .claude/: hooks.Stop, env (2), model, apiKeyHelper, statusLine (1), \
                 enabledPlugins (1), commands (1); `max-team doctor` lists it";
     assert!(loaded.warnings.contains(&line.to_owned()), "{:?}", loaded.warnings);
     assert!(loaded.hooks.is_empty());
@@ -134,7 +134,7 @@ fn files_are_merged_with_their_lines() {
         loaded.warnings,
         [
             "1 of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them",
-            "not used from .claude/ and .mcp.json: model; `max-team doctor` lists it",
+            "not used from .claude/: model; `max-team doctor` lists it",
         ]
     );
 }
