@@ -42,6 +42,12 @@ pub struct McpServer {
     /// What its program may reach.
     #[serde(default)]
     pub grant: ServerGrant,
+    /// The program with its arguments, or the address, as the entry writes it: variables in it are not filled in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
+    /// The hash of the entry as it is written; `None`: the hash of the values.
+    #[serde(skip)]
+    pub written: Option<Hash>,
 }
 
 /// How a remote server is spoken to.
@@ -95,14 +101,20 @@ impl McpServer {
     }
 
     /// A hash of everything that decides which program runs or which server is reached, and with what. Servers with the same
-    /// hash share a process and a list of tools.
+    /// hash share a process and a list of tools. A key that is renewed, and that the entry names as a variable, does not change it.
     pub fn hash(&self) -> Hash {
+        if let Some(written) = self.written {
+            return written;
+        }
         let all = (&self.command, &self.args, &self.env, &self.url, &self.transport, &self.headers, &self.grant);
         Hash::of(serde_json::to_vec(&all).unwrap_or_default())
     }
 
     /// The program with its arguments, or the address: what a person is shown.
     pub fn target(&self) -> String {
+        if !self.shown.is_empty() {
+            return self.shown.clone();
+        }
         if !self.is_local() {
             return self.url.clone();
         }
@@ -163,10 +175,13 @@ pub fn tool_name(server: &str, tool: &str) -> String {
     format!("{kept}_{end}")
 }
 
-/// Whether a name can be that of a server: it becomes part of tool names and of permission rules.
+/// Whether a name can be that of a server. It becomes part of tool names and of permission rules, so no two names may lead to the
+/// same tools, and none to tools that a rule for another covers.
 pub fn is_server_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=32).contains(&name.len()) && name.bytes().all(fits) && !name.contains("__")
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let is_edge = |edge: Option<u8>| edge == Some(b'_');
+    let is_clear = !name.contains("__") && !is_edge(name.bytes().next()) && !is_edge(name.bytes().last());
+    (1..=32).contains(&name.len()) && name.bytes().all(fits) && is_clear
 }
 
 #[cfg(test)]
@@ -188,7 +203,15 @@ mod tests {
 
     #[test]
     fn names_of_servers_are_checked() {
-        for (name, is_good) in [("git", true), ("a.b-c_d", true), ("", false), ("a b", false), ("a__b", false)] {
+        for (name, is_good) in [
+            ("git", true),
+            ("a-c_d", true),
+            ("", false),
+            ("a b", false),
+            ("a__b", false),
+            ("a.b", false),
+            ("git_", false),
+        ] {
             assert_eq!(is_server_name(name), is_good, "{name}");
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn text(text: &str, max: usize) -> String {
 pub(crate) fn description(server: &str, said: &str) -> String {
     let said = text(said.trim(), MCP_DESCRIPTION_BYTES_MAX);
     let said = if said.is_empty() { "It is not described.".to_owned() } else { said };
-    format!("Tool of the MCP server `{server}`, which describes it so: {said}")
+    format!("The MCP server `{server}` describes this tool as: {said}")
 }
 
 /// The input schema of a tool: always an object, without references to other documents.
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_description_names_its_server_and_is_bounded() {
         let said = description("git", &format!("Reads.\u{202e}\u{7}{}", "é".repeat(MCP_DESCRIPTION_BYTES_MAX)));
-        assert!(said.starts_with("Tool of the MCP server `git`, which describes it so: Reads.é"), "{said}");
+        assert!(said.starts_with("The MCP server `git` describes this tool as: Reads.é"), "{said}");
         assert!(said.ends_with(" …") && said.len() < MCP_DESCRIPTION_BYTES_MAX + 100);
     }
 

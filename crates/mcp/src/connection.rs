@@ -35,7 +35,9 @@ pub enum McpError {
     #[error("{0}")]
     Connect(String),
     /// It asks for a login first.
-    #[error("it needs a login: run `max-team mcp login {0}`")]
+    #[error(
+        "it asks for a login; give it a token in its entry: `max-team mcp add {0} URL --header \"Authorization: Bearer TOKEN\"`"
+    )]
     Login(String),
     /// It did not answer in time.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
@@ -71,8 +73,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Agrees with a server on the protocol. `era` is known if the server was reached before: a wrong guess costs a server of the
-    /// other era its first answer.
+    /// Agrees with a server on the protocol. Without an `era`, both are tried: `server/discover`, then `initialize`.
     pub(crate) async fn open<T: Transport<RoleClient> + 'static>(
         transport: T,
         era: Option<Era>,
@@ -182,10 +183,11 @@ impl Connection {
 impl From<ServiceError> for McpError {
     fn from(error: ServiceError) -> Self {
         match error {
-            ServiceError::McpError(error) => Self::Answer(error.message.into_owned()),
+            ServiceError::McpError(error) => Self::Answer(crate::clean::text(&error.message, 400)),
             ServiceError::Timeout { timeout } => Self::Timeout(timeout),
             ServiceError::TransportClosed => Self::Gone("the connection was closed".to_owned()),
-            other => Self::Gone(other.to_string()),
+            ServiceError::TransportSend(error) => Self::Gone(crate::connector::innermost(&*error.error)),
+            other => Self::Gone(crate::clean::text(&other.to_string(), 400)),
         }
     }
 }
@@ -255,7 +257,7 @@ impl ClientHandler for Client {
             (None, _) => format!("{}", params.progress),
         };
         let watchers: Vec<Progress> = self.watchers().values().cloned().collect();
-        // Calls of one connection share its progress if several run: servers seldom report more than one.
+        // Reports are not told apart by call here, so every running call shows them.
         watchers.iter().for_each(|progress| progress.say(|| crate::clean::text(&words, 200)));
     }
 

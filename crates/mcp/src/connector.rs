@@ -1,4 +1,4 @@
-//! The way to one server, whichever it is.
+//! Connects to a server over its standard input, streamable HTTP or the older event stream.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::process::{ExitReason, Launch, ProcessTransport};
 use crate::sse::SseTransport;
 
-/// How long the library asks a silent server whether it speaks the newer protocol before it speaks the older one.
+/// How long `rmcp` waits for an answer to `server/discover` before it tries `initialize`.
 const PROBE: Duration = Duration::from_secs(10);
 
 /// What is needed to reach a server.
@@ -98,7 +98,7 @@ impl Connector {
 }
 
 /// The reason behind all other reasons.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source());
     chain.last().map(ToString::to_string).unwrap_or_default()
 }

@@ -4,9 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use max_team_core::hash::Hash;
+use max_team_core::limits::MCP_DESCRIPTION_BYTES_MAX;
 use max_team_core::policy::Repeatability;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::clean;
+
+/// Bytes of a server's own name for a tool.
+const NAME_BYTES_MAX: usize = 200;
 
 /// Which of the protocol's two ways of beginning a server understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +62,15 @@ impl From<rmcp::model::Tool> for KnownTool {
     fn from(tool: rmcp::model::Tool) -> Self {
         let hints = tool.annotations.unwrap_or_default();
         let reads_only = hints.read_only_hint.unwrap_or_default();
+        let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+        let schema = match clean::schema(&tool.input_schema) {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        };
         Self {
-            name: tool.name.into_owned(),
-            description: tool.description.map(std::borrow::Cow::into_owned).or(tool.title).unwrap_or_default(),
-            schema: std::sync::Arc::unwrap_or_clone(tool.input_schema),
+            name: clean::text(&tool.name, NAME_BYTES_MAX),
+            description: clean::text(description, MCP_DESCRIPTION_BYTES_MAX),
+            schema,
             reads_only,
             is_idempotent: hints.idempotent_hint.unwrap_or_default(),
             // The protocol's default is the cautious one.
@@ -103,7 +114,22 @@ impl KnownTools {
 
     /// A hash of all names, descriptions and schemas: a server that describes a tool in another way is a changed server.
     pub fn hash(&self) -> Hash {
-        Hash::of(serde_json::to_vec(&self.tools).unwrap_or_default())
+        let mut tools: Vec<&KnownTool> = self.tools.iter().collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        Hash::of(sorted(serde_json::to_value(&tools).unwrap_or_default()).to_string())
+    }
+}
+
+/// The same value with all keys in order: a server may list them in another order each time.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(String, Value)> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|one, other| one.0.cmp(&other.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
     }
 }
 

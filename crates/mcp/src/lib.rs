@@ -3,7 +3,8 @@
 //! A [`Server`] stands for one configured server. Its tools are known from its last run, so a known server is started by the
 //! first call of one of them; an unknown one is started before the first request of its agent. [`Servers`] holds all servers of
 //! a process: entries with the same configuration share one connection. The protocol itself, in both of its eras, is `rmcp`'s.
-//! Whatever a server sends is data from outside: it is bounded, without control characters, and grants nothing.
+//! The output of a server is untrusted: it is bounded and stripped of control characters. Of its claims about a tool only "read-only"
+//! and "idempotent" are believed, because the user trusts the server.
 
 mod clean;
 mod connection;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -45,7 +46,14 @@ impl Log {
     fn open(&self, is_full: bool) -> Option<(File, u64)> {
         fs::create_dir_all(self.path.parent()?).ok()?;
         let is_full = is_full || fs::metadata(&self.path).is_ok_and(|meta| meta.len() > MCP_LOG_BYTES_MAX);
-        let file = OpenOptions::new().create(true).write(true).append(!is_full).truncate(is_full).open(&self.path);
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(!is_full)
+            .truncate(is_full)
+            // Programs print keys.
+            .mode(0o600)
+            .open(&self.path);
         let file = file.ok()?;
         let size = file.metadata().map_or(0, |meta| meta.len());
         Some((file, size))

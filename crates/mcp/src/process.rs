@@ -48,16 +48,18 @@ impl Launch {
     fn sandbox(&self, server: &McpServer, cache: &Path) -> CommandSandbox {
         let grant = &server.grant;
         let (mut reads, mut writes) = (Vec::new(), vec![cache.to_owned()]);
-        writes.extend(grant.write.iter().map(PathBuf::from));
+        writes.extend(grant.write.iter().filter_map(|word| self.narrow(word)));
+        reads.extend(grant.read.iter().filter_map(|word| self.narrow(word)));
         let words = std::iter::once(&server.command).chain(&server.args);
-        for path in words.filter_map(|word| self.named(word)) {
+        // What lies in the project is reached as the project is.
+        let is_outside = |path: &PathBuf| !path.starts_with(&self.root);
+        for path in words.filter_map(|word| self.named(word)).filter(is_outside) {
             if path.is_dir() {
                 writes.push(path);
             } else if !writes.iter().any(|folder| path.starts_with(folder)) {
                 reads.push(path);
             }
         }
-        reads.extend(grant.read.iter().map(PathBuf::from));
         let mut sandbox = CommandSandbox::around(&self.root);
         if !grant.project {
             // The project is only read: the cache takes its place as the folder that can be written.
@@ -67,17 +69,20 @@ impl Launch {
         sandbox.reads.extend(reads);
         sandbox.also = writes.into_iter().filter(|folder| folder.is_dir()).collect();
         sandbox.network = if grant.network { Network::All } else { Network::None };
-        // The user has seen the command when it was trusted.
+        // Trusting the entry counts as approval of the command.
         sandbox.attended = true;
         sandbox
     }
 
-    /// The file or folder that a word of a command names, if it names one: no option, and nothing as wide as the whole system or
-    /// the user's whole home.
+    /// The path that a word of a command names; `None` for options and for what is too wide.
     fn named(&self, word: &str) -> Option<PathBuf> {
         let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
-        let is_path = word.contains('/');
-        let path = is_path.then(|| self.root.join(word).canonicalize().ok()).flatten()?;
+        word.contains('/').then(|| self.narrow(word)).flatten()
+    }
+
+    /// A path that exists, relative to the project; `None` for `/`, `/proc`, `/dev` and the user's whole home.
+    fn narrow(&self, word: &str) -> Option<PathBuf> {
+        let path = self.root.join(word).canonicalize().ok()?;
         let home = self.user.as_deref().and_then(|home| home.canonicalize().ok());
         let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
         (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)
@@ -157,7 +162,10 @@ impl ProcessTransport {
                     (None, Some(signal)) => format!("its program was ended by signal {signal}"),
                     (None, None) => "its program ended".to_owned(),
                 },
-                Ok(over) => format!("its program was ended: {:?}", over.ended),
+                Ok(over) => match over.ended {
+                    EndReason::Limit(limit) => format!("its program was ended: it used too much {}", limit.name()),
+                    _ => "its program was ended".to_owned(),
+                },
                 Err(error) => error.to_string(),
             });
             log.line(&ended.get().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! One server: its state, its connection, and what becomes of it when it fails.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -135,14 +135,26 @@ impl Server {
         let mut state = self.state();
         if !std::mem::replace(&mut state.is_read, true) {
             state.known = KnownTools::read(&self.connector.launch.home, &self.hash).map(Arc::new);
+            if state.known.as_ref().is_some_and(|known| self.differs(known)) {
+                state.status = ServerStatus::Changed;
+                state.notices.push(self.changed_notice());
+            }
         }
         state.known.clone()
+    }
+
+    fn changed_notice(&self) -> String {
+        let name = &self.config().name;
+        format!(
+            "the tools of the MCP server `{name}` have changed since you trusted it; see `max-team mcp tools {name}`, then \
+             `max-team mcp trust {name}`"
+        )
     }
 
     /// The tools that agents have now.
     pub fn offered(&self) -> Vec<KnownTool> {
         let Some(known) = self.known() else { return Vec::new() };
-        if matches!(self.state().status, ServerStatus::Withdrawn(_) | ServerStatus::Changed) || self.differs(&known) {
+        if matches!(self.state().status, ServerStatus::Withdrawn(_) | ServerStatus::Changed) {
             return Vec::new();
         }
         let chosen = self.config().tools.as_deref();
@@ -172,21 +184,33 @@ impl Server {
         self.list(&open).await
     }
 
-    /// Calls a tool. A call that only reads is made again if the server ends in the middle of it.
-    pub async fn call(
+    /// Connects if it is not connected, so that the time of a call is its own.
+    pub(crate) async fn ready(&self) -> Result<(), McpError> {
+        // Nothing was sent, whatever went wrong.
+        self.connect().await.map(drop).map_err(|error| McpError::Connect(error.to_string()))
+    }
+
+    /// Calls a tool. A call that only reads is made again if the server ends in the middle of it. `is_sent` becomes true once the
+    /// server may have got the call.
+    pub(crate) async fn call(
         &self,
         tool: &KnownTool,
         arguments: Map<String, Value>,
         progress: &Progress,
+        is_sent: &AtomicBool,
     ) -> Result<CallToolResult, McpError> {
         let mut is_second = false;
         loop {
-            let open = self.connect().await?;
-            if !self.still_offers(&open, tool).await? {
+            let unsent = |error: McpError| McpError::Connect(error.to_string());
+            let open = self.connect().await.map_err(unsent)?;
+            self.hear_of_changes(&open).await.map_err(unsent)?;
+            // What was judged is what is called.
+            if !self.known().is_some_and(|known| known.tools.contains(tool)) {
                 let words =
                     format!("`{}` has changed since it was described; look at its description again", tool.name);
                 return Err(McpError::Answer(words));
             }
+            is_sent.store(true, Ordering::Release);
             let ended = open.connection.call(&tool.name, arguments.clone(), progress).await;
             match ended {
                 Err(McpError::Gone(words)) => {
@@ -207,16 +231,12 @@ impl Server {
         }
     }
 
-    /// Whether the tool is still the one that the model was shown, if the server says that its list has changed.
-    async fn still_offers(&self, open: &OpenConnection, tool: &KnownTool) -> Result<bool, McpError> {
+    /// Lists the tools again if the server said that they have changed.
+    async fn hear_of_changes(&self, open: &OpenConnection) -> Result<(), McpError> {
         let is_told = self.connector.changed.notified();
         tokio::pin!(is_told);
         // Only looks whether it was told already.
-        if !is_told.as_mut().enable() {
-            return Ok(true);
-        }
-        let known = self.list(open).await?;
-        Ok(known.tools.iter().any(|now| now == tool))
+        if is_told.as_mut().enable() { self.list(open).await.map(drop) } else { Ok(()) }
     }
 
     /// The prompts that it offers.
@@ -253,18 +273,19 @@ impl Server {
             }
         };
         sleep_until(wait).await;
-        self.set(ServerStatus::Starting);
+        // Withdrawn tools come back once they are listed.
+        if !matches!(self.status(), ServerStatus::Withdrawn(_)) {
+            self.set(ServerStatus::Starting);
+        }
         // After a failure nothing is taken for granted: the server may have been replaced by a newer one.
         let is_fresh = self.state().failures == 0;
         let era = self.known().filter(|_| is_fresh).map(|known| known.era);
         match self.connector.connect(era).await {
             Ok((connection, ended)) => {
                 let open = Arc::new(OpenConnection { connection, ended });
-                *slot = Some(Arc::clone(&open));
-                self.set(ServerStatus::Ready);
-                drop(slot);
-                // A list that differs is told before the first call goes out.
+                // Listed before the first call, so that changed tools are noticed.
                 self.list(&open).await?;
+                *slot = Some(Arc::clone(&open));
                 Ok(open)
             }
             Err(error) => {
@@ -291,16 +312,12 @@ impl Server {
             self.state().known = Some(Arc::clone(&known));
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
-        let name = &self.config().name;
         if self.differs(&known) {
             self.set(ServerStatus::Changed);
-            let notice = format!("the tools of the MCP server `{name}` have changed since you trusted it");
-            self.notice(format!("{notice}; see `max-team mcp tools {name}`, then `max-team mcp trust {name}`"));
+            self.notice(self.changed_notice());
             return Err(McpError::Answer("its tools have changed since the user trusted it".to_owned()));
         }
-        if matches!(self.status(), ServerStatus::Withdrawn(_) | ServerStatus::Failed(_)) {
-            self.set(ServerStatus::Ready);
-        }
+        self.set(ServerStatus::Ready);
         Ok(known)
     }
 

@@ -18,7 +18,7 @@ use crate::tool::McpTool;
 /// A server that may be used.
 #[derive(Debug, Clone)]
 pub struct ServerEntry {
-    /// The name by which definitions choose it: the server's own, or with its agent's in front if another server has that name.
+    /// The name by which definitions choose it: `SERVER`, or `AGENT:SERVER` for an agent's own server.
     pub source: String,
     pub server: McpServer,
     /// The hash of the tools that the user trusted, for servers that a project brings along.

@@ -1,8 +1,10 @@
 //! A tool of a server, as agents call it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use max_team_core::limits::{MCP_CONNECT_MS, MCP_LIST_MS};
 use max_team_core::mcp::tool_name;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_tools::{RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
@@ -39,11 +41,11 @@ impl McpTool {
         Self { server, tool, spec }
     }
 
-    fn failed(&self, error: &McpError) -> ToolError {
+    fn failed(&self, error: &McpError, is_sent: bool) -> ToolError {
         let name = &self.server.config().name;
         let words = format!("the MCP server `{name}`: {error}");
         let may_have_run = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
-        if may_have_run && self.spec.class == Repeatability::Opaque {
+        if is_sent && may_have_run && self.spec.class == Repeatability::Opaque {
             return ToolError::Unknown(format!(
                 "{words}; whether the call took effect is unknown, so it is not repeated"
             ));
@@ -70,7 +72,9 @@ impl RemoteTool for McpTool {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_millis(self.server.config().call_ms())
+        let config = self.server.config();
+        // A server that is not running is started, asked twice and listed first.
+        Duration::from_millis(config.call_ms() + 2 * config.connect_ms() + MCP_CONNECT_MS + MCP_LIST_MS)
     }
 
     fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
@@ -79,12 +83,11 @@ impl RemoteTool for McpTool {
                 Value::Object(map) => map,
                 _ => Map::new(),
             };
-            let limit = self.time();
-            match timeout(limit, self.server.call(&self.tool, arguments, &cx.progress)).await {
-                Ok(Ok(result)) => Ok(result::output(result)),
-                Ok(Err(error)) => Err(self.failed(&error)),
-                Err(_) => Err(self.failed(&McpError::Timeout(limit))),
-            }
+            self.server.ready().await.map_err(|error| self.failed(&error, false))?;
+            let (limit, is_sent) = (Duration::from_millis(self.server.config().call_ms()), AtomicBool::new(false));
+            let called = timeout(limit, self.server.call(&self.tool, arguments, &cx.progress, &is_sent)).await;
+            let ended = called.unwrap_or(Err(McpError::Timeout(limit)));
+            ended.map(result::output).map_err(|error| self.failed(&error, is_sent.load(Ordering::Acquire)))
         })
     }
 }

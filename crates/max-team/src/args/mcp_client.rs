@@ -33,7 +33,7 @@ pub(crate) enum McpClient {
     Remove {
         /// The server's name
         name: String,
-        /// Where the entry is written; without it, wherever it is
+        /// Remove it from this scope only; without it, from the first that has it
         #[arg(long, short, value_enum)]
         scope: Option<Scope>,
     },
@@ -126,7 +126,7 @@ pub(crate) struct AddServer {
     /// Where the entry is written
     #[arg(long, short, value_enum, default_value_t = Scope::Local)]
     pub(crate) scope: Scope,
-    /// How the server is spoken to; without it, by its address or its program
+    /// The transport; without it, http for an address, else stdio
     #[arg(long, short, value_enum)]
     pub(crate) transport: Option<Transport>,
     /// An environment variable for the program

@@ -84,7 +84,7 @@ impl<'a> Folder<'a> {
         if !found.is_trusted && !is_trusted {
             return Err(CliError::said(Exit::Denied, |lang| lang.server_needs_trust(name)));
         }
-        // A person looks on: changed tools are shown and not withheld.
+        // The commands show changed tools instead of withholding them.
         let entry = ServerEntry { source: name.clone(), server: found.server.clone(), pin: None };
         let servers = mcp::servers(self.place, &self.config, &self.root, vec![entry]);
         let server = servers.get(name).ok_or_else(|| usage(format!("`{name}` cannot be used")))?;
@@ -200,7 +200,7 @@ impl AddServer {
             }
             Transport::Http | Transport::Sse => {
                 let kind = if transport == Transport::Sse { "sse" } else { "http" };
-                // Without a word about it, a server may speak either.
+                // Without `--transport`, HTTP is tried first, then the older event stream.
                 if self.transport.is_some() {
                     entry.insert("type".into(), kind.into());
                 }
@@ -225,13 +225,8 @@ fn put(place: &AppEnv, lang: Lang, scope: Scope, name: &str, entry: Value) -> an
         "{}\n",
         if was_there { lang.server_replaced(name, &file) } else { lang.server_added(name, &file) }
     ))?;
-    if scope == Scope::Project {
-        // The user has just written it: it needs no second yes.
-        let folder = Folder::read(place, &ServerLists::default())?;
-        let found = folder.one(name)?;
-        mcp::trust(&place.home, &folder.root, &found.server, None).map_err(|why| CliError::new(Exit::Failed, why))?;
-    }
-    super::print(&format!("{}\n", lang.server_try(name)))?;
+    let next = if scope == Scope::Project { lang.server_trust_next(name) } else { lang.server_try(name) };
+    super::print(&format!("{next}\n"))?;
     Ok(Exit::Ok)
 }
 
@@ -363,16 +358,29 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let (_servers, server) = folder.server(found, true)?;
-    super::print(&format!("{}\n", clean_line(&found.server.target())))?;
-    let listed = wait(server.refresh())?;
-    let pin = listed.as_ref().ok().map(|known| known.hash());
-    mcp::trust(&folder.place.home, &folder.root, &found.server, pin).map_err(|why| CliError::new(Exit::Failed, why))?;
-    let words = match &listed {
-        Ok(known) => lang.server_trusted(name, known.tools.len()),
-        Err(error) => lang.server_trusted_unseen(name, error.to_string()),
-    };
-    super::print(&format!("{words}\n"))?;
+    super::print(&format!("{}\n{}\n", clean_line(&found.server.target()), reaches(&found.server, lang)))?;
+    let known = wait(server.refresh())?.map_err(|error| failed(name, &error))?;
+    for tool in &known.tools {
+        super::print(&format!(
+            "  {}: {}\n",
+            clean_line(&tool.name),
+            clip(&clean_line(&tool.description), DESCRIPTION_CHARS)
+        ))?;
+    }
+    mcp::trust(&folder.place.home, &folder.root, &found.server, known.hash())
+        .map_err(|why| CliError::new(Exit::Failed, why))?;
+    super::print(&format!("{}\n", lang.server_trusted(name, known.tools.len())))?;
     Ok(Exit::Ok)
+}
+
+/// What the program of a server can reach, in a line.
+fn reaches(server: &max_team_core::mcp::McpServer, lang: Lang) -> String {
+    let grant = &server.grant;
+    let yes = |is: bool| if is { lang.yes_word() } else { lang.no_word() };
+    let list = |all: Vec<String>| if all.is_empty() { "-".to_owned() } else { clean_line(&all.join(", ")) };
+    let variables = list(server.env.keys().chain(server.headers.keys()).cloned().collect());
+    let (read, write) = (list(grant.read.clone()), list(grant.write.clone()));
+    lang.server_reaches(yes(grant.network), yes(grant.project), read, write, variables)
 }
 
 fn logs(place: &AppEnv, lang: Lang, name: &str, lines: usize) -> anyhow::Result<Exit> {

@@ -32,7 +32,12 @@ fn a_project_s_server_is_used_once_it_is_trusted_and_until_it_changes() {
     assert!(!described(&server).iter().any(|tool| tool.starts_with("mcp__")));
     assert!(program.run(&["mcp", "tools", "stock"]).code == 5);
     let trusted = program.run(&["mcp", "trust", "stock"]);
-    assert!(trusted.code == 0 && trusted.out.contains("`stock` is trusted with its 3 tools"), "{trusted:?}");
+    assert!(
+        trusted.code == 0
+            && trusted.out.contains("network: yes")
+            && trusted.out.contains("`stock` is trusted with its 3 tools"),
+        "{trusted:?}"
+    );
     let server = calls("stock_of", json!({ "item": "lamp" }));
     let program = program.variable("ANTHROPIC_BASE_URL", server.url());
     let ran = program.run(&["-p", "how many lamps?"]);
@@ -52,6 +57,14 @@ fn a_project_s_server_is_used_once_it_is_trusted_and_until_it_changes() {
     let ran = program.run(&["-p", "how many lamps?"]);
     assert!(ran.err.contains("the tools of the MCP server `stock` have changed since you trusted it"), "{ran:?}");
     assert!(server.requests()[1].contains("its tools have changed since the user trusted it"));
+    // The next run says so before it asks the model.
+    let server = ModelServer::start([Reply::text("hello")]);
+    let program = program.variable("ANTHROPIC_BASE_URL", server.url());
+    let ran = program.run(&["-p", "hi"]);
+    assert!(ran.err.contains("have changed since you trusted it"), "{ran:?}");
+    assert!(!described(&server).iter().any(|tool| tool.starts_with("mcp__")));
+    assert_eq!(program.run(&["mcp", "trust", "stock"]).code, 0);
+    assert!(program.run(&["mcp", "list"]).out.contains("3 tools, starts when used"));
 }
 
 #[test]

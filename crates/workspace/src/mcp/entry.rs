@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use max_team_core::hash::Hash;
 use max_team_core::mcp::{HttpTransport, McpServer, ServerGrant, is_server_name};
 use max_team_core::suggest::did_you_mean;
 use serde_json::{Map, Value};
@@ -44,7 +45,10 @@ pub(super) struct ReadEntry {
 /// Reads one entry; an error says why it cannot be used.
 pub(super) fn read(name: &str, value: &Value, env: &Env) -> Result<ReadEntry, String> {
     if !is_server_name(name) {
-        return Err(format!("`{}` is no name for a server: use letters, digits, `-`, `_` and `.`", quote(name)));
+        return Err(format!(
+            "`{}` is no name for a server: use letters, digits, `-`, and single `_` between them",
+            quote(name)
+        ));
     }
     let Value::Object(map) = value else { return Err(format!("`{name}` is no map of `command` or `url`")) };
     let mut entry = Entry { name, map, env, warnings: Vec::new() };
@@ -77,8 +81,28 @@ pub(super) fn read(name: &str, value: &Value, env: &Env) -> Result<ReadEntry, St
             write: entry.words("write")?.unwrap_or_default(),
         },
     };
+    let mut server = server;
+    (server.shown, server.written) = (shown(map), Some(identity(map)));
     let is_disabled = entry.switch("disabled")?.unwrap_or_default();
     Ok(ReadEntry { server, warnings: entry.warnings, is_disabled })
+}
+
+/// The program with its arguments, or the address, with variables as they are written: their values may be keys.
+fn shown(map: &Map<String, Value>) -> String {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
+    let args = map.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    match text("url") {
+        "" => std::iter::once(text("command")).chain(args).collect::<Vec<_>>().join(" "),
+        url => url.to_owned(),
+    }
+}
+
+/// A hash of the entry as it is written, without the keys that only bound it.
+fn identity(map: &Map<String, Value>) -> Hash {
+    const BOUNDS: [&str; 6] = ["timeout", "connectTimeout", "tools", "disabled", "description", "alwaysLoad"];
+    let mut fields: Vec<(&String, &Value)> = map.iter().filter(|(key, _)| !BOUNDS.contains(&key.as_str())).collect();
+    fields.sort_by(|one, other| one.0.cmp(other.0));
+    Hash::of(serde_json::to_vec(&fields).unwrap_or_default())
 }
 
 struct Entry<'a> {
@@ -194,7 +218,8 @@ mod tests {
             "command": "npx", "args": ["-y", "${PACKAGE:-@a/b}"], "env": { "T": "${TOKEN}", "N": 1 }, "timeout": 5000,
         }));
         let server = read.unwrap().server;
-        assert_eq!((server.target().as_str(), server.call_ms), ("npx -y @a/b", Some(5_000)));
+        assert_eq!((server.target().as_str(), server.call_ms), ("npx -y ${PACKAGE:-@a/b}", Some(5_000)));
+        assert_eq!(server.args, ["-y", "@a/b"]);
         assert_eq!(server.env, [("N".to_owned(), "1".to_owned()), ("T".to_owned(), "t1".to_owned())].into());
         let read = entry(json!({ "url": "https://h/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" } })).unwrap();
         assert_eq!((read.server.transport, read.server.is_local()), (HttpTransport::Either, false));

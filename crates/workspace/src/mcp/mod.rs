@@ -20,16 +20,14 @@ use serde_json::Value;
 use crate::config::Config;
 use crate::exit::{CliError, Exit};
 use crate::input_file;
-use crate::permissions::TrustedRules;
 use crate::selection::Selection;
 use crate::setup::AppEnv;
 
+use store::TrustedServer;
 pub use store::{add, remove, trust};
 
 /// The file that a project brings along.
 pub const PROJECT_FILE: &str = ".mcp.json";
-/// How trusted servers are written down among the trusted rules.
-const TRUST_MARK: &str = "mcp";
 
 /// Where an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,12 +77,14 @@ pub struct FoundServer {
 pub struct FoundServers {
     pub servers: BTreeMap<String, FoundServer>,
     pub warnings: Vec<String>,
+    /// The servers of this project that the user trusts.
+    trusted: BTreeMap<String, TrustedServer>,
 }
 
 impl FoundServers {
     /// Reads every list of servers for a project's folder.
     pub fn read(place: &AppEnv, config: &Config, root: &Path, selection: &Selection) -> Result<Self, CliError> {
-        let mut found = Self::default();
+        let mut found = Self { trusted: store::trusted(&place.home, root), ..Self::default() };
         for given in &selection.mcp_config {
             let (shown, json) = named(place, given)?;
             found.add(&json, ServerScope::Flag, &shown, place);
@@ -102,7 +102,6 @@ impl FoundServers {
         found.add(&json, ServerScope::Project, PROJECT_FILE, place);
         found.add(&users, ServerScope::User, &shown, place);
         found.add(&config.tools.mcp_servers, ServerScope::Settings, "tools.mcp_servers", place);
-        found.trust(place, root);
         Ok(found)
     }
 
@@ -121,36 +120,31 @@ impl FoundServers {
 
     fn add(&mut self, json: &Value, scope: ServerScope, place_shown: &str, place: &AppEnv) {
         let list = json.get("mcpServers").or_else(|| json.pointer("/tools/mcpServers"));
-        // A list without a frame around it is the list itself.
+        // The file may be the list itself, without `mcpServers`.
         let is_bare = |json: &&Value| json.as_object().is_some_and(|map| map.values().all(Value::is_object));
         let list = list.or_else(|| Some(json).filter(|json| scope != ServerScope::User && is_bare(json)));
         let Some(list) = list.and_then(Value::as_object) else { return };
         for (name, value) in list {
-            if self.servers.contains_key(name) {
-                continue;
+            if let Some(stronger) = self.servers.get(name) {
+                let is_usable = stronger.is_trusted && !stronger.is_disabled;
+                if is_usable || stronger.scope != ServerScope::Project {
+                    continue;
+                }
+                // What a project brings along takes nothing away from the user.
+                self.warnings.push(format!("{}: another `{name}` is not used: yours is", stronger.place));
             }
             match entry::read(name, value, &place.env) {
                 Ok(entry::ReadEntry { server, warnings, is_disabled }) => {
                     self.warnings.extend(warnings.into_iter().map(|words| format!("{place_shown}: {words}")));
-                    let is_trusted = scope != ServerScope::Project;
-                    let place = place_shown.to_owned();
-                    let found = FoundServer { server, scope, place, is_trusted, pin: None, is_disabled };
+                    let trust = self.trusted.get(name).filter(|trusted| trusted.entry == server.hash());
+                    let trust = trust.filter(|_| scope == ServerScope::Project);
+                    let is_trusted = scope != ServerScope::Project || trust.is_some();
+                    let (pin, place) = (trust.map(|trusted| trusted.tools), place_shown.to_owned());
+                    let found = FoundServer { server, scope, place, is_trusted, pin, is_disabled };
                     self.servers.insert(name.clone(), found);
                 }
                 Err(why) => self.warnings.push(format!("{place_shown}: {why}; the server is not used")),
             }
-        }
-    }
-
-    /// Marks the project's servers that the user has trusted.
-    fn trust(&mut self, place: &AppEnv, root: &Path) {
-        let Ok(trusted) = TrustedRules::read(&place.home) else { return };
-        let rows = trusted.of(&root.to_string_lossy());
-        for found in self.servers.values_mut().filter(|found| found.scope == ServerScope::Project) {
-            let own = trust_row(&found.server, None);
-            let row = rows.iter().rev().find(|row| **row == own || row.starts_with(&format!("{own} ")));
-            found.is_trusted = row.is_some();
-            found.pin = row.and_then(|row| row.strip_prefix(&own)?.trim().parse().ok());
         }
     }
 
@@ -174,12 +168,6 @@ impl FoundServers {
         });
         session.chain(owned).collect()
     }
-}
-
-/// How trust in a server is written down: its name, the hash of its entry and, once they are known, of its tools.
-fn trust_row(server: &McpServer, tools: Option<Hash>) -> String {
-    let tools = tools.map(|hash| format!(" {hash}")).unwrap_or_default();
-    format!("{TRUST_MARK} {} {}{tools}", server.name, server.hash())
 }
 
 /// The list that a flag names: a file, or the JSON itself.

@@ -1,13 +1,16 @@
 //! Changes to the lists of servers: `mcp add`, `mcp remove`, `mcp trust`.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use max_team_core::hash::Hash;
 use max_team_core::mcp::McpServer;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{PROJECT_FILE, ServerScope, trust_row};
-use crate::permissions::{TrustedRules, write};
+use super::{PROJECT_FILE, ServerScope};
+use crate::permissions::write;
 use crate::setup::AppEnv;
 
 /// The user's own list.
@@ -36,11 +39,39 @@ pub fn remove(place: &AppEnv, root: &Path, scope: ServerScope, name: &str) -> Re
     Ok((path, before))
 }
 
+/// A server of a project that the user trusts: its entry, and the tools that it offered then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TrustedServer {
+    pub(super) entry: Hash,
+    pub(super) tools: Hash,
+}
+
+/// Trusted servers by project and name. A file of its own: rules that a project asks the user to trust cannot reach it.
+type Trust = BTreeMap<String, BTreeMap<String, TrustedServer>>;
+
+fn trust_path(home: &Path) -> PathBuf {
+    home.join("mcp").join("trusted.json")
+}
+
+/// The servers of a project that the user trusts. A file that cannot be read trusts none.
+pub(super) fn trusted(home: &Path, root: &Path) -> BTreeMap<String, TrustedServer> {
+    let all: Option<Trust> = std::fs::read(trust_path(home)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    all.unwrap_or_default().remove(root.to_string_lossy().as_ref()).unwrap_or_default()
+}
+
 /// Remembers that the user trusts a server that a project brings along, with the tools that it offers now.
-pub fn trust(home: &Path, root: &Path, server: &McpServer, tools: Option<Hash>) -> Result<(), String> {
-    let mut trusted = TrustedRules::read(home)?;
-    let row = trust_row(server, tools);
-    trusted.add(&root.to_string_lossy(), &[row]).map_err(|error| format!("the trust cannot be stored: {error}"))
+pub fn trust(home: &Path, root: &Path, server: &McpServer, tools: Hash) -> Result<(), String> {
+    let path = trust_path(home);
+    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let mut all: Trust = match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trust::new(),
+        Err(error) => return Err(told(&error)),
+    };
+    let own = all.entry(root.to_string_lossy().into_owned()).or_default();
+    own.insert(server.name.clone(), TrustedServer { entry: server.hash(), tools });
+    let text = serde_json::to_string_pretty(&all).map_err(|error| told(&error))?;
+    write(&path, &text).map_err(|error| told(&error))
 }
 
 fn change(
@@ -68,14 +99,17 @@ fn change(
             _ => vec!["mcpServers".to_owned()],
         },
     );
-    with(list.ok_or_else(|| told(&"its `mcpServers` is no map"))?);
+    let list = list.ok_or_else(|| told(&"its `mcpServers` is no map"))?;
+    let before = list.clone();
+    with(list);
+    if *list == before {
+        return Ok(path);
+    }
     let text = serde_json::to_string_pretty(&json).map_err(|error| told(&error))?;
     write(&path, &text).map_err(|error| told(&error))?;
-    if scope != ServerScope::Project {
-        // Entries may hold keys.
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(|error| told(&error))?;
-    }
+    // The user's own entries may hold keys; the project's file is shared.
+    let mode = if scope == ServerScope::Project { 0o644 } else { 0o600 };
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).map_err(|error| told(&error))?;
     Ok(path)
 }
 
