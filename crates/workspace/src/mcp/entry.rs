@@ -80,9 +80,9 @@ pub(super) fn read(name: &str, value: &Value, env: &Env) -> Result<ReadEntry, St
             read: entry.words("read")?.unwrap_or_default(),
             write: entry.words("write")?.unwrap_or_default(),
         },
+        shown: shown(map),
+        written: Some(identity(map)),
     };
-    let mut server = server;
-    (server.shown, server.written) = (shown(map), Some(identity(map)));
     let is_disabled = entry.switch("disabled")?.unwrap_or_default();
     Ok(ReadEntry { server, warnings: entry.warnings, is_disabled })
 }
