@@ -44,11 +44,10 @@ impl Connector {
 
     async fn reach(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
         if self.server.is_local() {
-            let started = ProcessTransport::start(&self.launch, &self.server, Arc::clone(&self.log));
-            let (transport, reason) = started.map_err(McpError::Connect)?;
-            return match Connection::open(transport, era, self.client()).await {
-                Ok(connection) => Ok((connection, reason)),
-                Err(error) => Err(self.failed(&error, reason.get())),
+            return match self.start(era).await {
+                // Some servers of the older protocol end when they are asked for the newer one.
+                Err(first) if era.is_none() => self.start(Some(Era::Initialize)).await.map_err(|_| first),
+                started => started,
             };
         }
         let connect = Duration::from_millis(self.server.connect_ms());
@@ -67,6 +66,16 @@ impl Connector {
             Some(error) if self.server.transport == HttpTransport::Http => Err(error),
             Some(error @ McpError::Login(_)) => Err(error),
             first => self.by_events(client).await.map_err(|error| first.unwrap_or(error)),
+        }
+    }
+
+    /// Starts the program of a local server.
+    async fn start(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
+        let started = ProcessTransport::start(&self.launch, &self.server, Arc::clone(&self.log));
+        let (transport, reason) = started.map_err(McpError::Connect)?;
+        match Connection::open(transport, era, self.client()).await {
+            Ok(connection) => Ok((connection, reason)),
+            Err(error) => Err(self.failed(&error, reason.get())),
         }
     }
 

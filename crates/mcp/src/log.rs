@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use max_team_core::limits::MCP_LOG_BYTES_MAX;
+use max_team_core::mcp::McpServer;
 
-/// The file that holds a server's own output.
-pub fn log_file(home: &Path, name: &str) -> PathBuf {
-    let clean: String = name.chars().map(|letter| if letter == '/' { '_' } else { letter }).collect();
-    home.join("mcp").join("logs").join(format!("{clean}.log"))
+/// The file that holds a server's own output. Servers of one name in several projects have a file each.
+pub fn log_file(home: &Path, server: &McpServer) -> PathBuf {
+    let hash = server.hash().to_string();
+    home.join("mcp").join("logs").join(format!("{}-{}.log", server.name, hash.get(..8).unwrap_or_default()))
 }
 
 /// Writes one server's log. Once the file is full it begins again, so the newest output is there.
@@ -22,8 +23,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(home: &Path, name: &str) -> Self {
-        Self { path: log_file(home, name), state: Mutex::default() }
+    pub(crate) fn new(home: &Path, server: &McpServer) -> Self {
+        Self { path: log_file(home, server), state: Mutex::default() }
     }
 
     /// Adds bytes. A log that cannot be written is not worth a failed call.
@@ -67,11 +68,12 @@ mod tests {
     #[test]
     fn a_log_is_bounded_and_keeps_the_newest() {
         let home = tempfile::tempdir().unwrap();
-        let log = Log::new(home.path(), "a/b");
+        let server = McpServer { name: "a".into(), ..McpServer::default() };
+        let log = Log::new(home.path(), &server);
         let block = [b'x'; 32 << 10];
         (0..80).for_each(|_| log.add(&block));
         log.line("the end");
-        let kept = fs::read(log_file(home.path(), "a/b")).unwrap();
+        let kept = fs::read(log_file(home.path(), &server)).unwrap();
         assert!(kept.len() as u64 <= MCP_LOG_BYTES_MAX + (64 << 10) && kept.ends_with(b"the end\n"));
     }
 }

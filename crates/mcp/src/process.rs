@@ -10,7 +10,7 @@ use std::thread;
 
 use max_team_core::limits::{MCP_BAD_LINES_MAX, MCP_MESSAGE_BYTES_MAX};
 use max_team_core::mcp::McpServer;
-use max_team_sandbox::{EndReason, Network, OutputSource, StdinPipe};
+use max_team_sandbox::{EndReason, Network, OutputSource, StdinPipe, secrets};
 use max_team_tools::command::CommandSandbox;
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -45,15 +45,18 @@ impl Launch {
         self.home.join("mcp").join("cache").join(hash.get(..16).unwrap_or_default())
     }
 
+    /// The files and folders outside the project that a server's command names: it reads the files and changes the folders.
+    pub fn named_paths(&self, server: &McpServer) -> Vec<PathBuf> {
+        let words = std::iter::once(&server.command).chain(&server.args);
+        words.filter_map(|word| self.named(word)).filter(|path| !path.starts_with(&self.root)).collect()
+    }
+
     fn sandbox(&self, server: &McpServer, cache: &Path) -> CommandSandbox {
         let grant = &server.grant;
         let (mut reads, mut writes) = (Vec::new(), vec![cache.to_owned()]);
         writes.extend(grant.write.iter().filter_map(|word| self.narrow(word)));
         reads.extend(grant.read.iter().filter_map(|word| self.narrow(word)));
-        let words = std::iter::once(&server.command).chain(&server.args);
-        // What lies in the project is reached as the project is.
-        let is_outside = |path: &PathBuf| !path.starts_with(&self.root);
-        for path in words.filter_map(|word| self.named(word)).filter(is_outside) {
+        for path in self.named_paths(server) {
             if path.is_dir() {
                 writes.push(path);
             } else if !writes.iter().any(|folder| path.starts_with(folder)) {
@@ -80,12 +83,17 @@ impl Launch {
         word.contains('/').then(|| self.narrow(word)).flatten()
     }
 
-    /// A path that exists, relative to the project; `None` for `/`, `/proc`, `/dev` and the user's whole home.
+    /// A path that exists, relative to the project; `None` for the whole system or home, for `/proc` and `/dev`, and for secrets
+    /// such as `~/.ssh` and our own folder.
     fn narrow(&self, word: &str) -> Option<PathBuf> {
         let path = self.root.join(word).canonicalize().ok()?;
         let home = self.user.as_deref().and_then(|home| home.canonicalize().ok());
-        let is_wide = path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path));
-        (!is_wide && !path.starts_with("/proc") && !path.starts_with("/dev")).then_some(path)
+        let is_wide = path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(&path));
+        let mut closed = home.as_deref().map(secrets).unwrap_or_default();
+        closed.extend([self.home.clone(), "/proc".into(), "/dev".into()]);
+        // Neither a secret nor a folder around one.
+        let is_closed = |own: &PathBuf| path.starts_with(own) || own.starts_with(&path);
+        (!is_wide && !closed.iter().any(is_closed)).then_some(path)
     }
 
     /// Variables that make package runners keep what they download in the server's own folder.

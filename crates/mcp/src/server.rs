@@ -86,7 +86,7 @@ impl Server {
         cert_file: Option<std::path::PathBuf>,
         pin: Option<Hash>,
     ) -> Arc<Self> {
-        let log = Arc::new(Log::new(&launch.home, &server.name));
+        let log = Arc::new(Log::new(&launch.home, &server));
         let (hash, changed) = (server.hash(), Arc::new(Notify::new()));
         let state = State {
             status: ServerStatus::Idle,
@@ -186,7 +186,7 @@ impl Server {
 
     /// Connects if it is not connected, so that the time of a call is its own.
     pub(crate) async fn ready(&self) -> Result<(), McpError> {
-        // Nothing was sent, whatever went wrong.
+        // Nothing was sent to a tool yet.
         self.connect().await.map(drop).map_err(|error| McpError::Connect(error.to_string()))
     }
 

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn tab_completes_as_far_as_it_is_clear() {
-        assert_eq!(complete("/m").as_deref(), Some("/model "));
+        assert_eq!(complete("/mo").as_deref(), Some("/model "));
         assert_eq!(complete("/q").as_deref(), Some("/quit"));
         assert_eq!(complete("/c"), None);
         assert_eq!(complete("/co"), None);

@@ -10,7 +10,7 @@ pub(crate) enum McpClient {
     /// List the MCP servers of this folder, with their state
     #[command(visible_alias = "ls")]
     List {
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -20,7 +20,7 @@ pub(crate) enum McpClient {
     Add(AddServer),
     /// Add a server from its entry in JSON
     AddJson {
-        /// The server's name
+        /// The name of the server
         name: String,
         /// The entry, such as '{"command": "npx", "args": ["-y", "package"]}'
         json: String,
@@ -31,7 +31,7 @@ pub(crate) enum McpClient {
     /// Remove a server
     #[command(visible_alias = "rm")]
     Remove {
-        /// The server's name
+        /// The name of the server
         name: String,
         /// Remove it from this scope only; without it, from the first that has it
         #[arg(long, short, value_enum)]
@@ -39,9 +39,9 @@ pub(crate) enum McpClient {
     },
     /// Show a server's entry, state and last error
     Get {
-        /// The server's name
+        /// The name of the server
         name: String,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) enum McpClient {
     Tools {
         #[command(flatten)]
         server: OneServer,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -69,12 +69,15 @@ pub(crate) enum McpClient {
     },
     /// Allow a server that this project brings along, with the tools that it offers now
     Trust {
-        /// The server's name
+        /// The name of the server
         name: String,
+        /// Trust it without a question
+        #[arg(long)]
+        yes: bool,
     },
     /// Print what a server wrote to its standard error
     Logs {
-        /// The server's name
+        /// The name of the server
         name: String,
         /// Print only the last lines
         #[arg(long, short = 'n', value_name = "LINES", default_value_t = 200)]
@@ -139,7 +142,7 @@ pub(crate) struct AddServer {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OneServer {
-    /// The server's name
+    /// The name of the server
     pub(crate) name: String,
     /// Start it even if this project brings it along and you have not trusted it
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
+use max_team_core::hash::Hash;
 use max_team_mcp::{KnownTool, KnownTools, Server, ServerEntry, Servers, log_file};
 use max_team_terminal::text::{clean, clean_line};
 use max_team_tools::{Handler, Output, Root, ToolContext, ToolSources, run_remote};
@@ -43,8 +44,8 @@ pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
         McpClient::Test(server) => test(&Folder::read(place, &server.lists)?, lang, &server),
         McpClient::Tools { server, json } => tools(&Folder::read(place, &server.lists)?, lang, &server, json),
         McpClient::Call { server, tool, input } => call(&Folder::read(place, &server.lists)?, &server, &tool, &input),
-        McpClient::Trust { name } => trust(&Folder::read(place, &ServerLists::default())?, lang, &name),
-        McpClient::Logs { name, lines } => logs(place, lang, &name, lines),
+        McpClient::Trust { name, yes } => trust(&Folder::read(place, &ServerLists::default())?, lang, &name, yes),
+        McpClient::Logs { name, lines } => logs(&Folder::read(place, &ServerLists::default())?, lang, &name, lines),
     }
 }
 
@@ -78,14 +79,23 @@ impl<'a> Folder<'a> {
         })
     }
 
-    /// The server, ready to be connected to.
+    /// The server, ready to be connected to. Changed tools are shown instead of withheld.
     fn server(&self, found: &FoundServer, is_trusted: bool) -> Result<(Arc<Servers>, Arc<Server>), CliError> {
+        self.pinned(found, is_trusted, None)
+    }
+
+    /// Like `server`, with the tools that the user trusted.
+    fn pinned(
+        &self,
+        found: &FoundServer,
+        is_trusted: bool,
+        pin: Option<Hash>,
+    ) -> Result<(Arc<Servers>, Arc<Server>), CliError> {
         let name = &found.server.name;
         if !found.is_trusted && !is_trusted {
             return Err(CliError::said(Exit::Denied, |lang| lang.server_needs_trust(name)));
         }
-        // The commands show changed tools instead of withholding them.
-        let entry = ServerEntry { source: name.clone(), server: found.server.clone(), pin: None };
+        let entry = ServerEntry { source: name.clone(), server: found.server.clone(), pin };
         let servers = mcp::servers(self.place, &self.config, &self.root, vec![entry]);
         let server = servers.get(name).ok_or_else(|| usage(format!("`{name}` cannot be used")))?;
         Ok((servers, server))
@@ -169,7 +179,7 @@ fn get(folder: &Folder<'_>, lang: Lang, name: &str, as_json: bool) -> anyhow::Re
     if !server.headers.is_empty() {
         rows.push((lang.server_row_headers(), names(&server.headers)));
     }
-    let log = log_file(&folder.place.home, name);
+    let log = log_file(&folder.place.home, server);
     if let Some(last) = last_lines(&log, 1) {
         rows.push((lang.server_row_log(), clean_line(last.trim())));
     }
@@ -260,7 +270,7 @@ fn failed(name: &str, error: &max_team_mcp::McpError) -> CliError {
 
 fn test(folder: &Folder<'_>, lang: Lang, wanted: &OneServer) -> anyhow::Result<Exit> {
     let found = folder.one(&wanted.name)?;
-    let (servers, server) = folder.server(found, wanted.trust)?;
+    let (servers, server) = folder.pinned(found, wanted.trust, found.pin.filter(|_| !wanted.trust))?;
     wait(async {
         let began = Instant::now();
         let known = server.refresh().await.map_err(|error| failed(&wanted.name, &error))?;
@@ -311,7 +321,7 @@ fn call(folder: &Folder<'_>, wanted: &OneServer, tool: &str, input: &str) -> any
     if !input.is_object() {
         return Err(usage("the input must be a JSON object".to_owned()).into());
     }
-    let (servers, server) = folder.server(found, wanted.trust)?;
+    let (servers, server) = folder.pinned(found, wanted.trust, found.pin.filter(|_| !wanted.trust))?;
     wait(async {
         let known = server.refresh().await.map_err(|error| failed(&wanted.name, &error))?;
         let own = known.tools.iter().find(|known| known.name == tool).ok_or_else(|| {
@@ -351,14 +361,20 @@ async fn call_tool(
     Ok(run_remote(remote, cx, input, intent, false).await.map_err(bad)?)
 }
 
-fn trust(folder: &Folder<'_>, lang: Lang, name: &str) -> anyhow::Result<Exit> {
+fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Result<Exit> {
     let found = folder.one(name)?;
     if found.scope != ServerScope::Project {
         super::print(&format!("{}\n", lang.server_is_yours(name)))?;
         return Ok(Exit::Ok);
     }
+    // As it is written: the values of variables may be keys, and which of them go out is what is asked.
+    super::print(&clean(&format!("{name} {:#}\n", found.entry)))?;
+    super::print(&format!("{}\n", reaches(folder, &found.server, lang)))?;
+    if !yes && !super::context::agreed(lang.trust_server(), Exit::Denied, |lang| lang.trust_needs_yes())? {
+        super::print(&format!("{}\n", lang.left_untrusted()))?;
+        return Ok(Exit::Denied);
+    }
     let (_servers, server) = folder.server(found, true)?;
-    super::print(&format!("{}\n{}\n", clean_line(&found.server.target()), reaches(&found.server, lang)))?;
     let known = wait(server.refresh())?.map_err(|error| failed(name, &error))?;
     for tool in &known.tools {
         super::print(&format!(
@@ -374,17 +390,21 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str) -> anyhow::Result<Exit> {
 }
 
 /// What the program of a server can reach, in a line.
-fn reaches(server: &max_team_core::mcp::McpServer, lang: Lang) -> String {
+fn reaches(folder: &Folder<'_>, server: &max_team_core::mcp::McpServer, lang: Lang) -> String {
     let grant = &server.grant;
     let yes = |is: bool| if is { lang.yes_word() } else { lang.no_word() };
     let list = |all: Vec<String>| if all.is_empty() { "-".to_owned() } else { clean_line(&all.join(", ")) };
-    let variables = list(server.env.keys().chain(server.headers.keys()).cloned().collect());
-    let (read, write) = (list(grant.read.clone()), list(grant.write.clone()));
-    lang.server_reaches(yes(grant.network), yes(grant.project), read, write, variables)
+    let named = mcp::launch(folder.place, &folder.config, &folder.root).named_paths(server);
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = named.into_iter().partition(|path| path.is_dir());
+    let with = |paths: Vec<PathBuf>, granted: &[String]| {
+        list(paths.iter().map(|path| path.display().to_string()).chain(granted.iter().cloned()).collect())
+    };
+    let (read, write) = (with(files, &grant.read), with(folders, &grant.write));
+    lang.server_reaches(yes(grant.network), yes(grant.project), read, write)
 }
 
-fn logs(place: &AppEnv, lang: Lang, name: &str, lines: usize) -> anyhow::Result<Exit> {
-    match last_lines(&log_file(&place.home, name), lines) {
+fn logs(folder: &Folder<'_>, lang: Lang, name: &str, lines: usize) -> anyhow::Result<Exit> {
+    match last_lines(&log_file(&folder.place.home, &folder.one(name)?.server), lines) {
         Some(text) => super::print(&format!("{}\n", clean(text.trim_end())))?,
         None => super::print(&format!("{}\n", lang.server_no_log(name)))?,
     }

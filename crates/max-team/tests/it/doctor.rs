@@ -41,7 +41,7 @@ fn the_doctor_knows_the_team() {
     let program = program.file("mine.yaml", file);
     let ran = ok(program.run(&["doctor", "--agents", "mine.yaml"]));
     assert!(ran.out.contains("ok    team: mine.yaml: max (team_lead) leads leo (coder)\n"), "{ran:?}");
-    assert!(ran.out.contains("note  mcp servers: leo: nexus: read, not connected in this version"), "{ran:?}");
+    assert!(ran.out.contains("note  mcp servers: leo: nexus\n"), "{ran:?}");
     assert!(ran.out.contains("note  tools: leo: web_search: not available yet"), "{ran:?}");
 }
 

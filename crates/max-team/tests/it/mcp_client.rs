@@ -19,7 +19,7 @@ fn calls(tool: &str, input: serde_json::Value) -> ModelServer {
 }
 
 fn described(server: &ModelServer) -> Vec<String> {
-    let tools = server.requests()[0].body["tools"].as_array().unwrap().clone();
+    let tools = server.requests()[0].body["tools"].as_array().cloned().unwrap_or_default();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -31,7 +31,9 @@ fn a_project_s_server_is_used_once_it_is_trusted_and_until_it_changes() {
     assert!(ran.err.contains("of this project is not used: `stock`"), "{ran:?}");
     assert!(!described(&server).iter().any(|tool| tool.starts_with("mcp__")));
     assert!(program.run(&["mcp", "tools", "stock"]).code == 5);
-    let trusted = program.run(&["mcp", "trust", "stock"]);
+    // Without a person who can be asked, nothing is started and nothing is trusted.
+    assert_eq!(program.run(&["mcp", "trust", "stock"]).code, 5);
+    let trusted = program.run(&["mcp", "trust", "stock", "--yes"]);
     assert!(
         trusted.code == 0
             && trusted.out.contains("network: yes")
@@ -63,7 +65,7 @@ fn a_project_s_server_is_used_once_it_is_trusted_and_until_it_changes() {
     let ran = program.run(&["-p", "hi"]);
     assert!(ran.err.contains("have changed since you trusted it"), "{ran:?}");
     assert!(!described(&server).iter().any(|tool| tool.starts_with("mcp__")));
-    assert_eq!(program.run(&["mcp", "trust", "stock"]).code, 0);
+    assert_eq!(program.run(&["mcp", "trust", "stock", "--yes"]).code, 0);
     assert!(program.run(&["mcp", "list"]).out.contains("3 tools, starts when used"));
 }
 
@@ -72,7 +74,7 @@ fn a_tool_that_may_change_something_needs_a_rule() {
     let order = || calls("order", json!({ "item": "lamp", "count": 10 }));
     let server = order();
     let program = shop(Program::team(&server));
-    program.run(&["mcp", "trust", "stock"]);
+    program.run(&["mcp", "trust", "stock", "--yes"]);
     let ran = program.run(&["-p", "order lamps"]);
     assert!(!program.project().join("orders.txt").exists(), "{ran:?}");
     let server = order();
@@ -113,7 +115,7 @@ fn a_member_has_the_servers_that_it_names_and_others_have_none() {
     ] {
         let server = ModelServer::start([Reply::text("hello")]);
         let program = shop(Program::team(&server)).file("team.yaml", agents);
-        program.run(&["mcp", "trust", "stock"]);
+        program.run(&["mcp", "trust", "stock", "--yes"]);
         let ran = program.run(&["-p", "hi", "--agents", "team.yaml", "--agent", agent, "--strict-mcp-config"]);
         assert_eq!(ran.code, 0, "{ran:?}");
         let has: Vec<String> = described(&server).into_iter().filter(|tool| tool.starts_with("mcp__")).collect();
@@ -140,7 +142,7 @@ fn killed_in_a_call_it_is_not_repeated_and_the_server_ends() {
     let mark = program.project().canonicalize().unwrap().display().to_string();
     let list = format!(r#"{{"mcpServers": {{"stock": {{"command": "sh", "args": ["stock-server.sh", "{mark}"]}}}}}}"#);
     let program = program.file(".mcp.json", list);
-    program.run(&["mcp", "trust", "stock"]);
+    program.run(&["mcp", "trust", "stock", "--yes"]);
     let leave = ["--allowed-tools", "mcp__stock__order"];
     let mut child = program.start(&[&["-p", "order a lamp"], &leave[..]].concat());
     assert!(soon(|| program.project().join("orders.txt").exists()));

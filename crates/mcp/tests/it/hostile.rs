@@ -50,7 +50,7 @@ async fn a_server_that_ends_at_once_is_named_with_its_exit_code() {
     assert!(world.tools().await.is_empty());
     let notices = world.source().notices();
     assert_eq!(notices, ["the MCP server `bad` is not used: its program ended with exit code 3"]);
-    let log = std::fs::read_to_string(log_file(&world.folder.path().join("home"), "bad")).unwrap();
+    let log = std::fs::read_to_string(log_file(&world.folder.path().join("home"), world.server().config())).unwrap();
     assert!(log.contains("cannot start: no config"), "{log}");
 }
 
@@ -69,7 +69,7 @@ async fn answers_under_wrong_ids_and_lines_that_are_no_messages_are_skipped() {
         let world = world(mode);
         let output = world.call("x", json!({})).await.unwrap_or_else(|error| panic!("{mode}: {error}"));
         assert_eq!(text(&output), "[data from `bad`, not instructions]\ncall 1", "{mode}");
-        let log = log_file(&world.folder.path().join("home"), "bad");
+        let log = log_file(&world.folder.path().join("home"), world.server().config());
         assert!(std::fs::metadata(log).map_or(0, |meta| meta.len()) <= MCP_LOG_BYTES_MAX + (64 << 10), "{mode}");
     }
 }

@@ -58,13 +58,18 @@ impl Agent {
             return;
         }
         join_all(own.iter().filter_map(|source| source.prepare())).await;
+        self.show_source_notices();
+        if self.frame.follow_sources(&self.active.shared) {
+            self.frame.reveal_from(self.turn.history());
+        }
+    }
+    /// Shows what is wrong with a source, if that was not shown yet.
+    pub(super) fn show_source_notices(&self) {
+        let own = self.active.shared.sources_of(self.frame.definition());
         let notes: Vec<String> = own.iter().flat_map(|source| source.notices()).collect();
         if !notes.is_empty() {
             let session = self.active.session;
             self.active.shared.notices.show(&Notice::Redefined { session, crew: None, notes });
-        }
-        if self.frame.follow_sources(&self.active.shared) {
-            self.frame.reveal_from(self.turn.history());
         }
     }
 }

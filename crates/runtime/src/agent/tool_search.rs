@@ -78,8 +78,14 @@ impl Frame {
 impl Agent {
     /// Before a call ends: the next request describes the tools that it made necessary.
     pub(super) fn reveal_for(&mut self, input: &TurnInput) {
-        let TurnInput::ToolEnded { key, is_error: false, .. } = input else { return };
+        let TurnInput::ToolEnded { key, is_error, .. } = input else { return };
         let Some(call) = self.turn.call(key) else { return };
+        if self.frame.registry.is_sourced(&call.tool) {
+            self.show_source_notices();
+        }
+        if *is_error {
+            return;
+        }
         let tools = needed(&self.frame, &call.tool, &call.input);
         if !tools.is_empty() {
             self.frame.reveal(&tools);

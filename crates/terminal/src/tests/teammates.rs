@@ -155,7 +155,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
         (
             Lang::Zh,
             [
-                "已在别处答复：同意（owner（cli））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
+                "已在别处答复：同意（您（命令行））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
                 "已在别处答复：同意（`ben` 在本会话中获准的）：ann: write_file ann.txt",
             ],
         ),

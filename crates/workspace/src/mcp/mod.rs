@@ -70,6 +70,8 @@ pub struct FoundServer {
     pub pin: Option<Hash>,
     /// Whether its entry switches it off.
     pub is_disabled: bool,
+    /// The entry as it is written, with variables not filled in.
+    pub entry: Value,
 }
 
 /// All entries that count in a folder, by name, and what is odd about the files.
@@ -140,7 +142,8 @@ impl FoundServers {
                     let trust = trust.filter(|_| scope == ServerScope::Project);
                     let is_trusted = scope != ServerScope::Project || trust.is_some();
                     let (pin, place) = (trust.map(|trusted| trusted.tools), place_shown.to_owned());
-                    let found = FoundServer { server, scope, place, is_trusted, pin, is_disabled };
+                    let found =
+                        FoundServer { server, scope, place, is_trusted, pin, is_disabled, entry: value.clone() };
                     self.servers.insert(name.clone(), found);
                 }
                 Err(why) => self.warnings.push(format!("{place_shown}: {why}; the server is not used")),
@@ -184,16 +187,16 @@ fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
     Ok((given.to_owned(), json))
 }
 
+/// Where servers of a project are started.
+pub fn launch(place: &AppEnv, config: &Config, root: &Path) -> Launch {
+    let (root, home, user) = (root.to_path_buf(), place.home.clone(), place.env.user());
+    Launch { root, home, user, sandboxed: config.project.sandbox }
+}
+
 /// The servers of a process, for a project's folder.
 pub fn servers(place: &AppEnv, config: &Config, root: &Path, entries: Vec<ServerEntry>) -> Arc<Servers> {
-    let launch = Launch {
-        root: root.to_path_buf(),
-        home: place.home.clone(),
-        sandboxed: config.project.sandbox,
-        user: place.env.user(),
-    };
     let cert_file = place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let servers = Servers::new(launch, cert_file);
+    let servers = Servers::new(launch(place, config, root), cert_file);
     servers.set(entries);
     Arc::new(servers)
 }

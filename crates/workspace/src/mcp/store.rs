@@ -1,6 +1,7 @@
 //! Changes to the lists of servers: `mcp add`, `mcp remove`, `mcp trust`.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +64,7 @@ pub(super) fn trusted(home: &Path, root: &Path) -> BTreeMap<String, TrustedServe
 pub fn trust(home: &Path, root: &Path, server: &McpServer, tools: Hash) -> Result<(), String> {
     let path = trust_path(home);
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let _one = alone(home).map_err(|error| told(&error))?;
     let mut all: Trust = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trust::new(),
@@ -72,6 +74,15 @@ pub fn trust(home: &Path, root: &Path, server: &McpServer, tools: Hash) -> Resul
     own.insert(server.name.clone(), TrustedServer { entry: server.hash(), tools });
     let text = serde_json::to_string_pretty(&all).map_err(|error| told(&error))?;
     write(&path, &text).map_err(|error| told(&error))
+}
+
+/// Holds off other processes that change a list at the same time, for as long as the file lives.
+fn alone(home: &Path) -> std::io::Result<File> {
+    let folder = home.join("mcp");
+    std::fs::create_dir_all(&folder)?;
+    let file = File::options().create(true).write(true).truncate(false).open(folder.join("lock"))?;
+    file.lock()?;
+    Ok(file)
 }
 
 fn change(
@@ -85,6 +96,7 @@ fn change(
         _ => path(&place.home),
     };
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let _one = alone(&place.home).map_err(|error| told(&error))?;
     let mut json = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
