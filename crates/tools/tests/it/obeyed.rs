@@ -433,7 +433,7 @@ fn greed() {
 
 #[test]
 fn the_world_would_tell() {
-    exposed("without_walls");
+    exposed("without_isolation");
 }
 
 /// What the tables rest on: with the sandbox off, each kind of harm is seen.
