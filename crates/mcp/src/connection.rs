@@ -10,8 +10,8 @@ use max_team_core::limits::{MCP_LIST_MS, SOURCE_TOOLS_MAX};
 use max_team_tools::Progress;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorData, GetPromptRequestParams, Implementation, ListRootsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents, Root, RootsCapabilities,
+    ElicitationAction, ErrorData, Implementation, ListRootsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, Root, RootsCapabilities,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -50,22 +50,6 @@ pub enum McpError {
     Answer(String),
 }
 
-/// A prompt that a server offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
-    pub name: String,
-    pub description: String,
-    /// The names of its arguments, in order, and whether each is needed.
-    pub arguments: Vec<(String, bool)>,
-}
-
-/// What a resource holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceText {
-    pub uri: String,
-    pub text: String,
-}
-
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -99,11 +83,6 @@ impl Connection {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
-    }
-
-    /// What the server says about its use.
-    pub(crate) fn instructions(&self) -> Option<String> {
-        self.service.peer().peer_info().and_then(|info| info.instructions.clone())
     }
 
     /// The tools that the server offers, up to a bound; whether there are more.
@@ -141,42 +120,6 @@ impl Connection {
         let _watch = self.service.service().watch(progress.clone());
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         Ok(self.service.call_tool(params).await?)
-    }
-
-    /// The prompts that the server offers.
-    pub(crate) async fn prompts(&self) -> Result<Vec<Prompt>, McpError> {
-        if self.service.peer().peer_info().is_some_and(|info| info.capabilities.prompts.is_none()) {
-            return Ok(Vec::new());
-        }
-        let found = self.service.list_all_prompts().await?;
-        let arguments = |prompt: &rmcp::model::Prompt| {
-            let all = prompt.arguments.iter().flatten();
-            all.map(|argument| (argument.name.clone(), argument.required.unwrap_or_default())).collect()
-        };
-        let prompts = found.into_iter().map(|prompt| Prompt {
-            arguments: arguments(&prompt),
-            description: prompt.description.clone().unwrap_or_default(),
-            name: prompt.name,
-        });
-        Ok(prompts.collect())
-    }
-
-    /// The text of a prompt.
-    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<String, McpError> {
-        let params = GetPromptRequestParams::new(name.to_owned()).with_arguments(arguments);
-        let found = self.service.get_prompt(params).await?;
-        let texts = found.messages.iter().filter_map(|message| message.content.as_text());
-        Ok(texts.map(|text| text.text.clone()).collect::<Vec<_>>().join("\n\n"))
-    }
-
-    /// The text of a resource.
-    pub(crate) async fn resource(&self, uri: &str) -> Result<ResourceText, McpError> {
-        let found = self.service.read_resource(ReadResourceRequestParams::new(uri.to_owned())).await?;
-        let texts = found.contents.iter().map(|content| match content {
-            ResourceContents::TextResourceContents { text, .. } => text.clone(),
-            _ => "[binary data]".to_owned(),
-        });
-        Ok(ResourceText { uri: uri.to_owned(), text: texts.collect::<Vec<_>>().join("\n") })
     }
 }
 

@@ -87,8 +87,6 @@ pub struct KnownTools {
     /// Whether the server has more tools than are used.
     #[serde(default)]
     pub is_cut: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
 }
 
 impl KnownTools {
@@ -160,7 +158,7 @@ mod tests {
     #[test]
     fn a_list_is_found_by_the_configuration() {
         let home = tempfile::tempdir().unwrap();
-        let known = KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false, instructions: None };
+        let known = KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false };
         known.keep(home.path(), &Hash::of("a"));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("a")), Some(known));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("b")), None);

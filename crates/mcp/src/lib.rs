@@ -19,7 +19,7 @@ mod servers;
 mod sse;
 mod tool;
 
-pub use connection::{McpError, Prompt, ResourceText};
+pub use connection::McpError;
 pub use known_tools::{KnownTool, KnownTools};
 pub use log::log_file;
 pub use process::Launch;

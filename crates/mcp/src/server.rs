@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep_until};
 
-use crate::connection::{Connection, McpError, Prompt, ResourceText};
+use crate::connection::{Connection, McpError};
 use crate::connector::Connector;
 use crate::known_tools::{KnownTool, KnownTools};
 use crate::log::Log;
@@ -239,21 +239,6 @@ impl Server {
         if is_told.as_mut().enable() { self.list(open).await.map(drop) } else { Ok(()) }
     }
 
-    /// The prompts that it offers.
-    pub async fn prompts(&self) -> Result<Vec<Prompt>, McpError> {
-        self.connect().await?.connection.prompts().await
-    }
-
-    /// The text of a prompt.
-    pub async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<String, McpError> {
-        self.connect().await?.connection.prompt(name, arguments).await
-    }
-
-    /// The text of a resource.
-    pub async fn resource(&self, uri: &str) -> Result<ResourceText, McpError> {
-        self.connect().await?.connection.resource(uri).await
-    }
-
     /// The open connection, or a new one.
     async fn connect(&self) -> Result<Arc<OpenConnection>, McpError> {
         let mut slot = self.connection.lock().await;
@@ -304,8 +289,7 @@ impl Server {
                 return Err(error);
             }
         };
-        let instructions = open.connection.instructions().map(|said| crate::clean::text(&said, 4 << 10));
-        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut, instructions });
+        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut });
         let before = self.known();
         if before.as_deref() != Some(&known) {
             known.keep(&self.connector.launch.home, &self.hash);
@@ -364,11 +348,5 @@ impl Server {
 
     fn notice(&self, words: String) {
         self.state().notices.push(words);
-    }
-
-    /// Ends its program or connection; a later call starts it again.
-    pub async fn close(&self) {
-        *self.connection.lock().await = None;
-        self.set(ServerStatus::Idle);
     }
 }

@@ -24,18 +24,13 @@ enum TextPiece<'a> {
 /// Fills in every word of a tree and returns the names that were asked for.
 pub fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, ExpandError)> {
     let mut names = Vec::new();
-    walk(node, &mut |text| {
-        let mut filled = String::new();
-        for piece in pieces(text)? {
-            match piece {
-                TextPiece::Text(text) => filled.push_str(text),
-                TextPiece::Variable { name, default } => {
-                    names.push(name.to_owned());
-                    filled.push_str(value(name, default, env)?);
-                }
-            }
-        }
-        Ok(filled)
+    walk(node, &mut |written| {
+        let variables = pieces(written)?.into_iter().filter_map(|piece| match piece {
+            TextPiece::Variable { name, .. } => Some(name.to_owned()),
+            TextPiece::Text(_) => None,
+        });
+        names.extend(variables);
+        text(written, env)
     })?;
     Ok(names)
 }
