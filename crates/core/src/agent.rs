@@ -144,7 +144,7 @@ impl Settings {
 
     /// These settings limited by a member's constraints, which also limit the tokens of one answer.
     #[must_use]
-    pub fn under(mut self, constraints: &Constraints) -> Self {
+    pub fn limited_by(mut self, constraints: &Constraints) -> Self {
         if let Some(most) = constraints.max_tokens {
             for model in std::iter::once(&mut self.model).chain(&mut self.fallback) {
                 model.max_tokens = model.max_tokens.min(most);
@@ -163,9 +163,9 @@ impl Settings {
     /// These settings limited by a lead's constraints. Its time does not run while it waits for agents that it has
     /// called, so its timeout limits its own turns and not theirs.
     #[must_use]
-    pub fn leading_under(self, constraints: &Constraints) -> Self {
+    pub fn limited_as_lead(self, constraints: &Constraints) -> Self {
         let own = Constraints { timeout_ms: None, ..constraints.clone() };
-        Self { turn_ms: constraints.timeout_ms, ..self.under(&own) }
+        Self { turn_ms: constraints.timeout_ms, ..self.limited_by(&own) }
     }
 
     /// How long one turn may work, for an agent that the user talks to.
@@ -488,7 +488,7 @@ pub(crate) mod tests {
     pub(crate) fn settings(constraints: &Constraints) -> Settings {
         let (provider, name) = ("p".into(), "m".into());
         let model = Model { provider, name, context_tokens: 1_000, max_tokens: 100, thinking_tokens: 0, price: None };
-        Settings::new(model).under(constraints)
+        Settings::new(model).limited_by(constraints)
     }
 
     /// Settings as they were journalled before members had constraints.
@@ -512,7 +512,7 @@ pub(crate) mod tests {
             ..Constraints::default()
         };
         let old: Settings = serde_json::from_str(OLD).unwrap();
-        let settings = Settings { approved: true, owns: Some(vec!["src/**".into()]), ..old }.under(&constraints);
+        let settings = Settings { approved: true, owns: Some(vec!["src/**".into()]), ..old }.limited_by(&constraints);
         let text = serde_json::to_string(&settings).unwrap();
         assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
         assert_eq!(
@@ -526,7 +526,7 @@ pub(crate) mod tests {
         let mut settings: Settings = serde_json::from_str(OLD).unwrap();
         settings.model.thinking_tokens = 4_096;
         settings.fallback = Some(Model { max_tokens: 500, ..settings.model.clone() });
-        let settings = settings.under(&Constraints { max_tokens: Some(1_000), ..Constraints::default() });
+        let settings = settings.limited_by(&Constraints { max_tokens: Some(1_000), ..Constraints::default() });
         let fallback = settings.fallback.unwrap();
         assert_eq!((settings.model.max_tokens, settings.model.thinking_tokens), (1_000, 0));
         assert_eq!((fallback.max_tokens, fallback.thinking_tokens), (500, 0));

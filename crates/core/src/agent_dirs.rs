@@ -40,14 +40,14 @@ impl AgentDir {
     }
 
     /// The folder of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|folder| folder.name() == name)
     }
 
     /// The folder that a path lies in by its first name, and the rest of the path.
     pub fn split(path: &str) -> Option<(Self, &str)> {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        Some((Self::named(first)?, rest))
+        Some((Self::parse(first)?, rest))
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Spending {
 
 impl Spending {
     /// The sum of some charges.
-    pub fn of<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Self {
+    pub fn sum_of<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Self {
         charges.into_iter().fold(Self::default(), |mut sum, charge| {
             sum += Self::from(charge);
             sum
@@ -114,7 +114,7 @@ impl AgentCost {
 
     fn in_flight(&self) -> Spending {
         self.in_flight.as_ref().map_or_else(Spending::default, |InFlight { intent, usage }| {
-            let nano = intent.model.price.map_or(0, |price| price.of(*usage));
+            let nano = intent.model.price.map_or(0, |price| price.cost_of(*usage));
             Spending { usage: *usage, nano, ..Spending::default() }
         })
     }
@@ -147,14 +147,14 @@ impl SessionCost {
             self.charge(agent, charge);
         }
         let cost = self.agents.entry(agent).or_default();
-        cost.turn = Spending::of(turn.charges());
+        cost.turn = Spending::sum_of(turn.charges());
         cost.settled = turn.settled_call();
         cost.in_flight = None;
         turn.calling().into_iter().for_each(|intent| cost.begin_call(intent));
     }
 
     /// Takes in an event of an agent. Events that do not belong to a model call change nothing.
-    pub fn hear(&mut self, agent: AgentId, event: &Event) {
+    pub fn apply(&mut self, agent: AgentId, event: &Event) {
         match event {
             Event::TurnStarted(_) | Event::CompactionAsked(_) => {
                 self.agents.entry(agent).or_default().turn = Spending::default();
@@ -171,7 +171,7 @@ impl SessionCost {
     }
 
     /// Takes in the usage that a call in flight has reported so far.
-    pub fn hear_usage(&mut self, agent: AgentId, call: u32, usage: Usage) {
+    pub fn apply_usage(&mut self, agent: AgentId, call: u32, usage: Usage) {
         let flight = self.agents.get_mut(&agent).and_then(|cost| cost.in_flight.as_mut());
         if let Some(flight) = flight.filter(|flight| flight.intent.call == call) {
             flight.usage = usage;
@@ -282,7 +282,7 @@ mod tests {
 
     /// A state of the journal: one ended turn whose last call has this number.
     fn stored(last_call: u32, calls: u64) -> SessionCost {
-        let nano = calls * PRICE.of(USAGE);
+        let nano = calls * PRICE.cost_of(USAGE);
         let mut usage = Usage::default();
         (0..calls).for_each(|_| usage += USAGE);
         let charge = Charge { model: "m".into(), calls, usage, nano, unknown_nano: 0, unpriced_calls: 0, last_call };
@@ -294,16 +294,16 @@ mod tests {
     #[test]
     fn a_call_in_flight_counts_once() {
         let mut cost = SessionCost::default();
-        cost.hear(agent(1), &intent(1, 1, Some(PRICE)));
+        cost.apply(agent(1), &intent(1, 1, Some(PRICE)));
         assert_eq!(cost.total(), Spending::default());
-        cost.hear_usage(agent(1), 2, USAGE);
+        cost.apply_usage(agent(1), 2, USAGE);
         assert_eq!(cost.total(), Spending::default(), "the usage of another call");
-        cost.hear_usage(agent(1), 1, Usage { input: 100, ..Usage::default() });
+        cost.apply_usage(agent(1), 1, Usage { input: 100, ..Usage::default() });
         assert_eq!(cost.total().nano, 300_000);
         assert_eq!(cost.turn(agent(1)), cost.total());
-        cost.hear(agent(1), &ended(1));
+        cost.apply(agent(1), &ended(1));
         assert_eq!((cost.total().nano, cost.total().calls), (450_000, 1));
-        cost.hear(agent(1), &ended(1));
+        cost.apply(agent(1), &ended(1));
         assert_eq!(cost.total().calls, 1, "the same end twice");
         assert_eq!((cost.agent(agent(1)).nano, cost.others(agent(1)).nano), (450_000, 0));
         assert_eq!(cost.by_model().get("m").map(|spent| spent.nano), Some(450_000));
@@ -313,24 +313,24 @@ mod tests {
     fn calls_inside_a_snapshot_are_not_counted_again() {
         let mut cost = stored(2, 2);
         for call in 1..=3 {
-            cost.hear(agent(1), &intent(call, 1, Some(PRICE)));
-            cost.hear(agent(1), &ended(call));
+            cost.apply(agent(1), &intent(call, 1, Some(PRICE)));
+            cost.apply(agent(1), &ended(call));
         }
-        assert_eq!((cost.total().calls, cost.total().nano), (3, 3 * PRICE.of(USAGE)));
+        assert_eq!((cost.total().calls, cost.total().nano), (3, 3 * PRICE.cost_of(USAGE)));
     }
 
     #[test]
     fn a_newer_state_replaces_heard_events_and_an_older_one_does_not() {
         for (last_call, calls, want) in [(2, 2, 2), (1, 1, 1), (4, 4, 4)] {
             let mut cost = SessionCost::default();
-            cost.hear(agent(1), &intent(1, 1, Some(PRICE)));
-            cost.hear(agent(1), &ended(1));
+            cost.apply(agent(1), &intent(1, 1, Some(PRICE)));
+            cost.apply(agent(1), &ended(1));
             cost.merge(stored(last_call, calls));
             assert_eq!(cost.total().calls, want, "{last_call}");
         }
         let mut cost = stored(2, 2);
-        cost.hear(agent(1), &intent(3, 1, Some(PRICE)));
-        cost.hear(agent(1), &ended(3));
+        cost.apply(agent(1), &intent(3, 1, Some(PRICE)));
+        cost.apply(agent(1), &ended(3));
         cost.merge(stored(2, 2));
         cost.merge(stored(2, 2));
         assert_eq!(cost.total().calls, 3);
@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn a_model_without_a_price_has_no_known_cost() {
         let mut cost = SessionCost::default();
-        cost.hear(agent(1), &intent(1, 1, None));
-        cost.hear(agent(1), &ended(1));
+        cost.apply(agent(1), &intent(1, 1, None));
+        cost.apply(agent(1), &ended(1));
         assert_eq!((cost.total().known_nano(), cost.total().tokens()), (None, 110));
     }
 }

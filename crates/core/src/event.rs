@@ -294,7 +294,7 @@ pub struct TurnStarted {
 
 impl TurnStarted {
     /// The content for the model: the message, notes about restored files, and what was recalled.
-    pub fn told(&self) -> Vec<Part> {
+    pub fn model_input(&self) -> Vec<Part> {
         let recalled = self.recall.iter().map(|recall| &recall.text).filter(|text| !text.is_empty());
         let beside = self.rewound.iter().map(|told| &told.text).chain(recalled);
         self.input.iter().cloned().chain(beside.map(|text| Part::text(text.clone()))).collect()

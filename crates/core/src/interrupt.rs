@@ -40,7 +40,7 @@ fn is_zero(at_ms: &i64) -> bool {
 }
 
 /// A turn id that is newer than a known one, also after the clock was set back.
-pub fn newer(fresh: TurnId, known: TurnId) -> TurnId {
+pub fn newer_turn_id(fresh: TurnId, known: TurnId) -> TurnId {
     if fresh > known { fresh } else { TurnId::new(Uuid::from_u128(known.uuid().as_u128().saturating_add(1))) }
 }
 
@@ -85,7 +85,7 @@ pub const OF_PROGRAM: &str = "(From the program, not from the user.) ";
 /// The note that an agent gets after a stop: the stopped work, the cause, and the work that goes on. `own`: the cause
 /// of the stop of its own last turn, if it was stopped. `teammates`: its stopped teammates. `goes_on`: whether all of it
 /// goes on now.
-pub fn note(own: Option<&str>, teammates: &[String], goes_on: bool) -> Option<String> {
+pub fn stop_note(own: Option<&str>, teammates: &[String], goes_on: bool) -> Option<String> {
     let who = own.unwrap_or("The user");
     let names = || teammates.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let what = match (own, teammates) {
@@ -147,7 +147,7 @@ mod tests {
             ),
         ] {
             let want = want.map(|want| format!("{OF_PROGRAM}{want}"));
-            assert_eq!(note(own, teammates, goes_on), want, "{own:?} {teammates:?} {goes_on}");
+            assert_eq!(stop_note(own, teammates, goes_on), want, "{own:?} {teammates:?} {goes_on}");
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
     fn a_clock_that_goes_back_makes_no_turn_older() {
         let turn = |number| TurnId::new(Uuid::from_u128(number));
         for (fresh, known, want) in [(7, 5, 7), (5, 5, 6), (3, 5, 6), (9, u128::MAX, u128::MAX)] {
-            assert_eq!(newer(turn(fresh), turn(known)), turn(want), "{fresh} {known}");
+            assert_eq!(newer_turn_id(turn(fresh), turn(known)), turn(want), "{fresh} {known}");
         }
     }
 

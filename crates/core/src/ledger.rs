@@ -27,7 +27,7 @@ impl Price {
     pub const FREE: Self = Self { input: 0, output: 0, cache_read: 0, cache_write: 0 };
 
     /// What some usage costs.
-    pub fn of(&self, usage: Usage) -> u64 {
+    pub fn cost_of(&self, usage: Usage) -> u64 {
         usage
             .input
             .saturating_mul(self.input)
@@ -88,7 +88,7 @@ pub struct Bill {
 impl Bill {
     /// For the usage that the provider reported.
     pub fn known(usage: Usage, price: Option<Price>) -> Self {
-        let nano = price.map_or(0, |price| price.of(usage));
+        let nano = price.map_or(0, |price| price.cost_of(usage));
         Self { usage, nano, unknown_nano: 0, is_priced: price.is_some() }
     }
 
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// Judges the next call. Without a cap everything is granted; under one, nothing that has no price.
-    pub fn judge(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> CallGrant {
+    pub fn authorize(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> CallGrant {
         let Some(price) = price else {
             return if self.cap_nano.is_none() {
                 CallGrant::Call { max_tokens, nano: 0 }
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn without_a_cap_or_a_price_calls_are_granted() {
-        let grant = Ledger::default().judge(Some(PRICE), 1_000, 4_096);
+        let grant = Ledger::default().authorize(Some(PRICE), 1_000, 4_096);
         assert_eq!(grant, CallGrant::Call { max_tokens: 4_096, nano: 3_750 * 1_000 + 15_000 * 4_096 });
-        assert_eq!(Ledger::default().judge(None, 1, 1), CallGrant::Call { max_tokens: 1, nano: 0 });
-        assert_eq!(capped(1_000).judge(None, 1, 1), CallGrant::Exhausted);
+        assert_eq!(Ledger::default().authorize(None, 1, 1), CallGrant::Call { max_tokens: 1, nano: 0 });
+        assert_eq!(capped(1_000).authorize(None, 1, 1), CallGrant::Exhausted);
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             (3, CallGrant::Exhausted),
         ];
         for (milli, want) in table {
-            assert_eq!(capped(milli).judge(Some(PRICE), 1_000, 8_192), want, "{milli} m$");
+            assert_eq!(capped(milli).authorize(Some(PRICE), 1_000, 8_192), want, "{milli} m$");
         }
     }
 

@@ -26,7 +26,7 @@ impl Settings {
         }
         self.turn_ms = self.turn_ms.into_iter().chain(before.turn_ms).min();
         let constraints = self.constraints.resuming(&before.constraints);
-        self.under(&constraints)
+        self.limited_by(&constraints)
     }
 }
 
@@ -39,7 +39,7 @@ impl Permissions {
         for rule in before.rules.iter().filter(|rule| rule.list != List::Allow) {
             let moved = is_elsewhere.then(|| rule.moved(&before.root, &self.root)).flatten();
             for rule in [Some(rule.clone()), moved].into_iter().flatten() {
-                if !self.rules.iter().any(|own| own.means(&rule)) {
+                if !self.rules.iter().any(|own| own.is_equivalent(&rule)) {
                     self.rules.push(rule);
                 }
             }
@@ -62,7 +62,7 @@ impl Constraints {
 
 impl Definition {
     /// Whether a session that this agent has led goes on with `today`: it is the same agent, with nothing that it lacked before.
-    pub fn goes_on_as(&self, today: &Definition) -> bool {
+    pub fn can_resume_as(&self, today: &Definition) -> bool {
         (&self.name, self.place) == (&today.name, today.place) && !today.widens(self)
     }
 
@@ -199,7 +199,7 @@ mod tests {
             (Definition { name: "y".into(), ..before.clone() }, false),
         ];
         for (today, want) in table {
-            assert_eq!(before.goes_on_as(&today), want, "{today:?}");
+            assert_eq!(before.can_resume_as(&today), want, "{today:?}");
         }
         let bound = Definition {
             may_call: Some(tools(&["leo"])),
@@ -207,6 +207,6 @@ mod tests {
             isolation: Isolation::Worktree,
             ..before.clone()
         };
-        assert!(bound.goes_on_as(&bound) && before.goes_on_as(&bound) && !bound.goes_on_as(&before));
+        assert!(bound.can_resume_as(&bound) && before.can_resume_as(&bound) && !bound.can_resume_as(&before));
     }
 }

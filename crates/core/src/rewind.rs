@@ -103,13 +103,13 @@ impl FileState {
 
     /// What remains known of the file at another place: permissions and metadata belong to one place.
     #[must_use]
-    pub fn elsewhere(self) -> Self {
+    pub fn at_other_path(self) -> Self {
         if self.is_large() { Self::Large } else { self.with_mode(None) }
     }
 
     /// The state after this file replaced `old`: with the permissions of `old`, if both or neither are executable.
     #[must_use]
-    pub fn in_stead_of(self, old: Self) -> Self {
+    pub fn replacing(self, old: Self) -> Self {
         match (self, old) {
             (Self::File { program, .. }, Self::File { program: ran, mode, .. }) if program == ran => {
                 self.with_mode(mode)
@@ -353,22 +353,22 @@ pub struct FileStep<'a> {
 }
 
 /// The trail of every file that these steps, in order, have touched, by root and path.
-pub fn trails<'a>(steps: impl IntoIterator<Item = FileStep<'a>>) -> BTreeMap<(String, String), FileHistory> {
-    let mut trails: BTreeMap<(String, String), FileHistory> = BTreeMap::new();
+pub fn file_histories<'a>(steps: impl IntoIterator<Item = FileStep<'a>>) -> BTreeMap<(String, String), FileHistory> {
+    let mut histories: BTreeMap<(String, String), FileHistory> = BTreeMap::new();
     for FileStep { root, change, is_sure } in steps {
         let key = (root.to_owned(), change.path.clone());
-        match trails.get_mut(&key) {
+        match histories.get_mut(&key) {
             Some(trail) => trail.follow(change, is_sure),
-            None => drop(trails.insert(key, FileHistory::begin(change, is_sure))),
+            None => drop(histories.insert(key, FileHistory::begin(change, is_sure))),
         }
     }
-    trails
+    histories
 }
 
 /// Removes changes that other steps recorded themselves from a change that a scan found, so that each change belongs
 /// to one step. `others` are in order, each with whether it is known to have happened. Each remaining part comes with
 /// the index of the other that it happened before.
-pub fn rebased(found: &FileChange, others: &[(&FileChange, bool)]) -> Vec<(usize, FileChange)> {
+pub fn without_recorded(found: &FileChange, others: &[(&FileChange, bool)]) -> Vec<(usize, FileChange)> {
     let mut parts = Vec::new();
     let mut now = found.before;
     // The others up to here happened before the scan that the change begins with.
@@ -428,7 +428,7 @@ impl StepStack {
 
 /// The steps of every file, by root and path, whose changes are still in place, newest first. Restoring a file leaves
 /// the steps that were in place at that point, so undoing the restore brings back those that it removed.
-pub fn standing<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> BTreeMap<(String, String), Vec<u64>> {
+pub fn standing_steps<'a>(touches: impl IntoIterator<Item = FileTouch<'a>>) -> BTreeMap<(String, String), Vec<u64>> {
     let mut piles: BTreeMap<(String, String), StepStack> = BTreeMap::new();
     for FileTouch { seq, root, path, behind } in touches {
         piles.entry((root.to_owned(), path.to_owned())).or_default().add(seq, behind);
@@ -448,7 +448,7 @@ pub fn is_opaque(class: Repeatability, action: &Action) -> bool {
 /// Whether a command line only reads, as far as its programs are known.
 fn only_looks(line: &CommandLine) -> bool {
     let looks = |part: &SimpleCommand| {
-        let facts = program::look(&part.argv);
+        let facts = program::effects_of(&part.argv);
         let reads = |effect: &CommandEffect| matches!(effect, CommandEffect::Read(_) | CommandEffect::History);
         let is_written =
             part.flows.iter().any(|flow| matches!(flow.to, RedirectTarget::Write(_) | RedirectTarget::Append(_)));
@@ -489,8 +489,8 @@ mod tests {
         let changed = trail(&[(change(open, closed), true)]);
         assert!(changed.leads_to(closed) && !changed.leads_to(open), "somebody has opened it again");
         assert_eq!(changed.was.mode(), Some(0o644));
-        assert_eq!(rebased(&change(open, closed), &[]).len(), 1);
-        assert_eq!(rebased(&change(open, closed), &[(&change(open, closed), true)]), []);
+        assert_eq!(without_recorded(&change(open, closed), &[]).len(), 1);
+        assert_eq!(without_recorded(&change(open, closed), &[(&change(open, closed), true)]), []);
 
         let shut = |text: &str| file(text).with_mode(Some(0o444));
         let made = trail(&[(change(FileState::Gone, file("1")), true)]);
@@ -501,8 +501,8 @@ mod tests {
         assert!(trail(&[(change(open, shut("1")), true)]).leads_to(shut("1")));
 
         let runs = FileState::File { hash: Hash::of("1"), program: true, private: false, mode: None };
-        assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
-        assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(FileState::Gone).mode()), (None, None));
+        assert_eq!(file("2").replacing(closed).mode(), Some(0o640));
+        assert_eq!((runs.replacing(closed).mode(), closed.replacing(FileState::Gone).mode()), (None, None));
     }
 
     #[test]
@@ -513,7 +513,7 @@ mod tests {
         let old = trail(&[(change(FileState::Gone, FileState::Large), true)]);
         assert!(old.leads_to(bulky("1")) && !old.names(bulky("1")), "an old step does not say which");
         let told: FileState = serde_json::from_str("\"large\"").unwrap();
-        assert_eq!((told, bulky("1").elsewhere()), (FileState::Large, FileState::Large));
+        assert_eq!((told, bulky("1").at_other_path()), (FileState::Large, FileState::Large));
     }
 
     fn change(before: FileState, after: FileState) -> FileChange {
@@ -522,7 +522,7 @@ mod tests {
 
     fn trail(steps: &[(FileChange, bool)]) -> FileHistory {
         let steps = steps.iter().map(|(change, is_sure)| FileStep { root: "/p", change, is_sure: *is_sure });
-        trails(steps).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
+        file_histories(steps).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
     }
 
     #[test]
@@ -560,7 +560,7 @@ mod tests {
         let (one, two, three) = (file("1"), file("2"), file("3"));
         let (first, second, back) = (change(one, two), change(two, three), change(two, one));
         let seen = |found: FileChange, others: &[(&FileChange, bool)]| {
-            let parts = rebased(&found, others).into_iter();
+            let parts = without_recorded(&found, others).into_iter();
             parts.map(|(at, part)| (at, part.before, part.after)).collect::<Vec<_>>()
         };
         assert_eq!(seen(change(one, two), &[]), [(0, one, two)]);
@@ -581,7 +581,7 @@ mod tests {
         let stand = |touches: &[(u64, Option<u64>)]| {
             let touch =
                 |(seq, behind): &(u64, Option<u64>)| FileTouch { seq: *seq, root: "/p", path: "a", behind: *behind };
-            standing(touches.iter().map(touch)).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
+            standing_steps(touches.iter().map(touch)).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
         };
         let steps = [(2, None), (5, None)];
         assert_eq!(stand(&steps), [5, 2]);
@@ -600,7 +600,7 @@ mod tests {
         let run = |words: &str| {
             let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let action =
-                Action { kind: ActionKind::Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) };
+                Action { kind: ActionKind::Execute, line: Some(CommandLine::single(&argv)), ..Action::read(words) };
             is_opaque(Repeatability::Opaque, &action)
         };
         for (words, want) in [("ls -l", false), ("cat a", false), ("rm -r a", true), ("make", true), ("touch a", true)]

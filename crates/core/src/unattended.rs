@@ -57,7 +57,7 @@ impl PermissionAnswer {
 
     /// The user's message where a question waited: it answers a question to the user; any other call is postponed, and
     /// its agent reads the message.
-    pub fn in_words(kind: ActionKind, words: String, by: DecidedBy) -> Self {
+    pub fn from_message(kind: ActionKind, words: String, by: DecidedBy) -> Self {
         let is_answer = kind == ActionKind::Ask;
         Self { comment: words, put_off: !is_answer, ..Self::new(is_answer, by) }
     }
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn words_answer_a_question_and_decide_nothing_else() {
         let by = || DecidedBy::Person("me".to_owned());
-        let answer = PermissionAnswer::in_words(ActionKind::Ask, "blue".to_owned(), by());
+        let answer = PermissionAnswer::from_message(ActionKind::Ask, "blue".to_owned(), by());
         assert!(answer.allow && !answer.put_off);
-        let answer = PermissionAnswer::in_words(ActionKind::Write, "blue".to_owned(), by());
+        let answer = PermissionAnswer::from_message(ActionKind::Write, "blue".to_owned(), by());
         assert!(!answer.allow && answer.put_off && answer.comment == "blue");
     }
 }

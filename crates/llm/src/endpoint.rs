@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use max_team_core::secret::{hide, know, redact};
+use max_team_core::secret::{add_key, hide, redact};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
@@ -95,7 +95,7 @@ impl Endpoint {
                 }
                 KeyStyle::Header(name) => endpoint.header(name, key.expose_secret())?,
             }
-            know(key.expose_secret());
+            add_key(key.expose_secret());
             endpoint.secrets.push(key);
         }
         // The longest first, so that a secret inside another does not leave half of it.

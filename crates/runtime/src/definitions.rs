@@ -39,7 +39,7 @@ impl OpenOptions {
             if let Some(lead) = crew.lead.clone() {
                 self.definition = lead.definition;
                 self.settings.model = lead.model.unwrap_or(self.settings.model);
-                self.settings = self.settings.leading_under(&lead.constraints);
+                self.settings = self.settings.limited_as_lead(&lead.constraints);
             }
         }
         (self, changes)

@@ -126,7 +126,7 @@ impl Worker {
 }
 
 fn sight(settings: &Settings) -> Visibility {
-    Visibility::under(&settings.constraints, &settings.permissions)
+    Visibility::from_policy(&settings.constraints, &settings.permissions)
 }
 
 /// Merges, once that is written down. Blocking.

@@ -203,7 +203,7 @@ impl Members {
             return None;
         }
         let teammate = self.teammates.remove(index);
-        let sum = Spending::of(&ended.charges);
+        let sum = Spending::sum_of(&ended.charges);
         let money = if sum.nano > 0 { format!(" · {}", spent(sum.nano, sum.unknown_nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, TurnOutcome::Answered | TurnOutcome::Proposed);

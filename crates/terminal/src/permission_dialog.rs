@@ -301,8 +301,8 @@ fn answer(choice: PermissionChoice, comment: String) -> PermissionAnswer {
     let by = DecidedBy::Person(PLACE.to_owned());
     let until = choice.until();
     let answer = match choice {
-        PermissionChoice::Drop => return PermissionAnswer::settling(MergeDecision::Dropped, by),
-        PermissionChoice::Later => return PermissionAnswer::settling(MergeDecision::Left, by),
+        PermissionChoice::Drop => return PermissionAnswer::merge_answer(MergeDecision::Dropped, by),
+        PermissionChoice::Later => return PermissionAnswer::merge_answer(MergeDecision::Left, by),
         PermissionChoice::Once | PermissionChoice::Task | PermissionChoice::Session | PermissionChoice::Repository => {
             PermissionAnswer::new(true, by)
         }

@@ -387,7 +387,7 @@ impl Session {
             Notice::Event { session, from, at_ms, event } if *session == self.id => self.event(from, *at_ms, event),
             Notice::Delta { session, from, call, delta } if *session == self.id => {
                 if let (Some(agent), Delta::Usage(usage)) = (from.agent, delta) {
-                    self.cost.hear_usage(agent, *call, *usage);
+                    self.cost.apply_usage(agent, *call, *usage);
                 }
                 if from.lead {
                     return self.transcript.delta(*call, delta, now_ms);
@@ -421,7 +421,7 @@ impl Session {
 
     fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
         if let Some(agent) = from.agent {
-            self.cost.hear(agent, event);
+            self.cost.apply(agent, event);
         }
         if let Some(plan) = from.plan {
             return self.plan_event(plan, at_ms, event);
@@ -441,7 +441,7 @@ impl Session {
     }
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
-        from.agent.into_iter().for_each(|agent| self.agents.hear(agent, &from.name, event));
+        from.agent.into_iter().for_each(|agent| self.agents.apply(agent, &from.name, event));
         let mut items = self.transcript.event(at_ms, event);
         if matches!(event, Event::TurnStarted(_)) {
             self.details.clear();

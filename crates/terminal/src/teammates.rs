@@ -8,7 +8,7 @@ use max_team_core::event::{Event, LlmOutcome};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::status::AgentStage;
-use max_team_core::teammate::name::{Addressee, means, misfit};
+use max_team_core::teammate::name::{Addressee, name_error, resolve};
 use max_team_core::teammate::protocol::ProtocolMessage;
 use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
@@ -123,7 +123,7 @@ impl Teammates {
     /// file or an address.
     pub(super) fn nobody<'a>(&self, line: &'a str, lead: &str, has_team: bool) -> Option<&'a str> {
         let (name, _) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
-        let is_name = !name.contains('.') && misfit(name, lead).is_none();
+        let is_name = !name.contains('.') && name_error(name, lead).is_none();
         (is_name && (has_team || !self.there.is_empty()) && !self.means(name, lead)).then_some(name)
     }
 
@@ -133,13 +133,13 @@ impl Teammates {
         let line = line.trim().strip_prefix('@')?;
         let end = line.find(|letter: char| letter.is_whitespace() || ":,;：，；".contains(letter));
         let (name, rest) = line.split_at_checked(end.unwrap_or(line.len()))?;
-        let is_lead = matches!(means(name, lead), Addressee::Lead);
+        let is_lead = matches!(resolve(name, lead), Addressee::Lead);
         (!rest.starts_with(char::is_whitespace) && !is_lead && self.means(name, lead)).then_some(name)
     }
 
     /// Whether the name stands for an agent, or for the whole team.
     pub(super) fn means(&self, name: &str, lead: &str) -> bool {
-        match means(name, lead) {
+        match resolve(name, lead) {
             Addressee::Lead => true,
             Addressee::Everybody => !self.there.is_empty(),
             Addressee::Somebody(name) => self.there.iter().any(|known| known.name == name),
@@ -173,7 +173,7 @@ fn envelope(key: String, input: &Value) -> Option<TeamMessage> {
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         _ => return None,
     };
-    let word = ProtocolMessage::read(input.get("message")?).ok()?;
+    let word = ProtocolMessage::parse(input.get("message")?).ok()?;
     // A refused shutdown always goes to the agent that asked for it, so `to` may be wrong; it is shown by its own
     // event.
     if matches!(word, ProtocolMessage::ShutdownResponse { approve: false, .. }) {

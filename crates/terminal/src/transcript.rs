@@ -16,7 +16,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::mention;
 use max_team_core::policy::{Action, ActionKind};
 use max_team_core::recovery::Failure;
-use max_team_core::teammate::render::unwrapped;
+use max_team_core::teammate::render::unwrap_tail;
 use max_team_core::turn::InheritedConversation;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Delta, is_go_on};
@@ -173,7 +173,7 @@ impl Transcript {
     /// Adds the cost of an agent that worked for the turn.
     pub(super) fn count(&mut self, charges: &[Charge]) {
         if let Some(turn) = &mut self.turn {
-            turn.called += Spending::of(charges);
+            turn.called += Spending::sum_of(charges);
         }
     }
 
@@ -283,8 +283,8 @@ impl Transcript {
     fn said(&self, input: &[Part]) -> Vec<Item> {
         let (first, beside) = input.split_at(input.len().min(1));
         let told = text_of(first);
-        let (words, has_news) = unwrapped(&told);
-        let has_news = has_news || beside.iter().any(|part| unwrapped(&text_of(std::slice::from_ref(part))).1);
+        let (words, has_news) = unwrap_tail(&told);
+        let has_news = has_news || beside.iter().any(|part| unwrap_tail(&text_of(std::slice::from_ref(part))).1);
         // The text that the program sends to resume is a paragraph of the message; it is shown as a note.
         let (own, words): (Vec<&str>, Vec<&str>) = words.split("\n\n").partition(|words| is_go_on(words));
         let words = words.join("\n\n");
@@ -434,7 +434,7 @@ impl Transcript {
             out.push(Item::Row(Row::Ended(ended.end.clone())));
         }
         out.extend(self.lang.budget_unknown(ended).map(|words| Item::Row(Row::Note(words))));
-        let mut spent = Spending::of(&ended.charges);
+        let mut spent = Spending::sum_of(&ended.charges);
         spent += turn.called;
         if spent.tokens() > 0 {
             out.push(Item::Row(Row::Footer { spent, ms: since(turn.started_at_ms, at_ms) }));

@@ -32,7 +32,7 @@ fn main() {
     let constraints = Constraints { blocked_patterns: vec!["*.env".into()], ..Constraints::default() };
     let rules = Rules { permissions: &permissions, approved: true, ..Rules::new(Mode::AcceptEdits, &constraints) };
     let verdict = |program: &str, path: &str| {
-        let line = CommandLine::of(&[program.to_owned(), "--".to_owned(), path.to_owned()]);
+        let line = CommandLine::single(&[program.to_owned(), "--".to_owned(), path.to_owned()]);
         let action = Action { kind: max_team_core::policy::ActionKind::Execute, line: Some(line), ..Action::read("x") };
         judge(&rules, "run_shell", &action).verdict
     };

@@ -136,7 +136,7 @@ impl ToolContext {
         if let Some((folder, name)) = self.handed(path) {
             let gone = |_| ToolError::correctable(format!("`{}` is not there any more", clip(path, 80)));
             let root = Root::open(folder).map_err(gone)?;
-            let sight = Arc::new(self.sight.beyond());
+            let sight = Arc::new(self.sight.outside_project());
             let (folders, stores) = (Arc::from([]), Arc::from([]));
             let cx = Self { root: Arc::new(root), sight, folders, stores, ..self.clone() };
             return Ok(Some((cx, name)));
@@ -171,14 +171,14 @@ impl ToolContext {
 
     /// The rule that hides a place, as text.
     fn veil(&self, place: &RelPath) -> Option<String> {
-        self.sight_at(place).hides(place.as_str())
+        self.sight_at(place).hidden_by(place.as_str())
     }
 
     /// What can be seen where a place lies.
     pub(crate) fn sight_at(&self, place: &RelPath) -> Cow<'_, Visibility> {
         match place.folder() {
-            _ if place.is_outside() => Cow::Owned(self.sight.beyond()),
-            Some(folder) => Cow::Owned(self.sight.own(folder)),
+            _ if place.is_outside() => Cow::Owned(self.sight.outside_project()),
+            Some(folder) => Cow::Owned(self.sight.in_agent_dir(folder)),
             None => Cow::Borrowed(&*self.sight),
         }
     }
@@ -216,12 +216,12 @@ impl ToolContext {
         if place.is_outside() {
             let closed = |error| ToolError::correctable(format!("`{place}` cannot be opened: {error}"));
             let root = Arc::new(Root::open("/").map_err(closed)?);
-            let (sight, stores) = (Arc::new(self.sight.beyond()), Arc::from([]));
+            let (sight, stores) = (Arc::new(self.sight.outside_project()), Arc::from([]));
             return Ok(Some(Cow::Owned(Self { root, sight, stores, ..self.clone() })));
         }
         let Some(folder) = place.folder() else { return Ok(Some(Cow::Borrowed(self))) };
         let Some(root) = self.store(folder).map_or(Ok(None), AgentStore::root)? else { return Ok(None) };
-        let sight = Arc::new(self.sight.own(folder));
+        let sight = Arc::new(self.sight.in_agent_dir(folder));
         Ok(Some(Cow::Owned(Self { root: Arc::new(root), sight, stores: Arc::from([]), ..self.clone() })))
     }
 
@@ -237,15 +237,15 @@ impl ToolContext {
     /// place that was named is such a file, because then the user was asked.
     pub(crate) fn passing(&self, named: &[String]) -> Visibility {
         match named {
-            [place] if self.sight.asks(place) => Visibility::clone(&self.sight),
-            _ => self.sight.in_passing(),
+            [place] if self.sight.needs_approval_to_read(place) => Visibility::clone(&self.sight),
+            _ => self.sight.for_scan(),
         }
     }
 
     /// A path of the project that a model wrote; fails if it is hidden.
     pub(crate) fn seen(&self, text: &str) -> Result<RelPath, ToolError> {
         let place = self.root.place(text)?;
-        match self.sight.hides(place.as_str()) {
+        match self.sight.hidden_by(place.as_str()) {
             Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
             None => Ok(place),
         }

@@ -111,7 +111,7 @@ impl LeadKind {
                 led.definition = agents::leading(led.definition, &led.members, ways.coordinator);
                 let team = resolve(&led, chosen, settings, ways)?;
                 let teammates = team.experts.iter().chain(&team.members);
-                let settings = settings.clone().leading_under(&vouching(led.constraints, teammates));
+                let settings = settings.clone().limited_as_lead(&vouching(led.constraints, teammates));
                 let team = Some(team);
                 Ok(SessionLead { settings, definition: led.definition, team, crew: Some(led.crew) })
             }
@@ -279,5 +279,5 @@ fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) 
     }
     let times = [constraints.timeout_ms, definition.work.budget.wall_ms];
     let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
-    AgentSpec { definition: definition.into(), settings: own.under(&constraints) }
+    AgentSpec { definition: definition.into(), settings: own.limited_by(&constraints) }
 }

@@ -25,7 +25,7 @@ pub struct TouchedFile {
 
 impl TouchedFile {
     /// One line for the model.
-    pub fn told(&self) -> String {
+    pub fn summary_line(&self) -> String {
         let verb = if self.changed { "changed" } else { "read" };
         match &self.seen {
             Some((lines, hash)) => format!("`{}`: {verb}, {lines} lines, hash {hash}", self.path),
@@ -35,7 +35,7 @@ impl TouchedFile {
 }
 
 /// The files of a history, the one last touched at the end. Calls that failed touched nothing.
-pub fn touched(history: &[Message]) -> Vec<TouchedFile> {
+pub fn touched_files(history: &[Message]) -> Vec<TouchedFile> {
     let parts = || history.iter().flat_map(|message| &message.parts);
     let failed: HashSet<&str> = parts()
         .filter_map(|part| match part {
@@ -107,7 +107,7 @@ mod tests {
         .into_iter()
         .flatten()
         .collect();
-        let told: Vec<String> = touched(&history).iter().map(TouchedFile::told).collect();
+        let told: Vec<String> = touched_files(&history).iter().map(TouchedFile::summary_line).collect();
         let hash = looks("x\ny\n").1;
         assert_eq!(
             told,

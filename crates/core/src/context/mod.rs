@@ -44,7 +44,7 @@ pub struct RequestSize {
 
 impl RequestSize {
     /// Weighs a message.
-    pub fn of(message: &Message, starts_turn: bool) -> Self {
+    pub fn of_message(message: &Message, starts_turn: bool) -> Self {
         let parts = Self::of_parts(&message.parts);
         let native = message.native.as_ref().map_or(0, |native| native.blocks.get().len() + MESSAGE_BYTES);
         Self { full: parts.full.max(native), starts_turn, ..parts }
@@ -73,7 +73,7 @@ pub fn elided(message: &Message) -> Message {
 }
 
 /// Bytes that a window sends, on top of `overhead`.
-pub fn weigh(weights: &[RequestSize], window: Window) -> usize {
+pub fn window_bytes(weights: &[RequestSize], window: Window) -> usize {
     let weigh_one = |(index, weight): (usize, &RequestSize)| {
         if index < window.elide { weight.light.min(weight.full) } else { weight.full }
     };
@@ -89,7 +89,7 @@ pub fn tokens(bytes: usize, bytes_per_kilotoken: u64) -> u64 {
 ///
 /// `room` is in bytes, for history only (instructions and the answer already taken off).
 pub fn fit(weights: &[RequestSize], window: Window, room: usize) -> Window {
-    if (weigh(weights, window) as u64) <= room as u64 * WINDOW_HIGH_PERCENT / 100 {
+    if (window_bytes(weights, window) as u64) <= room as u64 * WINDOW_HIGH_PERCENT / 100 {
         return window;
     }
     let low = usize::try_from(room as u64 * WINDOW_LOW_PERCENT / 100).unwrap_or(usize::MAX);
@@ -100,12 +100,12 @@ pub fn fit(weights: &[RequestSize], window: Window, room: usize) -> Window {
 pub fn shrink(weights: &[RequestSize], mut window: Window, low: usize) -> Window {
     let turn = weights.iter().rposition(|weight| weight.starts_turn).unwrap_or(0);
     window.elide = window.elide.max(turn);
-    if weigh(weights, window) <= low {
+    if window_bytes(weights, window) <= low {
         return window;
     }
     for (start, _) in weights.iter().enumerate().skip(window.from + 1).filter(|(_, weight)| weight.starts_turn) {
         window.from = start;
-        if weigh(weights, window) <= low {
+        if window_bytes(weights, window) <= low {
             return window;
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         for (room, want) in table {
             assert_eq!(fit(&history, whole, room), want, "room {room}");
         }
-        assert_eq!(weigh(&history, Window { from: 8, elide: 11 }), 10 + 10 + 20 + 10 + 100);
+        assert_eq!(window_bytes(&history, Window { from: 8, elide: 11 }), 10 + 10 + 20 + 10 + 100);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RequestSize, Window, weigh};
+use super::{RequestSize, Window, window_bytes};
 use crate::chat::{ChatRole, Message, Part};
 use crate::id::TurnId;
 use crate::limits::{COMPACT_TAIL_PERCENT, SUMMARY_RESULT_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
@@ -80,12 +80,12 @@ pub struct Uncompacted {
 impl Compacted {
     /// The message at the head of the window.
     pub fn head(&self) -> Message {
-        head(&self.facts, &self.summary)
+        summary_message(&self.facts, &self.summary)
     }
 }
 
 /// The message that stands at the head of a window for the messages that left it.
-pub(crate) fn head(facts: &str, summary: &str) -> Message {
+pub(crate) fn summary_message(facts: &str, summary: &str) -> Message {
     let mut text =
         "(What came before has left your window. What follows stands in its place; it is not a new request.)\n"
             .to_owned();
@@ -102,7 +102,7 @@ pub(crate) fn head(facts: &str, summary: &str) -> Message {
 /// `room` is in bytes, for history only.
 pub fn boundary(history: &[Message], weights: &[RequestSize], window: Window, room: usize) -> Option<usize> {
     let most = usize::try_from(room as u64 * COMPACT_TAIL_PERCENT / 100).unwrap_or(usize::MAX);
-    let rest = |from: usize| weigh(weights, Window { from, ..window });
+    let rest = |from: usize| window_bytes(weights, Window { from, ..window });
     // The messages that leave must be worth a call: at least a tenth of the room.
     let pays = |from: &usize| rest(*from).saturating_add(room / 10) <= rest(window.from);
     let ahead = || weights.iter().enumerate().skip(window.from + 1);
@@ -234,7 +234,7 @@ mod tests {
             Message::assistant(vec![Part::Thinking { text: "hm".into() }, call]),
             Message::user(vec![result]),
         ];
-        let head = head("- a fact", "so far");
+        let head = summary_message("- a fact", "so far");
         let all = transcript(Some(&head), &messages, 1 << 20);
         assert!(all.starts_with("(What came before"), "{all}");
         for part in

@@ -25,7 +25,7 @@ enum ReplyMark {
 }
 
 impl ReplyMark {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         match line.trim().trim_matches('*').trim() {
             "---RESULT---" => Some(Self::Result),
             "---TEXT---" => Some(Self::Text),
@@ -45,7 +45,7 @@ impl ReplyMark {
 
 impl ExpertReply {
     /// Takes an answer apart.
-    pub fn read(answer: &str) -> Self {
+    pub fn parse(answer: &str) -> Self {
         let (before, parts) = split(answer);
         if parts.is_empty() {
             return Self { text: answer.trim().to_owned(), ..Self::default() };
@@ -89,7 +89,7 @@ pub fn quoted(text: &str) -> String {
 fn split(answer: &str) -> (String, Vec<(ReplyMark, String)>) {
     let (mut before, mut parts) = (String::new(), Vec::<(ReplyMark, String)>::new());
     for line in answer.lines() {
-        match ReplyMark::of(line) {
+        match ReplyMark::parse(line) {
             Some(mark) => parts.push((mark, String::new())),
             None => {
                 let into = parts.last_mut().map_or(&mut before, |(_, body)| body);
@@ -153,7 +153,7 @@ mod tests {
             ("It writes ---TEXT--- inline.", "It writes ---TEXT--- inline.", None, 0),
         ];
         for (answer, text, result, warnings) in table {
-            let told = ExpertReply::read(answer);
+            let told = ExpertReply::parse(answer);
             assert_eq!((told.text.as_str(), told.result.as_ref()), (text, result), "{answer}");
             assert_eq!(told.warnings.len(), warnings, "{answer}: {:?}", told.warnings);
         }
@@ -163,14 +163,14 @@ mod tests {
         /// No data that can be read reach the caller, and no answer breaks the reader.
         #[test]
         fn data_never_reach_the_caller(text in "[a-z \n]{0,40}", secret in "[A-Z]{8}") {
-            let told = ExpertReply::read(&format!("---RESULT---\n{{\"key\":\"{secret}\"}}\n---TEXT---\n{text}"));
+            let told = ExpertReply::parse(&format!("---RESULT---\n{{\"key\":\"{secret}\"}}\n---TEXT---\n{text}"));
             prop_assert!(!told.text.contains(&secret));
             prop_assert_eq!(told.text.as_str(), text.trim());
         }
 
         #[test]
         fn any_text_is_an_answer(text in "(---(RESULT|TEXT|CACHE)---|[{}\"a\n]){0,12}") {
-            let told = ExpertReply::read(&text);
+            let told = ExpertReply::parse(&text);
             prop_assert!(told.text.len() <= text.len() + 16);
         }
     }

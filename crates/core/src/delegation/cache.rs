@@ -105,7 +105,7 @@ impl CacheEntry {
 impl CacheKey {
     /// Cache key of a call of this expert. `place` describes where it works: the same text for the same root and
     /// limits. `None` if the definition caches nothing.
-    pub fn of(definition: &Definition, place: &str, args: &Value) -> Option<Self> {
+    pub fn for_call(definition: &Definition, place: &str, args: &Value) -> Option<Self> {
         let cache = definition.cache.as_ref().filter(|cache| cache.ttl_s > 0)?;
         let mut fields = vec![version(definition, place).to_string().into_bytes()];
         // Without configured keys all arguments are part of the key.
@@ -163,7 +163,7 @@ impl CacheKey {
 
     /// The entry to cache for an answer, given the earlier entries. An answer that is malformed, empty or too large is
     /// not cached: the next call is made.
-    pub fn keep(&self, raw: Value, told: ExpertReply, entries: &[CacheEntry], now_ms: i64) -> Option<CacheEntry> {
+    pub fn entry_for(&self, raw: Value, told: ExpertReply, entries: &[CacheEntry], now_ms: i64) -> Option<CacheEntry> {
         let found = told.result.filter(|data| !data.is_null());
         if !told.warnings.is_empty() || (found.is_none() && told.text.is_empty()) {
             return None;
@@ -198,7 +198,7 @@ pub enum AnswerAge {
 
 impl AnswerAge {
     /// The age of an entry of this many milliseconds.
-    pub fn of(ms: u64) -> Self {
+    pub fn from_ms(ms: u64) -> Self {
         match ms / 60_000 {
             0 => Self::Moments,
             minutes @ 1..120 => Self::Minutes(minutes),

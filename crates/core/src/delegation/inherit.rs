@@ -29,7 +29,7 @@ impl Settings {
             self.owns.clone_from(&caller.owns);
         }
         let constraints = self.constraints.meet(&caller.constraints);
-        self.under(&constraints)
+        self.limited_by(&constraints)
     }
 }
 

@@ -67,7 +67,7 @@ pub fn is_offered(who: &Definition, tool: &str) -> bool {
 
 /// Whether a search shows a tool that requests do not describe. It hides second names of described tools, and mailbox
 /// tools whose messages arrive without a call.
-pub fn is_found(who: &Definition, tool: &str) -> bool {
+pub fn is_searchable(who: &Definition, tool: &str) -> bool {
     let has = |other: &str| is_among(&who.tools, other) && is_offered(who, other);
     let is_covered = COVERED.iter().any(|(name, by)| *name == tool && has(by));
     !is_offered(who, tool) && !is_covered && tool != CHECK_INBOX
@@ -106,13 +106,13 @@ mod tests {
     fn no_two_names_that_a_lead_is_offered_or_finds_say_the_same() {
         let lead = lead();
         let shown: Vec<&String> =
-            lead.tools.iter().filter(|tool| is_offered(&lead, tool) || is_found(&lead, tool)).collect();
+            lead.tools.iter().filter(|tool| is_offered(&lead, tool) || is_searchable(&lead, tool)).collect();
         assert_eq!(shown.len(), 10, "{shown:?}");
         let bare = |name: &str| name.replace('_', "").to_lowercase();
         for one in &shown {
             assert_eq!(shown.iter().filter(|other| bare(other) == bare(one)).count(), 1, "{one}");
         }
-        let found: Vec<&String> = lead.tools.iter().filter(|tool| is_found(&lead, tool)).collect();
+        let found: Vec<&String> = lead.tools.iter().filter(|tool| is_searchable(&lead, tool)).collect();
         assert_eq!(found, ["memory_write", "task_create"]);
     }
 
@@ -121,6 +121,6 @@ mod tests {
         let tools = words(&["edit_file", "geocode", "http_get", "read_file", "task_query"]);
         assert_eq!(hidden_from(&tools, "Ask `http_get`."), ["geocode", "task_query"]);
         let who = Definition { hidden_tools: words(&["task_query"]), tools, ..Definition::default() };
-        assert!(is_found(&who, "task_query") && !is_found(&who, "geocode"));
+        assert!(is_searchable(&who, "task_query") && !is_searchable(&who, "geocode"));
     }
 }

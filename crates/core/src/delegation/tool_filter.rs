@@ -119,7 +119,11 @@ pub struct Caller<'a> {
 type Takes<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Applies all layers to the available tools (`there`).
-pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, caller: Caller<'_>) -> AllowedTools {
+pub fn allowed_tools<'a>(
+    there: impl IntoIterator<Item = &'a str>,
+    who: &Definition,
+    caller: Caller<'_>,
+) -> AllowedTools {
     let mut tools: Vec<String> = there.into_iter().map(str::to_owned).collect();
     tools.sort_unstable();
     tools.dedup();
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn each_layer_takes_its_own() {
-        let hand = |who: &Definition, caller| hands(THERE, who, caller).tools;
+        let hand = |who: &Definition, caller| allowed_tools(THERE, who, caller).tools;
         let all = ["edit_file", "mcp__x__y", "memory_read", "memory_write", "read_file", "run_shell", "set_mode"];
         assert_eq!(hand(&general(), Caller::default()), all);
         let deeper = Caller { deeper: true, ..Caller::default() };
@@ -249,7 +253,7 @@ mod tests {
     #[test]
     fn each_removed_tool_is_listed_once_with_its_layer() {
         let who = Definition { disallowed_tools: words(&["run_shell", "agent"]), builtin: false, ..general() };
-        let AllowedTools { tools, taken } = hands(THERE, &who, Caller::default());
+        let AllowedTools { tools, taken } = allowed_tools(THERE, &who, Caller::default());
         let of = |layer| taken.iter().find(|(own, _)| *own == layer).map(|(_, tools)| tools.clone()).unwrap();
         assert_eq!(of(FilterLayer::Custom), ["memory_write", "set_mode"]);
         assert_eq!(of(FilterLayer::Own), ["run_shell"]);
@@ -313,7 +317,7 @@ mod tests {
                 tools, disallowed_tools, inherits_tools, builtin, background, ..Definition::default()
             };
             let own = own.map(|tools| Definition { tools, ..Definition::default() });
-            let left = hands(THERE, &who, Caller { own: own.as_ref(), deeper }).tools;
+            let left = allowed_tools(THERE, &who, Caller { own: own.as_ref(), deeper }).tools;
             for tool in &left {
                 let tool = tool.as_str();
                 prop_assert!(!META.contains(&tool));

@@ -35,7 +35,7 @@ impl Board {
     }
 
     /// The facts at a key and below it.
-    pub fn under<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Fact> {
+    pub fn at_or_below<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Fact> {
         self.facts.values().filter(move |fact| fact.key.below(key).is_some())
     }
 
@@ -69,7 +69,7 @@ impl Board {
             return Some(fact.value.clone());
         }
         let mut tree = Map::new();
-        for fact in self.under(key) {
+        for fact in self.at_or_below(key) {
             let parts: Vec<&str> = fact.key.below(key).unwrap_or_default().split('.').collect();
             grow(&mut tree, &parts, &fact.value);
         }

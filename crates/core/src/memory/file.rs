@@ -31,7 +31,7 @@ impl MemoryFile {
         [(MemoryFile::Soul, "SOUL.md"), (MemoryFile::User, "USER.md"), (MemoryFile::Memory, "MEMORY.md")];
 
     /// The kind of a file with this name; `None` if the name is unknown.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         match (name.as_str(), name.rsplit_once('.')) {
             ("soul.md" | "identity.md", _) => Some(Self::Soul),
@@ -74,7 +74,7 @@ impl MemoryFile {
             return String::new();
         }
         match self {
-            Self::Soul => facts.iter().map(|fact| format!("{}\n", fact.words().trim_end())).collect(),
+            Self::Soul => facts.iter().map(|fact| format!("{}\n", fact.value_text().trim_end())).collect(),
             Self::Json => {
                 let section =
                     |(name, section): (&str, Section)| Some((name.to_owned(), board.read(&Key::of(section))?));
@@ -238,7 +238,7 @@ mod tests {
             ("memory.json", Some(MemoryFile::Json)),
             ("memory.db", None),
         ] {
-            assert_eq!(MemoryFile::named(name), want, "{name}");
+            assert_eq!(MemoryFile::from_file_name(name), want, "{name}");
         }
     }
 

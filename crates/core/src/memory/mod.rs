@@ -59,7 +59,7 @@ pub struct Fact {
 
 impl Fact {
     /// The value in words: a text as it is, anything else as JSON.
-    pub fn words(&self) -> String {
+    pub fn value_text(&self) -> String {
         self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned)
     }
 }

@@ -35,7 +35,7 @@ impl Writer {
     /// The kind of writer that an agent is. A lead is a lead under any name. The memory expert is built in or the
     /// user's own; a plan's member, or an expert that a project's file defines, does not become the memory expert by
     /// its name.
-    pub fn of(definition: &Definition, leads: bool) -> Self {
+    pub fn for_agent(definition: &Definition, leads: bool) -> Self {
         let name = definition.name.clone();
         match (leads, definition.place) {
             (true, _) | (_, TeamRole::Lead) => Self::Lead(name),
@@ -170,7 +170,7 @@ pub fn set(
 /// The event that removes the facts under a key.
 pub fn forget(board: &Board, who: &Writer, key: &Key, vouched: bool) -> Result<MemoryForgotten, WriteRefusal> {
     allowed(who, key, vouched)?;
-    let keys: Vec<Key> = board.under(key).map(|fact| fact.key.clone()).collect();
+    let keys: Vec<Key> = board.at_or_below(key).map(|fact| fact.key.clone()).collect();
     if keys.is_empty() {
         Err(WriteRefusal::Nothing(key.clone()))
     } else {
@@ -221,17 +221,17 @@ mod tests {
     #[test]
     fn only_the_memory_keeper_writes() {
         let user = Writer::User("ada".into());
-        let expert = Writer::of(&agent("memory", TeamRole::Expert), false);
-        let lead = Writer::of(&agent("max", TeamRole::Lead), true);
+        let expert = Writer::for_agent(&agent("memory", TeamRole::Expert), false);
+        let lead = Writer::for_agent(&agent("max", TeamRole::Lead), true);
         // A lead that calls itself so, and a member with the tool in its file, are what they are.
-        let posing = Writer::of(&agent("memory", TeamRole::Expert), true);
-        let member = Writer::of(&agent("memory", TeamRole::Member), false);
-        let other = Writer::of(&agent("weather", TeamRole::Expert), false);
-        let theirs = Writer::of(&Definition { builtin: false, ..agent("memory", TeamRole::Expert) }, false);
+        let posing = Writer::for_agent(&agent("memory", TeamRole::Expert), true);
+        let member = Writer::for_agent(&agent("memory", TeamRole::Member), false);
+        let other = Writer::for_agent(&agent("weather", TeamRole::Expert), false);
+        let theirs = Writer::for_agent(&Definition { builtin: false, ..agent("memory", TeamRole::Expert) }, false);
         let own = Definition { builtin: false, trusted: true, ..agent("memory", TeamRole::Expert) };
-        let own = Writer::of(&own, false);
+        let own = Writer::for_agent(&own, false);
         let weather = Definition { trusted: true, ..agent("weather", TeamRole::Expert) };
-        assert_eq!((&own, Writer::of(&weather, false)), (&Writer::Expert, Writer::Other("weather".into())));
+        assert_eq!((&own, Writer::for_agent(&weather, false)), (&Writer::Expert, Writer::Other("weather".into())));
         for (_, section) in Section::NAMES {
             let context = section == Section::DialogContext;
             let table = [

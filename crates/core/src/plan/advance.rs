@@ -10,7 +10,7 @@ use super::event::{
     Cause, PlanAsked, PlanEnd, PlanQuestion, PlanStopped, PlanUnasked, ResourceUse, TaskAssigned, TaskCancelled,
     TaskQueued, TaskResumed, TaskSkipped,
 };
-use super::machine::Plan;
+use super::state::Plan;
 use super::task_state::{SkipCause, TaskState};
 use super::{Findings, PlanEnv, overlap};
 use crate::event::Event;
@@ -145,11 +145,11 @@ impl Plan {
     }
 
     fn owns(&self, task: usize) -> &[String] {
-        self.written(task).map_or(&[], |task| task.owned())
+        self.draft_task(task).map_or(&[], |task| task.owned())
     }
 
     fn assign(&self, task: usize, at_work: &BTreeSet<usize>, now: &PlanEnv<'_>) -> Option<Event> {
-        let written = self.written(task)?;
+        let written = self.draft_task(task)?;
         let slot = self.slots.get(task)?;
         let member = slot.owner.member.clone().unwrap_or_else(|| written.agent.clone());
         let model = slot.owner.model.clone().or_else(|| written.model.clone());

@@ -9,9 +9,9 @@ use super::event::{
     ResourceUse, Ruling, SkipReason, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskFailed, TaskHeld,
     TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
 };
-use super::machine::Plan;
 use super::questions::OpenQuestions;
 use super::ready_queue::ReadyQueue;
+use super::state::Plan;
 use super::task_state::{Decision, LeadNote, SkipCause, TaskRecord, TaskState};
 use super::{Draft, Graph};
 use crate::event::Event;
@@ -117,7 +117,7 @@ impl Plan {
             slot.money.own_short = event.own;
             slot.output.clone_from(&event.output);
         });
-        self.money.found(event.left.filter(|_| !event.own));
+        self.money.keep_smallest_rest(event.left.filter(|_| !event.own));
     }
 
     fn begin(&mut self, proposed: &PlanProposed) {
@@ -228,7 +228,7 @@ impl Plan {
             }
         }
         for task in new {
-            if self.written(task).is_some_and(|task| task.skip) {
+            if self.draft_task(task).is_some_and(|task| task.skip) {
                 self.doom(task, SkipCause::Skip(SkipReason::Decision, "struck out by the user".to_owned()));
             } else {
                 self.consider(task);

@@ -2,7 +2,7 @@
 
 use super::event::{Correction, PlanEnded, Recheck, TaskCorrected, TaskResult, Totals};
 use super::input::{Findings, NewAnswer};
-use super::machine::Plan;
+use super::state::Plan;
 use super::task_state::TaskState;
 use crate::delegation::ending::not_done;
 use crate::event::Event;

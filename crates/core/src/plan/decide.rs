@@ -12,7 +12,7 @@ use super::event::{
     TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, PlanEnv, PlanInput, Report};
-use super::machine::Plan;
+use super::state::Plan;
 use super::task_state::TaskState;
 use crate::delegation::ending::not_done;
 use crate::event::Event;
@@ -285,7 +285,7 @@ impl Plan {
         findings: Findings,
         cached: CachedAnswer,
     ) -> Vec<Event> {
-        let written = self.written(task).filter(|task| task.leaves_only_words());
+        let written = self.draft_task(task).filter(|task| task.leaves_only_words());
         match (written, self.slots.get(task)) {
             (Some(written), Some(slot))
                 if slot.tries.attempt == attempt
@@ -320,7 +320,7 @@ impl Plan {
             (Cause::Checks, format!("the task reported success, but a check failed: {}", words.join("; ")))
         };
         // A missing declared file cannot be caused by other tasks.
-        let declared = self.written(task).map_or(&[][..], |task| &task.outputs);
+        let declared = self.draft_task(task).map_or(&[][..], |task| &task.outputs);
         let is_shared = !wrong.iter().any(|evidence| declared.contains(&evidence.what));
         let after = if is_shared { self.changing(task, &findings.beside) } else { Vec::new() };
         if cause == Cause::Checks && !slot.tries.deferred && !slot.tries.by_hand && !after.is_empty() {
@@ -363,7 +363,7 @@ impl Plan {
         let Findings { evidence, artifacts, .. } = findings;
         let (failures, by_hand) =
             self.slots.get(task).map_or((0, false), |slot| (slot.tries.failures, slot.tries.by_hand));
-        let retries = self.written(task).map_or(0, |task| task.retry);
+        let retries = self.draft_task(task).map_or(0, |task| task.retry);
         // A retry does not help after a timeout, a fault of the machine or an owner's own `NOT DONE`; after a fix by
         // hand, the person decides first.
         let is_final = matches!(cause, Cause::Timeout | Cause::Environment | Cause::NotDone);
@@ -515,12 +515,12 @@ impl Plan {
     }
 
     pub(super) fn timeout_ms(&self, task: usize) -> i64 {
-        let own = self.written(task).and_then(|task| task.timeout_ms);
+        let own = self.draft_task(task).and_then(|task| task.timeout_ms);
         i64::try_from(own.unwrap_or(TASK_TIMEOUT_MS_DEFAULT)).unwrap_or(i64::MAX)
     }
 
     pub(super) fn name(&self, task: usize) -> Option<String> {
-        Some(self.written(task)?.id.clone())
+        Some(self.draft_task(task)?.id.clone())
     }
 }
 

@@ -99,7 +99,7 @@ pub struct RiskyCheck {
 
 impl RiskyCheck {
     /// The text of this check in a plan's list of risks.
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         format!("task `{}` runs `{}` as a check", self.task, self.line)
     }
 }
@@ -114,7 +114,7 @@ impl PlanProposed {
     pub fn covers(&self, check: &RiskyCheck) -> bool {
         match &self.risky_checks {
             Some(known) => known.contains(check),
-            None => self.risks.iter().any(|risk| risk.starts_with(&check.words())),
+            None => self.risks.iter().any(|risk| risk.starts_with(&check.description())),
         }
     }
 

@@ -189,7 +189,7 @@ fn guess(task: &TaskDraft, needs: usize, rate: Option<Rate>) -> TaskForecast {
     let usage = usage(task, needs, calls, rate);
     let price = rate.and_then(|rate| rate.price);
     let budget = budget_of(task, price);
-    let likely = price.map(|price| past.nano.map_or_else(|| price.of(usage), |(mean, _)| mean));
+    let likely = price.map(|price| past.nano.map_or_else(|| price.cost_of(usage), |(mean, _)| mean));
     let high = likely.map(|likely| match past.nano {
         Some((_, Some(high))) => high.max(likely),
         _ => likely.saturating_mul(HIGH_FACTOR),

@@ -15,7 +15,6 @@ pub mod event;
 pub mod forecast;
 pub mod graph;
 mod input;
-pub mod machine;
 mod path_locks;
 mod propagate;
 mod query;
@@ -23,6 +22,7 @@ mod questions;
 mod queues;
 mod ready_queue;
 mod revise;
+pub mod state;
 mod status;
 mod task_state;
 #[cfg(test)]
@@ -34,8 +34,8 @@ pub use edit::{Edit, edit};
 pub use forecast::{Forecast, History, PastTasks, PlanBounds, Rate, TaskSample, forecast};
 pub use graph::{DraftFlaw, Graph};
 pub use input::{Findings, NewAnswer, PlanEnv, PlanInput, Report};
-pub use machine::{Plan, PlanEffect, TaskStatus, TaskView, WaitReason};
 pub use query::TaskReply;
+pub use state::{Plan, PlanEffect, TaskStatus, TaskView, WaitReason};
 pub use status::PlanState;
 pub use task_state::{Decision, LeadNote};
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::WhenCondition;
 use super::event::{ResourceUse, SkipReason, TaskResult};
-use super::machine::Plan;
 use super::ready_queue::Rank;
+use super::state::Plan;
 use super::task_state::{SkipCause, TaskRecord, TaskState};
 
 impl Plan {
@@ -89,7 +89,7 @@ impl Plan {
 
     /// Whether the plan has a task for the failure of this one that can still run.
     pub(super) fn is_handled(&self, task: usize) -> bool {
-        let struck = |other: usize| self.written(other).is_none_or(|task| task.skip);
+        let struck = |other: usize| self.draft_task(other).is_none_or(|task| task.skip);
         let settled = |other: usize| self.slots.get(other).is_none_or(|slot| slot.state.is_settled());
         self.handlers(task).any(|other| !settled(other) && !struck(other) && !self.queues.doomed.contains_key(&other))
     }

@@ -2,7 +2,7 @@
 
 use super::Budget;
 use super::event::PlanQuestion;
-use super::machine::Plan;
+use super::state::Plan;
 use super::task_state::{TaskRecord, TaskState};
 use crate::ledger::RemainingBudget;
 use crate::limits::TASK_NOTES_MAX;
@@ -79,7 +79,7 @@ impl Plan {
     /// Whether the lead may add a note to a task: the plan is approved, the task has not begun, and its `owns` keeps its owner
     /// to the files that the user saw.
     pub fn may_note(&self, task: usize) -> bool {
-        let has_bounds = self.written(task).is_some_and(|task| task.owns.is_some());
+        let has_bounds = self.draft_task(task).is_some_and(|task| task.owns.is_some());
         let is_full = self.slots.get(task).is_none_or(|slot| slot.notes.len() >= TASK_NOTES_MAX);
         self.is_approved() && self.has_not_begun(task) && has_bounds && !is_full
     }
@@ -114,7 +114,7 @@ impl Plan {
 
     /// A task's budget: the written one, plus the same amount for each grant of a person.
     pub fn task_budget(&self, task: usize) -> Budget {
-        let own = self.written(task).map(|task| task.budget).unwrap_or_default();
+        let own = self.draft_task(task).map(|task| task.budget).unwrap_or_default();
         own.granted(self.slots.get(task).map_or(0, |slot| slot.money.grants))
     }
 
@@ -165,10 +165,10 @@ impl Plan {
 
 impl Plan {
     /// Tasks whose questions are answered and that wait for a free place.
-    pub fn tasks_told(&self) -> impl Iterator<Item = TaskReply<'_>> {
+    pub fn answered_tasks(&self) -> impl Iterator<Item = TaskReply<'_>> {
         self.queues.answered.iter().filter_map(|task| match &self.slots.get(*task)?.state {
             TaskState::Answered { answer, unanswered, envelope, .. } => {
-                let task = &self.written(*task)?.id;
+                let task = &self.draft_task(*task)?.id;
                 Some(TaskReply { task, answer, unanswered: *unanswered, envelope: *envelope })
             }
             _ => None,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskDraft;
 use super::event::{PlanEnd, PlanRevised, PlanUnasked, RevisionEnded};
-use super::machine::Plan;
+use super::state::Plan;
 use crate::event::Event;
 use crate::id::{PlanId, QuestionId};
 

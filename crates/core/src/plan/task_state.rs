@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::{Correction, ResourceUse, Ruling, SkipReason, TaskAssigned, TaskFailed, TaskResult};
-use super::machine::TaskStatus;
+use super::state::TaskStatus;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 use crate::ledger::Charge;
@@ -113,7 +113,7 @@ pub struct Decision {
 
 impl Decision {
     /// The decision as text, for readers of the task's result.
-    pub fn words(&self) -> String {
+    pub fn as_text(&self) -> String {
         let (by, name, note) = (&self.by, self.ruling.name(), self.note.trim());
         if note.is_empty() { format!("{by} decided: {name}") } else { format!("{by} decided: {name}, {note}") }
     }

@@ -80,7 +80,7 @@ pub enum RedirectTarget {
 
 impl CommandLine {
     /// A line of one command.
-    pub fn of(argv: &[String]) -> Self {
+    pub fn single(argv: &[String]) -> Self {
         Self::Plain(vec![SimpleCommand { argv: argv.to_vec(), ..SimpleCommand::default() }])
     }
 

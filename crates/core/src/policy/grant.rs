@@ -98,7 +98,7 @@ impl Grant {
 pub(super) fn proposed(argv: &[String]) -> String {
     let inner = program::unwrapped(argv);
     let argv = inner.as_deref().unwrap_or(argv);
-    match program::head(argv) {
+    match program::approvable_prefix(argv) {
         Some(head) => format!("Bash({}:*)", join(head)),
         None => exactly(argv),
     }

@@ -52,9 +52,9 @@ fn dead(rule: &Rule) -> Option<(LintKind, String)> {
     if let Some(flaw) = rule.flaw() {
         return Some((LintKind::Dead, flaw.to_string()));
     }
-    let words = rule.words().filter(|_| rule.list == List::Allow)?;
-    let argv: Vec<String> = words.head().split_whitespace().map(str::to_owned).collect();
-    let why = program::look(&argv).effects.into_iter().find_map(|effect| match effect {
+    let words = rule.command_pattern().filter(|_| rule.list == List::Allow)?;
+    let argv: Vec<String> = words.literal_prefix().split_whitespace().map(str::to_owned).collect();
+    let why = program::effects_of(&argv).effects.into_iter().find_map(|effect| match effect {
         CommandEffect::Danger(why) => Some(why),
         _ => None,
     })?;
@@ -64,7 +64,7 @@ fn dead(rule: &Rule) -> Option<(LintKind, String)> {
 fn shadowed(rule: &Rule, rules: &[Rule]) -> Option<(LintKind, String)> {
     let covers = |other: &&Rule| {
         let is_stricter = other.list < rule.list && other.tool() == rule.tool();
-        let by_words = || match (other.words(), rule.words()) {
+        let by_words = || match (other.command_pattern(), rule.command_pattern()) {
             (Some(other), Some(own)) => other.covers(own),
             _ => false,
         };
@@ -84,12 +84,12 @@ fn wide(rule: &Rule) -> Option<(LintKind, String)> {
         return None;
     }
     let wide = |words: String| Some((LintKind::Wide, words));
-    match (rule.tool(), rule.words()) {
+    match (rule.tool(), rule.command_pattern()) {
         (RuleTool::Bash, None) if rule.is_whole() => {
             wide("every command runs without a question; name the commands".to_owned())
         }
         (_, Some(words)) => {
-            let head = words.head();
+            let head = words.literal_prefix();
             let program = head.split(' ').next().unwrap_or_default();
             if words.has_inner_star() {
                 return wide("a `*` spans every word and flag, also those that were not meant; write all words before the last, as in `Bash(git log:*)`".to_owned());

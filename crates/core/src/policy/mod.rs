@@ -22,7 +22,8 @@ pub use command_line::CommandLine;
 pub use grant::{Grant, GrantScope, RememberedRule};
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
 pub use protected::{
-    PROTECTED, ProtectedReason, ProtectedRow, guarded, kept, obeyed_anywhere, opened, protected, refusal,
+    PROTECTED, ProtectedReason, ProtectedRow, approved_rows, obeyed_row, protecting_row, refusal, sandbox_rows,
+    team_config_row,
 };
 pub use recourse::Recourse;
 pub use rule::Rule;
@@ -80,7 +81,7 @@ pub enum ActionKind {
 
 impl ActionKind {
     /// Whether it changes nothing and needs no answer from a person or another agent.
-    pub fn only_looks(self) -> bool {
+    pub fn is_read_only(self) -> bool {
         match self {
             Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
             Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute | Self::Remote => false,
@@ -193,7 +194,7 @@ impl Mode {
     }
 
     /// The mode of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         let known = Self::NAMES.iter().find(|(own, _)| *own == name).map(|(_, mode)| *mode);
         known.or((name == "manual").then_some(Self::Default))
     }
@@ -251,8 +252,8 @@ impl Permissions {
     }
 
     /// Whether every use of a tool is denied, so that the model need not know the tool.
-    pub fn takes_away(&self, tool: &str) -> bool {
-        self.rules.iter().any(|rule| rule.takes_away(tool))
+    pub fn denies_tool(&self, tool: &str) -> bool {
+        self.rules.iter().any(|rule| rule.denies_tool(tool))
     }
 
     /// Whether there are no permission settings.
@@ -336,7 +337,7 @@ impl MergeDecision {
     }
 
     /// What a word stands for.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(settled, _)| *settled)
     }
 }
@@ -356,12 +357,12 @@ impl PermissionAnswer {
     }
 
     /// The answer about the changes in a worktree.
-    pub fn settling(settled: MergeDecision, by: DecidedBy) -> Self {
+    pub fn merge_answer(settled: MergeDecision, by: DecidedBy) -> Self {
         Self { drop: settled == MergeDecision::Dropped, ..Self::new(settled == MergeDecision::Taken, by) }
     }
 
     /// The decision about the changes in a worktree. Only a person drops them.
-    pub fn settled(&self) -> MergeDecision {
+    pub fn merge_decision(&self) -> MergeDecision {
         match (self.allow, self.drop, &self.by) {
             (true, ..) => MergeDecision::Taken,
             (false, true, DecidedBy::Person(_)) => MergeDecision::Dropped,

@@ -12,7 +12,7 @@ mod table;
 
 use std::fmt;
 
-pub use approved::opened;
+pub use approved::approved_rows;
 pub use table::PROTECTED;
 
 use super::rule::absolute;
@@ -99,19 +99,19 @@ pub fn refusal(path: &str, row: &ProtectedRow) -> String {
 
 /// The row that protects a path, if any. A folder that may hold protected files counts, too: a copy onto it may bring
 /// them.
-pub fn protected(path: &str) -> Option<&'static ProtectedRow> {
+pub fn protecting_row(path: &str) -> Option<&'static ProtectedRow> {
     let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
     PROTECTED.iter().find(|row| row.covers(&names))
 }
 
 /// Like the function above, but only for files that configure this team.
-pub fn guarded(path: &str) -> Option<&'static ProtectedRow> {
+pub fn team_config_row(path: &str) -> Option<&'static ProtectedRow> {
     let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
     PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
 }
 
 /// The row of a file or folder that agents obey at any depth of a project, if this path ends in its name.
-pub fn obeyed_anywhere(path: &str) -> Option<&'static ProtectedRow> {
+pub fn obeyed_row(path: &str) -> Option<&'static ProtectedRow> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let rows =
         PROTECTED.iter().filter(|row| matches!(row.reach, ProtectedReason::Instructs | ProtectedReason::Configures));
@@ -124,7 +124,7 @@ pub fn obeyed_anywhere(path: &str) -> Option<&'static ProtectedRow> {
 
 /// The rows that the sandbox protects beneath a project's folder. Of `.git` it protects only the parts that git obeys,
 /// and the record of this run by its real path; both are listed elsewhere.
-pub fn kept() -> impl Iterator<Item = &'static ProtectedRow> {
+pub fn sandbox_rows() -> impl Iterator<Item = &'static ProtectedRow> {
     PROTECTED.iter().filter(|row| row.pattern != ".git" && row.reach != ProtectedReason::Records)
 }
 
@@ -173,7 +173,7 @@ fn is_named(pattern: &str, name: &str) -> bool {
 
 /// Like `protected`, for the files that this run was given by name, all absolute. A folder that contains one of them
 /// counts, too.
-pub(super) fn given(files: &[String], path: &str) -> Option<&'static ProtectedRow> {
+pub(super) fn named_file_row(files: &[String], path: &str) -> Option<&'static ProtectedRow> {
     let path = folded(&absolute("", &format!("/{path}")));
     let lies_in =
         |file: &String| folded(file).strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -193,16 +193,16 @@ mod tests {
     #[test]
     fn protected_files_have_one_table() {
         for path in ["src/.git/config", "a/.claude/x", "a/.mcp.json", "agents/Leo.MD", ".g\u{200c}it/x", "./config"] {
-            assert!(guarded(path).is_some(), "{path}");
+            assert!(team_config_row(path).is_some(), "{path}");
         }
         for path in [".git\u{200b}/hooks/x", ".\u{2060}mcp.json", ".claude\u{ad}/settings.json", "AGENTS\u{e0041}.md"] {
-            assert!(protected(path).is_some(), "{path:?}");
+            assert!(protecting_row(path).is_some(), "{path:?}");
         }
         for path in ["src/config/agents.yaml", "agents/a.py", "src/agents/a.md", "config/other.yaml", "src/a.rs", "."] {
-            assert!(guarded(path).is_none() && protected(path).is_none(), "{path}");
+            assert!(team_config_row(path).is_none() && protecting_row(path).is_none(), "{path}");
         }
         for path in ["logs/audit.jsonl", "deep/logs/audit.jsonl"] {
-            assert!(guarded(path).is_some(), "{path}");
+            assert!(team_config_row(path).is_some(), "{path}");
         }
     }
 
@@ -210,9 +210,9 @@ mod tests {
     fn every_row_protects_its_pattern_and_the_paths_beneath() {
         for row in PROTECTED {
             let path = row.pattern.trim_start_matches('/').replace('*', "x");
-            assert!(protected(&path).is_some() && protected(&path.to_uppercase()).is_some(), "{path}");
-            assert!(protected(&format!("{path}/beneath")).is_some(), "{path}");
-            assert_eq!(protected(&format!("sub/{path}")).is_some(), !row.pattern.starts_with('/'), "sub/{path}");
+            assert!(protecting_row(&path).is_some() && protecting_row(&path.to_uppercase()).is_some(), "{path}");
+            assert!(protecting_row(&format!("{path}/beneath")).is_some(), "{path}");
+            assert_eq!(protecting_row(&format!("sub/{path}")).is_some(), !row.pattern.starts_with('/'), "sub/{path}");
             assert!(!row.to_string().is_empty() && !row.by.is_empty());
         }
         let (before, mut after) = (PROTECTED.len(), PROTECTED.iter().map(|row| row.pattern).collect::<Vec<_>>());
@@ -244,18 +244,18 @@ mod tests {
             "README.md",
             "Dockerfile",
         ] {
-            assert!(protected(path).is_none(), "{path}: {:?}", protected(path));
+            assert!(protecting_row(path).is_none(), "{path}: {:?}", protecting_row(path));
         }
         // A copy onto such a folder may bring any file.
         for path in [".github", ".config", "config", "sub/.github"] {
-            assert!(protected(path).is_some(), "{path}");
+            assert!(protecting_row(path).is_some(), "{path}");
         }
     }
 
     #[test]
     fn the_sandbox_keeps_every_row_but_git_and_the_record() {
         let left: Vec<&str> =
-            PROTECTED.iter().filter(|row| !kept().any(|kept| kept == *row)).map(|row| row.pattern).collect();
+            PROTECTED.iter().filter(|row| !sandbox_rows().any(|kept| kept == *row)).map(|row| row.pattern).collect();
         assert_eq!(left, [".git", "logs/audit.jsonl"]);
         let row = |pattern: &str| PROTECTED.iter().find(|row| row.pattern == pattern).unwrap();
         assert_eq!(row("/agents/*.md").split(), ("agents", "*.md"));
@@ -278,7 +278,7 @@ mod tests {
             ("a/.npmrc", None),
             ("docs/agents.md.txt", None),
         ] {
-            assert_eq!(obeyed_anywhere(path).map(|row| row.pattern), pattern, "{path}");
+            assert_eq!(obeyed_row(path).map(|row| row.pattern), pattern, "{path}");
         }
     }
 
@@ -288,7 +288,7 @@ mod tests {
         for (path, kept) in
             [("p/team/mine.yaml", true), ("/p/team", true), ("p/team/other.yaml", false), ("p/te", false)]
         {
-            assert_eq!(given(&files, path).is_some(), kept, "{path}");
+            assert_eq!(named_file_row(&files, path).is_some(), kept, "{path}");
         }
     }
 }

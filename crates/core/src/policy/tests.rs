@@ -290,7 +290,11 @@ fn an_owner_runs_its_own_checks_and_nothing_like_them() {
     let none = Constraints::default();
     let rules = Rules { checks: &checks, ..free(&none, Mode::Default) };
     let judged = judge(&rules, TOOL, &shell(&[&["./smoke.sh", "--quick"]]));
-    assert_eq!(judge::AutoAllow::of(&judged.rule), Some(judge::AutoAllow::Check), "no question without a plan, too");
+    assert_eq!(
+        judge::AutoAllow::from_reason(&judged.rule),
+        Some(judge::AutoAllow::Check),
+        "no question without a plan, too"
+    );
     // A tool of ours may choose some of the tests.
     for (line, want) in
         [("./smoke.sh --quick", Allow), ("./smoke.sh --quick one", Allow), ("./smoke.sh --quicker", Ask)]
@@ -419,7 +423,7 @@ fn changes_of_protected_files_always_ask() {
     let rules = |mode| Rules { permissions: &permissions, approved: true, grants: &grants, ..Rules::new(mode, &none) };
     let run = |words: &str| {
         let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        Action { kind: Execute, line: Some(CommandLine::of(&argv)), ..Action::read(words) }
+        Action { kind: Execute, line: Some(CommandLine::single(&argv)), ..Action::read(words) }
     };
     let paths =
         [".github/workflows/ci.yml", "AGENTS.md", "docs/CLAUDE.md", ".envrc", ".vscode/tasks.json", "/home/u/.bashrc"];
@@ -494,7 +498,7 @@ fn old_grants_are_still_read() {
 /// A command of plain words.
 fn line(text: &str) -> Action {
     let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-    Action { line: Some(CommandLine::of(&argv)), ..act(Execute, text) }
+    Action { line: Some(CommandLine::single(&argv)), ..act(Execute, text) }
 }
 
 #[test]
@@ -570,7 +574,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 fn any_action() -> impl Strategy<Value = Action> {
     let words = "(git|cargo|rm|ls|cat|sh|find|a)( (push|test|x|-rf|a/b|/etc|\\.\\.|-exec|\\.git)){0,3}";
     let line = prop_oneof![
-        words.prop_map(|text: String| CommandLine::of(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
+        words.prop_map(|text: String| CommandLine::single(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
         "[ -~]{0,20}".prop_map(|text| CommandLine::Opaque { text, why: "w".into() }),
     ];
     prop_oneof![

@@ -66,14 +66,14 @@ pub struct Visibility {
 
 impl Visibility {
     /// The sight that constraints leave.
-    pub fn of(constraints: &Constraints) -> Self {
+    pub fn from_constraints(constraints: &Constraints) -> Self {
         let dirs = constraints.allowed_dirs.as_ref().map(|dirs| dirs.iter().map(|dir| clean(dir)).collect());
         let dirs = dirs.filter(|dirs: &Vec<String>| !dirs.iter().any(String::is_empty));
         Self { dirs, blocked: blocked(&constraints.blocked_patterns), ..Self::default() }
     }
 
     /// The sight that constraints and rules leave, for a call that touches more than one path.
-    pub fn under(constraints: &Constraints, permissions: &Permissions) -> Self {
+    pub fn from_policy(constraints: &Constraints, permissions: &Permissions) -> Self {
         let folders: Vec<&String> = std::iter::once(&permissions.root).chain(&permissions.also).collect();
         let rules = |list: List, tool: RuleTool| {
             let reaches = |rule: &&Rule| folders.iter().any(|folder| rule.reaches(folder));
@@ -88,29 +88,29 @@ impl Visibility {
             guarded: permissions.guarded.clone(),
             also: permissions.also.clone(),
             looks_beside: !permissions.copy.is_empty(),
-            ..Self::of(constraints)
+            ..Self::from_constraints(constraints)
         }
     }
 
     /// Folders besides the project's that commands work in. A member that is limited to some folders of the project
     /// has none.
-    pub fn also(&self) -> &[String] {
+    pub fn additional_folders(&self) -> &[String] {
         if self.dirs.is_none() { &self.also } else { &[] }
     }
 
     /// Whether those folders are read-only: an agent that works in a worktree changes nothing outside it.
-    pub fn looks_beside(&self) -> bool {
+    pub fn are_additional_read_only(&self) -> bool {
         self.looks_beside
     }
 
     /// The same sight for names relative to another folder.
-    pub fn beneath(&self, folder: &str) -> Self {
+    pub fn relative_to(&self, folder: &str) -> Self {
         Self { root: folder.to_owned(), ..self.clone() }
     }
 
     /// The sight in an agent folder: rules apply to it by the name that a model writes, blocked names stay blocked,
     /// and limits to the project's folders and files do not apply.
-    pub fn own(&self, folder: AgentDir) -> Self {
+    pub fn in_agent_dir(&self, folder: AgentDir) -> Self {
         Self {
             within: folder.name(),
             dirs: None,
@@ -131,27 +131,27 @@ impl Visibility {
 
     /// The sight of a scan, which reads more than a person was asked about: paths that a rule asks about are out of
     /// sight.
-    pub fn in_passing(&self) -> Self {
+    pub fn for_scan(&self) -> Self {
         let mut sight = self.clone();
         sight.unread.append(&mut sight.asked);
         sight
     }
 
     /// The same sight with only those denials of changes that name a path.
-    pub fn of_places(&self) -> Self {
+    pub fn only_path_denials(&self) -> Self {
         let mut sight = self.clone();
         sight.unchanged.retain(Rule::is_of_places);
         sight
     }
 
     /// Whether a rule asks before reading a path.
-    pub fn asks(&self, path: &str) -> bool {
+    pub fn needs_approval_to_read(&self, path: &str) -> bool {
         let place = self.place(&self.named(path));
         self.asked.iter().any(|rule| rule.fits("", &[], RuleSubject::Read(&place)))
     }
 
     /// The sight in a folder outside the project that was handed over: only blocked names are hidden.
-    pub fn beyond(&self) -> Self {
+    pub fn outside_project(&self) -> Self {
         Self { blocked: self.blocked.clone(), ..Self::default() }
     }
 
@@ -161,13 +161,13 @@ impl Visibility {
     }
 
     /// Whether no rule denies a change.
-    pub fn is_free(&self) -> bool {
+    pub fn denies_no_change(&self) -> bool {
         self.unchanged.is_empty()
     }
 
     /// Whether rules allow a change of a path. A folder into which nothing may be written does not count as
     /// changeable.
-    pub fn frees(&self, path: &str) -> bool {
+    pub fn allows_change(&self, path: &str) -> bool {
         // A name that no file has: if it is denied, all names are.
         const ANY: &str = "\u{1}";
         let path = self.named(path);
@@ -179,23 +179,24 @@ impl Visibility {
     }
 
     /// Why a change of this path has effects beyond the path.
-    pub fn guards(&self, path: &str) -> Option<&'static protected::ProtectedRow> {
+    pub fn protecting_row(&self, path: &str) -> Option<&'static protected::ProtectedRow> {
         let path = self.named(path);
-        protected::guarded(&path).or_else(|| protected::given(&self.guarded, &absolute(&self.root, &path)))
+        protected::team_config_row(&path)
+            .or_else(|| protected::named_file_row(&self.guarded, &absolute(&self.root, &path)))
     }
 
     /// The files that this run was given by name and obeys, absolute.
-    pub fn given(&self) -> &[String] {
+    pub fn named_files(&self) -> &[String] {
         &self.guarded
     }
 
     /// Whether a path is in sight. Folders on the way to an allowed folder are, from `.` on.
-    pub fn sees(&self, path: &str) -> bool {
-        self.hides(path).is_none()
+    pub fn is_visible(&self, path: &str) -> bool {
+        self.hidden_by(path).is_none()
     }
 
     /// The constraint or rule that hides a path, for people.
-    pub fn hides(&self, path: &str) -> Option<String> {
+    pub fn hidden_by(&self, path: &str) -> Option<String> {
         let path = self.named(path);
         let on_the_way = |dir: &String| path.is_empty() || is_within(dir, &path);
         if let Some(dirs) =
@@ -207,7 +208,7 @@ impl Visibility {
     }
 
     /// Like `hides`, for a change: a folder on the way to an allowed folder cannot be written to.
-    pub(super) fn shields(&self, path: &str) -> Option<String> {
+    pub(super) fn unwritable_by(&self, path: &str) -> Option<String> {
         let path = clean(path);
         if let Some(dirs) = self.dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| is_within(&path, dir))) {
             return Some(bounds(dirs));
@@ -216,7 +217,7 @@ impl Visibility {
     }
 
     /// Like `hides`, for a path outside the project: the member's `allowed_dirs` name only folders of the project.
-    pub(super) fn bars(&self, path: &str) -> Option<String> {
+    pub(super) fn hidden_outside_by(&self, path: &str) -> Option<String> {
         self.dirs.as_deref().map_or_else(|| self.blocks(&clean(path)), |dirs| Some(bounds(dirs)))
     }
 
@@ -328,8 +329,11 @@ mod tests {
     #[test]
     fn public_halves_of_keys_are_seen_unless_they_are_meant() {
         let sees = |pattern: &str, path: &str| {
-            Visibility::of(&Constraints { blocked_patterns: vec![pattern.to_owned()], ..Constraints::default() })
-                .sees(path)
+            Visibility::from_constraints(&Constraints {
+                blocked_patterns: vec![pattern.to_owned()],
+                ..Constraints::default()
+            })
+            .is_visible(path)
         };
         for (pattern, path, want) in [
             ("id_rsa*", "id_rsa.pub", true),
@@ -350,8 +354,11 @@ mod tests {
     #[test]
     fn examples_of_environment_files_are_seen_unless_they_are_meant() {
         let sees = |pattern: &str, path: &str| {
-            Visibility::of(&Constraints { blocked_patterns: vec![pattern.to_owned()], ..Constraints::default() })
-                .sees(path)
+            Visibility::from_constraints(&Constraints {
+                blocked_patterns: vec![pattern.to_owned()],
+                ..Constraints::default()
+            })
+            .is_visible(path)
         };
         for (pattern, path, want) in [
             (".env*", ".env.example", true),
@@ -398,11 +405,11 @@ mod tests {
             let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
             let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
             let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
-            let sight = Visibility::under(
+            let sight = Visibility::from_policy(
                 &Constraints::default(),
                 &Permissions { root: "/home/p".into(), rules, ..Permissions::default() },
             );
-            assert_eq!((sight.sees(path), sight.frees(path)), (seen, free), "{text} {path}");
+            assert_eq!((sight.is_visible(path), sight.allows_change(path)), (seen, free), "{text} {path}");
         }
     }
 
@@ -413,14 +420,19 @@ mod tests {
         let rules = vec![Rule::new(List::Ask, "Read(./secrets/**)", origin, &anchors)];
         let also = vec!["/home/shared".to_owned()];
         let permissions = Permissions { root: "/home/p".into(), rules, also, ..Permissions::default() };
-        let sight = Visibility::under(&Constraints::default(), &permissions);
-        assert!(sight.is_whole() && sight.sees("secrets/a") && sight.asks("secrets/a") && !sight.asks("src/a"));
-        let passing = sight.in_passing();
-        assert!(!passing.is_whole() && !passing.sees("secrets/a") && passing.sees("src/a"));
-        assert!(passing.beneath("/home/shared").sees("secrets/a"), "the rule names a folder of the project");
-        assert_eq!(sight.also(), ["/home/shared"]);
+        let sight = Visibility::from_policy(&Constraints::default(), &permissions);
+        assert!(
+            sight.is_whole()
+                && sight.is_visible("secrets/a")
+                && sight.needs_approval_to_read("secrets/a")
+                && !sight.needs_approval_to_read("src/a")
+        );
+        let passing = sight.for_scan();
+        assert!(!passing.is_whole() && !passing.is_visible("secrets/a") && passing.is_visible("src/a"));
+        assert!(passing.relative_to("/home/shared").is_visible("secrets/a"), "the rule names a folder of the project");
+        assert_eq!(sight.additional_folders(), ["/home/shared"]);
         let kept = Constraints { allowed_dirs: Some(vec!["src".into()]), ..Constraints::default() };
-        assert!(Visibility::under(&kept, &permissions).also().is_empty());
+        assert!(Visibility::from_policy(&kept, &permissions).additional_folders().is_empty());
     }
 
     #[test]
@@ -437,8 +449,8 @@ mod tests {
             blocked_patterns: vec!["*.pem".into()],
             ..Constraints::default()
         };
-        let sight = Visibility::under(&constraints, &permissions);
-        let (files, data) = (sight.own(AgentDir::Files), sight.own(AgentDir::Data));
+        let sight = Visibility::from_policy(&constraints, &permissions);
+        let (files, data) = (sight.in_agent_dir(AgentDir::Files), sight.in_agent_dir(AgentDir::Data));
         // A path, whether it is seen and may be changed in the session's folder, and the same in its own.
         let table = [
             ("a.md", (true, true), (true, false)),
@@ -447,18 +459,22 @@ mod tests {
             ("a/key.PEM", (false, true), (false, false)),
         ];
         for (path, in_files, in_data) in table {
-            assert_eq!((files.sees(path), files.frees(path)), in_files, "{path}");
-            assert_eq!((data.sees(path), data.frees(path)), in_data, "{path}");
+            assert_eq!((files.is_visible(path), files.allows_change(path)), in_files, "{path}");
+            assert_eq!((data.is_visible(path), data.allows_change(path)), in_data, "{path}");
         }
-        assert!(!sight.sees("a.md") && files.guards(".git/config").is_some() && files.guards("agents/a.md").is_none());
-        assert!(files.own(AgentDir::Files).sees("a.md"), "twice is once");
+        assert!(
+            !sight.is_visible("a.md")
+                && files.protecting_row(".git/config").is_some()
+                && files.protecting_row("agents/a.md").is_none()
+        );
+        assert!(files.in_agent_dir(AgentDir::Files).is_visible("a.md"), "twice is once");
     }
 
     #[test]
     fn directories_of_other_agents_are_hidden_by_their_real_path() {
         let permissions = Permissions { root: "/home".into(), ..Permissions::default() };
         let closed = ["/home/.max-team/data".to_owned(), "/elsewhere/files".to_owned()];
-        let sight = Visibility::under(&Constraints::default(), &permissions).without(&closed);
+        let sight = Visibility::from_policy(&Constraints::default(), &permissions).without(&closed);
         for (path, seen) in [
             (".max-team/data", false),
             (".max-team/data/p/leo/x", false),
@@ -467,11 +483,11 @@ mod tests {
             (".max-team", true),
             ("elsewhere/files", true),
         ] {
-            assert_eq!(sight.sees(path), seen, "{path}");
+            assert_eq!(sight.is_visible(path), seen, "{path}");
         }
-        assert!(!sight.is_whole() && sight.own(AgentDir::Data).is_whole());
+        assert!(!sight.is_whole() && sight.in_agent_dir(AgentDir::Data).is_whole());
         let elsewhere = Permissions { root: "/home/p".into(), ..Permissions::default() };
-        assert!(Visibility::under(&Constraints::default(), &elsewhere).without(&closed).is_whole());
+        assert!(Visibility::from_policy(&Constraints::default(), &elsewhere).without(&closed).is_whole());
     }
 
     #[test]
@@ -480,7 +496,7 @@ mod tests {
             let origin = Origin { scope: RuleScope::User, file: "settings.json".into(), line: 1 };
             let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
             let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
-            let sight = Visibility::under(
+            let sight = Visibility::from_policy(
                 &Constraints::default(),
                 &Permissions { root: "/home/p".into(), rules, ..Permissions::default() },
             );
@@ -516,7 +532,11 @@ mod tests {
                 blocked_patterns: list(blocked),
                 ..Constraints::default()
             };
-            assert_eq!(Visibility::of(&constraints).sees(path), want, "{dirs:?} {blocked:?} {path}");
+            assert_eq!(
+                Visibility::from_constraints(&constraints).is_visible(path),
+                want,
+                "{dirs:?} {blocked:?} {path}"
+            );
         }
     }
 }

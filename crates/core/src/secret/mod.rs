@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 pub use stream::Redactor;
-pub use user_keys::{hide, know};
+pub use user_keys::{add_key, hide};
 
 /// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
@@ -138,7 +138,7 @@ const BLOCK: (&str, &str) = ("-----BEGIN ", "-----END ");
 
 /// The text without secrets.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let known = user_keys::hidden(text);
+    let known = user_keys::without_keys(text);
     if let Cow::Owned(hidden) = known {
         return Cow::Owned(redact_unknown(&hidden).into_owned());
     }

@@ -1,7 +1,7 @@
 //! Secrets in a text that comes in pieces.
 
 use super::redact;
-use super::user_keys::{begun, hidden as hidden_keys};
+use super::user_keys::{partial_key_len, without_keys as hidden_keys};
 use crate::limits::HELD_TEXT_BYTES_MAX;
 
 /// Letters that are only taken for a secret where the text before them says that one follows.
@@ -47,7 +47,7 @@ impl Redactor {
             // A key that is cut in two is found in neither half.
             let is_whole = whole == format!("{}{}", hidden_keys(before), hidden_keys(behind));
             is_whole
-                && begun(&self.held) <= behind.len()
+                && partial_key_len(&self.held) <= behind.len()
                 && ENDINGS.iter().all(|ending| redact(&format!("{before}{ending}{PROBE}")).ends_with(PROBE))
         };
         ends.map(|(at, letter)| at + letter.len_utf8()).take(CUTS_MAX).find(is_clear).unwrap_or(0)
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn a_key_of_our_own_with_blanks_is_hidden_in_pieces() {
-        crate::secret::know("correct horse 电池 staple\tkey");
-        crate::secret::know("correct horse 电池 staple\tkey of another");
+        crate::secret::add_key("correct horse 电池 staple\tkey");
+        crate::secret::add_key("correct horse 电池 staple\tkey of another");
         for text in [
             "so correct horse 电池 staple\tkey and on",
             "correct horse 电池 staple\tkey of another",

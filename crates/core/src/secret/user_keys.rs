@@ -10,7 +10,7 @@ static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// Removes this key from every text from now on. A very short key could be any word, and is ignored. If there are too
 /// many keys, the oldest is dropped.
-pub fn know(key: &str) {
+pub fn add_key(key: &str) {
     let key = key.trim();
     let Ok(mut known) = KNOWN.write() else { return };
     if key.len() < KEY_BYTES_SEARCHED_MIN || known.iter().any(|own| own == key) {
@@ -23,7 +23,7 @@ pub fn know(key: &str) {
 }
 
 /// The text without known keys.
-pub(super) fn hidden(text: &str) -> Cow<'_, str> {
+pub(super) fn without_keys(text: &str) -> Cow<'_, str> {
     let Ok(known) = KNOWN.read() else { return Cow::Borrowed(text) };
     let mut text = Cow::Borrowed(text);
     for key in known.iter() {
@@ -35,7 +35,7 @@ pub(super) fn hidden(text: &str) -> Cow<'_, str> {
 }
 
 /// How much of the end of a text may be the beginning of a known key: a cut must not go through it.
-pub(super) fn begun(text: &str) -> usize {
+pub(super) fn partial_key_len(text: &str) -> usize {
     let Ok(known) = KNOWN.read() else { return 0 };
     let begun = |key: &String| {
         let lengths = (1..key.len()).rev().filter(|length| key.is_char_boundary(*length));
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn the_users_own_keys_are_hidden_in_any_form() {
-        know("plain-words-of-a-gateway");
-        know("ollama");
+        add_key("plain-words-of-a-gateway");
+        add_key("ollama");
         assert_eq!(redact("ollama said plain-words-of-a-gateway."), "ollama said [redacted].");
     }
 }

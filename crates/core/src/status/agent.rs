@@ -140,7 +140,7 @@ impl AgentStatus {
         }
         let pending = turn.pending();
         let all: Vec<WaitTarget> = pending.iter().filter_map(|effect| waits_for(turn, effect, about)).collect();
-        let doing = pending.first().map(|effect| Activity::of(turn, effect));
+        let doing = pending.first().map(|effect| Activity::after_turn(turn, effect));
         if !pending.is_empty() && all.len() == pending.len() {
             return Self::new(AgentStage::Ready, Some(IdleReason::WaitingFor(WaitTargets(all))), doing);
         }
@@ -163,7 +163,8 @@ impl AgentStatus {
             return Self::new(AgentStage::Stopped, Some(IdleReason::Blocked(BlockCause::NoClaims(name))), None);
         }
         // A teammate that a person stopped continues when it is told to, and is idle until it is written to.
-        let is_stopped = turn.teammate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person);
+        let is_stopped =
+            turn.teammate().is_some() && turn.agent_end().is_none() && turn.halted().is_some_and(is_by_person);
         Self::new(if is_stopped { AgentStage::Stopped } else { AgentStage::Ready }, IdleReason::of_last(turn), None)
     }
 
@@ -221,7 +222,7 @@ fn is_by_person(halted: &HaltedTurn) -> bool {
 }
 
 impl Activity {
-    fn of(turn: &Turn, effect: &TurnEffect) -> Self {
+    fn after_turn(turn: &Turn, effect: &TurnEffect) -> Self {
         match effect {
             TurnEffect::CallModel(intent) => {
                 Self::Calling { model: intent.model.name.clone(), attempt: intent.attempt }

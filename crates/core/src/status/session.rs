@@ -59,7 +59,7 @@ impl SessionStatus {
     }
 
     /// Takes in an event of an agent.
-    pub fn hear(&mut self, agent: AgentId, name: &str, event: &Event) {
+    pub fn apply(&mut self, agent: AgentId, name: &str, event: &Event) {
         match event {
             Event::TurnStarted(_) => {
                 self.change(agent, name, |known| (known.is_working, known.hold) = (true, None));
@@ -283,7 +283,7 @@ mod tests {
         for (number, (events, is_working, unread, joins)) in table.into_iter().enumerate() {
             let mut status = SessionStatus::since(5);
             status.expect(["bob".to_owned()]);
-            events.iter().for_each(|event| status.hear(agent(1), "bob", event));
+            events.iter().for_each(|event| status.apply(agent(1), "bob", event));
             let hold = status.hold(agent(1)).map(|hold| hold.envelopes.len());
             assert_eq!(
                 (status.is_working(agent(1)), hold, status.is_joining()),
@@ -297,15 +297,15 @@ mod tests {
     fn stops_are_listed_in_their_order_until_an_agent_begins_or_ends() {
         let mut status = SessionStatus::default();
         for (number, name) in [(1, "ann"), (2, "bob"), (3, "cat"), (1, "ann")] {
-            status.hear(agent(number), name, &stopped(1, &[number]));
+            status.apply(agent(number), name, &stopped(1, &[number]));
         }
         assert_eq!(status.stopped().map(|(_, name)| name).collect::<Vec<_>>(), ["bob", "cat", "ann"]);
         assert_eq!(
             (status.release(agent(2), &[message(2), message(7)]), status.release(agent(2), &[message(2)])),
             (1, 0)
         );
-        status.hear(agent(2), "bob", &gone("bob"));
-        status.hear(agent(3), "cat", &started());
+        status.apply(agent(2), "bob", &gone("bob"));
+        status.apply(agent(3), "cat", &started());
         assert_eq!(status.stopped().map(|(_, name)| name).collect::<Vec<_>>(), ["ann"]);
     }
 
@@ -328,11 +328,11 @@ mod tests {
             let mut status = SessionStatus::default();
             let of = OpenQuestion { agent: Some(agent(1)), plan: None, call: "1.0".into() };
             status.questions.insert(question, of);
-            status.hear(agent(by), "bob", &event);
+            status.apply(agent(by), "bob", &event);
             assert_eq!((status.is_asked(question), status.is_asking(agent(1))), (heard, heard), "{number}");
             let mut status = SessionStatus::default();
             status.resume(question, Some(agent(1)));
-            status.hear(agent(by), "bob", &event);
+            status.apply(agent(by), "bob", &event);
             assert_eq!(status.is_asked(question), resumed, "{number} resumed");
         }
     }
@@ -343,10 +343,10 @@ mod tests {
         let mut status = SessionStatus::default();
         let event = |value: Value| serde_json::from_value::<Event>(value).unwrap();
         assert!(!status.is_busy());
-        status.hear(agent(2), "bob", &started());
+        status.apply(agent(2), "bob", &started());
         assert!(status.is_busy() && !status.has_questions());
         assert_eq!(status.working().collect::<Vec<_>>(), ["bob"]);
-        status.hear(agent(2), "bob", &ended());
+        status.apply(agent(2), "bob", &ended());
         assert_eq!(status, SessionStatus::default());
         status.hear_plan(plan, &event(json!({ "plan_asked": { "question": question, "about": "proposal" } })));
         assert!(status.is_busy() && status.is_asked(question));

@@ -291,7 +291,7 @@ pub struct TaskList {
 
 impl TaskList {
     /// A list from its rows: the existing tasks, and the last number that was ever given.
-    pub fn of(items: impl IntoIterator<Item = ListTask>, last: u32) -> Self {
+    pub fn from_rows(items: impl IntoIterator<Item = ListTask>, last: u32) -> Self {
         Self { items: items.into_iter().map(|item| (item.id, item)).collect(), last }
     }
 

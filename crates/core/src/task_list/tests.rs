@@ -328,7 +328,7 @@ proptest! {
         let mut again = TaskList::default();
         log.iter().for_each(|event| again.apply(event));
         prop_assert_eq!(&again, &tasks);
-        prop_assert_eq!(TaskList::of(tasks.items().cloned(), tasks.last()), tasks);
+        prop_assert_eq!(TaskList::from_rows(tasks.items().cloned(), tasks.last()), tasks);
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Addressee<'a> {
 }
 
 /// The recipient that a name stands for in a team with this lead.
-pub fn means<'a>(name: &'a str, lead: &str) -> Addressee<'a> {
+pub fn resolve<'a>(name: &'a str, lead: &str) -> Addressee<'a> {
     let name = name.trim();
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     if EVERYBODY.iter().any(&is) {
@@ -34,7 +34,7 @@ pub fn means<'a>(name: &'a str, lead: &str) -> Addressee<'a> {
 }
 
 /// Why a teammate cannot have this name; `None` if it can.
-pub fn misfit(name: &str, lead: &str) -> Option<String> {
+pub fn name_error(name: &str, lead: &str) -> Option<String> {
     if name.is_empty() {
         return Some("a teammate needs a name".to_owned());
     }
@@ -56,7 +56,7 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
     }
     let is_leads = looks_like(name, lead);
     let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let is_taken = is_leads || is_users || means(name, lead) != Addressee::Somebody(name);
+    let is_taken = is_leads || is_users || resolve(name, lead) != Addressee::Somebody(name);
     is_taken.then(|| format!("`{name}` is a reserved name"))
 }
 
@@ -145,14 +145,14 @@ mod tests {
             (" alice ", Addressee::Somebody("alice")),
             ("Max", Addressee::Somebody("Max")),
         ] {
-            assert_eq!(means(name, "max"), want, "{name}");
+            assert_eq!(resolve(name, "max"), want, "{name}");
         }
     }
 
     #[test]
     fn an_invalid_name_is_explained() {
         for name in ["alice", "a.b-c_2", "张三", "Maxi", "张a", "Зоя", "2b", "José"] {
-            assert_eq!(misfit(name, "max"), None, "{name}");
+            assert_eq!(name_error(name, "max"), None, "{name}");
         }
         let long = "x".repeat(TEAMMATE_NAME_CHARS_MAX + 1);
         for name in [
@@ -179,7 +179,7 @@ mod tests {
             "αbc",
             long.as_str(),
         ] {
-            assert!(misfit(name, "max").is_some(), "{name}");
+            assert!(name_error(name, "max").is_some(), "{name}");
         }
     }
 

@@ -69,7 +69,7 @@ const NAMES: [&str; 6] = [
 
 impl ProtocolMessage {
     /// Reads what a model wrote as its message.
-    pub fn read(message: &Value) -> Result<Self, String> {
+    pub fn parse(message: &Value) -> Result<Self, String> {
         let word = match message {
             Value::String(text) => Self::Text { text: text.clone() },
             Value::Object(fields) => match fields.get("type").and_then(Value::as_str) {
@@ -125,7 +125,7 @@ impl ProtocolMessage {
     }
 
     /// Why the sender may not send it; `None` if it may.
-    pub fn misfit(&self, is_lead: bool) -> Option<&'static str> {
+    pub fn send_error(&self, is_lead: bool) -> Option<&'static str> {
         match (self, is_lead) {
             (Self::Text { .. }, _) | (Self::ShutdownResponse { .. }, false) => None,
             (Self::ShutdownResponse { .. }, true) => Some("only a teammate answers a request to shut down"),
@@ -173,7 +173,7 @@ mod tests {
                 ProtocolMessage::TaskAssignment { task_id: "3".into(), text: String::new() },
             ),
         ] {
-            assert_eq!(ProtocolMessage::read(&message), Ok(want), "{message}");
+            assert_eq!(ProtocolMessage::parse(&message), Ok(want), "{message}");
         }
     }
 
@@ -189,9 +189,9 @@ mod tests {
             json!({ "type": "mode_set_request", "mode": "god" }),
             json!("x".repeat(CALL_TEXT_BYTES_MAX + 1)),
         ] {
-            assert!(ProtocolMessage::read(&message).is_err(), "{message}");
+            assert!(ProtocolMessage::parse(&message).is_err(), "{message}");
         }
-        assert!(ProtocolMessage::read(&json!(" \n")).unwrap_err().starts_with("the message says nothing"));
+        assert!(ProtocolMessage::parse(&json!(" \n")).unwrap_err().starts_with("the message says nothing"));
     }
 
     #[test]
@@ -200,7 +200,11 @@ mod tests {
         let answer = ProtocolMessage::ShutdownResponse { request_id: "r".into(), approve: true, reason: String::new() };
         let words = ProtocolMessage::Text { text: "hi".into() };
         for (word, lead, teammate) in [(ask, true, false), (answer, false, true), (words, true, true)] {
-            assert_eq!((word.misfit(true).is_none(), word.misfit(false).is_none()), (lead, teammate), "{word:?}");
+            assert_eq!(
+                (word.send_error(true).is_none(), word.send_error(false).is_none()),
+                (lead, teammate),
+                "{word:?}"
+            );
         }
     }
 }

@@ -42,14 +42,14 @@ pub enum LeadReport {
 }
 
 /// Whether a teammate's last answer only says that it waits for a message: empty, or the word `WAIT`.
-pub fn waits(answer: &str) -> bool {
+pub fn says_wait(answer: &str) -> bool {
     let word = answer.trim().trim_matches(|c: char| !c.is_alphanumeric());
     word.is_empty() || word.eq_ignore_ascii_case("wait")
 }
 
 /// The report of a turn for the lead. `owes`: the lead gave the teammate a task, and the teammate was still waiting for
 /// other teammates at its last report.
-pub fn telling(trigger: TurnTrigger, rest: TeammateOutcome, owes: bool) -> LeadReport {
+pub fn lead_report(trigger: TurnTrigger, rest: TeammateOutcome, owes: bool) -> LeadReport {
     match (trigger, rest) {
         (_, TeammateOutcome::Silent) | (TurnTrigger::Colleague, TeammateOutcome::Stopped) => LeadReport::Idle,
         (TurnTrigger::Lead | TurnTrigger::Colleague, _) => LeadReport::Report,
@@ -104,7 +104,7 @@ mod tests {
             (User, Stopped, true, Note),
             (User, Silent, true, Idle),
         ] {
-            assert_eq!(telling(trigger, rest, owes), want, "{trigger:?} {rest:?} {owes}");
+            assert_eq!(lead_report(trigger, rest, owes), want, "{trigger:?} {rest:?} {owes}");
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
             ("WAIT: bob is late.", false),
             ("Done.", false),
         ] {
-            assert_eq!(waits(answer), want, "{answer:?}");
+            assert_eq!(says_wait(answer), want, "{answer:?}");
         }
     }
 

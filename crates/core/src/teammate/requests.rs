@@ -52,7 +52,7 @@ pub enum ResponseRefusal {
 
 impl ResponseRefusal {
     /// The reason as text.
-    pub fn words(&self) -> &'static str {
+    pub fn as_text(&self) -> &'static str {
         match self {
             Self::Unknown => "nothing was asked in that letter",
             Self::Late => "it was answered already, or the request is no longer open",
@@ -112,7 +112,7 @@ impl Requests {
     /// The event that a message answering a request leads to, or why it does not count.
     pub fn respond(&self, envelope: &Envelope) -> Result<Responded, &'static str> {
         let asked = envelope.reply_to.ok_or("it answers nothing")?;
-        let asked = self.judge(asked, envelope.kind, &envelope.from).map_err(|refusal| refusal.words())?;
+        let asked = self.judge(asked, envelope.kind, &envelope.from).map_err(|refusal| refusal.as_text())?;
         let reason = envelope.text().to_owned();
         Ok(Responded { request: asked.request, kind: Some(envelope.kind), envelope: Some(envelope.id), reason })
     }

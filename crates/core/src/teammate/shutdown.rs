@@ -21,7 +21,7 @@ pub fn is_end(envelope: &Envelope) -> bool {
 }
 
 /// Why a message may not end its reader; `None` if it may.
-pub fn misfit(envelope: &Envelope, is_teammate: bool, lead: &str) -> Option<&'static str> {
+pub fn shutdown_error(envelope: &Envelope, is_teammate: bool, lead: &str) -> Option<&'static str> {
     if !is_teammate {
         return Some("only a teammate comes to an end like this");
     }
@@ -30,12 +30,12 @@ pub fn misfit(envelope: &Envelope, is_teammate: bool, lead: &str) -> Option<&'st
 }
 
 /// The message that counts among those that may end an agent: an order before a request.
-pub fn foremost<'a>(ends: impl IntoIterator<Item = &'a Envelope>) -> Option<&'a Envelope> {
+pub fn strongest<'a>(ends: impl IntoIterator<Item = &'a Envelope>) -> Option<&'a Envelope> {
     ends.into_iter().min_by_key(|envelope| envelope.kind != MessageKind::Shutdown)
 }
 
 /// When a message ends an agent that is busy or idle.
-pub fn when(envelope: &Envelope, is_busy: bool, is_stopped: bool) -> Shutdown {
+pub fn shutdown_time(envelope: &Envelope, is_busy: bool, is_stopped: bool) -> Shutdown {
     match (is_busy, envelope.kind) {
         (false, _) => Shutdown::Now,
         (true, MessageKind::Shutdown) if !is_stopped => Shutdown::Stopping,
@@ -44,6 +44,6 @@ pub fn when(envelope: &Envelope, is_busy: bool, is_stopped: bool) -> Shutdown {
 }
 
 /// Whether an unread message returns to its sender when its reader ends. A message without content does not.
-pub fn comes_back(kind: MessageKind) -> bool {
+pub fn returns_to_sender(kind: MessageKind) -> bool {
     matches!(kind, MessageKind::Text | MessageKind::UserInput | MessageKind::TaskAssign | MessageKind::ModeSetRequest)
 }

@@ -39,7 +39,7 @@ impl TurnActions {
     }
 
     /// The line after the answer of an agent that got a task. `may_change`: whether it has tools that change files.
-    pub fn words(&self, may_change: bool) -> Option<String> {
+    pub fn summary_line(&self, may_change: bool) -> Option<String> {
         Some(match (self.calls, self.changed.as_slice(), self.commands) {
             (0, ..) if self.failed > 0 => format!("called tools {} times, and no call succeeded", self.failed),
             (0, ..) => "called no tool: it read only what it was given".to_owned(),
@@ -105,10 +105,10 @@ mod tests {
         ] {
             let mut did = TurnActions::default();
             acts.iter().for_each(|action| did.add(action));
-            assert_eq!(did.words(may_change).as_deref(), want, "{acts:?}");
+            assert_eq!(did.summary_line(may_change).as_deref(), want, "{acts:?}");
         }
         let mut did = TurnActions::default();
         did.add_failed();
-        assert_eq!(did.words(true).as_deref(), Some("called tools 1 times, and no call succeeded"));
+        assert_eq!(did.summary_line(true).as_deref(), Some("called tools 1 times, and no call succeeded"));
     }
 }

@@ -33,7 +33,7 @@ impl Turn {
                 self.team.hops = started.hops;
                 self.team.owes |= self.trigger() == Some(TurnTrigger::Lead);
                 self.phase = Phase::Ready;
-                self.conversation.push(Message::user(started.told()), true);
+                self.conversation.push(Message::user(started.model_input()), true);
             }
             Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
                 self.apply_compaction(event)
@@ -66,8 +66,8 @@ impl Turn {
                 // Permissions for a task end with the turn that works on it.
                 self.grants.retain(|grant| grant.until != GrantScope::Task);
                 // A review of a worktree says nothing about how the agent's work ended.
-                if self.reviewing().is_none() {
-                    let waits = report::waits(&ended.text);
+                if self.review_message().is_none() {
+                    let waits = report::says_wait(&ended.text);
                     self.team.owes &= waits || self.current.as_ref().is_some_and(|current| current.work.wrote);
                     self.last = Some(ended.clone());
                     self.stop.halted = self.current.take().and_then(|current| current.halted(&ended.end));
@@ -204,7 +204,7 @@ impl Turn {
     fn begin_tool(&mut self, intent: &ToolIntent) {
         let ToolIntent { key, action, class, attended, words, .. } = intent;
         if let Some(current) = &mut self.current {
-            current.work.acted |= *class != Repeatability::Pure || !action.kind.only_looks();
+            current.work.acted |= *class != Repeatability::Pure || !action.kind.is_read_only();
         }
         let (action, words) = (action.clone(), words.clone());
         self.set_status(key, ToolCallStatus::Intended { action, class: *class, attended: *attended, words });
@@ -220,7 +220,7 @@ impl Turn {
     /// The comments that came with approvals of a call of the last answer.
     fn words(&self, key: &str) -> String {
         let Phase::Working(calls) = &self.phase else { return String::new() };
-        calls.iter().find(|call| call.key == key).map_or_else(String::new, |call| call.words().to_owned())
+        calls.iter().find(|call| call.key == key).map_or_else(String::new, |call| call.comment().to_owned())
     }
 
     fn end_tool(&mut self, done: &ToolDone) {
@@ -236,7 +236,7 @@ impl Turn {
             return;
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
-        if self.reviewing().is_some() {
+        if self.review_message().is_some() {
             // No model answer has made this call, so no model is told its result.
             return;
         }

@@ -112,7 +112,7 @@ impl Turn {
         freed_nano: u64,
         now: &TurnEnv,
     ) -> (LlmIntent, CallGrant) {
-        let bytes = context::weigh(weights, window) + self.conversation.head_bytes() + now.frame.bytes;
+        let bytes = context::window_bytes(weights, window) + self.conversation.head_bytes() + now.frame.bytes;
         let grant = self.grant(model, self.conversation.tokens(bytes), freed_nano, now.left);
         let (max_tokens, reserved_nano) = match grant {
             CallGrant::Call { max_tokens, nano } | CallGrant::HandBack { max_tokens, nano } => (max_tokens, nano),
@@ -151,9 +151,9 @@ impl Turn {
             Some(left) if is_too_little(left, input_tokens) => CallGrant::Exhausted,
             Some(left) => {
                 let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
-                ledger.judge(model.price, input_tokens, model.max_tokens.min(most))
+                ledger.authorize(model.price, input_tokens, model.max_tokens.min(most))
             }
-            None => ledger.judge(model.price, input_tokens, model.max_tokens),
+            None => ledger.authorize(model.price, input_tokens, model.max_tokens),
         }
     }
 
@@ -263,7 +263,7 @@ impl Turn {
             StopReason::Refusal => over(TurnOutcome::Refused),
             StopReason::Pause => self.next_call(heard, said, now),
             StopReason::MaxTokens if !empty => over(TurnOutcome::Truncated),
-            _ if empty && self.may_say_nothing(heard) => over(TurnOutcome::Answered),
+            _ if empty && self.may_end_silently(heard) => over(TurnOutcome::Answered),
             _ if empty => self.nudge(heard, said, NUDGE_EMPTY, TurnOutcome::Empty, now),
             _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => {
                 if self.only_announces(heard, &answer.message.text()) {
@@ -315,7 +315,7 @@ impl Turn {
         now: &TurnEnv,
     ) -> Vec<Event> {
         let window = calling.intent.request.window;
-        let half = context::weigh(&self.conversation.weights, window) / 2;
+        let half = context::window_bytes(&self.conversation.weights, window) / 2;
         let smaller = context::shrink(&self.conversation.weights, window, half);
         let is_summary = calling.intent.summary.is_some();
         let attempt = Attempt {

@@ -41,7 +41,7 @@ impl Turn {
             // Within a turn its earlier messages are still in use: they are compacted only before they would be cut.
             _ => at.max(WINDOW_HIGH_PERCENT),
         };
-        if (context::weigh(weights, self.conversation.window) as u64) < room as u64 * percent / 100 {
+        if (context::window_bytes(weights, self.conversation.window) as u64) < room as u64 * percent / 100 {
             return None;
         }
         let before = summary::boundary(&self.conversation.history, weights, self.conversation.window, room)?;
@@ -62,7 +62,7 @@ impl Turn {
             return None;
         }
         // The size estimate was too low, so only half of it is taken as room.
-        let room = context::weigh(&self.conversation.weights, self.conversation.window) / 2;
+        let room = context::window_bytes(&self.conversation.weights, self.conversation.window) / 2;
         let before =
             summary::boundary(&self.conversation.history, &self.conversation.weights, self.conversation.window, room)?;
         self.sum_up(Summary { before, why: CompactionReason::TooLong, keep: String::new() }, freed_nano, now)
@@ -144,7 +144,7 @@ impl Turn {
         // Half of the estimate, because the tokens per byte may be twice as many.
         let room =
             usize::try_from(tokens.saturating_mul(self.conversation.bytes_per_kilotoken) / 2_000).unwrap_or(usize::MAX);
-        let head = self.head();
+        let head = self.summary_message();
         let mut text = summary::transcript(head.as_ref(), messages, room);
         text.push_str(ASK);
         if !about.keep.is_empty() {
@@ -200,7 +200,7 @@ impl Turn {
         let failed = Event::CompactionFailed(CompactionFailed { detail });
         after.apply(&failed);
         if about.why == CompactionReason::TooLong {
-            let half = context::weigh(&after.conversation.weights, after.conversation.window) / 2;
+            let half = context::window_bytes(&after.conversation.weights, after.conversation.window) / 2;
             after.conversation.window = context::shrink(&after.conversation.weights, after.conversation.window, half);
         }
         let current = RunningTurn { unsummarised: true, ..current.clone() };

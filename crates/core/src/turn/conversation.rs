@@ -34,7 +34,7 @@ impl Default for Conversation {
 
 impl Conversation {
     pub(super) fn push(&mut self, message: Message, starts_turn: bool) {
-        self.weights.push(RequestSize::of(&message, starts_turn));
+        self.weights.push(RequestSize::of_message(&message, starts_turn));
         self.history.push(message);
     }
 
@@ -57,7 +57,7 @@ impl Conversation {
     }
 
     pub(super) fn head_bytes(&self) -> usize {
-        self.head().map_or(0, |head| RequestSize::of(&head, false).full)
+        self.head().map_or(0, |head| RequestSize::of_message(&head, false).full)
     }
 
     /// Estimated tokens of this many bytes.
@@ -67,7 +67,7 @@ impl Conversation {
 
     /// Estimated tokens of the window.
     pub(super) fn window_tokens(&self) -> u64 {
-        self.tokens(context::weigh(&self.weights, self.window) + self.head_bytes())
+        self.tokens(context::window_bytes(&self.weights, self.window) + self.head_bytes())
     }
 
     /// The message that began the turn before this message.

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
-use super::worktree_review::{is_settling, left_alone, moot};
+use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, tool_done_with};
+use super::worktree_review::{end_review_moot, end_review_unmerged, is_settling};
 use super::{PendingModelCall, Phase, RunningTurn, ToolCall, ToolCallStatus, Turn, TurnEnv, TurnInput, TurnStop};
 use crate::agent::{Definition, Settings};
 use crate::chat::{Part, PartialAnswer};
@@ -69,7 +69,7 @@ impl Turn {
                 let current = RunningTurn::new(turn, assignment.clone());
                 let started =
                     TurnStarted { turn, envelope, input, assignment, recall, rewound, envelopes, quiet, hops };
-                let ahead = PendingInput::of(&started.told(), true);
+                let ahead = PendingInput::of(&started.model_input(), true);
                 let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));
                 events
@@ -142,10 +142,10 @@ impl Turn {
             (TurnInput::Moot { words }, Phase::Working(calls))
                 if current.reviewing.is_some() && !is_settling(calls) =>
             {
-                moot(current, calls, &words)
+                end_review_moot(current, calls, &words)
             }
             (TurnInput::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
-                left_alone(current, calls, &detail)
+                end_review_unmerged(current, calls, &detail)
             }
             (TurnInput::Broken { detail }, phase) => broken(self, current, phase, detail),
             (TurnInput::Recovered, phase) => self.recover(current, phase, now),
@@ -208,13 +208,13 @@ impl Turn {
                 if is_settling(calls) {
                     Vec::new()
                 } else {
-                    left_alone(current, calls, PUT_OFF)
+                    end_review_unmerged(current, calls, PUT_OFF)
                 }
             }
             Phase::Working(calls) => {
                 let lost = unknown(calls, interrupted);
                 let mut done: Vec<_> =
-                    lost.map(|call| told(call.key.clone(), ToolOutcome::Unknown, TOLD_UNKNOWN)).collect();
+                    lost.map(|call| tool_done_with(call.key.clone(), ToolOutcome::Unknown, TOLD_UNKNOWN)).collect();
                 if interrupted {
                     close_idle(calls, &mut done, current);
                 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::decide::ended;
-use super::tools::told;
+use super::tools::tool_done_with;
 use super::{Phase, ToolCallStatus, Turn};
 use crate::chat::{Message, Part};
 use crate::context::summary::Compacted;
@@ -55,7 +55,7 @@ pub struct Forked {
 impl Turn {
     /// The conversation for a fork. Calls that are under way here count there as after a crash: reported as not run or
     /// unknown, and never repeated.
-    pub fn past(&self) -> InheritedConversation {
+    pub fn inherited_conversation(&self) -> InheritedConversation {
         let mut turn = self.clone();
         if let Phase::Working(calls) = &self.phase {
             let open = calls.iter().filter_map(|call| match &call.status {
@@ -63,7 +63,9 @@ impl Turn {
                 ToolCallStatus::Intended { .. } => Some((call, ToolOutcome::Unknown, UNKNOWN)),
                 ToolCallStatus::Done { .. } => None,
             });
-            open.for_each(|(call, ending, words)| turn.apply(&Event::ToolDone(told(call.key.clone(), ending, words))));
+            open.for_each(|(call, ending, words)| {
+                turn.apply(&Event::ToolDone(tool_done_with(call.key.clone(), ending, words)))
+            });
         }
         if let Some(current) = &self.current {
             turn.apply(&Event::TurnEnded(ended(current, TurnOutcome::Interrupted, None)));
@@ -82,7 +84,7 @@ impl Turn {
 
     /// Begins with the history of another agent.
     pub(super) fn inherit(&mut self, past: &InheritedConversation) {
-        let weigh = |(index, message): (usize, &Message)| RequestSize::of(message, past.turns.contains(&index));
+        let weigh = |(index, message): (usize, &Message)| RequestSize::of_message(message, past.turns.contains(&index));
         self.conversation.weights = past.history.iter().enumerate().map(weigh).collect();
         self.conversation.history.clone_from(&past.history);
         self.conversation.window = past.window;
@@ -95,7 +97,7 @@ impl Turn {
 impl InheritedConversation {
     /// The same history with a note of the program at its end; an empty one gets no note.
     #[must_use]
-    pub fn noted(mut self, words: &str) -> Self {
+    pub fn with_note(mut self, words: &str) -> Self {
         if !self.history.is_empty() {
             self.history.push(Message::user(vec![Part::text(words)]));
         }

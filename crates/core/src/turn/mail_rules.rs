@@ -74,10 +74,10 @@ impl Turn {
 
     /// What becomes of a message that has come.
     pub fn receive(&self, envelope: &Envelope, lead: bool) -> MailAction {
-        let (is_teammate, is_reviewing) = (self.teammate().is_some(), self.reviewing().is_some());
+        let (is_teammate, is_reviewing) = (self.teammate().is_some(), self.review_message().is_some());
         let is_for_review =
             is_reviewing && matches!(envelope.kind, MessageKind::PermissionResponse | MessageKind::Shutdown);
-        if self.gone().is_some() && !is_for_review {
+        if self.agent_end().is_some() && !is_for_review {
             return MailAction::Return;
         }
         match envelope.kind {
@@ -92,7 +92,7 @@ impl Turn {
                 MailAction::Refuse("only a user asks for teammates, and only a lead has any")
             }
             // The notice about new teammates must not come between a call and its result.
-            MessageKind::TeamRequest if self.is_busy() && !self.turns_down(envelope) => MailAction::Wait,
+            MessageKind::TeamRequest if self.is_busy() && !self.refuses_team(envelope) => MailAction::Wait,
             MessageKind::TeamRequest => MailAction::Recruit,
             MessageKind::ShutdownApproved | MessageKind::ShutdownRejected if !lead => {
                 MailAction::Refuse("it sent no shutdown request")
@@ -121,10 +121,14 @@ impl Turn {
             MessageKind::ShutdownRejected | MessageKind::FilesRewound | MessageKind::IdleNotification
         );
         let is_later = is_news || envelope.kind == MessageKind::TaskAssign;
-        let is_instruction = self.engaged().is_some_and(|engaged| engaged.reply_to == envelope.from);
+        let is_instruction = self.first_assignment().is_some_and(|engaged| engaged.reply_to == envelope.from);
         // This turn answers the user; an instruction of the lead waits for a turn that answers the lead.
         let is_others = is_instruction && self.trigger() == Some(TurnTrigger::User);
-        let waits = is_later || is_others || waits(envelope) || self.reviewing().is_some() || self.holds(envelope);
+        let waits = is_later
+            || is_others
+            || waits_for_turn_end(envelope)
+            || self.review_message().is_some()
+            || self.is_on_hold(envelope);
         if waits { MailAction::Wait } else { MailAction::Tell }
     }
 
@@ -138,7 +142,7 @@ impl Turn {
     ) -> Vec<Envelope> {
         let beginning =
             || mail.iter().filter(|(receipt, _)| *receipt != MailAction::Note).map(|(_, envelope)| envelope);
-        if beginning().all(|envelope| self.holds(envelope)) {
+        if beginning().all(|envelope| self.is_on_hold(envelope)) {
             return Vec::new();
         }
         // The lead is woken once with all reports.
@@ -164,8 +168,8 @@ impl Turn {
     }
 
     /// Whether a stop, or a refusal before, keeps the teammates that a message asks for from beginning.
-    pub fn turns_down(&self, envelope: &Envelope) -> bool {
-        self.holds(envelope) || self.has_refused(envelope.id)
+    pub fn refuses_team(&self, envelope: &Envelope) -> bool {
+        self.is_on_hold(envelope) || self.has_refused(envelope.id)
     }
 
     /// Whether a message is news, which is told together with other news.
@@ -198,12 +202,12 @@ impl Turn {
 
     /// Whether a message stays in the mailbox until another comes: it has had its effect and is only told, or waits
     /// because of a stop.
-    pub fn leaves(&self, envelope: &Envelope, lead: bool) -> bool {
+    pub fn stays_in_mailbox(&self, envelope: &Envelope, lead: bool) -> bool {
         self.is_left(envelope, lead) || self.requests().is_accepted(envelope.id)
     }
 
     fn is_left(&self, envelope: &Envelope, lead: bool) -> bool {
-        is_note(envelope, lead) || self.turns_down(envelope)
+        is_note(envelope, lead) || self.refuses_team(envelope)
     }
 
     /// Whether any of these messages, in order of arrival, makes an idle agent act. Messages before a person's stop do
@@ -214,19 +218,19 @@ impl Turn {
         let is_done = |envelope: &Envelope| envelope.kind == MessageKind::Shutdown && !shutdown::is_end(envelope);
         let is_any = |envelope: &Envelope| !is_done(envelope) && !self.is_left(envelope, lead);
         // An agent that has ended returns all messages.
-        if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
+        if self.agent_end().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
 
     /// The requests for teammates among a lead's messages, in order of arrival, that are about to be carried out:
     /// neither a stop nor a refusal applies to them.
-    pub fn recruiting<'m>(&self, mail: &'m [Envelope]) -> impl Iterator<Item = &'m Envelope> {
+    pub fn team_requests<'m>(&self, mail: &'m [Envelope]) -> impl Iterator<Item = &'m Envelope> {
         let is_open = |envelope: &&Envelope| envelope.kind == MessageKind::TeamRequest && !self.is_left(envelope, true);
         mail.iter().skip(before_stop(mail)).filter(is_open)
     }
 
     /// How many of these messages, in order of arrival, are acted upon: no stop holds them or follows them.
-    pub fn going_on(&self, mail: &[Envelope], lead: bool) -> usize {
-        let is_open = |envelope: &&Envelope| !self.leaves(envelope, lead);
+    pub fn actionable_count(&self, mail: &[Envelope], lead: bool) -> usize {
+        let is_open = |envelope: &&Envelope| !self.stays_in_mailbox(envelope, lead);
         mail.iter().skip(before_stop(mail)).filter(is_open).count()
     }
 
@@ -235,7 +239,7 @@ impl Turn {
     pub fn waiting(&self, mail: &[Envelope], lead: bool) -> usize {
         let stop = before_stop(mail);
         let is_held = |(place, envelope): &(usize, &Envelope)| {
-            self.holds(envelope) || (*place < stop && self.is_beginning(envelope, lead))
+            self.is_on_hold(envelope) || (*place < stop && self.is_beginning(envelope, lead))
         };
         let is_read = |envelope: &Envelope| !is_note(envelope, lead) && envelope.kind != MessageKind::TeamRequest;
         mail.iter().enumerate().filter(|held| is_held(held) && is_read(held.1)).count()
@@ -255,12 +259,12 @@ pub fn is_note(envelope: &Envelope, lead: bool) -> bool {
 /// Whether two messages of a user are told together: all that one person has said and the agent has not read, except for
 /// messages that are to have a turn of their own.
 fn joins(first: &Envelope, envelope: &Envelope) -> bool {
-    let is_said = |envelope: &Envelope| envelope.kind == MessageKind::UserInput && !waits(envelope);
+    let is_said = |envelope: &Envelope| envelope.kind == MessageKind::UserInput && !waits_for_turn_end(envelope);
     is_said(first) && is_said(envelope) && first.from == envelope.from
 }
 
 /// Whether the user wants a message to be read once the turn that runs is over.
-pub fn waits(envelope: &Envelope) -> bool {
+pub fn waits_for_turn_end(envelope: &Envelope) -> bool {
     matches!(Body::read(envelope), Body::Input(input) if input.wait)
 }
 

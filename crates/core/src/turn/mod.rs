@@ -45,7 +45,7 @@ use conversation::Conversation;
 pub use actions::TurnActions;
 pub use call::json_in;
 pub use fork::{Forked, InheritedConversation};
-pub use mail_rules::{MailAction, TurnStage, is_note, is_stop, waits};
+pub use mail_rules::{MailAction, TurnStage, is_note, is_stop, waits_for_turn_end};
 pub use teammate::trigger;
 pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
@@ -564,7 +564,7 @@ impl Turn {
             Phase::Ready => vec![TurnEffect::Afford],
             // The user's decision about a worktree is carried out even after a stop.
             Phase::Working(calls)
-                if interrupted && self.reviewing().is_some() && worktree_review::is_settling(calls) =>
+                if interrupted && self.review_message().is_some() && worktree_review::is_settling(calls) =>
             {
                 pending_calls(calls)
             }
@@ -610,7 +610,7 @@ impl Turn {
         let interrupted = self.stopped_by().is_some();
         match &self.phase {
             // The call of a review can be repeated, and its question can wait.
-            Phase::Working(_) if self.reviewing().is_some() => Vec::new(),
+            Phase::Working(_) if self.review_message().is_some() => Vec::new(),
             Phase::Working(calls) => decide::unknown(calls, interrupted).map(|call| call.key.as_str()).collect(),
             _ => Vec::new(),
         }
@@ -673,7 +673,7 @@ impl Turn {
     }
 
     /// Whether a message is on hold since a stop.
-    pub fn holds(&self, envelope: &Envelope) -> bool {
+    pub fn is_on_hold(&self, envelope: &Envelope) -> bool {
         self.held().is_some_and(|held| held.holds(envelope))
     }
 
@@ -699,7 +699,7 @@ impl Turn {
     }
 
     /// The message that stands at the head of the window for the messages that left it.
-    pub fn head(&self) -> Option<Message> {
+    pub fn summary_message(&self) -> Option<Message> {
         self.conversation.head()
     }
 

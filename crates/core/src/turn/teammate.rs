@@ -43,18 +43,18 @@ impl Turn {
 
     /// The agent's name and role as a teammate, if it is one.
     pub fn teammate(&self) -> Option<&Teammate> {
-        self.engaged()?.life.teammate()
+        self.first_assignment()?.life.teammate()
     }
 
     /// The task that a teammate was started for.
-    pub fn engaged(&self) -> Option<&Assignment> {
+    pub fn first_assignment(&self) -> Option<&Assignment> {
         self.identity.as_ref()?.teammate.as_deref()
     }
 
     /// Whether neither a plan nor a caller waits for the agent, judged by the task it was started with (`None` for a
     /// lead) and its unread messages. That includes an agent that was called once and now works for a person, will do
     /// so, or did when it was stopped.
-    pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
+    pub fn has_no_waiter(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
         let halted = || self.halted().and_then(|halted| halted.assignment.as_deref());
         let is_users = || {
             let is_at = self.assignment().or_else(halted).is_some_and(Assignment::is_for_user);
@@ -64,7 +64,7 @@ impl Turn {
     }
 
     /// Puts an idle teammate on hold by a session stop that was not written to it, unless it has begun a turn since.
-    pub fn know_stop(&mut self, since: Option<TurnId>) {
+    pub fn hold_idle(&mut self, since: Option<TurnId>) {
         if self.teammate().is_some() && !self.is_busy() && self.newest() < since {
             let hold = self.held().cloned().unwrap_or_default();
             self.stop.known = Some(Box::new(Hold { since, ..hold }));
@@ -84,7 +84,7 @@ impl Turn {
     }
 
     /// The end of the agent, if it has ended.
-    pub fn gone(&self) -> Option<&AgentEnded> {
+    pub fn agent_end(&self) -> Option<&AgentEnded> {
         self.team.gone.as_ref()
     }
 
@@ -110,7 +110,7 @@ impl Turn {
     }
 
     /// Consecutive turns that only teammates' messages began.
-    pub fn echoes(&self) -> u32 {
+    pub fn teammate_only_turns(&self) -> u32 {
         self.team.echoes
     }
 
@@ -131,18 +131,18 @@ impl Turn {
     }
 
     /// Whether its lead gave it a task, and it waited for teammates at its last report.
-    pub fn owes(&self) -> bool {
+    pub fn owes_report(&self) -> bool {
         self.team.owes
     }
 
     /// Whether a teammate rests without a report on what its lead gave it: it waits for a message.
     pub fn rests_unreported(&self) -> bool {
-        let is_silent = || self.last().is_some_and(|ended| report::waits(&ended.text));
+        let is_silent = || self.last().is_some_and(|ended| report::says_wait(&ended.text));
         !self.is_busy() && self.team.gone.is_none() && self.team.owes && is_silent()
     }
 
     /// Whether a turn may end without words: a teammate's that has written to colleagues and waits for them.
-    pub(super) fn may_say_nothing(&self, current: &RunningTurn) -> bool {
+    pub(super) fn may_end_silently(&self, current: &RunningTurn) -> bool {
         self.teammate().is_some() && current.work.wrote
     }
 
@@ -152,7 +152,7 @@ impl Turn {
     }
 
     /// The action that an open question is about.
-    pub fn asks(&self, asked: QuestionId) -> Option<&Action> {
+    pub fn asked_action(&self, asked: QuestionId) -> Option<&Action> {
         let Phase::Working(calls) = &self.phase else { return None };
         calls.iter().find_map(|call| match &call.status {
             ToolCallStatus::Asked { question, action, .. } if *question == asked => Some(action),
@@ -162,9 +162,9 @@ impl Turn {
 
     /// Why a message does not count as the answer to a question; `None` if it does. A person may answer every
     /// question, a lead only the one about its teammate's plan.
-    pub fn misanswers(&self, asked: QuestionId, envelope: &Envelope) -> Option<&'static str> {
-        let is_lead = self.engaged().is_some_and(|given| given.reply_to == envelope.from);
-        match self.asks(asked) {
+    pub fn answer_error(&self, asked: QuestionId, envelope: &Envelope) -> Option<&'static str> {
+        let is_lead = self.first_assignment().is_some_and(|given| given.reply_to == envelope.from);
+        match self.asked_action(asked) {
             None => Some("nothing waits for this answer (any more)"),
             Some(action) if envelope.kind == MessageKind::PlanApprovalResponse => (action.kind != ActionKind::Propose
                 || !is_lead)
@@ -186,7 +186,7 @@ pub fn trigger(given: Option<&Assignment>, quiet: bool) -> TurnTrigger {
 /// Whether a call writes to a teammate other than the lead.
 pub(super) fn is_to_colleague(call: &ToolCall) -> bool {
     let to = call.input.get("to").and_then(|to| to.as_str()).unwrap_or_default();
-    call.tool == SEND_MESSAGE && name::means(to, "") != Addressee::Lead
+    call.tool == SEND_MESSAGE && name::resolve(to, "") != Addressee::Lead
 }
 
 /// Whether calls answer the team: some of them answer a member or decide about a failed task, and others at most add notes to

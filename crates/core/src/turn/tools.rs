@@ -51,11 +51,11 @@ impl Turn {
             }
             if index >= CALLS_PER_ANSWER_MAX {
                 let why = format!("Not run: at most {CALLS_PER_ANSWER_MAX} tool calls are run per answer.");
-                done.push(told(key, ToolOutcome::Invalid, &why));
+                done.push(tool_done_with(key, ToolOutcome::Invalid, &why));
                 continue;
             }
             match found {
-                Err(PrepareError::Told(why)) => done.push(told(key, ToolOutcome::Invalid, &why)),
+                Err(PrepareError::Told(why)) => done.push(tool_done_with(key, ToolOutcome::Invalid, &why)),
                 Err(PrepareError::Refused { target, rule, words }) => {
                     done.push(refused(call, target, DecidedBy::Rule(rule), Recourse::Nothing, &words));
                 }
@@ -144,7 +144,7 @@ impl Turn {
             return [said].into_iter().chain(next).collect();
         }
         if action.kind == ActionKind::Merge {
-            let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
+            let parameters = vec![(SETTLE.to_owned(), answer.merge_decision().name().to_owned())];
             let mut action = Action { parameters, ..action.clone() };
             action.said.push_str(&inside);
             let intent = intent(call, action, class, Approval::Question(question), false);
@@ -274,7 +274,7 @@ fn told_by(action: &Action, answer: &policy::PermissionAnswer) -> Option<String>
         (ActionKind::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
         (ActionKind::Ask, false, DecidedBy::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
         (ActionKind::Merge, _, DecidedBy::Nobody(_)) => Some(left(action, NOBODY_ASKED)),
-        (ActionKind::Merge, ..) if answer.settled() == MergeDecision::Left => Some(left(action, PUT_OFF)),
+        (ActionKind::Merge, ..) if answer.merge_decision() == MergeDecision::Left => Some(left(action, PUT_OFF)),
         _ => None,
     }
 }
@@ -315,10 +315,10 @@ fn intent(call: &ToolCall, action: Action, class: Repeatability, approval: Appro
 /// The result of a call that was not allowed, with what it would have done and who or what refused it.
 fn refused(call: &ToolCall, target: String, by: DecidedBy, recourse: Recourse, words: &str) -> ToolDone {
     let refusal = Refusal { tool: call.tool.clone(), target, by, recourse };
-    ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), ToolOutcome::Refused, words) }
+    ToolDone { refused: Some(Box::new(refusal)), ..tool_done_with(call.key.clone(), ToolOutcome::Refused, words) }
 }
 
-pub(super) fn told(key: String, ending: ToolOutcome, words: &str) -> ToolDone {
+pub(super) fn tool_done_with(key: String, ending: ToolOutcome, words: &str) -> ToolDone {
     came_to(key, ending, vec![Part::text(words)], true, 0)
 }
 
@@ -330,7 +330,7 @@ pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {
 pub(super) fn close(calls: &[ToolCall], done: &mut Vec<ToolDone>, ending: ToolOutcome, words: &str) {
     for call in calls {
         if !call.is_done() && !done.iter().any(|done| done.key == call.key) {
-            done.push(told(call.key.clone(), ending, words));
+            done.push(tool_done_with(call.key.clone(), ending, words));
         }
     }
 }
@@ -347,7 +347,7 @@ pub(super) fn close_idle(calls: &[ToolCall], done: &mut Vec<ToolDone>, current: 
                 ToolCallStatus::Asked { action, .. } if action.kind == ActionKind::Merge => {
                     ran(call, left(action, PUT_OFF))
                 }
-                _ => told(call.key.clone(), ToolOutcome::Interrupted, &words),
+                _ => tool_done_with(call.key.clone(), ToolOutcome::Interrupted, &words),
             });
         }
     }
@@ -410,11 +410,11 @@ impl ToolCall {
     /// The comment that came with the approval of a call. It is a part of its own after the results: the output of a
     /// tool is always inside its result, so no tool can forge it.
     pub(super) fn said_along(&self) -> Option<Part> {
-        let words = self.words();
+        let words = self.comment();
         (!words.is_empty()).then(|| Part::text(words))
     }
 
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn comment(&self) -> &str {
         match &self.status {
             ToolCallStatus::Asked { words, .. }
             | ToolCallStatus::Intended { words, .. }

@@ -19,7 +19,7 @@ const TOOL: &str = "worktree";
 
 impl Turn {
     /// The message to send at the end of the running turn, if that is a review.
-    pub fn reviewing(&self) -> Option<&Envelope> {
+    pub fn review_message(&self) -> Option<&Envelope> {
         self.current.as_ref()?.reviewing.as_deref()
     }
 
@@ -54,12 +54,12 @@ pub(super) fn reviewed(current: &RunningTurn, done: Vec<ToolDone>) -> Vec<Event>
 }
 
 /// Ends a review that cannot continue: the changes stay in the worktree, unless a person has decided about them.
-pub(super) fn left_alone(current: &RunningTurn, calls: &[ToolCall], why: &str) -> Vec<Event> {
+pub(super) fn end_review_unmerged(current: &RunningTurn, calls: &[ToolCall], why: &str) -> Vec<Event> {
     over_with(current, calls, |action| if is_decided(action) { unsettled(action, why) } else { left(action, why) })
 }
 
 /// Ends a review that has nothing to ask any more.
-pub(super) fn moot(current: &RunningTurn, calls: &[ToolCall], words: &str) -> Vec<Event> {
+pub(super) fn end_review_moot(current: &RunningTurn, calls: &[ToolCall], words: &str) -> Vec<Event> {
     over_with(current, calls, |action| format!("{}\n\n{words}", action.said))
 }
 

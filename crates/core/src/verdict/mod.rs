@@ -49,7 +49,7 @@ pub enum Exit {
 
 impl Exit {
     /// The code for how a turn ended.
-    pub fn of(end: &TurnOutcome) -> Self {
+    pub fn of_turn_outcome(end: &TurnOutcome) -> Self {
         match end {
             TurnOutcome::Answered | TurnOutcome::Proposed => Self::Ok,
             TurnOutcome::Budget => Self::Budget,
@@ -121,7 +121,7 @@ impl RunVerdict {
     }
 
     /// The verdict about a run.
-    pub fn of(facts: &RunFacts<'_>) -> Self {
+    pub fn from_facts(facts: &RunFacts<'_>) -> Self {
         let of_turn =
             || facts.ended.as_ref().map_or_else(|| Self::ok("done"), |(end, why)| Self::of_turn(end, why.clone()));
         let stopped = facts.stopped.as_ref();
@@ -163,7 +163,7 @@ impl RunVerdict {
 
     /// How a turn of the lead's ended, and why that is an error, in words.
     pub fn of_turn(end: &TurnOutcome, why: Option<String>) -> Self {
-        match Exit::of(end) {
+        match Exit::of_turn_outcome(end) {
             Exit::Ok => Self::ok(end_name(end)),
             Exit::Interrupted => Self::of_stop(Exit::Interrupted, None),
             exit => Self { exit, reason: end_name(end).into(), error: why.map(Cow::Owned), plan: None },
@@ -348,10 +348,10 @@ mod tests {
             (others(OtherAgents { has_failed: true, ..OtherAgents::default() }), 1, "failed"),
         ];
         for (facts, code, reason) in table {
-            let verdict = RunVerdict::of(&facts);
+            let verdict = RunVerdict::from_facts(&facts);
             assert_eq!((verdict.exit as u8, &*verdict.reason), (code, reason), "{facts:?}");
         }
         let stopped = RunFacts { stopped: Some((Exit::Limit, Some("its time is over".into()))), ..RunFacts::default() };
-        assert_eq!(RunVerdict::of(&stopped).error.as_deref(), Some("its time is over"));
+        assert_eq!(RunVerdict::from_facts(&stopped).error.as_deref(), Some("its time is over"));
     }
 }

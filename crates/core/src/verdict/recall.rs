@@ -12,7 +12,7 @@ use super::Exit;
 /// Whether a plan that ended so was stopped before the lead's last answer, so that its end is not the answer's. The turn that
 /// proposed the plan is not an answer to its end.
 pub fn is_outlived(plan: PlanEnd, last: Option<&TurnOutcome>) -> bool {
-    let is_answered = last.is_some_and(|end| *end != TurnOutcome::Proposed && Exit::of(end) == Exit::Ok);
+    let is_answered = last.is_some_and(|end| *end != TurnOutcome::Proposed && Exit::of_turn_outcome(end) == Exit::Ok);
     is_answered && plan == PlanEnd::Stopped
 }
 
@@ -37,7 +37,7 @@ pub enum DeniedCall {
 
 impl RefusedCalls {
     /// Takes the next event of the agent in.
-    pub fn hear(&mut self, is_lead: bool, event: Event) {
+    pub fn apply(&mut self, is_lead: bool, event: Event) {
         match event {
             Event::ToolDone(done) if is_lead && done.ending == ToolOutcome::Refused => {
                 self.denied.push(DeniedCall::Lead(Box::new(done)));

@@ -83,7 +83,7 @@ impl McpServer {
         let question = query::SearchMemory { scopes, words: given.words, limit: given.limit.min(MCP_ROWS_MAX) };
         let hits = self.shared.reader.ask(question).map_err(|error| self.failed(&error))?;
         let facts = hits.iter().map(|hit| {
-            json!({ "key": hit.fact.key, "value": row_text(&hit.fact.words()), "written_at": rfc3339(hit.fact.at_ms) })
+            json!({ "key": hit.fact.key, "value": row_text(&hit.fact.value_text()), "written_at": rfc3339(hit.fact.at_ms) })
         });
         Ok(CallReply::Data(json!({ "facts": bounded(facts) })))
     }

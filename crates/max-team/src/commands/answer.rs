@@ -144,7 +144,7 @@ fn no(pending: &PendingQuestion, options: &args::Deny) -> Result<PersonReply, Cl
         Matter::Plan(_) => Ok(PersonReply::Plan(PlanDecision::Reject(why))),
         Matter::Tool { action, .. } if action.kind == ActionKind::Merge => Ok(PersonReply::Agent(PermissionAnswer {
             comment: why,
-            ..PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Person(String::new()))
+            ..PermissionAnswer::merge_answer(MergeDecision::Dropped, DecidedBy::Person(String::new()))
         })),
         Matter::Tool { .. } => Ok(PersonReply::Agent(answer(false, why))),
     }

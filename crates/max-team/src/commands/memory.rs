@@ -210,7 +210,7 @@ impl MemoryContext {
                 match self.context.read(query::MemoryFact { scope: fact.scope.clone(), key: fact.key.clone() })? {
                     None => lang.since_forgotten().to_owned(),
                     Some(now) if now.at_ms != fact.at_ms => lang.since_changed().to_owned(),
-                    Some(now) => clean_line(&clip(&now.words(), VALUE_MAX)),
+                    Some(now) => clean_line(&clip(&now.value_text(), VALUE_MAX)),
                 };
             text.push_str(&format!("    {}: {value}\n        {}\n", fact.key, lang.told_because(&fact.why)));
         }
@@ -285,8 +285,8 @@ impl MemoryContext {
 fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, CliError> {
     let shown = path.display().to_string();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let file =
-        MemoryFile::named(&name).ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
+    let file = MemoryFile::from_file_name(&name)
+        .ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
     let bad = |why: String| CliError::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
     let text = input_file::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
     file.read(&text).map_err(bad)
@@ -301,7 +301,7 @@ fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, CliErro
 }
 
 fn row(scope: &BoardScope, fact: &Fact) -> Vec<String> {
-    let value = clip(&fact.words(), VALUE_MAX);
+    let value = clip(&fact.value_text(), VALUE_MAX);
     vec![fact.key.to_string(), scope.kind().to_owned(), fact.by.name().to_owned(), local(fact.at_ms), value]
 }
 
@@ -317,7 +317,7 @@ fn lines(items: Vec<Value>) -> String {
 fn page(lang: Lang, scope: &BoardScope, fact: &Fact) -> String {
     let mut text = format!("{}\n", fact.key);
     let mut line = |name: &str, value: String| text.push_str(&format!("    {name}: {value}\n"));
-    line(lang.value_word(), fact.words());
+    line(lang.value_word(), fact.value_text());
     line(lang.board_word(), scope.to_string());
     line(lang.written_by(), fact.by.name().to_owned());
     line(lang.written_at(), local(fact.at_ms));

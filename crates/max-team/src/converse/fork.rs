@@ -114,7 +114,7 @@ fn as_chosen(tape: &Tape, talk: TalkFlags) -> TalkFlags {
 /// A worktree of the project to go on in, with its permission files even if git ignores them.
 fn copy(place: &AppEnv, root: &Path, tape: &Tape) -> Result<Worktree, CliError> {
     let rules = permissions::load(place, root, &permissions::RuleFlags::default())?.permissions;
-    let sight = Visibility::under(&Constraints::default(), &rules);
+    let sight = Visibility::from_policy(&Constraints::default(), &rules);
     let named = permissions::FILES.map(str::to_owned);
     let (id, by) = (format!("fork_{}", new_id().simple()), format!("fork of {}", tape.session));
     let at_ms = jiff::Timestamp::now().as_millisecond();

@@ -192,7 +192,8 @@ impl Headless {
         {
             return;
         }
-        tally.teammates.written = Some(tally.teammates.written.unwrap_or(true) && Exit::of(&ended.end) == Exit::Ok);
+        tally.teammates.written =
+            Some(tally.teammates.written.unwrap_or(true) && Exit::of_turn_outcome(&ended.end) == Exit::Ok);
         // A stream has a line of its own for it.
         if self.format != Format::StreamJson {
             let said = self.lang.ended_because(&ended.end).into_iter().chain([ended.text.clone()]);
@@ -330,7 +331,7 @@ impl Headless {
                 }
                 None => crate::commands::print(&text)?,
             }
-            return Ok(Some(RunVerdict::of(&RunFacts { others: tally.others(), ..RunFacts::default() }).exit));
+            return Ok(Some(RunVerdict::from_facts(&RunFacts { others: tally.others(), ..RunFacts::default() }).exit));
         }
         if asked.is_none() {
             return Ok(None);

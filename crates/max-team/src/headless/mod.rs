@@ -481,7 +481,7 @@ impl Headless {
         tally: &mut RunState,
     ) -> anyhow::Result<()> {
         if let (Some(agent), Delta::Usage(usage)) = (from.agent, delta) {
-            tally.cost.hear_usage(agent, call, *usage);
+            tally.cost.apply_usage(agent, call, *usage);
         }
         if from.lead {
             tally.turn.first_ms.get_or_insert(millis(tally.turn.began));

@@ -57,7 +57,7 @@ impl Headless {
     ) -> anyhow::Result<AnswerReach> {
         let mut heard = AnswerReach::Unheard;
         for WaitingQuestion { question, kind, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
-            let answer = PermissionAnswer::in_words(kind, words.to_owned(), DecidedBy::person(&self.by));
+            let answer = PermissionAnswer::from_message(kind, words.to_owned(), DecidedBy::person(&self.by));
             let is_put_off = answer.put_off;
             tally.questions.sent.insert(question, None);
             if !self.heard(Command::Answer { session, question, answer }).await? {

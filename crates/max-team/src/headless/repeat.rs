@@ -53,7 +53,7 @@ impl Headless {
                 if is_lead {
                     tally.output.lines.hear(&event);
                 }
-                refusals.hear(is_lead, event);
+                refusals.apply(is_lead, event);
                 // A call of the lead's is known by its id only until its turn is over.
                 for denied in refusals.denied.drain(..) {
                     match denied {

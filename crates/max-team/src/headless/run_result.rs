@@ -23,7 +23,7 @@ impl Headless {
         for plan in self.plans_that_count(tally, ended.is_some()) {
             plans.push((plan, *self.handle.ask(query::Plan { plan }).await?));
         }
-        Ok(RunVerdict::of(&RunFacts {
+        Ok(RunVerdict::from_facts(&RunFacts {
             ended: ended.map(|ended| (&ended.end, Lang::En.ended_because(&ended.end))),
             stopped: stopped.map(|exit| (exit, self.late(Some(exit), Lang::En))),
             is_asked: !tally.questions.waiting.is_empty(),

@@ -183,8 +183,8 @@ impl RunState {
     /// Takes an event of an agent into the folds of the session.
     pub(super) fn hear(&mut self, from: &Origin, event: &Event) {
         if let Some(agent) = from.agent {
-            self.cost.hear(agent, event);
-            self.agents.hear(agent, &from.name, event);
+            self.cost.apply(agent, event);
+            self.agents.apply(agent, &from.name, event);
         }
         let ended = from.plan.filter(|_| matches!(event, Event::PlanEnded(_)));
         let is_asked = |question: &QuestionId| self.agents.is_asked(*question);
@@ -263,7 +263,7 @@ impl RunState {
     /// A turn of the lead is over. If it came to an answer, agents that were stopped before do not count as
     /// unfinished.
     pub(super) fn ends(&mut self, ended: &TurnEnded) {
-        if Exit::of(&ended.end) == Exit::Ok {
+        if Exit::of_turn_outcome(&ended.end) == Exit::Ok {
             self.teammates.answered.extend(self.agents.stopped().map(|(agent, _)| agent));
             self.teammates.unpaid.clear();
             let stopped = self.plans.known.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));

@@ -128,7 +128,7 @@ pub(crate) fn open(which: Which, approve: ApprovalMode) -> OpenOptions {
     Arc::make_mut(&mut lead.definition).place = TeamRole::Lead;
     let mut explore = teammate("explore", &["read_file"]);
     Arc::make_mut(&mut explore.definition).builtin = true;
-    explore.settings = explore.settings.under(&Constraints { read_only: true, ..Constraints::default() });
+    explore.settings = explore.settings.limited_by(&Constraints { read_only: true, ..Constraints::default() });
     let mut general = teammate(GENERAL, &CHANGES);
     Arc::make_mut(&mut general.definition).builtin = true;
     let mut tides = teammate("tides", &CHANGES);

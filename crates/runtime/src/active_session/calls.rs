@@ -5,7 +5,8 @@ use std::sync::Arc;
 use max_team_core::agent::{Definition, Model, Settings, TeamRole};
 use max_team_core::delegation::offer::hidden_from;
 use max_team_core::delegation::tool_filter::{
-    CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, TEAMMATES, assigns_work, hands, is_own, may_call, sources,
+    CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, TEAMMATES, allowed_tools, assigns_work, is_own, may_call,
+    sources,
 };
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
@@ -140,7 +141,7 @@ impl ActiveSession {
             return AgentSpec { definition: definition.into(), ..teammate };
         }
         let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
-        let tools = hands(there, own, caller).tools;
+        let tools = allowed_tools(there, own, caller).tools;
         let hidden_tools = if own.inherits_tools { hidden_from(&tools, &own.prompt) } else { own.hidden_tools.clone() };
         let (sources, disallowed_tools) = sources(own, caller);
         let own = Arc::unwrap_or_clone(teammate.definition);

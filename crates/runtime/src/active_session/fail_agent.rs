@@ -129,9 +129,9 @@ fn failure_messages(turn: &Driver<Turn>, events: &[Event], mail: &[Envelope], wh
         Event::TurnEnded(over) => Some(over.text.as_str()),
         _ => None,
     });
-    messages.extend(turn.reviewing().zip(came_to).and_then(|(envelope, text)| decided(envelope, text, at_ms)));
+    messages.extend(turn.review_message().zip(came_to).and_then(|(envelope, text)| decided(envelope, text, at_ms)));
     if is_teammate {
-        let is_missed = |envelope: &&Envelope| given(envelope).is_none() && shutdown::comes_back(envelope.kind);
+        let is_missed = |envelope: &&Envelope| given(envelope).is_none() && shutdown::returns_to_sender(envelope.kind);
         messages.extend(mail.iter().filter(is_missed).map(|envelope| failure.returned(envelope)));
     }
     messages

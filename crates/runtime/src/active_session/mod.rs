@@ -29,7 +29,7 @@ use max_team_core::cost::Spending;
 use max_team_core::delegation::tool_filter::CHECK_INBOX;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
-use max_team_core::interrupt::newer;
+use max_team_core::interrupt::newer_turn_id;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
@@ -155,7 +155,7 @@ impl ActiveSession {
     pub(crate) fn fresh_turn(&self) -> TurnId {
         let mut seats = lock(&self.seats);
         let fresh = TurnId::new(new_id());
-        let fresh = seats.newest.map_or(fresh, |known| newer(fresh, known));
+        let fresh = seats.newest.map_or(fresh, |known| newer_turn_id(fresh, known));
         *seats.newest.insert(fresh)
     }
 
@@ -268,7 +268,7 @@ impl ActiveSession {
             return Ok((0, 0));
         }
         let (own, others) = read_model::ReadModel::new(journal).costs_of(self.session, agent, 0, now_ms())?;
-        let all = Spending::of(own.iter().chain(&others).map(|cost| &cost.charge));
+        let all = Spending::sum_of(own.iter().chain(&others).map(|cost| &cost.charge));
         Ok((all.nano, all.tokens()))
     }
 

@@ -35,11 +35,11 @@ impl ActiveSession {
             let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
             // A request for teammates is a message, too, but is counted apart.
-            let teams = reader.iter().filter(|_| is_lead).map(|turn| turn.recruiting(&mail).count()).sum();
+            let teams = reader.iter().filter(|_| is_lead).map(|turn| turn.team_requests(&mail).count()).sum();
             found.teams += teams;
             // Messages that are only added to a turn do not count, nor do those that a stop holds back.
             found.mail += match &reader {
-                Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
+                Some(turn) => turn.actionable_count(&mail, is_lead).saturating_sub(teams),
                 None => mail.iter().filter(|envelope| envelope.kind != MessageKind::Shutdown).count(),
             };
         }

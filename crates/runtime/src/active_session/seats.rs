@@ -77,7 +77,8 @@ impl ActiveSession {
         let mail = self.shared.journal.pending_mail(&session::agent_stream(agent)).ok()?;
         let begins =
             mail.iter().any(|envelope| matches!(envelope.kind, MessageKind::UserInput | MessageKind::TaskAssign));
-        if turn.is_busy() || turn.gone().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id) {
+        if turn.is_busy() || turn.agent_end().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id)
+        {
             return None;
         }
         let named = turn.teammate().map_or(&definition.name, |teammate| &teammate.name);
@@ -117,7 +118,7 @@ impl ActiveSession {
             None => {
                 let (turn, head) = self.shared.fold_agent(agent)?;
                 // A teammate works for its lead, also while it answers another agent.
-                let given = turn.engaged().or(turn.assignment()).cloned().map(Arc::new);
+                let given = turn.first_assignment().or(turn.assignment()).cloned().map(Arc::new);
                 let given = given.or_else(|| self.row_of(agent)?.assignment);
                 (turn, head, given)
             }
@@ -127,7 +128,7 @@ impl ActiveSession {
         let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
-        let frame = if turn.reviewing().is_some() {
+        let frame = if turn.review_message().is_some() {
             // A review needs no worktree any more, and the user's answer may already have removed it.
             self.frame(definition, &settings, false)?
         } else {

@@ -123,7 +123,7 @@ impl Agent {
     fn came_to(&self, row: &AgentRow) -> Result<Option<String>, RuntimeError> {
         let (turn, _) = self.active.shared.fold_agent(row.agent)?;
         let Some(last) = turn.last() else { return Ok(None) };
-        let mut said = quoted(&ExpertReply::read(&last.text).text);
+        let mut said = quoted(&ExpertReply::parse(&last.text).text);
         clip(&mut said, TOOL_RESULT_BYTES_MAX / 2);
         Ok(Some(match outcome(last) {
             (true, _) if said.trim().is_empty() => "It answered nothing.".to_owned(),
@@ -136,7 +136,7 @@ impl Agent {
 
     fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {
         let (turn, _) = self.active.shared.fold_agent(row.agent)?;
-        let is_reviewed = turn.reviewing().is_some();
+        let is_reviewed = turn.review_message().is_some();
         let status = match (busy && !is_reviewed, turn.last().map(|last| &last.end)) {
             (true, _) if turn.is_busy() => "running",
             (true, _) | (false, None) => "pending",

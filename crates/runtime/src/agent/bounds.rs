@@ -64,7 +64,7 @@ impl Agent {
         let now = Settings::clone(self.frame.settings());
         let turn_ms = frame.settings().turn_ms;
         let settings =
-            Settings { model: model.unwrap_or(now.model), turn_ms, ..now }.under(&frame.settings().constraints);
+            Settings { model: model.unwrap_or(now.model), turn_ms, ..now }.limited_by(&frame.settings().constraints);
         let settings = Arc::new(settings);
         self.frame = frame.under(&settings);
         self.frame.reveal_from(self.turn.history());

@@ -46,7 +46,7 @@ impl Agent {
         // Answers about a worktree, or under a caller's limits, need not hold elsewhere.
         let Settings { permissions, constraints, .. } = &teammate.settings;
         let place = json!([self.active.root, permissions.copy, constraints]).to_string();
-        let Some(asked) = CacheKey::of(&teammate.definition, &place, &args) else {
+        let Some(asked) = CacheKey::for_call(&teammate.definition, &place, &args) else {
             return Ok(CacheUse::Make(call.text.clone(), None));
         };
         // Claimed before the search: an answer that came in between would be missed.
@@ -62,7 +62,7 @@ impl Agent {
         let found = if call.fresh { CacheLookup::Nothing } else { asked.find(&entries, &args, now_ms) };
         Ok(match found {
             CacheLookup::Answer(entry) => {
-                let age = AnswerAge::of(entry.age_ms(now_ms).unwrap_or_default());
+                let age = AnswerAge::from_ms(entry.age_ms(now_ms).unwrap_or_default());
                 let source = format!("[From the cache of `{name}`, {age}; `fresh: true` asks anew.]");
                 CacheUse::Answered(ActionOutcome::said(format!("{}\n\n{source}", quoted(&entry.text))))
             }
@@ -99,7 +99,7 @@ impl Agent {
         let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
         let expert = &self.turn.origin.name;
         let entries = Caches::new(&self.active.shared.journal).entries(expert)?;
-        let Some(entry) = asked.keep(raw, told, &entries, at_ms) else { return Ok(None) };
+        let Some(entry) = asked.entry_for(raw, told, &entries, at_ms) else { return Ok(None) };
         let dropped = cache::dropped(&entries, &entry, at_ms);
         Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))
     }
@@ -113,7 +113,7 @@ impl Agent {
             }
             Some(_) => None,
             // It was started with this call.
-            None => Some((cache::arguments(&self.turn.history().first()?.text())?, ExpertReply::read(answer))),
+            None => Some((cache::arguments(&self.turn.history().first()?.text())?, ExpertReply::parse(answer))),
         }
     }
 }

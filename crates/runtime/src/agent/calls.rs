@@ -365,7 +365,7 @@ impl Agent {
         }
         let (turn, _) = self.active.shared.fold_agent(child)?;
         self.active.bind(&self.turn.stream, self.frame.settings());
-        if turn.reviewing().is_some() {
+        if turn.review_message().is_some() {
             self.active.seat_agent(child)?;
             // An agent that is ending needs no command.
             drop(self.active.tell(&session::agent_stream(child), Control::GoOn).await);
@@ -441,7 +441,7 @@ impl Agent {
             clip(&mut words, TOOL_RESULT_BYTES_MAX);
             return (words, is_error);
         }
-        let mut told = ExpertReply::read(output);
+        let mut told = ExpertReply::parse(output);
         told.text = quoted(&told.text);
         let is_silent = end == Some(TurnOutcome::Empty);
         let mut words = match (is_error && !is_silent, told.text.is_empty(), told.result.is_some()) {

@@ -131,7 +131,7 @@ impl Agent {
 
     /// Begins a turn about ended commands, if none runs; whether it did.
     pub(super) async fn hear_commands(&mut self) -> Result<bool, RuntimeError> {
-        if self.turn.is_busy() || self.turn.gone().is_some() {
+        if self.turn.is_busy() || self.turn.agent_end().is_some() {
             return Ok(false);
         }
         if self.turn.commands().is_empty() {

@@ -86,7 +86,7 @@ impl Agent {
             return Ok(());
         }
         let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
-        let reviewed = ended && self.turn.reviewing().is_some();
+        let reviewed = ended && self.turn.review_message().is_some();
         if ended && !self.keeps_tasks() {
             // Before its answer: an agent that reads the answer may claim the tasks that it held.
             self.active.give_back(&self.doer(), ReleaseReason::Ended, false, Arc::clone(&self.turn.origin)).await?;
@@ -167,7 +167,9 @@ impl Agent {
                     if self.turn.origin.lead && !self.turn.is_compacting() {
                         replies.push(self.reply(over, &mut commit)?);
                     }
-                    extra.sends.extend(self.turn.reviewing().and_then(|envelope| decided(envelope, &over.text, at_ms)));
+                    extra
+                        .sends
+                        .extend(self.turn.review_message().and_then(|envelope| decided(envelope, &over.text, at_ms)));
                     if let Some(given) = assignment {
                         // If its changes are decided about first, the result is sent with that decision.
                         let envelopes = self.result_envelopes(given, over, stopped_by, quiet, at_ms).into_iter();

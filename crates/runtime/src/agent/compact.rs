@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::context::Window;
-use max_team_core::context::files::{TouchedFile, touched};
+use max_team_core::context::files::{TouchedFile, touched_files};
 use max_team_core::context::summary::Summary;
 use max_team_core::event::LlmIntent;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
@@ -127,6 +127,6 @@ impl Agent {
     }
 
     fn files_told(&self) -> Vec<String> {
-        touched(self.turn.history()).iter().rev().take(FILES_MAX).map(TouchedFile::told).collect()
+        touched_files(self.turn.history()).iter().rev().take(FILES_MAX).map(TouchedFile::summary_line).collect()
     }
 }

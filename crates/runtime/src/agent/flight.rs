@@ -62,7 +62,7 @@ impl Agent {
         if self.is_waiting_for_model() {
             return acts;
         }
-        if self.turn.reviewing().is_some() {
+        if self.turn.review_message().is_some() {
             self.frame.vacate();
         }
         for effect in self.turn.pending() {
@@ -130,7 +130,7 @@ impl Agent {
             let shared = Arc::clone(&active.shared);
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
-                let settled = named.and_then(|(_, name)| MergeDecision::named(name)).unwrap_or(MergeDecision::Left);
+                let settled = named.and_then(|(_, name)| MergeDecision::parse(name)).unwrap_or(MergeDecision::Left);
                 let (journal, session, fence) = (&shared.journal, active.session, Some(active.fence.clone()));
                 let merger = Merger { journal, session, fence, actor, gone: Some(gone), key: merged };
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
@@ -212,7 +212,7 @@ impl Agent {
         });
         wire.transcript.instruct(self.frame.head(wire.transcript.wire().dialect));
         wire.transcript.belongs_to(&self.speaker());
-        wire.transcript.open_with(self.turn.head().as_ref());
+        wire.transcript.open_with(self.turn.summary_message().as_ref());
         for message in self.turn.history().iter().skip(wire.transcript.len()) {
             wire.transcript.push(message);
         }
@@ -259,7 +259,7 @@ impl Agent {
         let (session, stream) = (self.active.session, self.turn.stream.clone());
         let cancel = self.running.cancel.clone();
         let (shared, seen, key_of) = (Arc::clone(&self.active.shared), Arc::clone(&self.commands.seen), key.clone());
-        let changes = self.turn.origin.agent.filter(|_| !action.kind.only_looks());
+        let changes = self.turn.origin.agent.filter(|_| !action.kind.is_read_only());
         let marked = self.active.marks(|marks| marks.wait(changes));
         Box::pin(async move {
             tokio::select! {

@@ -108,13 +108,13 @@ impl Frame {
             agent: definition.name.clone(),
             detail: error.to_string(),
         };
-        let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool));
+        let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.denies_tool(tool));
         let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
         let hand = own().any(|tool| tool == SKILL).then(|| {
             // A lead has no tools for files; the agents that it calls have them.
             let hands = if definition.place == TeamRole::Lead { &shared.tools } else { &registry };
             let names = hands.specs().map(|spec| spec.name.clone());
-            let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
+            let tools = names.filter(|tool| !settings.permissions.denies_tool(tool)).collect();
             let (library, shell) =
                 (Arc::clone(&shared.skills), registry.get("run_shell").and_then(Handler::local).cloned());
             let reads = definition.place != TeamRole::Lead;
@@ -176,7 +176,7 @@ impl Frame {
     /// Adds the list of files to a lead's system text, unless it can list them itself.
     pub(crate) fn outlining(mut self) -> Self {
         if self.definition.place == TeamRole::Lead && self.registry.get("list_dir").is_none() {
-            let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
+            let sight = Visibility::from_policy(&self.settings.constraints, &self.settings.permissions);
             self.extras.outline = Arc::from(max_team_tools::outline(&self.beneath, &sight));
         }
         self
@@ -409,7 +409,7 @@ impl Frame {
 
     /// The context of an agent's tools.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> ToolContext {
-        let sight = Visibility::under(&self.settings.constraints, &self.settings.permissions);
+        let sight = Visibility::from_policy(&self.settings.constraints, &self.settings.permissions);
         let sight = Arc::new(sight.without(&shared.closed));
         let network = match self.settings.constraints.allowed_hosts.as_slice() {
             [] => Network::None,

@@ -84,7 +84,7 @@ impl Agent {
 
     /// A session stop is not written to idle teammates: the row tells of it.
     pub(super) fn know_stop(&mut self) -> Result<(), RuntimeError> {
-        self.turn.machine.know_stop(stopped_since(&self.active.shared.journal, self.active.session)?);
+        self.turn.machine.hold_idle(stopped_since(&self.active.shared.journal, self.active.session)?);
         Ok(())
     }
 
@@ -106,6 +106,6 @@ impl Agent {
         teammates.dedup();
         let own = self.turn.halted().map(|halted| interrupt::stopper_words(&halted.by, halted.who.as_ref()));
         let goes_on = envelopes.iter().any(|envelope| is_go_on(envelope.text()));
-        (told, interrupt::note(own.as_deref(), &teammates, goes_on))
+        (told, interrupt::stop_note(own.as_deref(), &teammates, goes_on))
     }
 }

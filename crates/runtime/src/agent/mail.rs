@@ -144,7 +144,10 @@ impl Agent {
             return self.commit(Vec::new(), Extra::acks(acks)).await;
         }
         let (_, is_quiet) = self.occasion(&told);
-        if is_quiet && self.turn.echoes() >= self.echoes_max() && (self.turn.origin.lead || hops(&told) > HOPS_MAX) {
+        if is_quiet
+            && self.turn.teammate_only_turns() >= self.echoes_max()
+            && (self.turn.origin.lead || hops(&told) > HOPS_MAX)
+        {
             return self.rest_from_echoes().await;
         }
         self.begin(&told).await
@@ -162,12 +165,12 @@ impl Agent {
     /// Teammates only answer each other: this one leaves its mail unread, and its lead is told. A lead has said so
     /// itself, in its last turn.
     async fn rest_from_echoes(&mut self) -> Result<(), RuntimeError> {
-        let Some((engaged, teammate)) = self.turn.engaged().zip(self.turn.teammate()) else { return Ok(()) };
+        let Some((engaged, teammate)) = self.turn.first_assignment().zip(self.turn.teammate()) else { return Ok(()) };
         let text = format!(
             "`{}` has worked for colleagues {} times in a row without a word from you or the user, and they only answer each \
              other. It leaves its mail unread until one of you writes to it.",
             teammate.name,
-            self.turn.echoes()
+            self.turn.teammate_only_turns()
         );
         let envelope = Envelope::new(
             derived(&[self.turn.stream.as_bytes(), &self.turn.head.to_be_bytes(), b"echoes"]),
@@ -227,7 +230,8 @@ impl Agent {
             Some(given) => (Some(given), false),
             None => self.occasion(messages),
         };
-        let is_last = self.turn.origin.lead && quiet && self.turn.echoes().saturating_add(1) == self.echoes_max();
+        let is_last =
+            self.turn.origin.lead && quiet && self.turn.teammate_only_turns().saturating_add(1) == self.echoes_max();
         for own in note.into_iter().chain(is_last.then(|| LAST_UNASKED.trim_end().to_owned())) {
             words.push_str(if words.is_empty() { "" } else { "\n\n" });
             words.push_str(&own);
@@ -264,7 +268,7 @@ impl Agent {
     /// user awaits it.
     fn occasion(&self, envelopes: &[Envelope]) -> (Option<Assignment>, bool) {
         let is_asked = || envelopes.iter().any(|envelope| envelope.kind == MessageKind::UserInput);
-        let Some(engaged) = self.turn.engaged() else {
+        let Some(engaged) = self.turn.first_assignment() else {
             return (
                 self.spoken_to(envelopes).or_else(|| self.told_late(envelopes)),
                 self.turn.origin.lead && !is_asked(),
@@ -424,7 +428,7 @@ impl Agent {
     /// that it goes on.
     pub(super) fn held_envelope(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
         let is_teammate = self.turn.teammate().is_some();
-        let assignment = self.turn.engaged().or(self.turn.assignment());
+        let assignment = self.turn.first_assignment().or(self.turn.assignment());
         let assignment = assignment.filter(|assignment| is_teammate || assignment.plan.is_some())?;
         let given = || Some(Cow::Borrowed(assignment));
         let answer = |question| QuestionAnswer { assignment: given(), question, ..QuestionAnswer::default() };

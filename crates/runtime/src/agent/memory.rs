@@ -97,7 +97,7 @@ impl Agent {
 
     fn write_down(&self, write: &memory::Write) -> Result<ActionOutcome, RuntimeError> {
         let memories = Memories::new(&self.active.shared.journal);
-        let who = Writer::of(self.frame.definition(), self.turn.origin.lead);
+        let who = Writer::for_agent(self.frame.definition(), self.turn.origin.lead);
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
         let scope = if is_users { BoardScope::User } else { self.project() };
         let session = self.active.session;

@@ -9,7 +9,7 @@ use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_GRA
 use max_team_core::mention::{self, Mention};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::{Rules, Visibility, judge};
-use max_team_core::teammate::name::{Addressee, means};
+use max_team_core::teammate::name::{Addressee, resolve};
 use max_team_tools::{PolicyCheck, Root, ToolContext, mentioned};
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ impl Agent {
         }
         let there = rows::teammates_there(&self.active.shared.journal, self.active.session).unwrap_or_default();
         let lead = self.active.lead_name();
-        let is_teammate = |name: &str| match means(name, &lead) {
+        let is_teammate = |name: &str| match resolve(name, &lead) {
             Addressee::Lead => true,
             Addressee::Everybody => !there.is_empty(),
             Addressee::Somebody(name) => there.iter().any(|(teammate, _)| teammate == name),
@@ -66,7 +66,8 @@ impl Agent {
             return cx;
         }
         let settings = without(self.frame.settings(), hidden);
-        let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&self.active.shared.closed);
+        let sight =
+            Visibility::from_policy(&settings.constraints, &settings.permissions).without(&self.active.shared.closed);
         let grants = self.turn.grants().to_vec();
         let gate =
             PolicyCheck::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
@@ -98,7 +99,7 @@ fn unread(path: &str) -> Part {
 pub(crate) fn paths(shared: &Shared, root: &Path, settings: &Settings, team: Option<&Team>) -> Vec<String> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let settings = without(settings, team.map(hidden_from_all).unwrap_or_default());
-    let sight = Visibility::under(&settings.constraints, &settings.permissions).without(&shared.closed);
+    let sight = Visibility::from_policy(&settings.constraints, &settings.permissions).without(&shared.closed);
     max_team_tools::paths(&ToolContext { sight: sight.into(), ..ToolContext::new(root.into()) }, COMPLETION_PATHS_MAX)
 }
 

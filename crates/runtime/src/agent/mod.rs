@@ -412,10 +412,10 @@ impl Agent {
     /// a teammate that is likely to get more messages stays loaded, as long as there are not too many.
     fn can_leave(&self) -> bool {
         let is_warm = self.turn.teammate().is_some()
-            && self.turn.gone().is_none()
+            && self.turn.agent_end().is_none()
             && self.frame.settings().permissions.copy.is_empty()
             && self.active.seated() <= TEAMMATES_SEATED_MAX;
-        let has_commands = self.stays() && self.turn.gone().is_none() && !self.turn.commands().is_empty();
+        let has_commands = self.stays() && self.turn.agent_end().is_none() && !self.turn.commands().is_empty();
         !(self.turn.origin.lead || is_warm || has_commands)
     }
 

@@ -39,13 +39,13 @@ impl Agent {
         let lead = session::agent_stream(self.active.lead);
         let teammate = self.turn.teammate().cloned();
         for envelope in &ends {
-            if let Some(why) = shutdown::misfit(envelope, teammate.is_some(), &lead) {
+            if let Some(why) = shutdown::shutdown_error(envelope, teammate.is_some(), &lead) {
                 self.refuse(envelope, why).await?;
             }
         }
-        ends.retain(|envelope| shutdown::misfit(envelope, teammate.is_some(), &lead).is_none());
-        let Some((envelope, teammate)) = shutdown::foremost(&ends).zip(teammate) else { return Ok(()) };
-        match shutdown::when(envelope, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
+        ends.retain(|envelope| shutdown::shutdown_error(envelope, teammate.is_some(), &lead).is_none());
+        let Some((envelope, teammate)) = shutdown::strongest(&ends).zip(teammate) else { return Ok(()) };
+        match shutdown::shutdown_time(envelope, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
             Shutdown::Now => self.end(envelope, teammate).await,
             Shutdown::Later => Ok(()),
             Shutdown::Stopping => {
@@ -116,7 +116,7 @@ impl Agent {
 
     /// An unread message goes back to its sender, and the lead is told.
     pub(super) fn returned(&self, envelope: &Envelope) -> Vec<Envelope> {
-        if !shutdown::comes_back(envelope.kind) {
+        if !shutdown::returns_to_sender(envelope.kind) {
             return Vec::new();
         }
         let name = self.turn.origin.name.to_string();

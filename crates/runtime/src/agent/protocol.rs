@@ -12,7 +12,7 @@ use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::{DecidedBy, PermissionAnswer, Rules, Verdict, judge};
-use max_team_core::teammate::render::{MessageAttributes, wrapped};
+use max_team_core::teammate::render::{MessageAttributes, wrap};
 use max_team_core::teammate::requests::Responded;
 use max_team_core::teammate::{Granted, MessageRefused};
 use max_team_core::turn::{TurnEffect, TurnInput};
@@ -52,7 +52,7 @@ impl Agent {
                 "You are asked to come to an end. {text}\nFinish what you are at: you end with this turn. If you cannot, say so to \
                  `lead` with `shutdown_response`."
             );
-            return wrapped(about, &words);
+            return wrap(about, &words);
         }
         let is_mail = matches!(
             envelope.kind,
@@ -76,8 +76,8 @@ impl Agent {
             MessageAttributes { from, color: envelope.color(), kind: Some(envelope.kind), request: &request, is_leads };
         match is_leads && self.turn.teammate().is_none() {
             // Only a teammate's prompt says what the mark means.
-            true => format!("(From the lead: follow it.)\n{}", wrapped(about, text)),
-            false => wrapped(about, text),
+            true => format!("(From the lead: follow it.)\n{}", wrap(about, text)),
+            false => wrap(about, text),
         }
     }
 
@@ -86,7 +86,7 @@ impl Agent {
         let Some((question, answer)) = answer_of(envelope) else {
             return self.refuse(envelope, "it says nothing").await;
         };
-        match self.turn.misanswers(question, envelope) {
+        match self.turn.answer_error(question, envelope) {
             Some(why) => self.refuse(envelope, why).await,
             None => self.step(TurnInput::Answered { question, answer }, Extra::acks(vec![envelope.id])).await,
         }
@@ -157,7 +157,7 @@ impl Agent {
 
     /// A request of its lead, or of the user, to work in another mode. It never becomes freer than the session.
     pub(super) async fn take_mode(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
-        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == envelope.from);
+        let is_lead = self.turn.first_assignment().is_some_and(|given| given.reply_to == envelope.from);
         if !is_lead && !envelope.from.starts_with("user/") {
             return self.refuse(envelope, "only its lead or the user says so").await;
         }
@@ -274,7 +274,7 @@ impl Agent {
         let settings = Settings { mode: definition.mode_in(session), ..known };
         let now = self.active.settings_now(&definition, &settings, self.bounds.caller.as_deref())?;
         let settings = Arc::new(now.unwrap_or(settings));
-        let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
+        let depth = self.turn.first_assignment().or(self.turn.assignment()).map_or(0, |given| given.depth);
         self.frame = self.active.frame_for(&definition, &settings, depth)?;
         self.frame.reveal_from(self.turn.history());
         self.active.rebind(&self.turn.stream, &settings);

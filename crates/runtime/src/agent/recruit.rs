@@ -39,7 +39,7 @@ impl Agent {
     /// is reported.
     pub(super) async fn recruit(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
         let Some(teammates) = wanted(envelope) else { return self.refuse(envelope, "it names no teammate").await };
-        if self.turn.turns_down(envelope) {
+        if self.turn.refuses_team(envelope) {
             return self.turn_down(envelope, teammates.len(), HALTED).await;
         }
         let teammates: Vec<Spawn> = teammates.into_iter().map(Spawn::repainted).collect();
@@ -96,7 +96,7 @@ impl Agent {
         let place = waiting.iter().position(|envelope| Some(envelope.id) == before);
         waiting.truncate(place.unwrap_or(waiting.len()));
         let there = self.active.teammates()?;
-        let teammates = self.turn.recruiting(&waiting).filter_map(wanted).flatten();
+        let teammates = self.turn.team_requests(&waiting).filter_map(wanted).flatten();
         // Their start may not be stored yet.
         let teammates: Vec<Spawn> =
             teammates.filter(|teammate| there.iter().all(|(name, _)| *name != teammate.name)).collect();

@@ -11,7 +11,7 @@ use max_team_core::ledger::dollars;
 use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{ActionKind, DecidedBy};
-use max_team_core::teammate::report::{DONE, FAILED, LeadReport, TeammateOutcome, telling, waits};
+use max_team_core::teammate::report::{DONE, FAILED, LeadReport, TeammateOutcome, lead_report, says_wait};
 use max_team_core::teammate::{Lifetime, Teammate};
 use max_team_core::turn::trigger;
 
@@ -70,7 +70,7 @@ impl Agent {
         let shared = self.money.pool.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
         let may_change = ["write_file", "edit_file"].iter().any(|tool| self.frame.registry.get(tool).is_some());
-        let did = self.turn.did().words(may_change && !self.frame.settings().constraints.read_only);
+        let did = self.turn.did().summary_line(may_change && !self.frame.settings().constraints.read_only);
         let work = Work {
             assignment: Some(Cow::Borrowed(assignment)),
             call: &assignment.task,
@@ -159,11 +159,11 @@ impl Agent {
         let rest = match ended.end {
             TurnOutcome::Interrupted => TeammateOutcome::Stopped,
             _ if !ok => TeammateOutcome::Failed,
-            _ if waits(&ended.text) => TeammateOutcome::Silent,
+            _ if says_wait(&ended.text) => TeammateOutcome::Silent,
             _ => TeammateOutcome::Answered,
         };
-        let lead = self.turn.engaged().map_or(given.reply_to.as_str(), |engaged| engaged.reply_to.as_str());
-        let told = telling(trigger(Some(given), quiet), rest, self.turn.owes());
+        let lead = self.turn.first_assignment().map_or(given.reply_to.as_str(), |engaged| engaged.reply_to.as_str());
+        let told = lead_report(trigger(Some(given), quiet), rest, self.turn.owes_report());
         let is_told = told != LeadReport::Idle || given.is_for_user();
         let result = TaskResult {
             text: if is_told { text } else { "" },
@@ -195,7 +195,7 @@ impl Agent {
 
     /// The line for the lead about the user's message to a teammate.
     pub(super) fn users_words(&self, words: &str, about: &str, at_ms: i64) -> Option<Envelope> {
-        let (teammate, lead) = (self.turn.teammate()?, &self.turn.engaged()?.reply_to);
+        let (teammate, lead) = (self.turn.teammate()?, &self.turn.first_assignment()?.reply_to);
         if words.trim().is_empty() || is_go_on(words) {
             return None;
         }
@@ -219,7 +219,7 @@ impl Agent {
     /// The line that tells the lead what the user answered to the question of a member of a plan.
     fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
         let given = self.turn.assignment().filter(|given| given.plan.is_some())?;
-        let action = self.turn.asks(answered.question).filter(|action| action.kind == ActionKind::Ask)?;
+        let action = self.turn.asked_action(answered.question).filter(|action| action.kind == ActionKind::Ask)?;
         let said = match (&answered.answer.by, answered.answer.allow, answered.answer.comment.as_str()) {
             (DecidedBy::Nobody(_), ..) => "was not there to answer".to_owned(),
             (_, true, "") => "answered: Yes.".to_owned(),

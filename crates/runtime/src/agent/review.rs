@@ -53,7 +53,7 @@ impl Agent {
 
     /// Whether a person is asked about its changes. The result of a stopped agent only says where they are.
     fn asks(&self) -> bool {
-        self.turn.reviewing().is_some_and(|envelope| envelope.result().work.end != Some(TurnOutcome::Interrupted))
+        self.turn.review_message().is_some_and(|envelope| envelope.result().work.end != Some(TurnOutcome::Interrupted))
     }
 
     /// The review of an ended teammate, whose changes may wait for a decision. No caller waits: its lead is told with
@@ -79,12 +79,12 @@ impl Agent {
     /// Whether this call is the look at the changes, before a decision about them.
     pub(super) fn is_unseen(&self, action: &Action) -> bool {
         let is_decided = action.parameters.iter().any(|(name, _)| name == SETTLE);
-        self.turn.reviewing().is_some() && action.kind == ActionKind::Merge && !is_decided
+        self.turn.review_message().is_some() && action.kind == ActionKind::Merge && !is_decided
     }
 
     /// The changes that it asks about may have been merged or dropped by a command while its loop was not loaded.
     pub(super) async fn ask_no_more(&mut self) -> Result<(), RuntimeError> {
-        let is_asking = self.turn.reviewing().is_some() && self.turn.is_asking();
+        let is_asking = self.turn.review_message().is_some() && self.turn.is_asking();
         if is_asking && worktree::is_gone(&self.active.shared, &worktree::id_of(self.frame.settings())) {
             let words = format!("[{}]", worktree::GONE);
             return self.step(TurnInput::Moot { words }, Extra::default()).await;

@@ -132,7 +132,7 @@ impl Agent {
         let definition = definition.into();
         AgentSpec {
             definition,
-            settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints),
+            settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.limited_by(&constraints),
         }
     }
 }

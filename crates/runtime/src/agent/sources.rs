@@ -30,7 +30,7 @@ impl Frame {
             let name = tool.spec().name.as_str();
             let one = |own: &str| own.split_once('/').is_some_and(|(of, tool)| of == source && tool == name);
             let is_chosen = has.iter().any(|own| source_covers(own, source) || one(own));
-            is_chosen && !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.takes_away(name)
+            is_chosen && !is_among(&definition.disallowed_tools, name) && !self.settings().permissions.denies_tool(name)
         };
         let mut registry = (*self.registry).clone();
         registry.replace_sourced(offered.filter(|(source, tool)| may_have(source, tool)));

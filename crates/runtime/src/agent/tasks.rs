@@ -53,7 +53,7 @@ impl Agent {
 
     /// Claims the next task from the list, if it is a teammate that claims tasks and is idle; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
-        let claims = self.turn.gone().is_none() && self.turn.teammate().is_some_and(|teammate| teammate.claims);
+        let claims = self.turn.agent_end().is_none() && self.turn.teammate().is_some_and(|teammate| teammate.claims);
         if !claims {
             return Ok(false);
         }

@@ -148,7 +148,7 @@ impl Agent {
             return Ok(Err("teammates start no teammates: ask your lead".to_owned()));
         }
         let (id, name) = (self.delegate(key), spawn.name.as_str());
-        if let Some(why) = name::misfit(name, &self.turn.origin.name) {
+        if let Some(why) = name::name_error(name, &self.turn.origin.name) {
             return Ok(Err(why));
         }
         let known = self.active.teammate(name)?;
@@ -280,7 +280,7 @@ impl Agent {
         let mut readers: Vec<(String, AgentId)> = Vec::new();
         let lead = self.active.lead_name();
         for to in &message.to {
-            match name::means(to, &lead) {
+            match name::resolve(to, &lead) {
                 Addressee::Everybody => {
                     readers.extend(self.active.teammates()?);
                     readers.push((lead.clone(), self.active.lead));
@@ -325,7 +325,7 @@ impl Agent {
         word: &ProtocolMessage,
         readers: &[(String, AgentId)],
     ) -> Result<ActionOutcome, RuntimeError> {
-        if let Some(why) = word.misfit(self.turn.origin.lead) {
+        if let Some(why) = word.send_error(self.turn.origin.lead) {
             return Ok(ActionOutcome::wrong(why));
         }
         let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -5,7 +5,7 @@
 
 use max_team_core::agent::Definition;
 use max_team_core::chat::Message;
-use max_team_core::delegation::offer::{TOOL_SEARCH, is_found, is_offered};
+use max_team_core::delegation::offer::{TOOL_SEARCH, is_offered, is_searchable};
 use max_team_core::limits::{SOURCE_TOOLS_SHOWN_MAX, TOOLS_FOUND_MAX};
 use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
@@ -30,7 +30,7 @@ pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
     let hidden: Vec<String> = registry.specs().filter(is_hidden).map(|spec| spec.name.clone()).collect();
     registry.hide(hidden);
     registry.remove(TOOL_SEARCH);
-    if is_crowded || registry.specs().any(|spec| is_found(definition, &spec.name)) {
+    if is_crowded || registry.specs().any(|spec| is_searchable(definition, &spec.name)) {
         registry.put(team_tools::tool_search());
     }
 }
@@ -48,7 +48,7 @@ fn needed(frame: &Frame, tool: &str, input: &Value) -> Vec<String> {
 impl Frame {
     /// The hidden tools that a query finds, best first.
     pub(super) fn find_tools(&self, query: &str) -> Vec<String> {
-        let may_find = |tool: &str| is_found(self.definition(), tool) || self.registry.is_hidden_sourced(tool);
+        let may_find = |tool: &str| is_searchable(self.definition(), tool) || self.registry.is_hidden_sourced(tool);
         self.registry.search(query, TOOLS_FOUND_MAX, may_find).into_iter().map(|spec| spec.name.clone()).collect()
     }
 
@@ -105,7 +105,7 @@ impl Agent {
             return ActionOutcome::said(format!("You can call these from now on:\n{}", lines(&found)));
         }
         let registry = &self.frame.registry;
-        let may_find = |tool: &str| is_found(self.frame.definition(), tool) || registry.is_hidden_sourced(tool);
+        let may_find = |tool: &str| is_searchable(self.frame.definition(), tool) || registry.is_hidden_sourced(tool);
         let specs = registry.specs().filter(|spec| may_find(&spec.name)).take(NAMED_MAX);
         let hidden: Vec<String> = specs.map(|spec| spec.name.clone()).collect();
         ActionOutcome::said(format!(

@@ -138,7 +138,7 @@ impl Memories<'_> {
                         RecallReason::Standing
                     };
                     let fits = if section == Section::Personality {
-                        let words = visible(fact.words().trim());
+                        let words = visible(fact.value_text().trim());
                         let fits = standing.personality.len() + words.len() <= MEMORY_PERSONALITY_BYTES_MAX;
                         if fits {
                             standing.personality.push_str(&format!("{words}\n"));

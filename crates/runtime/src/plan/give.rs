@@ -118,7 +118,7 @@ impl PlanLoop {
         {
             settings.model = model.clone();
             let constraints = settings.constraints.clone();
-            settings = settings.under(&constraints);
+            settings = settings.limited_by(&constraints);
         }
         if index.is_some_and(|index| self.is_apart(index)) {
             settings = worktree::within(&self.active.shared, assigned.agent, settings);
@@ -227,7 +227,7 @@ impl PlanLoop {
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
         let owner = self.active.owner(&member).map(|teammate| teammate.settings);
-        let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
+        let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let covered = self.covered(&task);
         let unknown = self.plan.unknown_outcomes(index).to_vec();

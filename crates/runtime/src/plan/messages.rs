@@ -347,7 +347,7 @@ fn is_said(view: &TaskView<'_>) -> bool {
 
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result.filter(|_| view.status == TaskStatus::Done) {
-        Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
+        Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.origin_text()),
         Some(result) => {
             format!(" ({}{}{})", proof_words(result), corrected_words(view), unknown_words(&result.unknown))
         }
@@ -368,7 +368,7 @@ fn line(view: &TaskView<'_>) -> String {
         }
     }
     if let Some(decision) = view.decision {
-        line.push_str(&format!("; {}", decision.words()));
+        line.push_str(&format!("; {}", decision.as_text()));
     }
     // The reason of an owner that ended its task as not done is in its answer, which follows.
     if !view.error.is_empty() && !is_said(view) {

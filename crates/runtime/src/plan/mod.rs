@@ -343,7 +343,7 @@ impl PlanLoop {
             let TaskReply { task, answer, unanswered, envelope } = told;
             (task.to_owned(), OwnerReply { answer: answer.to_owned(), unanswered, envelope })
         };
-        let mut replies: HashMap<String, OwnerReply> = self.plan.tasks_told().map(reply).collect();
+        let mut replies: HashMap<String, OwnerReply> = self.plan.answered_tasks().map(reply).collect();
         let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_envelope(task)?));
         let asked: HashMap<String, EnvelopeId> = self.plan.asking().into_iter().filter_map(asked).collect();
         let is_said = matches!(input, PlanInput::Answered { .. } | PlanInput::Edited { .. });

@@ -81,7 +81,7 @@ impl PlanLoop {
         self.flights.push(Box::pin(async move {
             let what = line.clone();
             let ran = tokio::task::spawn_blocking(move || {
-                let seen = |settings: &Settings| Visibility::under(&settings.constraints, &settings.permissions);
+                let seen = |settings: &Settings| Visibility::from_policy(&settings.constraints, &settings.permissions);
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let isolation =

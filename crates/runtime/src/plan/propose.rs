@@ -15,8 +15,8 @@ use max_team_core::plan::{
     Budget, Draft, DraftFlaw, Edit, Forecast, Graph, Plan, PlanBounds, PlanEnv, PlanInput, Rate, TaskDraft, TaskStatus,
     edit, forecast,
 };
-use max_team_core::policy::program::{CommandEffect, look};
-use max_team_core::policy::{Verdict, glob, protected};
+use max_team_core::policy::program::{CommandEffect, effects_of};
+use max_team_core::policy::{Verdict, glob, protecting_row};
 use max_team_core::task_list::OF_PLAN;
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
@@ -202,7 +202,8 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Risks) {
             }
             // Approval of the plan does not cover these: each change asks again, or is refused.
             risks.words.extend(
-                protected(glob).map(|row| format!("task `{}` changes `{glob}`, which is protected: {row}", task.id)),
+                protecting_row(glob)
+                    .map(|row| format!("task `{}` changes `{glob}`, which is protected: {row}", task.id)),
             );
         }
         for line in &task.verify {
@@ -272,7 +273,7 @@ fn weigh(
     };
     let judged = leave::at_proposal(&owner.settings, argv);
     let check = RiskyCheck { task: task.id.clone(), line: line.to_owned() };
-    let words = check.words();
+    let words = check.description();
     match judged.verdict {
         Verdict::Deny => Err(judged.rule),
         _ if leave::needs_a_person(&judged) => Ok(Some((check, format!("{words}: {}", judged.rule)))),
@@ -299,7 +300,7 @@ fn changes_files(argv: &[String]) -> bool {
     let is_change = |effect: &CommandEffect| {
         matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_) | CommandEffect::Discard)
     };
-    look(argv).effects.iter().any(is_change)
+    effects_of(argv).effects.iter().any(is_change)
 }
 
 /// Building and testing with nothing but names of packages, tests and profiles: no flag here runs another program.
@@ -334,7 +335,7 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
             max_tokens: model.max_tokens,
             rounds_max: teammate.settings.rounds_max,
             context_tokens: model.context_tokens,
-            past: basis.history.of(&task.agent, &model.name),
+            past: basis.history.past_tasks(&task.agent, &model.name),
         })
     };
     let max_parallel = usize::try_from(team.max_parallel).unwrap_or(1);

@@ -86,7 +86,7 @@ fn line(view: &TaskView<'_>) -> String {
         text.push_str(&format!(" ({proof}{corrected}, {} characters)", result.output.chars().count()));
     }
     if let Some(decision) = view.decision {
-        text.push_str(&format!("; {}", decision.words()));
+        text.push_str(&format!("; {}", decision.as_text()));
     }
     if !view.error.is_empty() {
         text.push_str(&format!(": {}", view.error));

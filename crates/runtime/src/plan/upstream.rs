@@ -75,7 +75,8 @@ fn results(
 
 /// The state of a task that did not succeed by itself, and the decision about it: for tasks that depend on its answer.
 fn standing(need: &TaskView<'_>) -> String {
-    let decided = need.decision.map(|decision| format!(" (the task is {}; {})", need.status.name(), decision.words()));
+    let decided =
+        need.decision.map(|decision| format!(" (the task is {}; {})", need.status.name(), decision.as_text()));
     decided.unwrap_or_default()
 }
 

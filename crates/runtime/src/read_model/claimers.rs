@@ -38,7 +38,7 @@ impl ReadModel<'_> {
 
     /// Whether an idle teammate that claims tasks leaves a free one because it was stopped, or will read so.
     pub(crate) fn takes_none(&self, session: SessionId, turn: &Turn, mail: &[Envelope]) -> Result<bool, RuntimeError> {
-        let is_idle = turn.gone().is_none() && !turn.is_busy();
+        let is_idle = turn.agent_end().is_none() && !turn.is_busy();
         let Some(teammate) = turn.teammate().filter(|teammate| teammate.claims && is_idle) else { return Ok(false) };
         let is_stopped = turn.held().is_some() || mail.iter().any(is_stop);
         let is_any = |list: TaskList| tasks::free_for(&list, &teammate.name).next().is_some();

@@ -325,7 +325,7 @@ pub(crate) fn fold_plan(journal: &Journal, plan: PlanId) -> Result<(Plan, u64), 
 pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
     let (mut turn, head) = driver::fold::<Turn>(journal, &session::agent_stream(agent))?;
     if let Some((_, session, _)) = turn.identity().filter(|_| turn.teammate().is_some()) {
-        turn.know_stop(stopped_since(journal, session)?);
+        turn.hold_idle(stopped_since(journal, session)?);
     }
     Ok((turn, head))
 }

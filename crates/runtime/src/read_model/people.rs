@@ -118,8 +118,8 @@ impl ReadModel<'_> {
         }
         let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
         let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
-        let is_apart = is_aside || turn.is_apart(row.assignment.as_deref(), &mail);
-        let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
+        let is_apart = is_aside || turn.has_no_waiter(row.assignment.as_deref(), &mail);
+        let begins = turn.agent_end().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
         Ok(is_apart && begins)
     }
 
@@ -321,7 +321,7 @@ impl<'c> Room<'c> {
             }
             let turn = self.census.turn(row.agent)?;
             // A teammate that has ended is listed with the ended agents.
-            if turn.gone().is_some() {
+            if turn.agent_end().is_some() {
                 continue;
             }
             let person = self.somebody(row, &turn, WorkSource::Lead)?;
@@ -341,7 +341,7 @@ impl<'c> Room<'c> {
             }
             let turn = self.census.turn(row.agent)?;
             let person = self.somebody(row, &turn, WorkSource::Lead)?;
-            if turn.gone().is_none() && person.reason.as_ref().is_some_and(IdleReason::is_unread) {
+            if turn.agent_end().is_none() && person.reason.as_ref().is_some_and(IdleReason::is_unread) {
                 self.seen.insert(row.agent);
                 self.push(Person { plan: None, task: None, attempt: 0, since_ms: None, ..person });
             }

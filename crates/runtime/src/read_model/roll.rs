@@ -114,7 +114,7 @@ impl ReadModel<'_> {
         let mut taken: HashSet<String> = there.collect();
         if mail.iter().any(|envelope| envelope.kind == MessageKind::TeamRequest) {
             let turn = self.turn(lead)?;
-            taken.extend(turn.recruiting(&mail).filter_map(wanted).flatten().map(|teammate| teammate.name));
+            taken.extend(turn.team_requests(&mail).filter_map(wanted).flatten().map(|teammate| teammate.name));
         }
         Ok(teammates.into_iter().partition(|teammate| taken.contains(&teammate.name)))
     }

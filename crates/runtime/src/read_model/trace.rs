@@ -444,8 +444,11 @@ impl Gathered {
                     Proof::Unverified => "done, unverified",
                     Proof::Failed => "done, checks failed",
                 };
-                let from =
-                    done.result.cached.as_ref().map_or_else(String::new, |cached| format!(", {}", cached.words()));
+                let from = done
+                    .result
+                    .cached
+                    .as_ref()
+                    .map_or_else(String::new, |cached| format!(", {}", cached.origin_text()));
                 self.close(&done.task, at_ms, &format!("{words}{from}"), false);
             }
             Event::TaskFailed(failed) => {

@@ -119,7 +119,7 @@ impl Tape {
         let mut turn = Turn::new();
         past.iter().for_each(|(_, _, event)| turn.apply(event));
         let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", &site.words())]);
-        let past = turn.past().noted(note.trim_end());
+        let past = turn.inherited_conversation().with_note(note.trim_end());
         // Constraints that were added later in the run also hold in a fork of an earlier point.
         rest.iter().for_each(|(_, _, event)| turn.apply(event));
         let bound = ResumedLead::read(&turn).ok_or_else(|| self.unknown_lead())?;

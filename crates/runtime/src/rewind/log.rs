@@ -8,7 +8,7 @@ use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::id::SessionId;
 use max_team_core::rewind::{
     FileChange, FileStep, FileTouch, FilesChanged, RestoredFile, RewindEnded, Rewound, SkippedChange, SkippedReason,
-    is_agent, is_opaque, rebased, standing,
+    is_agent, is_opaque, standing_steps, without_recorded,
 };
 use max_team_journal::Journal;
 use serde::{Deserialize, Serialize};
@@ -255,7 +255,7 @@ impl Log {
                     let others = known.get(&file).into_iter().flatten().filter(|(_, over, _)| *over >= since);
                     let others: Vec<&Placed> = others.collect();
                     let changes: Vec<_> = others.iter().map(|(.., other)| (&other.change, other.is_sure)).collect();
-                    for (before, change) in rebased(&noted.change, &changes) {
+                    for (before, change) in without_recorded(&noted.change, &changes) {
                         let other = others.get(before).map(|(at, _, other)| (*at, other.seq));
                         let (at, seq) = other.unwrap_or((at, noted.seq));
                         ordered.push((at, other.is_none(), LoggedChange { seq, change, ..noted.clone() }));
@@ -271,7 +271,7 @@ impl Log {
     pub(super) fn standing(&self) -> BTreeMap<(String, String), Vec<u64>> {
         // A rewind that may not have restored a file does not count for that file.
         let counted = self.changes.iter().filter(|noted| noted.behind.is_none() || noted.is_sure);
-        standing(counted.map(|LoggedChange { seq, root, change, behind, .. }| FileTouch {
+        standing_steps(counted.map(|LoggedChange { seq, root, change, behind, .. }| FileTouch {
             seq: *seq,
             root,
             path: &change.path,

@@ -43,7 +43,7 @@ impl Merger<'_> {
             // A file that has changed since is not merged.
             let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
             // The same content, with the permissions that the file has now.
-            (*before, *after) = (now, after.in_stead_of(now));
+            (*before, *after) = (now, after.replacing(now));
             held = held.saturating_add(bytes.len() as u64);
             if held > REWIND_BYTES_MAX {
                 left.push(SkippedChange { path: path.clone(), why: SkippedReason::Many });

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use max_team_core::rewind::{FileChange, FileHistory, FileState, FileStep, RestoredFile, SkippedChange, trails};
+use max_team_core::rewind::{
+    FileChange, FileHistory, FileState, FileStep, RestoredFile, SkippedChange, file_histories,
+};
 use max_team_tools::diff;
 use max_team_tools::rewind::RestoreRoot;
 use serde::{Deserialize, Serialize};
@@ -150,7 +152,7 @@ impl Rewind<'_> {
     ) -> Result<RewindPlan, RuntimeError> {
         let mut plan = RewindPlan { behind, left, ..RewindPlan::default() };
         let (mut grounds, mut folders) = (Grounds::of(self), Vec::new());
-        for ((root, path), trail) in trails(steps) {
+        for ((root, path), trail) in file_histories(steps) {
             if !is_meant(&root, &path) {
                 continue;
             }
@@ -158,7 +160,7 @@ impl Rewind<'_> {
                 self.miss(&mut plan, root);
                 continue;
             };
-            let seen = ground.look(&path).map(|(now, _)| if self.moved.is_some() { now.elsewhere() } else { now });
+            let seen = ground.look(&path).map(|(now, _)| if self.moved.is_some() { now.at_other_path() } else { now });
             match seen {
                 Ok(now) if now.fits(&trail.was) => {}
                 Ok(FileState::Other) if trail.leads_to(FileState::Gone) => folders.push((root, path, trail)),

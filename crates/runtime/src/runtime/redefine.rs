@@ -44,7 +44,7 @@ impl Runtime {
         if details.settings.structured || is_other || is_beyond {
             return Ok(());
         }
-        let settings = details.settings.leading_under(&constraints);
+        let settings = details.settings.limited_as_lead(&constraints);
         let settings = active.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
         let coordinates = now.is_some_and(|team| team.coordinator);
         let copy = match settings.permissions.copy.as_str() {

@@ -29,7 +29,7 @@ impl ResumedLead {
 
     /// Today's way to open the session, within this bound.
     pub(super) fn open(&self, mut open: OpenOptions, tools: &Registry) -> OpenOptions {
-        if !self.definition.goes_on_as(&open.definition) {
+        if !self.definition.can_resume_as(&open.definition) {
             open.definition = Definition::clone(&self.definition);
             // A tool that the program no longer has would keep the session from being opened.
             open.definition.tools.retain(|tool| tools.get(tool).is_some() || tool == SKILL);
@@ -52,7 +52,7 @@ impl ResumedLead {
 
     /// Whether a definition that was read again can lead the session.
     pub(super) fn goes_on_as(&self, today: &Definition) -> bool {
-        self.definition.goes_on_as(today)
+        self.definition.can_resume_as(today)
     }
 
     /// Binds the agents that the lead can call to the session's mode and to the rules that were in force before. The lead's own

@@ -41,7 +41,7 @@ pub(super) fn can_change(entry: &Entry) -> bool {
 /// Takes in an event of an agent or a plan.
 pub(super) fn hear(status: &mut SessionStatus, source: &Source, event: &Event) {
     if let Some(who) = &source.who {
-        status.hear(who.id, &who.name, event);
+        status.apply(who.id, &who.name, event);
     } else if let Some(plan) = source.plan {
         status.hear_plan(plan, event);
     }

@@ -199,7 +199,7 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
         state,
         model: Some(bench.model.clone()),
         usage,
-        cost_usd: usage.zip(bench.price).map(|(usage, price)| dollars(price.of(usage))),
+        cost_usd: usage.zip(bench.price).map(|(usage, price)| dollars(price.cost_of(usage))),
         plan: None,
         task: None,
     };

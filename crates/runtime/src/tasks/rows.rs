@@ -65,5 +65,5 @@ pub(super) fn read(journal: &Journal, session: SessionId) -> Result<TaskList, Ru
         let state = states.remove(&key)?;
         Some(ListTask { id: key.parse().ok()?, text, state })
     });
-    Ok(TaskList::of(items.collect::<Vec<_>>(), last))
+    Ok(TaskList::from_rows(items.collect::<Vec<_>>(), last))
 }

@@ -76,7 +76,7 @@ impl Message {
             return Err("`to` is missing: say who is to read it".to_owned());
         }
         let is_protocol = kind.is_some_and(|kind| !matches!(kind.as_str(), "message" | "text" | "broadcast"));
-        let word = if is_protocol { ProtocolMessage::read(&beside)? } else { ProtocolMessage::read(&message)? };
+        let word = if is_protocol { ProtocolMessage::parse(&beside)? } else { ProtocolMessage::parse(&message)? };
         Ok(Self { to: names, word })
     }
 }

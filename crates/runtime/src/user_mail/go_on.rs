@@ -127,7 +127,7 @@ impl UserMail<'_> {
                 continue;
             }
             let (turn, head) = fold_agent(self.journal, row.agent)?;
-            if !turn.is_apart(row.assignment.as_deref(), &mail) {
+            if !turn.has_no_waiter(row.assignment.as_deref(), &mail) {
                 continue;
             }
             // A larger budget of the session does not help an agent that has used up a budget of its own.
@@ -137,15 +137,15 @@ impl UserMail<'_> {
                 false => is_person(halted),
             };
             let cut_off = turn.halted().filter(goes_on);
-            let is_unpaid = cut_off.is_some_and(HaltedTurn::is_out_of_budget) && turn.gone().is_none();
+            let is_unpaid = cut_off.is_some_and(HaltedTurn::is_out_of_budget) && turn.agent_end().is_none();
             let halted = cut_off.and_then(|halted| halted.assignment.as_deref());
             // A stop that was sent while no process ran the session is unread: the agent still counts as busy.
             let is_halting = turn.is_busy() && mail.iter().any(is_stop);
             let halted = if is_halting { turn.assignment() } else { halted };
             // A stopped call of the lead is repeated by the lead.
             let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
-            let given = halted.filter(|given| turn.gone().is_none() && is_ours(given)).cloned();
-            let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
+            let given = halted.filter(|given| turn.agent_end().is_none() && is_ours(given)).cloned();
+            let is_held = turn.agent_end().is_none() && turn.waiting(&mail, false) > 0;
             if given.is_some() || is_held || is_unpaid || census.takes_none(session, &turn, &mail)? {
                 found.push(Stopped { row: row.clone(), given, is_held, head });
             }

@@ -120,5 +120,5 @@ fn allows(turn: &Turn, asked: &PendingQuestion, besides: &[Grant]) -> bool {
     };
     let grants = [turn.grants(), besides].concat();
     let judged = judge(&Rules { grants: &grants, ..settings.rules() }, tool, action);
-    turn.asks(asked.row.question).is_some() && judged.verdict == Verdict::Allow
+    turn.asked_action(asked.row.question).is_some() && judged.verdict == Verdict::Allow
 }

@@ -89,7 +89,7 @@ impl UserMail<'_> {
         let row = Sessions::new(self.journal).row(session)?;
         let readers = self.readers(&row, to)?;
         let lead = readers.iter().find(|reader| reader.lead).map_or("", |reader| reader.name.as_str());
-        let is_to_all = to.iter().any(|to| name::means(to, lead) == Addressee::Everybody);
+        let is_to_all = to.iter().any(|to| name::resolve(to, lead) == Addressee::Everybody);
         let how = if is_to_all { How::ToAll } else { How::Now };
         self.write_to(by, key, &row, readers, text, how).await
     }
@@ -307,7 +307,7 @@ impl UserMail<'_> {
             |name: &str, row: &TeammateRow| Recipient { name: name.to_owned(), agent: row.agent, lead: false };
         let mut readers: Vec<Recipient> = Vec::new();
         for to in to {
-            match name::means(to, &lead.name) {
+            match name::resolve(to, &lead.name) {
                 Addressee::Lead => readers.push(lead.clone()),
                 Addressee::Everybody => {
                     let there = teammates.iter().filter(|(_, row)| row.gone.is_none());

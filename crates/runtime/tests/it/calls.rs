@@ -32,7 +32,7 @@ pub(crate) fn experts() -> Vec<AgentSpec> {
     let mut explore = teammate("explore", "sub-agent", &looks);
     let own = Arc::make_mut(&mut explore.definition);
     (own.builtin, own.description) = (true, "Looks around.".into());
-    explore.settings = explore.settings.under(&read_only);
+    explore.settings = explore.settings.limited_by(&read_only);
     let mut general = teammate(GENERAL, "sub-agent", &[]);
     let own = Arc::make_mut(&mut general.definition);
     (own.builtin, own.inherits_tools) = (true, true);
@@ -310,7 +310,7 @@ members:
     let mut open = calling(Which::New);
     // The caller may write nothing and does not see keys; the expert's own settings say nothing of that.
     let constraints = Constraints { blocked_patterns: vec!["*.env".into()], ..Constraints::default() };
-    open.settings = Settings { mode: Mode::Plan, ..open.settings.under(&constraints) };
+    open.settings = Settings { mode: Mode::Plan, ..open.settings.limited_by(&constraints) };
     for expert in &mut open.team.as_mut().unwrap().experts {
         expert.settings.mode = Mode::BypassPermissions;
     }

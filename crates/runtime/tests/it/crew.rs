@@ -93,7 +93,7 @@ members:
     let question = asked(&rest(&mut notices).await);
     let mut leo = teammate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
     let constraints = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
-    leo.settings = leo.settings.under(&constraints);
+    leo.settings = leo.settings.limited_by(&constraints);
     let crew = TeamDefinitions { lead: None, members: vec![leo], experts: Vec::new() };
     files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();

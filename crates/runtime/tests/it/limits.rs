@@ -48,7 +48,7 @@ fn spent(journal: &Journal) -> (u64, u64) {
                     other => panic!("{other:?}"),
                 };
                 assert!(usage.output <= u64::from(intent.max_tokens));
-                nano += intent.model.price.map_or(0, |price| price.of(usage));
+                nano += intent.model.price.map_or(0, |price| price.cost_of(usage));
                 tokens += usage.input_total() + usage.output;
             }
             _ => {}

@@ -587,7 +587,7 @@ async fn two_who_write_at_once_leave_one_reading() {
         first.unwrap();
         second.unwrap();
         let board = one.board(&BoardScope::User).unwrap();
-        assert_eq!(board.under(&above).count(), 1, "{board:?}");
+        assert_eq!(board.at_or_below(&above).count(), 1, "{board:?}");
     }
 }
 

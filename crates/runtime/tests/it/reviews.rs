@@ -89,7 +89,7 @@ async fn a_background_task_that_is_over_asks_and_is_told_of_once() {
         let asked = asked(&heard);
         assert!(asked.action.kind == ActionKind::Merge && asked.action.preview.contains("+two"), "{asked:?}");
         assert_eq!(inputs(&journal, "max").len(), 1, "its lead hears of it when that is decided");
-        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
+        let answer = PermissionAnswer::merge_answer(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
@@ -121,7 +121,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         let mut notices = team.watch();
         team.open(owner(), root, editing(Which::Latest)).await.unwrap();
         assert!(rest(&mut notices).await.waiting);
-        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
+        let answer = PermissionAnswer::merge_answer(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && !heard.names().contains(&"turn_started"), "nobody is woken by what the user did");
@@ -188,7 +188,7 @@ async fn one_that_failed_asks_about_what_it_left() {
         order(&team, Command::Say { session, text: "how is it?".into() }).await.unwrap();
         let [(told, false)] = came_to(&rest(&mut notices).await, "max") else { panic!() };
         assert!(told.ends_with(": failed, and the user decides what becomes of its changes"), "{told}");
-        let answer = PermissionAnswer::settling(settled, DecidedBy::Person("test".into()));
+        let answer = PermissionAnswer::merge_answer(settled, DecidedBy::Person("test".into()));
         order(&team, Command::Answer { session, question: asked(&heard).question, answer }).await.unwrap();
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && heard.last_words().text == "A pity.", "{:?}", heard.names());

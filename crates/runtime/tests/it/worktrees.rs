@@ -308,9 +308,9 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
     let by = || DecidedBy::Person("test".into());
     let nobody = DecidedBy::Nobody("nobody is here".into());
     for (answer, file, kept, words) in [
-        (PermissionAnswer::settling(MergeDecision::Taken, by()), "two\n", 0, "1 file is in the project now"),
-        (PermissionAnswer::settling(MergeDecision::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
-        (PermissionAnswer::settling(MergeDecision::Left, by()), "one\n", 1, "max-team worktrees accept"),
+        (PermissionAnswer::merge_answer(MergeDecision::Taken, by()), "two\n", 0, "1 file is in the project now"),
+        (PermissionAnswer::merge_answer(MergeDecision::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
+        (PermissionAnswer::merge_answer(MergeDecision::Left, by()), "one\n", 1, "max-team worktrees accept"),
         (PermissionAnswer::new(false, nobody), "one\n", 1, "the user could not be asked"),
     ] {
         let folder = repository();
@@ -570,7 +570,7 @@ async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() 
     let heard = rest(&mut notices).await;
     order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
     let heard = rest(&mut notices).await;
-    let answer = PermissionAnswer::settling(MergeDecision::Left, DecidedBy::Person("test".into()));
+    let answer = PermissionAnswer::merge_answer(MergeDecision::Left, DecidedBy::Person("test".into()));
     order(&team, Command::Answer { session, question: question(&heard), answer }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "It is in a copy.");

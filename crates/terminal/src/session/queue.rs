@@ -3,7 +3,7 @@
 use max_team_core::event::Event;
 use max_team_core::id::EnvelopeId;
 use max_team_core::interrupt::is_stop;
-use max_team_core::teammate::name::{Addressee, means};
+use max_team_core::teammate::name::{Addressee, resolve};
 use max_team_runtime::{self as runtime, Origin, RuntimeError, envelope_of};
 
 use super::super::command_queue::{UiCommand, fresh};
@@ -136,7 +136,7 @@ impl Session {
     /// A message to a teammate, or to all, is on its way: until it is read it can be taken back. It is known before it is stored,
     /// for it may be read before that is heard of.
     pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &str, text: &str) {
-        let unread = match means(to, &self.who) {
+        let unread = match resolve(to, &self.who) {
             Addressee::Somebody(name) => vec![name.to_owned()],
             // The lead has it, too.
             Addressee::Everybody => {

@@ -162,7 +162,7 @@ impl Session {
             }
             return self.written(&[from.name.to_string()], text.to_owned());
         }
-        from.agent.into_iter().for_each(|agent| self.agents.hear(agent, &from.name, event));
+        from.agent.into_iter().for_each(|agent| self.agents.apply(agent, &from.name, event));
         let mut items = self.hear_of_teammates(from, event);
         self.teammate_read(from, event);
         match event {

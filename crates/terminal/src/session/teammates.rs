@@ -8,7 +8,7 @@ use max_team_core::interrupt::is_stop;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::status::{BlockCause, IdleReason};
 use max_team_core::suggest::nearest;
-use max_team_core::teammate::name::{Addressee, means};
+use max_team_core::teammate::name::{Addressee, resolve};
 use max_team_runtime::{CONTINUE, Enrolled, Fate, MailRecord, Origin, READ_ON, Roll, ShownContent, Spawn, is_go_on};
 
 use super::super::background::LostCommand;
@@ -140,7 +140,7 @@ impl Session {
 
     /// `/continue [NAME]`: the lead is spoken to, the others are given what they were at.
     pub(super) fn go_on(&mut self, name: Option<String>) -> Vec<Item> {
-        let others = name.clone().filter(|name| !matches!(means(name, &self.who), Addressee::Lead));
+        let others = name.clone().filter(|name| !matches!(resolve(name, &self.who), Addressee::Lead));
         if others.is_some() {
             self.acts.push(UiCommand::Continue { name: others, lead: false });
             return Vec::new();

@@ -182,7 +182,10 @@ fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
         let (text, files) = ("(From the program) Files were put back.".into(), vec!["a".into(), "b".into()]);
         begun.rewound = vec![RewindNote { text, files, count: 2, again: false }];
         assert!(
-            begun.told().iter().any(|part| matches!(part, Part::Text { text } if text.contains("From the program")))
+            begun
+                .model_input()
+                .iter()
+                .any(|part| matches!(part, Part::Text { text } if text.contains("From the program")))
         );
         stage.event(Event::TurnStarted(begun));
         let screen = stage.glass.screen();

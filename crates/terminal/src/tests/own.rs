@@ -7,7 +7,7 @@ use max_team_core::chat::{Message, Part};
 use max_team_core::event::{Event, TurnOutcome, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_core::teammate::render::{MessageAttributes, OF_PLAN, wrapped};
+use max_team_core::teammate::render::{MessageAttributes, OF_PLAN, wrap};
 use max_team_core::turn::{Forked, InheritedConversation};
 use max_team_runtime::storage::JournalError;
 use max_team_runtime::{CONTINUE, Fate, MailRecord, Notice, OpenedSession, READ_ON, RuntimeError, ShownContent};
@@ -24,7 +24,7 @@ const NEWS: &str = "✉ news from the team";
 fn table() -> Vec<(String, Vec<&'static str>)> {
     let (go_on, read_on) = (CONTINUE.trim_end(), READ_ON.trim_end());
     let report = format!("{}Plan pln_1 is over: three\n\nTell the user, briefly.", OF_PLAN[0]);
-    let envelope = wrapped(MessageAttributes { from: "bob", ..MessageAttributes::default() }, "it was stopped");
+    let envelope = wrap(MessageAttributes { from: "bob", ..MessageAttributes::default() }, "it was stopped");
     vec![
         (format!("thanks\n\nwhat now?\n\n{report}"), vec!["> thanks", "what now?", NEWS]),
         (format!("thanks\n\n{envelope}\n\n{report}"), vec!["> thanks", NEWS]),

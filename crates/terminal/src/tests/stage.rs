@@ -234,7 +234,7 @@ impl Stage {
                 Charge { model: settings().model.name, calls, usage, nano, last_call: self.call, ..Charge::default() };
             ended.charges.extend((calls > 0).then_some(own));
         }
-        from.agent.iter().for_each(|agent| self.cost.hear(*agent, &event));
+        from.agent.iter().for_each(|agent| self.cost.apply(*agent, &event));
         if let Event::LlmIntent(intent) = &event {
             self.call = intent.call;
         }

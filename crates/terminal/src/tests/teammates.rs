@@ -13,7 +13,7 @@ use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Assignment, Envelope, MessageKind, Principal, Role};
 use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
-use max_team_core::teammate::render::{MessageAttributes, wrapped};
+use max_team_core::teammate::render::{MessageAttributes, wrap};
 use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
     Fate, MailRecord, Notice, OpenQuestion, OpenedSession, Origin, Queued, READ_ON, RuntimeError, SessionDetails,
@@ -727,7 +727,7 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
 fn what_is_told_beside_the_users_words_is_news() {
     let mut stage = stage(Lang::En);
     let about = MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() };
-    stage.begin(&format!("hello again\n\n{}", wrapped(about, "it was stopped")));
+    stage.begin(&format!("hello again\n\n{}", wrap(about, "it was stopped")));
     let screen = stage.glass.screen();
     assert!(screen.contains("> hello again\n") && screen.contains("✉ news from the team"), "{screen}");
     assert!(!screen.contains("teammate-message") && !screen.contains("it was stopped"), "{screen}");
@@ -737,7 +737,7 @@ fn what_is_told_beside_the_users_words_is_news() {
 #[test]
 fn what_is_told_before_a_skill_is_news_too() {
     let message =
-        wrapped(MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() }, "it was stopped");
+        wrap(MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() }, "it was stopped");
     let skill = || Part::text("The user asks you to follow this skill:\n<skill name=\"deploy\">\nStep one\n</skill>");
     let Event::TurnStarted(mut begun) = stage::started("") else { unreachable!() };
     begun.input = vec![Part::text(format!("/deploy now\n\n{message}")), skill()];

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::{APPROVED_FILES_MAX, PROTECTED_CHECK_MS, SET_ASIDE_MAX};
-use max_team_core::policy::{ProtectedRow, protected};
+use max_team_core::policy::{ProtectedRow, protecting_row};
 use max_team_sandbox::{AppearedPath, set_aside};
 
 use super::CommandSandbox;
@@ -123,7 +123,7 @@ impl ApprovedFiles {
 /// Notes that a file with this content is made with the user's approval, if its name is protected. It is called before the
 /// file gets its name, so that no command ends in between: the hash keeps any other content from being approved.
 pub(crate) fn note(root: &Path, path: &Path, hash: Hash) {
-    if protected(&path.to_string_lossy()).is_none() {
+    if protecting_row(&path.to_string_lossy()).is_none() {
         return;
     }
     let noted = (root.join(path), hash);
@@ -161,7 +161,7 @@ pub fn is_planted(path: &Path) -> bool {
     let path = folder.join(name);
     running.iter().any(|running| {
         let within = running.folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
-        let row = within.and_then(|within| protected(&within.to_string_lossy()));
+        let row = within.and_then(|within| protecting_row(&within.to_string_lossy()));
         row.is_some_and(|row| !running.open.contains(&row)) && !running.was_there(&path) && !running.is_approved(&path)
     })
 }

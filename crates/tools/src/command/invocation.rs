@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use max_team_core::limits::NESTED_PROTECTED_MAX;
-use max_team_core::policy::protected;
+use max_team_core::policy::protecting_row;
 use max_team_sandbox::{
     AppearedPath, CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run, set_aside,
 };
@@ -219,7 +219,7 @@ impl<'a> Invocation<'a> {
 fn note(appeared: &AppearedPath) -> String {
     let path = appeared.path.display();
     // A file that the team obeys itself, or that a rule denies, is not opened by any approval.
-    let can_ask = protected(&path.to_string()).is_some_and(|row| !row.is_held);
+    let can_ask = protecting_row(&path.to_string()).is_some_and(|row| !row.is_held);
     match &appeared.moved {
         Some(moved) if can_ask => format!(
             "[`{path}` is protected and was made without the user's approval; it was moved to `{}`. To make it, use \

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use max_team_core::policy::{ProtectedRow, Visibility, kept};
+use max_team_core::policy::{ProtectedRow, Visibility, sandbox_rows};
 use max_team_core::rewind::MovedFile;
 use max_team_sandbox::{AppearedPath, EndMark, Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
@@ -103,12 +103,12 @@ impl CommandSandbox {
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         let mut writable: Vec<PathBuf> = folders.iter().map(|(folder, _)| folder.clone()).collect();
         readable.extend(writable.iter().cloned());
-        if self.sight.looks_beside() {
+        if self.sight.are_additional_read_only() {
             writable.truncate(1);
         }
         // A folder that is gone meanwhile cannot be read.
         readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
-        let mut protected: Vec<PathBuf> = self.sight.given().iter().map(PathBuf::from).collect();
+        let mut protected: Vec<PathBuf> = self.sight.named_files().iter().map(PathBuf::from).collect();
         protected.retain(|file| writable.iter().any(|folder| file.starts_with(folder)));
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
         for (folder, sight) in &folders {
@@ -145,7 +145,7 @@ impl CommandSandbox {
 impl CommandSandbox {
     /// The rows of protected files that this command may not change.
     fn rows(&self) -> impl Iterator<Item = &'static ProtectedRow> + '_ {
-        kept().filter(|row| !self.open.contains(row))
+        sandbox_rows().filter(|row| !self.open.contains(row))
     }
 
     /// Names of protected files that the command may change: those that are there.
@@ -194,10 +194,10 @@ impl CommandSandbox {
     /// approved this very command.
     fn folders(&self) -> Result<Vec<(PathBuf, Visibility)>, CommandError> {
         let root = self.root.canonicalize().map_err(|_| CommandError::Folder(self.root.clone()))?;
-        let sight = if self.attended { Visibility::clone(&self.sight) } else { self.sight.in_passing() };
+        let sight = if self.attended { Visibility::clone(&self.sight) } else { self.sight.for_scan() };
         // A folder that is gone is no reason to run nothing.
-        let also = self.sight.also().iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
-        let also: Vec<_> = also.map(|folder| (folder.clone(), sight.beneath(&folder.to_string_lossy()))).collect();
+        let also = self.sight.additional_folders().iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
+        let also: Vec<_> = also.map(|folder| (folder.clone(), sight.relative_to(&folder.to_string_lossy()))).collect();
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
 
@@ -207,8 +207,8 @@ impl CommandSandbox {
         if !self.on || self.read_only {
             return Ok(standing);
         }
-        let sight = self.sight.of_places();
-        let is_free = sight.is_free();
+        let sight = self.sight.only_path_denials();
+        let is_free = sight.denies_no_change();
         for (folder, sight) in (Self { sight: Arc::new(sight), ..self.clone() }).folders()? {
             for row in self.rows().filter(|row| row.pattern.contains('*')) {
                 standing.kept.extend(scan::named(&folder, row)?);
@@ -309,7 +309,7 @@ mod tests {
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
         let guarded = vec![format!("{text}/mine.yaml"), "/elsewhere/mine.yaml".to_owned()];
         let permissions = Permissions { root: text.to_owned(), rules, guarded, ..Permissions::default() };
-        let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
+        let sight = Arc::new(Visibility::from_policy(&Constraints::default(), &permissions));
         let built = CommandSandbox { sight, ..CommandSandbox::around(&root) }
             .build(&mut Vec::new(), &CancellationToken::new())
             .unwrap()
@@ -346,7 +346,7 @@ mod tests {
         let shut = CommandSandbox::around(&root);
         assert!(protects(&shut, "AGENTS.md") && protects(&shut, ".github/workflows"));
         assert_eq!((shut.shown(), shut.opened()), (vec!["`AGENTS.md`".to_owned()], vec![]));
-        let open = CommandSandbox { open: kept().filter(|row| row.pattern == "AGENTS.md").collect(), ..shut };
+        let open = CommandSandbox { open: sandbox_rows().filter(|row| row.pattern == "AGENTS.md").collect(), ..shut };
         assert!(!protects(&open, "AGENTS.md") && protects(&open, ".github/workflows"));
         assert_eq!((open.shown(), open.opened()), (vec![], vec![root.join("AGENTS.md")]));
     }
@@ -361,7 +361,7 @@ mod tests {
         let writable = |copy: &str| {
             let also = vec![shared.display().to_string()];
             let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
-            let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
+            let sight = Arc::new(Visibility::from_policy(&Constraints::default(), &permissions));
             let isolation = CommandSandbox { sight, ..CommandSandbox::around(&tree) };
             let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
             assert!(built.readable.contains(&shared));

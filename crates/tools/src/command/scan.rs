@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{ProtectedRow, Visibility, obeyed_anywhere};
+use max_team_core::policy::{ProtectedRow, Visibility, obeyed_row};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -42,11 +42,11 @@ impl ProtectedScan {
     pub(super) fn of(root: &Path, sight: &Visibility, cancel: &CancellationToken) -> Result<Self, CommandError> {
         let mut found = Self::default();
         let unread = walk(root, cancel, &mut |path, name, _| {
-            let is_seen = sight.sees(name);
+            let is_seen = sight.is_visible(name);
             let is_git = path.file_name().is_some_and(|name| name == ".git");
             if !is_seen {
                 found.hidden.push(path.to_owned());
-            } else if !sight.frees(name) {
+            } else if !sight.allows_change(name) {
                 // A folder keeps all that is in it.
                 if !found.kept.iter().any(|kept| path.starts_with(kept)) {
                     found.kept.push(path.to_owned());
@@ -59,9 +59,9 @@ impl ProtectedScan {
             Ok(is_seen && !(is_git && sight.is_whole()))
         })?;
         found.unread = unread;
-        let hidden = other_names(&found.hidden, root, &|name| sight.sees(name), cancel)?;
+        let hidden = other_names(&found.hidden, root, &|name| sight.is_visible(name), cancel)?;
         found.hidden.extend(hidden);
-        let kept = other_names(&found.kept, root, &|name| sight.frees(name), cancel)?;
+        let kept = other_names(&found.kept, root, &|name| sight.allows_change(name), cancel)?;
         found.kept.extend(kept);
         found.check(root)?;
         Ok(found)
@@ -128,7 +128,7 @@ pub(super) fn obeyed(
         if is_dir && FOREIGN.contains(&own) {
             return Ok(false);
         }
-        let row = obeyed_anywhere(name);
+        let row = obeyed_row(name);
         found.extend(row.map(|row| (path.to_owned(), row)));
         Ok(row.is_none())
     })?;
@@ -229,7 +229,7 @@ mod tests {
 
     fn blind(patterns: &[&str]) -> Visibility {
         let blocked_patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        Visibility::of(&Constraints { blocked_patterns, ..Constraints::default() })
+        Visibility::from_constraints(&Constraints { blocked_patterns, ..Constraints::default() })
     }
 
     fn survey(root: &Path, sight: &Visibility) -> Result<ProtectedScan, CommandError> {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn row(pattern: &str) -> &'static ProtectedRow {
-        max_team_core::policy::kept().find(|row| row.pattern == pattern).unwrap()
+        max_team_core::policy::sandbox_rows().find(|row| row.pattern == pattern).unwrap()
     }
 
     #[test]

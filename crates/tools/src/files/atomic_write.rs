@@ -248,7 +248,7 @@ pub(super) fn guard(sight: &Visibility, place: &RelPath) -> Result<(), ToolError
     if place.parts().next().is_none() {
         return Err(not_a_name(place));
     }
-    match sight.guards(place.as_str()) {
+    match sight.protecting_row(place.as_str()) {
         Some(why) => Err(ToolError::Refused {
             target: place.to_string(),
             rule: refusal(&place.to_string(), why),

@@ -71,7 +71,7 @@ fn find(cx: &ToolContext, opened: &OpenedFile) -> Result<HardLink, ToolError> {
                     if (stat.st_dev, stat.st_ino) != (opened.stat.st_dev, opened.stat.st_ino) {
                         continue;
                     }
-                    if !cx.sight.sees(&inner.to_string_lossy()) {
+                    if !cx.sight.is_visible(&inner.to_string_lossy()) {
                         return Ok(HardLink::Hidden);
                     }
                     left = left.saturating_sub(1);

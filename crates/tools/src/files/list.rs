@@ -107,7 +107,7 @@ impl PendingFolder {
                 tree.ignored += 1;
                 continue;
             }
-            if !cx.sight.sees(&path.to_string_lossy()) {
+            if !cx.sight.is_visible(&path.to_string_lossy()) {
                 tree.unseen += 1;
                 continue;
             }
@@ -150,7 +150,7 @@ fn is_seen(cx: &ToolContext, link: &Path, target: &str) -> bool {
     // One that leads out names nothing that we keep, unless a part of it does.
     let path =
         cx.root.place(&beside.to_string_lossy()).map_or_else(|_| target.to_owned(), |place| place.as_str().to_owned());
-    cx.sight.is_whole() || cx.sight.sees(&path)
+    cx.sight.is_whole() || cx.sight.is_visible(&path)
 }
 
 /// What was found, each row under the one it belongs to.

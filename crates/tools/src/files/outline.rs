@@ -50,7 +50,7 @@ fn folders(root: &Root, sight: &Visibility) -> (Vec<OutlineFolder>, bool) {
             looked_at += 1;
             let (full, is_dir) = (inner.join(&entry.name), entry.kind == FileType::Directory);
             let is_hidden = entry.name.to_string_lossy().starts_with('.');
-            if is_hidden || rules.hide(&root.path().join(&full), is_dir) || !sight.sees(&full.to_string_lossy()) {
+            if is_hidden || rules.hide(&root.path().join(&full), is_dir) || !sight.is_visible(&full.to_string_lossy()) {
                 continue;
             }
             match entry.kind {

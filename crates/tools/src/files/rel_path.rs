@@ -98,7 +98,7 @@ impl RelPath {
 
     /// The folder of one's own that it lies in; `None`: it is of the project.
     pub(crate) fn folder(&self) -> Option<AgentDir> {
-        AgentDir::named(self.label)
+        AgentDir::parse(self.label)
     }
 
     /// What reading there means to the policy.

@@ -194,7 +194,7 @@ impl Root {
         let opened = by_kernel(self.dir(), path, flags)?;
         let (real, root) = (name(opened.as_fd())?, name(self.dir())?);
         let inside = real.strip_prefix(&root).map_err(|_| Errno::LOOP)?;
-        let is_seen = inside.to_str().is_some_and(|inside| sight.in_passing().sees(inside));
+        let is_seen = inside.to_str().is_some_and(|inside| sight.for_scan().is_visible(inside));
         if is_seen { Ok(opened) } else { Err(Errno::LOOP) }
     }
 
@@ -240,7 +240,7 @@ impl Root {
         let beside = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let dir = self.open_beneath(beside, DIR, sight).ok()?;
         let names = walk::entries(&dir).map(|found| found.entries).unwrap_or_default();
-        let seen = |name: &&str| sight.sees(&folder.join(name).to_string_lossy());
+        let seen = |name: &&str| sight.is_visible(&folder.join(name).to_string_lossy());
         let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()).filter(seen))?;
         Some(self.shown(&folder.join(like)))
     }

@@ -254,7 +254,7 @@ impl Iterator for Walk<'_> {
             if frame.rules.hide(&self.cx.root.path().join(&path), is_dir) {
                 continue;
             }
-            if !self.sight.sees(&path.to_string_lossy()) {
+            if !self.sight.is_visible(&path.to_string_lossy()) {
                 self.unseen += 1;
                 continue;
             }

@@ -135,7 +135,7 @@ impl CommitFiles {
         if cut {
             return Err(ToolError::correctable("these are too many files for one commit; name fewer paths"));
         }
-        let is_seen = |path: &PathBuf| repo.sight.sees(&path.to_string_lossy());
+        let is_seen = |path: &PathBuf| repo.sight.is_visible(&path.to_string_lossy());
         let (files, hidden): (BTreeSet<_>, BTreeSet<_>) = all.into_iter().partition(is_seen);
         let chosen = Self { files, hidden };
         if repo.sight.is_whole() || chosen.files.is_empty() {

@@ -130,7 +130,7 @@ fn state(repo: &Repo<'_>, answer: &GitOutput, folder: &str) -> String {
         let Some((marks, path)) = line.split_at_checked(3) else { continue };
         // A folder that is new as a whole is named as such, the root included.
         let path = path.strip_prefix(folder).filter(|path| !path.is_empty()).unwrap_or("./");
-        if repo.sight.sees(path) {
+        if repo.sight.is_visible(path) {
             text.push_str(&format!("{marks}{}\n", visible(path)));
             shown += 1;
         } else {

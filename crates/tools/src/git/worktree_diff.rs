@@ -148,7 +148,7 @@ pub(crate) struct DiffBuilder {
 impl DiffBuilder {
     /// Whether a file that differs is hidden; then it is counted as such.
     pub(crate) fn hides(&mut self, sight: &Visibility, path: &str) -> bool {
-        let is_hidden = !sight.sees(path);
+        let is_hidden = !sight.is_visible(path);
         if is_hidden {
             self.hidden.insert(path.to_owned());
         }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use max_team_core::policy::approved_rows;
 use max_team_core::policy::command_line::{self, CommandLine, Operator, RedirectTarget, SimpleCommand};
-use max_team_core::policy::opened;
 use max_team_core::policy::program::{self, CommandEffect};
 use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ impl ShellExec {
             },
         };
         let network = network(&cx.sandbox.network, line);
-        let open = opened(line, cx.sandbox.attended);
+        let open = approved_rows(line, cx.sandbox.attended);
         let isolation = CommandSandbox { network, open, ..CommandSandbox::clone(&cx.sandbox) };
         Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout }
     }
@@ -105,7 +105,7 @@ fn network(own: &Network, line: &CommandLine) -> Network {
 }
 
 fn hosts(argv: &[String], depth: usize, named: &mut Vec<String>) {
-    for effect in program::look(argv).effects {
+    for effect in program::effects_of(argv).effects {
         match effect {
             CommandEffect::Reach(host) if !host.is_empty() => named.push(host),
             CommandEffect::Run(inner) if depth > 0 => hosts(&inner, depth - 1, named),

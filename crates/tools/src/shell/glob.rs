@@ -50,7 +50,7 @@ pub(super) fn expand(parts: &mut [SimpleCommand], patterns: &[Pattern], root: &P
 
 /// Whether a command changes no file.
 fn only_looks(part: &SimpleCommand) -> bool {
-    let facts = program::look(&part.argv);
+    let facts = program::effects_of(&part.argv);
     let changes = |effect: &CommandEffect| {
         matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_) | CommandEffect::Run(_))
     };
@@ -81,7 +81,7 @@ fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root:
         }
     }
     // The command must be judged as a reader of each name.
-    let effects = program::look(&argv).effects;
+    let effects = program::effects_of(&argv).effects;
     let is_read =
         |name: &String| effects.iter().any(|effect| matches!(effect, CommandEffect::Read(path) if path == name));
     let changes = effects.iter().any(|effect| matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_)));

@@ -86,7 +86,7 @@ fn links(parts: &[SimpleCommand], root: &Path) -> Option<Vec<(String, String)>> 
 }
 
 fn collect(argv: &[String], depth: usize, places: &mut Vec<String>) {
-    for effect in program::look(argv).effects {
+    for effect in program::effects_of(argv).effects {
         match effect {
             CommandEffect::Read(path) | CommandEffect::Write(path) | CommandEffect::Delete(path) => places.push(path),
             CommandEffect::Run(inner) if depth > 0 => collect(&inner, depth - 1, places),

@@ -175,7 +175,7 @@ fn put_one(
         Ok(place) => place,
         Err(err) => return stays(&err.to_string()),
     };
-    if !sight.sees(name) {
+    if !sight.is_visible(name) {
         return stays("it is out of sight");
     }
     let to = tree.join(path);

@@ -270,7 +270,7 @@ impl ChangeJudge<'_> {
             None => Ok(FileState::Gone),
             Some(entry) if entry.is_repository() => Ok(FileState::Other),
             // What group and others may do with a file does not matter in a worktree.
-            Some(_) => state(root, &place).map(FileState::elsewhere),
+            Some(_) => state(root, &place).map(FileState::at_other_path),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
         let path = place.to_string();
@@ -290,10 +290,10 @@ impl ChangeJudge<'_> {
     /// Why a file cannot be merged, independently of what the project has.
     fn cannot(&self, place: &RelPath, before: FileState, after: FileState) -> Result<Option<String>, WorktreeError> {
         let path = place.to_string();
-        if let Some(why) = self.sight.guards(&path) {
+        if let Some(why) = self.sight.protecting_row(&path) {
             return Ok(Some(format!("{why}; only the user changes it")));
         }
-        if !self.sight.frees(&path) {
+        if !self.sight.allows_change(&path) {
             return Ok(Some("a rule keeps it from being changed".to_owned()));
         }
         Ok(match (before, after) {

@@ -181,7 +181,7 @@ impl Worktree {
         let tree = root(&self.root())?;
         for file in files {
             let place = tree.place(file)?;
-            let after = state(&tree, &place)?.elsewhere();
+            let after = state(&tree, &place)?.at_other_path();
             self.record.settled.insert(place.to_string(), FileDecision { accepted: false, back: true, after });
         }
         self.record.write(&self.home)

@@ -190,7 +190,7 @@ fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> CommandSandbox 
     let rules = rules.iter().map(|(list, text)| Rule::new(*list, text, origin(), &anchors)).collect();
     let also = also.iter().map(|folder| folder.to_str().unwrap().to_owned()).collect();
     let permissions = Permissions { root: text.to_owned(), rules, also, ..Permissions::default() };
-    let sight = Arc::new(Visibility::under(&Constraints::default(), &permissions));
+    let sight = Arc::new(Visibility::from_policy(&Constraints::default(), &permissions));
     CommandSandbox { sight, ..CommandSandbox::around(root) }
 }
 

@@ -179,7 +179,7 @@ fn hidden_files_are_not_in_the_worktree() {
         blocked_patterns: vec!["*.env".to_owned(), "data.bin".to_owned()],
         ..Default::default()
     };
-    let sight = Visibility::of(&blocked);
+    let sight = Visibility::from_constraints(&blocked);
     let order = WorktreeOptions {
         id: "a",
         project: &fixture.project.inside(""),

@@ -166,7 +166,7 @@ fn paths_leave_out_what_git_ignores_and_what_is_hidden() {
             project.write(path, "");
         }
         let mut project = project;
-        project.cx.sight = Arc::new(Visibility::of(&constraints(&["."], &["*.env"])));
+        project.cx.sight = Arc::new(Visibility::from_constraints(&constraints(&["."], &["*.env"])));
         assert_eq!(paths(&project.cx, 100), ["docs/", "docs/a b.md", "src/", "src/main.rs"]);
         assert_eq!(paths(&project.cx, 3).len(), 3);
     }

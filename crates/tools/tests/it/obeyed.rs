@@ -241,7 +241,7 @@ impl World {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let constraints =
             Constraints { blocked_patterns: list(&["*.env", ".env*", "*secret*"]), ..Constraints::default() };
-        let sight = Arc::new(Visibility::of(&constraints));
+        let sight = Arc::new(Visibility::from_constraints(&constraints));
         let limits = Limits {
             memory: 400 << 20,
             processes: 100,

@@ -37,13 +37,13 @@ impl Project {
 
     /// The same as somebody sees it who is kept from the rest.
     pub(crate) fn within(mut self, constraints: &Constraints) -> Self {
-        self.cx.sight = Arc::new(Visibility::of(constraints));
+        self.cx.sight = Arc::new(Visibility::from_constraints(constraints));
         self
     }
 
     /// The same under what settings say.
     pub(crate) fn under(mut self, permissions: &Permissions) -> Self {
-        self.cx.sight = Arc::new(Visibility::under(&Constraints::default(), permissions));
+        self.cx.sight = Arc::new(Visibility::from_policy(&Constraints::default(), permissions));
         self
     }
 

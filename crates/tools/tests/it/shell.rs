@@ -242,7 +242,7 @@ proptest! {
     /// A program whose name would be an assignment is written as a name.
     #[test]
     fn a_program_is_never_an_assignment(name in "-?[a1]{0,3}=[b2]{0,3}") {
-        let plain = CommandLine::of(&[name, "b=c".to_owned()]);
+        let plain = CommandLine::single(&[name, "b=c".to_owned()]);
         prop_assert_eq!(parse_line(&plain.to_string()), plain);
     }
 
@@ -255,7 +255,7 @@ proptest! {
         join in 0..4,
     ) {
         let words: Vec<String> = std::iter::once("cmd".to_owned()).chain(words).collect();
-        let plain = CommandLine::of(&words);
+        let plain = CommandLine::single(&words);
         prop_assert_eq!(parse_line(&plain.to_string()), plain);
         let join = [Operator::Then, Operator::And, Operator::Or, Operator::Pipe][usize::try_from(join).unwrap()];
         let env = vec![("A".to_owned(), value)];

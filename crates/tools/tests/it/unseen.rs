@@ -72,7 +72,10 @@ fn a_folder_of_a_repository_is_told_by_its_own_names() {
     let project = repository();
     project.write("src/deep/b.rs", "b\n");
     let root = Arc::new(Root::open(project.inside("src")).unwrap());
-    let cx = ToolContext { sight: Arc::new(Visibility::of(&constraints(&["deep"], &[]))), ..ToolContext::new(root) };
+    let cx = ToolContext {
+        sight: Arc::new(Visibility::from_constraints(&constraints(&["deep"], &[]))),
+        ..ToolContext::new(root)
+    };
     let registry = Registry::builtin();
     let call = |input| {
         let intent = registry.prepare(&cx, "git_status", &input).unwrap().action;
@@ -177,7 +180,8 @@ fn links_do_not_say_what_they_point_to() {
     symlink("../.env", project.inside("src/old")).unwrap();
     symlink("../config/secrets.yaml", project.inside("src/fresh")).unwrap();
     for sight in [blocked(), kept()] {
-        let found = diff_seen(&project.inside(""), &[], &Visibility::of(&sight), &CancellationToken::new());
+        let found =
+            diff_seen(&project.inside(""), &[], &Visibility::from_constraints(&sight), &CancellationToken::new());
         let found = found.unwrap().unwrap();
         hushed(&found.text);
         assert_eq!(stats(&found), [("src/fresh", 0, 0), ("src/old", 1, 1)]);
@@ -191,7 +195,7 @@ fn links_do_not_say_what_they_point_to() {
 fn code_may_look_with_the_eyes_of_a_member() {
     let project = repository();
     let none = CancellationToken::new();
-    let (root, sight) = (project.inside(""), Visibility::of(&blocked()));
+    let (root, sight) = (project.inside(""), Visibility::from_constraints(&blocked()));
     let whole = diff(&root, &[], &none).unwrap().unwrap();
     assert_eq!((whole.files.len(), whole.hidden), (6, 0));
     let seen = diff_seen(&root, &[], &sight, &none).unwrap().unwrap();

@@ -326,7 +326,7 @@ impl DefinitionBuilder<'_> {
     fn mode(&mut self, node: &Node) {
         let word = node.text().unwrap_or_default();
         let known = Mode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, mode)| *mode);
-        match known.or_else(|| Mode::named(word)) {
+        match known.or_else(|| Mode::parse(word)) {
             None => {
                 let near = did_you_mean(word, Mode::NAMES.map(|(name, _)| name));
                 let word = if word.is_empty() { found(node) } else { format!("`{}`", quote(word)) };

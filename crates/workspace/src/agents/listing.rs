@@ -106,7 +106,7 @@ impl ListedAgent<'_> {
     /// What is left to it when it is called, and which layer took the rest.
     fn hands(&self) -> AllowedTools {
         let there = tool_roles::known().specs().map(|spec| spec.name.as_str());
-        calling::hands(there, &self.member.definition, Caller::default())
+        calling::allowed_tools(there, &self.member.definition, Caller::default())
     }
 
     /// All of it but its words.

@@ -66,8 +66,8 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
         }
         "permissions.mode" => {
             // Without a choice of the user the default counts; a project may repeat or tighten it.
-            let own = chosen(path).and_then(|own| Mode::named(&own)).unwrap_or_default();
-            let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
+            let own = chosen(path).and_then(|own| Mode::parse(&own)).unwrap_or_default();
+            let is_tight = Mode::parse(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
             (!is_tight).then_some(FREE)
         }
         // It costs money, and it is about the user: a project may only have less of it.

@@ -266,7 +266,7 @@ impl Lang {
 
     /// A rule in the words of the judge; a built-in one says it in ours.
     pub fn rule(self, rule: &str) -> String {
-        match AutoAllow::of(rule) {
+        match AutoAllow::from_reason(rule) {
             Some(free) => self.free(free.name(), rule),
             None => self.told(rule),
         }

@@ -257,7 +257,7 @@ impl Lang {
             None if result.is_only_files() => self.only_files_verified().to_owned(),
             None => proof.to_owned(),
             Some(cached) => {
-                let age = self.age(AnswerAge::of(cached.age_ms));
+                let age = self.age(AnswerAge::from_ms(cached.age_ms));
                 self.from_the_cache(proof, &age)
             }
         }

@@ -151,7 +151,7 @@ fn inner(file: &mut SettingsFile, key: &str, node: &Node, shown: &str) {
         "deny" => List::Deny,
         "defaultMode" => {
             let word = node.text().unwrap_or_default();
-            file.mode = Mode::named(word);
+            file.mode = Mode::parse(word);
             if file.mode.is_none() {
                 file.warn(shown, node, format!("there is no mode `{}`", quote(word)));
             }

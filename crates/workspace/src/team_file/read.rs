@@ -5,7 +5,7 @@ use max_team_core::delegation::tool_filter::GENERAL;
 use max_team_core::policy::Mode;
 use max_team_core::suggest::{candidates, did_you_mean};
 use max_team_core::teammate::color;
-use max_team_core::teammate::name::{looks_like, misfit};
+use max_team_core::teammate::name::{looks_like, name_error};
 use max_team_runtime::Spawn;
 
 use super::{TeamContext, TeamFile};
@@ -131,7 +131,7 @@ impl TeamFileReader<'_> {
         }
         // An entry that is not a map was already reported.
         let is_map = matches!(node.value, Value::Map(_)) || self.faults.len() == before;
-        if let Some(why) = misfit(&spawn.name, &self.here.lead).filter(|_| is_map) {
+        if let Some(why) = name_error(&spawn.name, &self.here.lead).filter(|_| is_map) {
             self.fault(node, why);
         }
         let kind = spawn.kind.as_deref().unwrap_or(GENERAL);
@@ -156,7 +156,7 @@ impl TeamFileReader<'_> {
     }
 
     fn mode(&mut self, node: &Node) -> Option<Mode> {
-        let Some(mode) = node.text().and_then(Mode::named) else {
+        let Some(mode) = node.text().and_then(Mode::parse) else {
             let names = Mode::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
             self.fault(node, format!("`mode` is one of {names}"));
             return None;

@@ -20,7 +20,7 @@ fn weather(keys: &[&str]) -> Definition {
 }
 
 fn asked(args: &Value) -> CacheKey {
-    CacheKey::of(&weather(&["city"]), PLACE, args).unwrap()
+    CacheKey::for_call(&weather(&["city"]), PLACE, args).unwrap()
 }
 
 fn entry(args: &Value) -> CacheEntry {
@@ -31,7 +31,7 @@ fn entry(args: &Value) -> CacheEntry {
 #[test]
 fn only_relevant_arguments_change_the_cache_key() {
     let (args, home) = (json!({ "city": "北京", "units": "C" }), weather(&["city", "day"]));
-    let key = |definition: &Definition, args: &Value| CacheKey::of(definition, PLACE, args).unwrap().key;
+    let key = |definition: &Definition, args: &Value| CacheKey::for_call(definition, PLACE, args).unwrap().key;
     let known = key(&home, &args);
     assert!(known.len() == 12 && known.bytes().all(|digit| digit.is_ascii_hexdigit()), "{known}");
     let change = |change: fn(&mut Definition)| {
@@ -61,9 +61,9 @@ fn only_relevant_arguments_change_the_cache_key() {
     for (what, definition, args) in other {
         assert_ne!(key(&definition, &args), known, "{what}");
     }
-    assert_ne!(CacheKey::of(&home, "/elsewhere", &args).unwrap().key, known, "another project");
-    assert_eq!(CacheKey::of(&Definition { cache: None, ..home.clone() }, PLACE, &args), None);
-    assert_eq!(CacheKey::of(&Definition { cache: cache(&["city"], 0), ..home }, PLACE, &args), None);
+    assert_ne!(CacheKey::for_call(&home, "/elsewhere", &args).unwrap().key, known, "another project");
+    assert_eq!(CacheKey::for_call(&Definition { cache: None, ..home.clone() }, PLACE, &args), None);
+    assert_eq!(CacheKey::for_call(&Definition { cache: cache(&["city"], 0), ..home }, PLACE, &args), None);
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn a_task_of_a_plan_is_the_same_if_all_that_its_owner_is_told_is() {
     let asked = CacheKey::step(&home, PLACE, model, &task, &upstream("Berlin")).unwrap();
     let raw = asked.step.clone().unwrap();
     let told = ExpertReply { text: "---RESULT---\n5\n---TEXT---\n5 °C.".into(), ..ExpertReply::default() };
-    let kept = asked.keep(raw.clone(), told.clone(), &[], NOW).unwrap();
+    let kept = asked.entry_for(raw.clone(), told.clone(), &[], NOW).unwrap();
     assert_eq!((&kept.text, &kept.data), (&told.text, &None), "as it was said");
     assert_eq!(asked.find(std::slice::from_ref(&kept), &raw, NOW), CacheLookup::Answer(kept.clone()));
-    assert_eq!(CacheKey::of(&home, PLACE, &raw).unwrap().find(&[kept], &raw, NOW), CacheLookup::Nothing);
+    assert_eq!(CacheKey::for_call(&home, PLACE, &raw).unwrap().find(&[kept], &raw, NOW), CacheLookup::Nothing);
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn ages_are_said_in_the_unit_that_fits() {
         (47 * 60, "47 h old"),
         (49 * 60, "2 days old"),
     ] {
-        assert_eq!(AnswerAge::of(minutes * 60_000 + 59_999).to_string(), want);
+        assert_eq!(AnswerAge::from_ms(minutes * 60_000 + 59_999).to_string(), want);
     }
 }
 
 #[test]
 fn without_keys_every_argument_counts() {
-    let key = |args: Value| CacheKey::of(&weather(&[]), PLACE, &args).unwrap().key;
+    let key = |args: Value| CacheKey::for_call(&weather(&[]), PLACE, &args).unwrap().key;
     assert_eq!(key(json!({ "a": 1, "b": 2 })), key(json!({ "b": 2, "a": 1 })));
     assert_ne!(key(json!({ "a": 1, "b": 2 })), key(json!({ "a": 1 })));
 }
@@ -187,9 +187,9 @@ fn a_derived_entry_is_as_old_as_its_source() {
     let handed = CacheKey { handed_at_ms: Some(NOW), ..fresh.clone() };
     let later = NOW + 30_000;
     let keep = |asked: &CacheKey, answer: &str, before: Option<&CacheEntry>| {
-        let kept = asked.keep(
+        let kept = asked.entry_for(
             args.clone(),
-            ExpertReply::read(answer),
+            ExpertReply::parse(answer),
             before.map(std::slice::from_ref).unwrap_or_default(),
             later,
         );
@@ -251,7 +251,7 @@ fn data_that_is_handed_back_unchanged_gets_no_younger() {
     let asked = CacheKey { handed_at_ms: Some(NOW), ..asked(&args) };
     let told = |data: Value| ExpertReply { result: Some(data), text: "41 °F.".into(), ..ExpertReply::default() };
     for (data, at_ms) in [(json!({ "temp": 5 }), NOW), (json!({ "temp": 6 }), NOW + 7)] {
-        let kept = asked.keep(args.clone(), told(data), std::slice::from_ref(&old), NOW + 7).unwrap();
+        let kept = asked.entry_for(args.clone(), told(data), std::slice::from_ref(&old), NOW + 7).unwrap();
         assert_eq!(kept.created_at_ms, at_ms);
     }
 }
@@ -297,8 +297,8 @@ proptest! {
         let args = json!({ "city": value, "more": rest });
         let turned = reversed(&args);
         prop_assert_eq!(canonical(&args), canonical(&turned));
-        let one = CacheKey::of(&weather(&["city", "more"]), PLACE, &args);
-        prop_assert_eq!(&one, &CacheKey::of(&weather(&["more", "city", "more"]), PLACE, &turned));
+        let one = CacheKey::for_call(&weather(&["city", "more"]), PLACE, &args);
+        prop_assert_eq!(&one, &CacheKey::for_call(&weather(&["more", "city", "more"]), PLACE, &turned));
     }
 
     #[test]
@@ -311,7 +311,7 @@ proptest! {
         let home = weather(&["city"]);
         let other = Definition { prompt: prompt.clone(), ..home.clone() };
         let args = json!({ "city": "Berlin" });
-        let same = CacheKey::of(&home, PLACE, &args) == CacheKey::of(&other, PLACE, &args);
+        let same = CacheKey::for_call(&home, PLACE, &args) == CacheKey::for_call(&other, PLACE, &args);
         prop_assert_eq!(same, prompt == home.prompt);
     }
 }

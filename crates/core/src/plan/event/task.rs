@@ -193,8 +193,8 @@ pub struct CachedAnswer {
 
 impl CachedAnswer {
     /// The origin of the result, for display.
-    pub fn words(&self) -> String {
-        format!("from the cache, {}", AnswerAge::of(self.age_ms))
+    pub fn origin_text(&self) -> String {
+        format!("from the cache, {}", AnswerAge::from_ms(self.age_ms))
     }
 }
 

@@ -39,7 +39,7 @@ pub struct PastTasks {
 
 impl History {
     /// The tasks of a member. Their cost counts only for the same model.
-    pub fn of(&self, member: &str, model: &str) -> PastTasks {
+    pub fn past_tasks(&self, member: &str, model: &str) -> PastTasks {
         let own: Vec<&TaskSample> =
             self.0.iter().filter(|sample| sample.member == member && sample.calls > 0).collect();
         let mut paid: Vec<u64> =

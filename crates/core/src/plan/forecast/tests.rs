@@ -43,8 +43,8 @@ fn diamond() -> Draft {
 fn an_ordinary_task_is_priced_call_by_call() {
     let sum = seen(&draft(vec![task("a", &[])]), Some(RATE), 4);
     let want = Forecast {
-        likely_nano: Some(PRICE.of(usual())),
-        high_nano: Some(3 * PRICE.of(usual())),
+        likely_nano: Some(PRICE.cost_of(usual())),
+        high_nano: Some(3 * PRICE.cost_of(usual())),
         budget_nano: None,
         likely_tokens: usual().input_total() + usual().output,
         likely_ms: 8 * 11_000,
@@ -74,7 +74,7 @@ fn history_outweighs_the_default_estimate() {
     let other = Rate { past: PastTasks { nano: None, ..KNOWN.past }, ..RATE };
     let one = seen(&draft(vec![task("a", &[])]), Some(other), 4);
     let five = Usage { input: 0, output: 5 * 500, cache_write: 12_000, cache_read: 4_000 * 4 + 2_000 * 6 };
-    assert_eq!((one.likely_nano, one.high_nano), (Some(PRICE.of(five)), Some(3 * PRICE.of(five))));
+    assert_eq!((one.likely_nano, one.high_nano), (Some(PRICE.cost_of(five)), Some(3 * PRICE.cost_of(five))));
     // Too few to say what is high.
     let few = Rate { past: PastTasks { nano: Some((100, None)), ..KNOWN.past }, ..RATE };
     assert_eq!(seen(&diamond(), Some(few), 4).high_nano, Some(1_200));
@@ -99,7 +99,7 @@ fn history_is_of_the_member_and_of_the_model() {
         ),
     ];
     for (at, (samples, want)) in table.into_iter().enumerate() {
-        assert_eq!(History(samples).of("leo", "m"), want, "row {at}");
+        assert_eq!(History(samples).past_tasks("leo", "m"), want, "row {at}");
     }
 }
 

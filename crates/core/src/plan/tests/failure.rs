@@ -106,7 +106,7 @@ fn the_last_answer_stays_after_every_ruling() {
         let view = play.view("a");
         assert_eq!((view.status, view.result.unwrap().output.as_str()), (status, words), "{ruling:?}");
         let told = format!("max decided: {}, see a.txt", ruling.name());
-        assert_eq!(view.decision.unwrap().words(), told);
+        assert_eq!(view.decision.unwrap().as_text(), told);
         let [(need, artifacts)] = play.plan.upstream(1)[..] else { panic!() };
         assert_eq!((need, artifacts[0].content.as_str()), ("a", words), "{ruling:?}");
     }

@@ -84,7 +84,7 @@ impl AutoAllow {
     }
 
     /// The reason as the judge words it.
-    pub fn words(self) -> &'static str {
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Answer => "answering is always allowed",
             Self::Team => "working with the team is always allowed",
@@ -102,7 +102,7 @@ impl AutoAllow {
     }
 
     /// The variant whose reason ends a judgement's text; the text before it only says where.
-    pub fn of(rule: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|free| rule.ends_with(free.words()))
+    pub fn from_reason(rule: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|free| rule.ends_with(free.reason()))
     }
 }

@@ -19,7 +19,7 @@ impl<'a> JudgedAction<'a> {
             // not its words.
             None => {
                 let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
-                let facts = CommandFacts { effects: Vec::new(), ..program::look(&argv) };
+                let facts = CommandFacts { effects: Vec::new(), ..program::effects_of(&argv) };
                 self.command_of_tool(&argv, &facts)
             }
         }
@@ -102,7 +102,7 @@ impl<'a> JudgedAction<'a> {
 
     /// A command and all its effects.
     fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
-        let facts = program::look(argv);
+        let facts = program::effects_of(argv);
         let mut all = vec![self.command(argv, &facts, depth == 0 && is_in(self.rules.checks, argv, folders))];
         for effect in &facts.effects {
             all.extend(self.effect(effect, argv, folders, depth));
@@ -272,7 +272,7 @@ impl<'a> JudgedAction<'a> {
         if self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
-        let told = pieces.iter().flat_map(|argv| program::look(argv).effects).find_map(|effect| match effect {
+        let told = pieces.iter().flat_map(|argv| program::effects_of(argv).effects).find_map(|effect| match effect {
             CommandEffect::Danger(why) => Some(why),
             _ => None,
         });

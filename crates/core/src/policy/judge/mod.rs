@@ -98,7 +98,7 @@ impl<'a> Rules<'a> {
 
 /// Judges one call of a tool.
 pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
-    let sight = Visibility::of(rules.constraints);
+    let sight = Visibility::from_constraints(rules.constraints);
     let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
     let all =
         modes.map(|mode| JudgedAction { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
@@ -322,7 +322,7 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
 
 /// A built-in permission.
 fn free(free: AutoAllow) -> Judgement {
-    Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.words()) }
+    Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.reason()) }
 }
 
 /// A permission from a remembered answer.

@@ -4,7 +4,7 @@
 
 use super::{AutoAllow, JudgedAction, Judgement, answered, constrained, danger, free, said, strictest};
 use crate::agent::Constraints;
-use crate::policy::protected::{given, protected};
+use crate::policy::protected::{named_file_row, protecting_row};
 use crate::policy::rule::{ResolvedPath, Rule, RuleSubject, absolute, escape};
 use crate::policy::{ActionKind, Mode, Recourse, RememberedRule, Verdict, glob, visibility};
 
@@ -97,7 +97,7 @@ impl JudgedAction<'_> {
         if is_change && self.rules.constraints.read_only {
             return constrained(READ_ONLY.to_owned());
         }
-        if let Some(rule) = self.sight.beyond().hides(path) {
+        if let Some(rule) = self.sight.outside_project().hidden_by(path) {
             return constrained(rule);
         }
         let place = ResolvedPath { path: absolute(self.root(), path), real: None };
@@ -108,7 +108,7 @@ impl JudgedAction<'_> {
         if is_change && self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
-        if let Some(why) = protected(path).filter(|_| is_change) {
+        if let Some(why) = protecting_row(path).filter(|_| is_change) {
             return self.asking(danger(&format!("`{path}`: {why}")));
         }
         let asked = self.ask(subject);
@@ -179,30 +179,32 @@ impl JudgedAction<'_> {
         let unnamed = |list: &Vec<String>| format!("the member's `write_patterns` ({})", visibility::quoted(list));
         let Some(path) = self.inside(end) else {
             // Constraints name paths of the project, so they never match a path outside it.
-            return self.sight.bars(end).or_else(|| lists().next().filter(|_| is_change).map(unnamed));
+            return self.sight.hidden_outside_by(end).or_else(|| lists().next().filter(|_| is_change).map(unnamed));
         };
         match touch {
-            PathAccess::Read => self.sight.hides(&path),
-            PathAccess::ReadLinked => self.sight.shields(&path),
-            PathAccess::Write | PathAccess::Delete => {
-                self.sight.shields(&path).or_else(|| lists().find(|list| !glob::is_named(list, &path)).map(unnamed))
-            }
+            PathAccess::Read => self.sight.hidden_by(&path),
+            PathAccess::ReadLinked => self.sight.unwritable_by(&path),
+            PathAccess::Write | PathAccess::Delete => self
+                .sight
+                .unwritable_by(&path)
+                .or_else(|| lists().find(|list| !glob::is_named(list, &path)).map(unnamed)),
         }
     }
 
     /// Why a change is dangerous, for people.
     fn risk(&self, touch: PathAccess, place: &ResolvedPath) -> Option<String> {
-        let named = |end: &str| given(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
+        let named =
+            |end: &str| named_file_row(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
         place.ends().find_map(|end| match (self.inside(end), touch) {
             (None, PathAccess::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), PathAccess::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
             // The project folder itself may hold protected files, too, but each new file in it is judged by its own
             // name.
             (Some(path), _) if path == "." => None,
-            (Some(path), _) => protected(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
+            (Some(path), _) => protecting_row(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
             (None, _) => {
                 let path = self.beside(end).unwrap_or_else(|| end.to_owned());
-                let obeyed = protected(&path).map(|why| format!("`/{end}`: {why}"));
+                let obeyed = protecting_row(&path).map(|why| format!("`/{end}`: {why}"));
                 obeyed.or_else(|| named(end))
             }
         })

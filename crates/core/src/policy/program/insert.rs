@@ -6,7 +6,7 @@
 
 use super::super::command_line::{Redirect, RedirectTarget, SimpleCommand};
 use super::table::is_interpreter;
-use super::{CommandEffect, CommandFacts, DEPTH_MAX, look, variable};
+use super::{CommandEffect, CommandFacts, DEPTH_MAX, effects_of, variable};
 
 /// Programs with a small language in one of their words; their other words are files.
 const LANGUAGES: [&str; 15] =
@@ -144,7 +144,7 @@ fn placed(argv: &[String], mark: &str, depth: usize) -> Result<(), String> {
     if STARTERS.contains(&name) {
         return Err(format!("`{name}` runs what stands there"));
     }
-    let facts = look(argv);
+    let facts = effects_of(argv);
     if LANGUAGES.contains(&name) {
         return language(name, rest, mark, &facts);
     }
@@ -210,7 +210,7 @@ struct CommandShape {
 impl CommandShape {
     fn of(argv: &[String], depth: usize) -> Self {
         let mut shape = Self { programs: argv.first().cloned().into_iter().collect(), ..Self::default() };
-        for effect in look(argv).effects {
+        for effect in effects_of(argv).effects {
             match effect {
                 CommandEffect::Run(inner) if depth < DEPTH_MAX => {
                     let inner = Self::of(&inner, depth + 1);
@@ -240,7 +240,7 @@ fn unchanged(template: &[String], filled: &[String], option: Option<&str>) -> Re
         return Err("with this value the command would run something else".to_owned());
     }
     if let Some(option) = option
-        && (!look(filled).is_whole || after.others > before.others)
+        && (!effects_of(filled).is_whole || after.others > before.others)
     {
         return Err(format!(
             "the value `{option}` would be an option of the command; write `--` before the placeholder to pass it as data"

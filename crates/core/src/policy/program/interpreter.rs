@@ -1,6 +1,6 @@
 //! Shells and interpreters: the script that they run, and the code that their flags load.
 
-use super::{CommandEffect, CommandFacts, look_at, task};
+use super::{CommandEffect, CommandFacts, row_effects, task};
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
 /// Flags of interpreters whose value is a file or folder of code to load.
@@ -23,7 +23,7 @@ const LOADS: [&str; 15] = [
 ];
 
 /// The effects of a shell or an interpreter; `None` for other programs.
-pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
+pub(super) fn interpreter_effects(program: &str, words: &[&str]) -> Option<CommandFacts> {
     if SHELLS.contains(&program) {
         return Some(shell(program, words));
     }
@@ -84,5 +84,5 @@ fn loaded(words: &[&str]) -> Vec<CommandEffect> {
 fn module(program: &str, words: &[&str]) -> Vec<CommandEffect> {
     let at = words.iter().position(|word| *word == "-m").filter(|_| program.starts_with("python"));
     let inner = at.and_then(|at| words.get(at + 1..)).unwrap_or_default();
-    look_at(inner).effects.into_iter().filter(|effect| !matches!(effect, CommandEffect::Run(_))).collect()
+    row_effects(inner).effects.into_iter().filter(|effect| !matches!(effect, CommandEffect::Run(_))).collect()
 }

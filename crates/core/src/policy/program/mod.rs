@@ -63,25 +63,27 @@ pub struct CommandFacts {
 }
 
 /// Finds the effects of a command.
-pub fn look(argv: &[String]) -> CommandFacts {
+pub fn effects_of(argv: &[String]) -> CommandFacts {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    look_at(&words)
+    row_effects(&words)
 }
 
-fn look_at(words: &[&str]) -> CommandFacts {
+fn row_effects(words: &[&str]) -> CommandFacts {
     let Some((program, rest)) = words.split_first() else { return CommandFacts::default() };
     let name = program.rsplit('/').next().unwrap_or(program);
-    let mut facts =
-        match git::look(name, rest).or_else(|| special::look(name, rest)).or_else(|| interpreter::look(name, rest)) {
-            Some(facts) => facts,
-            None => match table::find(name, rest) {
-                Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => {
-                    CommandFacts { is_whole: true, ..CommandFacts::default() }
-                }
-                Some((row, rest, head)) => by_row(row, &rest, head),
-                None => CommandFacts { effects: unknown(name, rest), ..CommandFacts::default() },
-            },
-        };
+    let mut facts = match git::git_effects(name, rest)
+        .or_else(|| special::special_effects(name, rest))
+        .or_else(|| interpreter::interpreter_effects(name, rest))
+    {
+        Some(facts) => facts,
+        None => match table::find(name, rest) {
+            Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => {
+                CommandFacts { is_whole: true, ..CommandFacts::default() }
+            }
+            Some((row, rest, head)) => by_row(row, &rest, head),
+            None => CommandFacts { effects: unknown(name, rest), ..CommandFacts::default() },
+        },
+    };
     // A file of the project can have the name of a known program and do something else.
     if name != *program && !SYSTEM.iter().any(|folder| program.strip_prefix(folder) == Some(name)) {
         (facts.is_whole, facts.head) = (false, 0);
@@ -92,7 +94,7 @@ fn look_at(words: &[&str]) -> CommandFacts {
 /// Possible effects of a program without a row.
 fn unknown(name: &str, rest: &[&str]) -> Vec<CommandEffect> {
     let mut effects = task(name, rest);
-    effects.extend(special::hidden(rest));
+    effects.extend(special::hidden_effects(rest));
     effects
 }
 
@@ -159,7 +161,7 @@ fn arguments(row: &ProgramRow, seen: &ParsedFlags<'_>, facts: &mut CommandFacts)
         }
         ArgMeaning::Lends => {
             let own = |effect: &CommandEffect| !matches!(effect, CommandEffect::Run(_));
-            effects.extend(look_at(rest).effects.into_iter().filter(own));
+            effects.extend(row_effects(rest).effects.into_iter().filter(own));
         }
         ArgMeaning::Hosts => effects.extend(rest.iter().map(|word| CommandEffect::Reach(host(word)))),
         ArgMeaning::Tasks => {
@@ -266,8 +268,8 @@ pub(super) fn unwrapped(argv: &[String]) -> Option<Vec<String>> {
 
 /// The first words of a command as which an approval may be remembered, if they are specific enough: `cargo test`,
 /// `git add`.
-pub(super) fn head(argv: &[String]) -> Option<&[String]> {
-    let facts = look(argv);
+pub(super) fn approvable_prefix(argv: &[String]) -> Option<&[String]> {
+    let facts = effects_of(argv);
     let is_safe = !matches!(argv.first().map(String::as_str), Some(program) if table::is_interpreter(program));
     (is_safe && facts.head > 0).then(|| argv.get(..facts.head)).flatten()
 }

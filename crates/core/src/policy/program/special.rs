@@ -2,7 +2,7 @@
 
 use super::script::{is_plain_awk, is_plain_sed};
 use super::setting::variable;
-use super::{CommandEffect, CommandFacts, DEPTH_MAX, by_row, host, look_at, table};
+use super::{CommandEffect, CommandFacts, DEPTH_MAX, by_row, host, row_effects, table};
 
 /// Shell built-ins and programs that run text as code.
 const BUILTINS: [&str; 8] = ["eval", "source", ".", "trap", "alias", "coproc", "parallel", "watch"];
@@ -26,7 +26,7 @@ const SQL: [&str; 14] = [
 ];
 
 /// Finds the effects of such a program; `None` for any other.
-pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
+pub(super) fn special_effects(program: &str, words: &[&str]) -> Option<CommandFacts> {
     let code = |why: String| CommandFacts { is_whole: false, effects: vec![CommandEffect::Code(why)], head: 0 };
     let facts = match program {
         // They treat every word as text.
@@ -412,12 +412,12 @@ fn fetch(program: &str, words: &[&str]) -> Option<CommandFacts> {
 }
 
 /// Dangerous commands among the words of an unknown program: `unshare git push`.
-pub(super) fn hidden(words: &[&str]) -> Vec<CommandEffect> {
+pub(super) fn hidden_effects(words: &[&str]) -> Vec<CommandEffect> {
     let starts = words.iter().enumerate().take(DEPTH_MAX).filter(|(_, word)| table::is_risky(word));
     let risky = starts.filter_map(|(at, _)| {
         let inner = words.get(at..)?;
         let is_risky = |effect: &CommandEffect| matches!(effect, CommandEffect::Danger(_) | CommandEffect::Delete(_));
-        look_at(inner).effects.iter().any(is_risky).then(|| run(inner))
+        row_effects(inner).effects.iter().any(is_risky).then(|| run(inner))
     });
     risky.flatten().collect()
 }

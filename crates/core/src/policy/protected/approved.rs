@@ -1,6 +1,6 @@
 //! Which protected files an approved command may change.
 
-use super::{ProtectedRow, kept};
+use super::{ProtectedRow, sandbox_rows};
 use crate::policy::command_line::{CommandLine, SimpleCommand};
 use crate::policy::program::{self, CommandEffect};
 
@@ -11,13 +11,13 @@ const CHECKS_OUT: [&str; 11] =
 
 /// The rows that the sandbox leaves open for a command that the user approved (`attended`): those whose name the line shows, and
 /// all that the team does not obey itself, if the line only checks something out with git.
-pub fn opened(line: &CommandLine, attended: bool) -> Vec<&'static ProtectedRow> {
+pub fn approved_rows(line: &CommandLine, attended: bool) -> Vec<&'static ProtectedRow> {
     if !attended {
         return Vec::new();
     }
     let checks_out = checks_out(line);
     let text = super::folded(&line.to_string());
-    kept().filter(|row| !row.is_held && (checks_out || names(&text, row))).collect()
+    sandbox_rows().filter(|row| !row.is_held && (checks_out || names(&text, row))).collect()
 }
 
 /// Whether a text names the row: by the first name of its pattern, because that is also how a whole folder is named.
@@ -34,7 +34,7 @@ fn checks_out(line: &CommandLine) -> bool {
     let CommandLine::Plain(parts) = line else { return false };
     let git = |part: &SimpleCommand| {
         let sub = program::git_command(&part.argv);
-        let is_seen = part.env.is_empty() && !program::look(&part.argv).effects.iter().any(runs);
+        let is_seen = part.env.is_empty() && !program::effects_of(&part.argv).effects.iter().any(runs);
         is_seen && sub.is_some_and(|sub| CHECKS_OUT.contains(&sub))
     };
     parts.iter().any(git) && parts.iter().all(|part| git(part) || only_looks(part))
@@ -46,7 +46,7 @@ fn only_looks(part: &SimpleCommand) -> bool {
     if part.argv.first().is_some_and(|program| program == "cd") {
         return true;
     }
-    let facts = program::look(&part.argv);
+    let facts = program::effects_of(&part.argv);
     let looks = |effect: &CommandEffect| matches!(effect, CommandEffect::Read(_) | CommandEffect::History);
     part.env.is_empty() && facts.is_whole && facts.effects.iter().all(looks)
 }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn only_named_or_checked_out_files_may_change() {
-        let all = kept().filter(|row| !row.is_held).count();
+        let all = sandbox_rows().filter(|row| !row.is_held).count();
         for (line, attended, want) in [
             ("python3 build.py", false, 0),
             ("python3 build.py", true, 0),
@@ -90,11 +90,13 @@ mod tests {
             ("node vite.config.ts firestore.rules x.vim", true, 0),
             ("cp -r made .claude", true, 0),
         ] {
-            assert_eq!(opened(&plain(line), attended).len(), want, "{line}");
+            assert_eq!(approved_rows(&plain(line), attended).len(), want, "{line}");
         }
         let opaque = CommandLine::Opaque { text: "for f in *; do cp $f .GITHUB/; done".into(), why: String::new() };
-        assert!(opened(&opaque, true).iter().all(|row| row.pattern.starts_with(".github/")));
-        assert!(!opened(&opaque, true).is_empty() && opened(&opaque, false).is_empty());
-        assert!(opened(&plain("cp a my.code-workspace"), true).iter().any(|row| row.pattern == "*.code-workspace"));
+        assert!(approved_rows(&opaque, true).iter().all(|row| row.pattern.starts_with(".github/")));
+        assert!(!approved_rows(&opaque, true).is_empty() && approved_rows(&opaque, false).is_empty());
+        assert!(
+            approved_rows(&plain("cp a my.code-workspace"), true).iter().any(|row| row.pattern == "*.code-workspace")
+        );
     }
 }

@@ -117,7 +117,7 @@ pub struct Rule {
 
 impl Rule {
     /// Whether it has the same meaning as another rule, wherever each is written.
-    pub fn means(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         (self.list, &self.text, &self.anchor) == (other.list, &other.text, &other.anchor)
     }
 }
@@ -229,7 +229,7 @@ impl Rule {
     /// Parses a rule.
     pub fn new(list: List, text: &str, origin: Origin, anchors: &Anchors<'_>) -> Self {
         let (_, inside) = split(text).unwrap_or((text, None));
-        let anchor = inside.map(|path| anchors.of(path)).unwrap_or_default();
+        let anchor = inside.map(|path| anchors.anchor_of(path)).unwrap_or_default();
         RuleText { list, text: text.trim().to_owned(), origin, anchor }.into()
     }
 
@@ -273,7 +273,7 @@ impl Rule {
     }
 
     /// Whether it denies every use of a tool.
-    pub(super) fn takes_away(&self, tool: &str) -> bool {
+    pub(super) fn denies_tool(&self, tool: &str) -> bool {
         let speaks = self.tool == named(tool).0 || self.tool.is(tool, RuleSubject::Tool);
         self.list == List::Deny && self.is_whole() && self.flaw.is_none() && speaks
     }
@@ -293,7 +293,7 @@ impl Rule {
     }
 
     /// The pattern of a command, if it is one.
-    pub(super) fn words(&self) -> Option<&CommandPattern> {
+    pub(super) fn command_pattern(&self) -> Option<&CommandPattern> {
         if let RuleSpec::Command(words) = &self.spec { Some(words) } else { None }
     }
 

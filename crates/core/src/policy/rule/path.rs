@@ -18,7 +18,7 @@ pub struct Anchors<'a> {
 
 impl Anchors<'_> {
     /// The folder that a path starts from.
-    pub(super) fn of(&self, path: &str) -> String {
+    pub(super) fn anchor_of(&self, path: &str) -> String {
         let path = path.trim();
         let anchor = if path.starts_with("//") {
             "/"

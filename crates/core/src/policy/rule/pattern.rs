@@ -63,7 +63,7 @@ impl CommandPattern {
     }
 
     /// The text before the first `*`.
-    pub(in crate::policy) fn head(&self) -> String {
+    pub(in crate::policy) fn literal_prefix(&self) -> String {
         let letters = self.tokens.iter().map_while(|token| match token {
             PatternToken::Letter(BREAK) => Some(' '),
             PatternToken::Letter(letter) => Some(*letter),

@@ -223,7 +223,7 @@ fn a_rule_about_one_skill_leaves_the_others() {
     for name in ["pdf", "天气", "team:deploy-it.2"] {
         let text = format!("skill(name:{name})");
         assert_eq!(rule(List::Deny, &text).flaw(), None, "{text}");
-        assert!(!rule(List::Deny, &text).takes_away("skill"), "{text}");
+        assert!(!rule(List::Deny, &text).denies_tool("skill"), "{text}");
         for kind in [ActionKind::Query, ActionKind::Team] {
             assert_eq!(load(List::Deny, &text, kind, name), Verdict::Deny, "{text}");
             assert_eq!(load(List::Ask, &text, kind, name), Verdict::Ask, "{text}");
@@ -330,8 +330,8 @@ fn a_tool_that_is_denied_whole_is_taken_away() {
         ("query_log", "query_metrics", false),
     ];
     for (text, tool, want) in table {
-        assert_eq!(rule(List::Deny, text).takes_away(tool), want, "{text} {tool}");
-        assert!(!rule(List::Ask, text).takes_away(tool), "{text} only asks");
+        assert_eq!(rule(List::Deny, text).denies_tool(tool), want, "{text} {tool}");
+        assert!(!rule(List::Ask, text).denies_tool(tool), "{text} only asks");
     }
 }
 

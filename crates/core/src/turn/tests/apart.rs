@@ -72,7 +72,7 @@ fn an_agent_without_a_waiting_caller_works_in_a_worktree() {
     ];
     for (given, reply_to, stopped, wrote, want) in table {
         let mail: Vec<Envelope> = wrote.into_iter().map(envelope).collect();
-        let is_apart = at(reply_to, stopped).is_apart(given, &mail);
+        let is_apart = at(reply_to, stopped).has_no_waiter(given, &mail);
         assert_eq!(is_apart, want, "{given:?} {reply_to:?} {stopped} {wrote:?}");
     }
 }

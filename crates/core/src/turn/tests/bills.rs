@@ -55,7 +55,7 @@ fn usage_that_was_not_told_is_estimated() {
             assert_eq!(charged.output, usage.output);
         }
         let ledger = world.turn.ledger();
-        let nano = intent.model.price.unwrap().of(charged);
+        let nano = intent.model.price.unwrap().cost_of(charged);
         let is_estimated = input || output;
         assert_eq!((ledger.spent_nano, ledger.unknown_nano), if is_estimated { (0, nano) } else { (nano, 0) });
         assert_eq!((ledger.usage, ledger.reserved_nano), (charged, 0));
@@ -90,7 +90,7 @@ fn calls_without_an_end_are_charged_by_the_streamed_part() {
         let want = want.map(|(known, output)| Usage { input: known.unwrap_or(told), output, ..Usage::default() });
         assert_eq!(ended(&world)[0].estimate, want, "{outcome:?} {streamed:?}");
         let ledger = world.turn.ledger();
-        let nano = want.map_or(0, |usage| price.of(usage));
+        let nano = want.map_or(0, |usage| price.cost_of(usage));
         assert_eq!((ledger.unknown_nano, ledger.reserved_nano), (nano, 0), "{outcome:?} {streamed:?}");
         assert!(nano < reserved / 2, "far less than what was set aside");
     }
@@ -101,7 +101,7 @@ fn calls_without_an_end_are_charged_by_the_streamed_part() {
     assert!(world.input(TurnInput::Recovered).is_ok());
     let want = Usage { input: told, output: u64::from(LOST_OUTPUT_TOKENS), ..Usage::default() };
     assert_eq!(ended(&world)[0].estimate, Some(want));
-    assert_eq!(world.turn.ledger().unknown_nano, price.of(want));
+    assert_eq!(world.turn.ledger().unknown_nano, price.cost_of(want));
 }
 
 /// Journals of before there were estimates are folded as ever.

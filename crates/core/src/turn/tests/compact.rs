@@ -48,7 +48,7 @@ fn a_turn_begins_with_a_summary_when_the_window_is_nearly_full() {
     // It is no message: only the head of the window says it, with what was kept without asking.
     assert_eq!(world.turn.history().len(), 10);
     assert!(world.turn.history().iter().all(|message| message.text() != "they talked"));
-    let head = world.turn.head().unwrap().text();
+    let head = world.turn.summary_message().unwrap().text();
     assert!(head.contains("they talked") && head.contains("- `b` changed"), "{head}");
     assert_eq!(world.turn.last().unwrap().text, "hi");
     assert_eq!(world.turn.ledger().reserved_nano, 0);
@@ -71,7 +71,7 @@ fn a_crash_at_every_boundary_gives_the_same_window() {
         assert!(world.run().is_ok());
         assert!(killed_in_call || !world.turn.is_busy(), "at {at}");
         assert_eq!(world.turn.window(), undisturbed.turn.window(), "at {at}");
-        assert_eq!(world.turn.head(), undisturbed.turn.head(), "at {at}");
+        assert_eq!(world.turn.summary_message(), undisturbed.turn.summary_message(), "at {at}");
         assert_eq!(world.turn.history(), undisturbed.turn.history(), "at {at}");
         let state = serde_json::to_value(&world.turn).unwrap();
         world.refold();
@@ -86,7 +86,7 @@ fn without_a_summary_the_window_is_cut_as_before() {
         let want =
             ["turn_started", "llm_intent", "llm_ended", "compaction_failed", "llm_intent", "llm_ended", "turn_ended"];
         assert_eq!(last_turn(&world), want);
-        assert_eq!((world.turn.head(), world.end()), (None, &TurnOutcome::Answered));
+        assert_eq!((world.turn.summary_message(), world.end()), (None, &TurnOutcome::Answered));
         // The next turn tries again.
         world.script = vec![says("x"); 20];
         let world = world.talk();
@@ -104,7 +104,10 @@ fn a_context_overflow_is_compacted_within_the_turn() {
     // No summary either: half of it goes, as before.
     let script = vec![long(), fails(Failure::ContextOverflow), fails(Failure::Auth), says("hi")];
     let world = World::new(script).talk().talk();
-    assert_eq!((world.turn.head(), world.turn.window().from, world.end()), (None, 2, &TurnOutcome::Answered));
+    assert_eq!(
+        (world.turn.summary_message(), world.turn.window().from, world.end()),
+        (None, 2, &TurnOutcome::Answered)
+    );
 }
 
 #[test]
@@ -138,9 +141,9 @@ fn the_user_compacts_and_undoes_it() {
     assert!(world.input(TurnInput::Compact { turn: TurnId::new(id(9)), keep: String::new() }).is_ok());
     assert_eq!(world.log.len(), before);
     assert!(world.input(TurnInput::Uncompact).is_ok());
-    assert_eq!((world.turn.window(), world.turn.head()), (Window::default(), None));
+    assert_eq!((world.turn.window(), world.turn.summary_message()), (Window::default(), None));
     world.refold();
-    assert_eq!((world.turn.window(), world.turn.head()), (Window::default(), None));
+    assert_eq!((world.turn.window(), world.turn.summary_message()), (Window::default(), None));
     assert!(world.input(TurnInput::Uncompact).is_ok());
     assert_eq!(world.log.len(), before + 1, "there is nothing left to take back");
 }

@@ -44,27 +44,27 @@ fn each_answer_has_its_consequence() {
     };
     let later = "the user decides later";
     let table = [
-        (PermissionAnswer::settling(MergeDecision::Taken, person()), Ok("take")),
+        (PermissionAnswer::merge_answer(MergeDecision::Taken, person()), Ok("take")),
         (PermissionAnswer::new(true, DecidedBy::Rule("`--yes`".into())), Ok("take")),
-        (PermissionAnswer::settling(MergeDecision::Dropped, person()), Ok("drop")),
+        (PermissionAnswer::merge_answer(MergeDecision::Dropped, person()), Ok("drop")),
         (
             PermissionAnswer {
                 comment: "too much".into(),
-                ..PermissionAnswer::settling(MergeDecision::Dropped, person())
+                ..PermissionAnswer::merge_answer(MergeDecision::Dropped, person())
             },
             Ok("drop"),
         ),
-        (PermissionAnswer::settling(MergeDecision::Left, person()), Err(left(later))),
+        (PermissionAnswer::merge_answer(MergeDecision::Left, person()), Err(left(later))),
         (PermissionAnswer { comment: "not yet".into(), ..PermissionAnswer::new(false, person()) }, Err(left(later))),
         (
             PermissionAnswer::new(false, DecidedBy::Nobody("no terminal".into())),
             Err(left("the user could not be asked")),
         ),
         (
-            PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Nobody("no terminal".into())),
+            PermissionAnswer::merge_answer(MergeDecision::Dropped, DecidedBy::Nobody("no terminal".into())),
             Err(left("the user could not be asked")),
         ),
-        (PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Rule("a rule".into())), Err(left(later))),
+        (PermissionAnswer::merge_answer(MergeDecision::Dropped, DecidedBy::Rule("a rule".into())), Err(left(later))),
     ];
     for (answer, want) in table {
         let mut world = at_work(Settings::new(model("m")));
@@ -171,9 +171,9 @@ fn review_of(world: &World) -> &TurnEnded {
 fn a_review_is_a_turn_without_a_model() {
     let later = "the user decides later";
     let table = [
-        (Some(PermissionAnswer::settling(MergeDecision::Taken, DecidedBy::Person("here".into()))), Ok("take")),
-        (Some(PermissionAnswer::settling(MergeDecision::Dropped, DecidedBy::Person("here".into()))), Ok("drop")),
-        (Some(PermissionAnswer::settling(MergeDecision::Left, DecidedBy::Person("here".into()))), Err(later)),
+        (Some(PermissionAnswer::merge_answer(MergeDecision::Taken, DecidedBy::Person("here".into()))), Ok("take")),
+        (Some(PermissionAnswer::merge_answer(MergeDecision::Dropped, DecidedBy::Person("here".into()))), Ok("drop")),
+        (Some(PermissionAnswer::merge_answer(MergeDecision::Left, DecidedBy::Person("here".into()))), Err(later)),
         (Some(PermissionAnswer::new(false, DecidedBy::Nobody("headless".into()))), Err("the user could not be asked")),
         (None, Err(later)),
     ];
@@ -181,7 +181,7 @@ fn a_review_is_a_turn_without_a_model() {
         let mut world = reviewing();
         let said = world.turn.history().len();
         let key = world.turn.current().unwrap().to_string();
-        assert!(world.turn.reviewing().is_some() && world.turn.call(&key).is_some());
+        assert!(world.turn.review_message().is_some() && world.turn.call(&key).is_some());
         world.refold();
         assert!(world.input(TurnInput::Recovered).is_ok());
         assert!(matches!(world.turn.pending().as_slice(), [TurnEffect::RunTool { .. }]), "it is looked at again");
@@ -220,7 +220,7 @@ fn a_merge_decision_is_carried_out() {
         let key = world.turn.current().unwrap().to_string();
         assert!(world.input(TurnInput::Unanswered { key, action: copy() }).is_ok());
         let (question, answer) =
-            (question(&world), PermissionAnswer::settling(MergeDecision::Taken, DecidedBy::Person("here".into())));
+            (question(&world), PermissionAnswer::merge_answer(MergeDecision::Taken, DecidedBy::Person("here".into())));
         assert!(world.input(TurnInput::Answered { question, answer }).is_ok());
         world
     };

@@ -22,9 +22,9 @@ fn every_point_can_be_gone_on_from() {
     for upto in 2..=whole.len() {
         let mut then = Turn::new();
         whole[..upto].iter().for_each(|event| then.apply(event));
-        let past = then.past();
+        let past = then.inherited_conversation();
         assert!(is_whole(&past.history), "after {upto}: {:?}", past.history);
-        let told = past.noted("It goes on elsewhere.");
+        let told = past.with_note("It goes on elsewhere.");
         let mut world = World::new(vec![says("I go on.")]);
         let (session, agent) = (SessionId::new(id(8)), AgentId::new(id(9)));
         let seq = upto as u64;
@@ -49,13 +49,13 @@ fn every_point_can_be_gone_on_from() {
 fn open_calls_are_reported_to_a_fork() {
     let mut world = World::new(vec![uses(&[("read", json!({})), ("write", json!({}))])]);
     assert!(world.begin().is_ok());
-    let calling = world.turn.past();
+    let calling = world.turn.inherited_conversation();
     assert_eq!((calling.history.len(), calling.last.map(|last| last.end)), (1, Some(TurnOutcome::Interrupted)));
     while !world.turn.is_asking() {
         let effect = world.turn.pending().into_iter().next().unwrap();
         assert!(world.perform(effect).is_ok());
     }
-    let past = world.turn.past();
+    let past = world.turn.inherited_conversation();
     let results: Vec<String> = past.history[2].parts.iter().map(|part| format!("{part:?}")).collect();
     assert!(results[0].contains("Outcome unknown") && results[1].contains("Not run"), "{results:?}");
     assert!(world.turn.is_asking(), "the one that was looked at is as it was");

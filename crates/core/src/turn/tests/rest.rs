@@ -46,7 +46,7 @@ impl RestingTeammate {
     }
 
     fn begin(&mut self, trigger: TurnTrigger) {
-        let engaged = self.turn.engaged().cloned().unwrap();
+        let engaged = self.turn.first_assignment().cloned().unwrap();
         let reply_to = if trigger == TurnTrigger::User { "user/me".to_owned() } else { engaged.reply_to.clone() };
         let number = id(10 + self.log.len() as u128);
         self.decide(TurnInput::Begin {
@@ -116,27 +116,27 @@ fn a_teammate_that_waits_for_its_first_message_is_asked_for_nothing() {
     let mut teammate = RestingTeammate::new();
     teammate.begin(TurnTrigger::Lead);
     teammate.hears(says("WAIT"), "");
-    assert_eq!((teammate.end(), teammate.turn.owes()), (Some(&TurnOutcome::Answered), true));
+    assert_eq!((teammate.end(), teammate.turn.owes_report()), (Some(&TurnOutcome::Answered), true));
 }
 
 #[test]
 fn a_teammate_owes_its_lead_an_answer_while_it_waits_for_colleagues() {
     let mut teammate = RestingTeammate::new();
     teammate.begin(TurnTrigger::Lead);
-    assert!(teammate.turn.owes());
+    assert!(teammate.turn.owes_report());
     teammate.hears(writes("bob", true), "Sent.");
-    assert!(teammate.turn.owes(), "it waits for bob");
+    assert!(teammate.turn.owes_report(), "it waits for bob");
     teammate.begin(TurnTrigger::User);
-    assert!(teammate.turn.owes(), "whichever message begins the next turn");
+    assert!(teammate.turn.owes_report(), "whichever message begins the next turn");
     teammate.hears(says("Decided."), "");
-    assert!(!teammate.turn.owes());
+    assert!(!teammate.turn.owes_report());
     teammate.begin(TurnTrigger::User);
     teammate.hears(says("Hello."), "");
-    assert!(!teammate.turn.owes(), "the user's own words are no task of the lead's");
+    assert!(!teammate.turn.owes_report(), "the user's own words are no task of the lead's");
     teammate.begin(TurnTrigger::Lead);
     teammate.hears(writes("lead", false), "Sent.");
     teammate.hears(says("Done."), "");
-    assert!(!teammate.turn.owes(), "it wrote to its lead only");
+    assert!(!teammate.turn.owes_report(), "it wrote to its lead only");
 }
 
 #[test]

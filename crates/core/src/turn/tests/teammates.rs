@@ -171,7 +171,7 @@ impl Team {
             turn: TurnId::new(message.id.uuid()),
             envelope: message.id,
             input: vec![Part::text("work")],
-            assignment: self.teammate_turn.engaged().cloned().map(Arc::new),
+            assignment: self.teammate_turn.first_assignment().cloned().map(Arc::new),
             recall: None,
             rewound: Vec::new(),
             envelopes: Vec::new(),
@@ -321,14 +321,14 @@ impl Team {
                 }
             }
             (LEAD, _) => self.ack(envelope.id),
-            (_, kind) if self.teammate_turn.gone().is_some() => {
+            (_, kind) if self.teammate_turn.agent_end().is_some() => {
                 self.give_back(&envelope, kind);
                 self.ack(envelope.id);
             }
             (_, MessageKind::ShutdownRequest | MessageKind::Shutdown) => self.part(&envelope),
             (_, MessageKind::PlanApprovalResponse | MessageKind::PermissionResponse) => {
                 let question = self.question.unwrap();
-                match self.teammate_turn.misanswers(question, &envelope) {
+                match self.teammate_turn.answer_error(question, &envelope) {
                     Some(why) => self.refuse(&envelope, why),
                     None => {
                         let answer = PermissionAnswer::new(true, DecidedBy::Person("here".into()));
@@ -347,14 +347,15 @@ impl Team {
     }
 
     fn give_back(&mut self, envelope: &Envelope, kind: MessageKind) {
-        if shutdown::comes_back(kind) {
+        if shutdown::returns_to_sender(kind) {
             self.send(TEAMMATE, &envelope.from, MessageKind::Undelivered, Some(envelope.id));
         }
     }
 
     fn part(&mut self, envelope: &Envelope) {
-        assert_eq!(shutdown::misfit(envelope, self.teammate_turn.teammate().is_some(), LEAD), None);
-        match shutdown::when(envelope, self.teammate_turn.is_busy(), self.teammate_turn.stopped_by().is_some()) {
+        assert_eq!(shutdown::shutdown_error(envelope, self.teammate_turn.teammate().is_some(), LEAD), None);
+        match shutdown::shutdown_time(envelope, self.teammate_turn.is_busy(), self.teammate_turn.stopped_by().is_some())
+        {
             Shutdown::Later => {}
             Shutdown::Stopping => {
                 self.decide(TurnInput::Interrupt { by: envelope.from.as_str().into() });
@@ -396,10 +397,11 @@ impl Team {
             .collect();
         mail.sort_unstable();
         let turn = &self.teammate_turn;
-        let asks = self.question.is_some_and(|question| turn.asks(question).is_some());
+        let asks = self.question.is_some_and(|question| turn.asked_action(question).is_some());
         let outcomes: Vec<_> = requests.iter().map(outcome).collect();
         let begun = self.teammate.iter().filter(|event| matches!(event, Event::TurnStarted(_))).count();
-        let (calls, stopped, gone) = (turn.calling().is_some(), turn.stopped_by().is_some(), turn.gone().is_some());
+        let (calls, stopped, gone) =
+            (turn.calling().is_some(), turn.stopped_by().is_some(), turn.agent_end().is_some());
         format!("{:?}{outcomes:?}{mail:?}{asks}{}{calls}{stopped}{gone}{begun}", self.will, turn.is_busy())
     }
 
@@ -438,7 +440,7 @@ impl Team {
             Event::Responded(responded) => Some(responded.kind),
             _ => None,
         });
-        let is_gone = self.teammate_turn.gone().is_some();
+        let is_gone = self.teammate_turn.agent_end().is_some();
         for kind in ends {
             assert!(
                 kind == Some(MessageKind::ShutdownRejected) || is_gone,
@@ -518,7 +520,7 @@ fn a_session_stop_holds_an_idle_teammate_and_is_not_stored_in_its_state() {
     let mut turn = folded(&[started(Some(Assignment { reply_to: LEAD.into(), life, ..Assignment::default() }))]);
     let kept = serde_json::to_value(&turn).unwrap();
     let since = Some(TurnId::new(id(9)));
-    turn.know_stop(since);
+    turn.hold_idle(since);
     assert_eq!(turn.held().and_then(|held| held.since), since);
     assert_eq!(serde_json::to_value(&turn).unwrap(), kept);
 }

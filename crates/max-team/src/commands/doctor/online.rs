@@ -31,7 +31,7 @@ pub(super) fn ask(chosen: &ChosenModel, findings: &mut Findings) {
     let begun = Instant::now();
     match call(chosen, &model) {
         Ok(answer) => {
-            let cost = model.price.map(|price| dollars(price.of(answer.usage)));
+            let cost = model.price.map(|price| dollars(price.cost_of(answer.usage)));
             let words = lang.online_answered(&name, begun.elapsed().as_millis(), cost.as_deref());
             findings.good(lang.online_word(), words);
         }

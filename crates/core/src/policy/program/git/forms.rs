@@ -39,7 +39,7 @@ fn has(seen: &ParsedFlags<'_>, names: &[&str]) -> bool {
 }
 
 /// The effects of such a sub-command; `None`: the row of the table holds.
-pub(super) fn look(sub: &str, args: &[&str]) -> Option<CommandFacts> {
+pub(super) fn form_effects(sub: &str, args: &[&str]) -> Option<CommandFacts> {
     let looks = |is: bool| is.then(|| CommandFacts { is_whole: true, effects: Vec::new(), head: 2 });
     let first = args.first().copied().unwrap_or_default();
     match sub {

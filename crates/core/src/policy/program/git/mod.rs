@@ -68,7 +68,7 @@ const SAFE_VALUES: [(&str, &[&str]); 7] = [
 ];
 
 /// Finds the effects of a git command; `None` for another program.
-pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
+pub(super) fn git_effects(program: &str, words: &[&str]) -> Option<CommandFacts> {
     if program != "git" {
         return None;
     }
@@ -77,7 +77,7 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<CommandFacts> {
         let asks = words.iter().all(|word| matches!(*word, "--version" | "-v" | "--help" | "-h"));
         return Some(CommandFacts { is_whole: is_whole && asks && !words.is_empty(), effects, head: 0 });
     };
-    let mut facts = forms::look(sub, args).unwrap_or_else(|| by_table(sub, args, rest));
+    let mut facts = forms::form_effects(sub, args).unwrap_or_else(|| by_table(sub, args, rest));
     facts.is_whole &= is_whole;
     facts.effects = facts.effects.into_iter().flat_map(|effect| moved(effect, &base)).collect();
     facts.effects.splice(0..0, effects);

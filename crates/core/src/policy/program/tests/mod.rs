@@ -8,7 +8,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn effects(text: &str) -> (bool, Vec<CommandEffect>) {
-    let facts = look(&words(text));
+    let facts = effects_of(&words(text));
     (facts.is_whole, facts.effects)
 }
 
@@ -68,7 +68,7 @@ fn danger_has_its_reason() {
         ("ssh host ls", "it acts on another machine"),
     ];
     for (text, want) in table {
-        let told = look(&words(text)).effects.into_iter().find_map(|effect| match effect {
+        let told = effects_of(&words(text)).effects.into_iter().find_map(|effect| match effect {
             CommandEffect::Danger(why) => Some(why),
             _ => None,
         });
@@ -84,7 +84,7 @@ fn danger_has_its_reason() {
         "make test",
     ] {
         let is_danger = |effect: &CommandEffect| matches!(effect, CommandEffect::Danger(_));
-        assert!(!look(&words(text)).effects.iter().any(is_danger), "{text}");
+        assert!(!effects_of(&words(text)).effects.iter().any(is_danger), "{text}");
     }
 }
 

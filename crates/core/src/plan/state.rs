@@ -56,7 +56,7 @@ pub(super) struct GrantedBudget {
 
 impl GrantedBudget {
     /// If several tasks found too little, the smallest rest counts, so that one of them continues first.
-    pub(super) fn found(&mut self, left: Option<Budget>) {
+    pub(super) fn keep_smallest_rest(&mut self, left: Option<Budget>) {
         self.too_little = match (self.too_little, left) {
             (Some(one), Some(other)) => {
                 Some(Budget { nano: one.nano.min(other.nano), tokens: one.tokens.min(other.tokens), wall_ms: None })
@@ -257,7 +257,7 @@ impl Plan {
     }
 
     /// A task as written in the draft.
-    pub(super) fn written(&self, task: usize) -> Option<&TaskDraft> {
+    pub(super) fn draft_task(&self, task: usize) -> Option<&TaskDraft> {
         self.draft()?.tasks.get(task)
     }
 
@@ -325,7 +325,7 @@ impl Plan {
 
     /// The task at a place in the plan.
     pub fn task(&self, index: usize) -> Option<TaskView<'_>> {
-        let task = self.written(index)?;
+        let task = self.draft_task(index)?;
         let slot = self.slots.get(index)?;
         Some(TaskView {
             task,
@@ -367,7 +367,7 @@ impl Plan {
         let slot = self.slots.get(task)?;
         let is_said = slot.outcome.result.as_ref().is_some_and(|result| not_done(&result.output).is_some());
         let failed = matches!(slot.state, TaskState::Failed { .. }) && !is_said;
-        failed.then_some((self.written(task)?.id.as_str(), slot.error.as_str()))
+        failed.then_some((self.draft_task(task)?.id.as_str(), slot.error.as_str()))
     }
 
     fn waits<'p>(&'p self, index: usize, slot: &'p TaskRecord) -> WaitReason<'p> {
