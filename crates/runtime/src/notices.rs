@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_first_is_heard_first() {
+    fn earlier_decisions_are_heard_first() {
         let notices = NoticeBus::new(None);
         let mut faces = notices.watch();
         let (first, given_up, last) = (notices.ticket(), notices.ticket(), notices.ticket());
@@ -186,7 +186,7 @@ mod tests {
     }
     /// A face that never listens; what happens goes on, and others hear all of it.
     #[test]
-    fn nobody_waits_for_a_face_and_one_that_listens_late_hears_everything() {
+    fn no_agent_waits_for_a_frontend_and_a_late_one_hears_everything() {
         let notices = NoticeBus::new(None);
         let (mut late, mut quick) = (notices.watch(), notices.watch());
         for number in 0..10_000 {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_worked_in_is_told_from_slow_beats() {
+    fn time_without_work_is_told_from_slow_beats() {
         let table = [(0, None), (5_000, None), (10_000, None), (10_001, Some(5_001)), (3_600_000, Some(3_595_000))];
         for (later_ms, missed) in table {
             let mut beat = WorkClock::new(1_000);

@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_looks_waits_behind_a_stop_and_once() {
+    fn queries_wait_behind_a_stop_and_once() {
         let envelope = |number| ShownContent::Message(EnvelopeId::new(Uuid::from_u128(number)));
         let mut queue = PendingCommands::default();
         let say = |text: &str| UiCommand::Say { key: fresh(), text: text.to_owned(), wait: false };

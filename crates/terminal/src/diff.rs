@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_diff_is_shown_as_it_is() {
+    fn text_that_is_no_diff_is_shown_as_it_is() {
         let shown: Vec<String> =
             lines("rm -rf x\n+ y", 40, Theme { color: true }).iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["rm -rf x", "+ y"]);

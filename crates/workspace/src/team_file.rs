@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn a_written_file_reads_back_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
         let path = place_of(&place, "web", false).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_where() {
+    fn errors_say_where() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
         // One look names all of it, each with its line.

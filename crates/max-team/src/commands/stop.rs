@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_since_is_not_waited_for() {
+    fn work_begun_after_a_stop_is_not_waited_for() {
         let command = |agent: u128, id: &str| {
             let (agent, session) = (AgentId::new(Uuid::from_u128(agent)), SessionId::new(Uuid::from_u128(9)));
             let (name, role) = ("eva".to_owned(), String::new());

@@ -776,7 +776,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_does_not_let_go_is_not_waited_for_beyond_its_time() {
+    async fn a_hanging_shutdown_is_not_waited_for_beyond_its_time() {
         let began = Instant::now();
         let late = std::future::pending::<()>();
         assert_eq!(within(Some(Duration::ZERO), began, late).await, None);

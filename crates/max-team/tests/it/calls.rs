@@ -116,7 +116,7 @@ fn explorers_cannot_write_under_any_permission() {
 
 /// A lead that coordinates is offered nothing else, and an agent with hands may call, too.
 #[test]
-fn what_a_model_is_offered() {
+fn the_tools_a_model_is_offered() {
     let tools = |request: &Recorded| {
         let tools = request.body["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")

@@ -377,7 +377,7 @@ fn a_prompt_that_is_stopped_before_it_is_begun_with_ends_the_run() {
 
 /// What waited for the next step of a turn that was stopped while nobody ran it is told once, with what begins the next.
 #[test]
-fn what_waits_at_a_stop_between_two_runs_is_told_once() {
+fn messages_waiting_at_a_stop_between_two_runs_are_told_once() {
     let first = Gate::new();
     let server = ModelServer::start(
         [Reply::text("lost").gate_before(&first)]
@@ -424,7 +424,7 @@ fn mail_of_a_session_that_rests_is_stopped_and_read_on() {
 }
 
 #[test]
-fn what_runs_in_the_background_is_shown_under_whose_it_is() {
+fn background_commands_are_shown_under_their_owner() {
     let gate = Gate::new();
     let input = json!({"command": "sleep 600", "background": true, "description": "a server"});
     let server =

@@ -172,7 +172,7 @@ fn another_session_is_opened_with_what_is_written_now() {
 }
 
 #[test]
-fn what_breaks_is_told_once_and_counts_as_it_was() {
+fn a_broken_definition_is_told_once_and_counts_as_it_was() {
     let server = model();
     let program = Program::team(&server).file(".max-team/agents.yaml", team("LEAD one", LEO));
     let expert = |text: &str| {

@@ -90,7 +90,7 @@ fn a_contract_is_a_checked_call() {
 }
 
 #[test]
-fn what_does_not_fit_is_sent_back_once() {
+fn an_answer_that_does_not_fit_is_sent_back_once() {
     let server = errands(vec![FITS()], |done| counts(json!(format!("{done} or so"))));
     let program = Program::with(&server);
     contract(&program, "[read_file]", "1m");
@@ -318,7 +318,7 @@ fn a_fork_that_is_only_for_the_user_runs_when_they_ask() {
 }
 
 #[test]
-fn what_a_skill_says_and_what_has_no_effect_is_shown() {
+fn the_keys_of_a_skill_are_shown_also_those_without_effect() {
     let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("done"))));
     let program = Program::with(&server);
     tour(&program, "context: fork\nagent: Explore\nmodel: haiku\nbackground: true\nhooks: {Stop: []}\n");

@@ -183,7 +183,7 @@ fn without_ms(line: &str) -> String {
 }
 
 #[test]
-fn what_one_agent_did_is_told_to_people() {
+fn the_events_of_one_agent_are_printed_for_people() {
     let gate = Gate::new();
     gate.open();
     let server = looking(&gate);

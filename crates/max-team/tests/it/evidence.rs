@@ -100,7 +100,7 @@ fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
 
 /// A page in the middle is lost: what it hides is named, and the rest is checked and can be had.
 #[test]
-fn what_lies_behind_a_damaged_page_is_named_and_exported() {
+fn entries_behind_a_damaged_page_are_named_and_exported() {
     let fifth = |bytes: &[u8]| bytes.windows(16).position(|words| words == b"\"text\":\"answer 4").unwrap();
     let (program, whole) = with_a_lost_page(fifth);
     let found = program.run(&["audit", "verify", "--json"]).json();
@@ -148,7 +148,7 @@ fn what_lies_behind_a_damaged_page_is_named_and_exported() {
 }
 
 #[test]
-fn what_is_asked_for_in_vain_is_refused_with_what_there_is() {
+fn an_unknown_filter_is_refused_with_the_known_ones() {
     let server = ModelServer::start([Reply::text("done")]);
     let program = Program::with(&server);
     assert_eq!(program.run(&["-p", "hi"]).code, 0);

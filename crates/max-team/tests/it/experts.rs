@@ -215,7 +215,7 @@ fn weather_finds_the_place_and_the_forecast() {
 }
 
 #[test]
-fn what_goes_wrong_with_the_weather_is_said_and_reaches_the_lead() {
+fn errors_of_the_weather_service_reach_the_lead() {
     static TABLE: [(&[(&str, Does)], &str); 6] = [
         (&[("/v1/search", json_of(r#"{"generationtime_ms":0.1}"#))], "[no place is called `北京`"),
         (&[("/v1/search", Does::Says("500 Internal Server Error", "oops"))], "`127.0.0.1` says 500: oops"),
@@ -352,7 +352,7 @@ fn the_shipped_weather_answers_in_two_parts() {
 
 /// As they are shipped: nothing odd about them, their hosts named, and what they keep is kept for as long as was asked for.
 #[test]
-fn what_ships_is_what_is_shown() {
+fn shipped_experts_are_shown_as_they_are() {
     let program = Program::alone();
     for (name, tools, hosts, ttl) in [
         (

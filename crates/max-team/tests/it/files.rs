@@ -104,7 +104,7 @@ fn files_of_an_expert_are_found_by_that_expert_alone() {
 
 /// Whoever keeps everything of ours within the project has put it where agents look.
 #[test]
-fn what_is_kept_within_the_project_is_not_seen_by_its_real_name() {
+fn a_home_within_the_project_is_not_seen_by_its_real_name() {
     let server = server();
     let program = Program::team(&server)
         .file(".max-team/agents/tides.md", expert("tides", ""))

@@ -39,7 +39,7 @@ fn is_written(program: &Program, words: &str) -> bool {
 }
 
 #[test]
-fn what_is_said_meanwhile_goes_behind_the_results_of_the_step() {
+fn messages_during_a_step_follow_its_results() {
     for index in 0..2 {
         let gate = Gate::new();
         let server = ModelServer::start([
@@ -157,7 +157,7 @@ fn up_takes_a_message_back_and_what_is_sent_instead_is_what_is_read() {
 }
 
 #[test]
-fn what_waits_outlives_a_kill_and_is_shown() {
+fn waiting_messages_outlive_a_kill_and_are_shown() {
     let (first, second) = (Gate::new(), Gate::new());
     let server = ModelServer::start([
         Reply::text("lost").gate_before(&first),
@@ -238,7 +238,7 @@ fn at_ms(entry: &Value) -> i64 {
 
 /// Teammates that rest with commands in the background: seen in the chat, and stopped from another terminal and by the word.
 #[test]
-fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
+fn commands_of_idle_teammates_are_seen_and_stopped() {
     let marks = [mark("71"), mark("72")];
     let commands = marks.clone();
     let server = ModelServer::start(Script::new().when(move |request| {

@@ -32,7 +32,7 @@ fn holds(program: &Program) -> Ran {
 
 /// A command was under way when the program was killed: nobody knows whether it happened, and somebody must look.
 #[test]
-fn what_was_open_is_told_once_and_how_to_look_at_it() {
+fn open_work_is_told_once_and_how_to_look_at_it() {
     let gate = Gate::new();
     let command = json!({"command": "touch begun && sleep 600"});
     let server = ModelServer::start([
@@ -404,7 +404,7 @@ fn forgetting_can_be_stopped_between_two_sessions() {
 }
 
 #[test]
-fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
+fn sessions_beyond_the_retention_are_forgotten_automatically() {
     let gate = Gate::new();
     let server =
         ModelServer::start([Reply::text("new"), Reply::text("stopped").gate_before(&gate), Reply::text("newer")]);

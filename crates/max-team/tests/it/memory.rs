@@ -133,7 +133,7 @@ fn files_of_other_programs_come_in_and_go_out() {
 }
 
 #[test]
-fn what_is_said_is_known_in_the_next_run_and_says_why() {
+fn a_stated_fact_is_known_in_the_next_run_with_its_source() {
     let server = server();
     let program = Program::team(&server).file("../home/config.yaml", "memory: {extract: always}\n");
     ok(program.run(&["-p", "我住北京通州"]));

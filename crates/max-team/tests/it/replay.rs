@@ -419,7 +419,7 @@ fn a_fork_is_compared_behind_the_point_where_it_parted() {
 
 /// A run that was killed in the middle of a turn has paid for what was answered until then.
 #[test]
-fn what_an_unfinished_run_has_spent_is_compared() {
+fn the_cost_of_an_unfinished_run_is_compared() {
     let gate = Gate::new();
     let replies = [look().usage(900, 7, 0, 0), Reply::text("never").gate_before(&gate), Reply::text("x")];
     let server = ModelServer::start(replies);

@@ -307,7 +307,7 @@ fn debate() -> ModelServer {
 }
 
 #[test]
-fn what_teammates_agree_on_reaches_the_lead_once_all_of_them_rest() {
+fn reports_of_teammates_reach_the_lead_once_all_are_idle() {
     let server = debate();
     let program = Program::team(&server);
     let ran = ok(program.run(&["-p", "settle it, please"]));

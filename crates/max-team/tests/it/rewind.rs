@@ -105,7 +105,7 @@ fn turns_are_undone_one_after_the_other_and_that_is_undone_too() {
 
 /// It is over when its agent is told so, and what it did until then is known.
 #[test]
-fn what_a_command_in_the_background_did_is_put_back() {
+fn changes_of_a_background_command_are_put_back() {
     let server = ModelServer::start([
         Reply::new().tool("b", "run_shell", json!({ "command": "cp a made && rm b", "background": true })),
         Reply::new().tool("o", "shell_output", json!({ "id": "sh-1", "wait": 60 })),
@@ -123,7 +123,7 @@ fn what_a_command_in_the_background_did_is_put_back() {
 
 /// Whoever stops the program stops its commands; what those have done is still the agent's.
 #[test]
-fn what_a_command_did_that_we_have_killed_is_put_back() {
+fn changes_of_a_killed_command_are_put_back() {
     for background in [false, true] {
         let gate = Gate::new();
         let command = json!({ "command": "cp a made && sleep 600", "background": background });
@@ -163,7 +163,7 @@ fn bytes_go_with_the_last_session_that_refers_to_them() {
 }
 
 #[test]
-fn what_the_user_has_changed_since_stays_and_is_named() {
+fn later_changes_of_the_user_stay_and_are_named() {
     let server = ModelServer::start([
         write(write(write(Reply::new(), "a", "agent"), "b", "agent"), "c/d", "agent"),
         Reply::text("done"),
@@ -182,7 +182,7 @@ fn what_the_user_has_changed_since_stays_and_is_named() {
 /// What no file tool names: a folder deleted, bytes that are no text, a link in the place of a file, a program, in a project
 /// without git; what it ignores is left alone.
 #[test]
-fn what_a_command_did_is_put_back() {
+fn changes_of_a_command_are_put_back() {
     let commands = [
         "rm -r folder",
         "ln -sf /etc/hostname plain.txt",

@@ -153,7 +153,7 @@ fn a_conversation_is_compacted_and_resumed_as_it_was_before() {
 }
 
 #[test]
-fn what_is_too_long_for_the_provider_is_a_boundary_in_the_stream() {
+fn a_prompt_too_long_for_the_provider_is_a_boundary_in_the_stream() {
     let server = ModelServer::start([
         Reply::text("first answer"),
         Reply::overflow(),

@@ -371,7 +371,7 @@ fn a_team_that_waits_to_begin_is_shown_for_a_session_that_does_not_run() {
 
 /// Somebody was written to where nobody ran the session: what it answers is told, and is not what Max had answered before.
 #[test]
-fn what_a_teammate_answers_you_is_told() {
+fn an_answer_of_a_teammate_to_you_is_told() {
     let server = ModelServer::start(Script::new().when(|request| {
         let last = request.last_user();
         Some(match is(request, "alice") {

@@ -692,7 +692,7 @@ fn the_session_last_used_is_the_one_in_which_something_was_last_done() {
 
 /// What a teammate has written to you is delivered until it was shown, and read then.
 #[test]
-fn what_was_written_to_you_is_read_once_it_was_shown() {
+fn messages_to_you_are_read_once_they_were_shown() {
     let server = pair();
     let program = Program::team(&server);
     ok(program.run(&["-p", "go"]));

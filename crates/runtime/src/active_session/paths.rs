@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_up_is_free_once_it_is_in_the_log() {
+    fn released_paths_are_free_once_the_release_is_in_the_log() {
         let [one, two] = [1, 2].map(|number| PlanId::new(uuid::Uuid::from_u128(number)));
         let globs = |list: &[&str]| list.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
         let mut held = Paths::default();

@@ -55,7 +55,7 @@ mod tests {
 
     /// However many were written: what waits, and what is being written, is never shown again.
     #[test]
-    fn what_waits_is_never_forgotten() {
+    fn waiting_messages_are_never_forgotten() {
         let (first, writing) = (envelope(0, 0), envelope(1, 2 * WRITING_MS));
         let mut written = SeenMail::default();
         written.note(&[first.clone(), writing.clone()], || panic!("there is room"));

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_was_started_for_is_in_the_words_of_whoever_did() {
+    fn the_purpose_of_a_teammate_is_in_the_words_of_its_caller() {
         for given in ["Count the files.", "Plan.\n\nThen build."] {
             for prompt in [given.to_owned(), format!("{given}\n\n{PLANS_FIRST}")] {
                 let named = [("name", "ann"), ("role", " (worker)"), ("lead", "max"), ("prompt", &prompt)];

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yaml_does_not_take_is_put_right() {
+    fn invalid_yaml_is_put_right() {
         let table = [
             ("---\nname: a\n---\nx", json!({"name": "a"})),
             ("\u{feff}---\r\nname: a\r\n---\r\nx", json!({"name": "a"})),

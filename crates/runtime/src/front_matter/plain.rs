@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_is_read_as_yaml_reads_it() {
+    fn plain_values_are_read_as_yaml_reads_them() {
         for text in [
             "name: a\n",
             "# c\n\nname: a b  \ndescription: It's [this], \"that\", {x} & more - at 10:30, a:b, c#d\n",

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_write_after_the_decision_changes_it_only_if_it_is_about_the_same() {
+    async fn later_writes_change_the_decision_only_if_they_are_about_the_same() {
         let cases = [
             (OTHER, said("/q", "something else"), true),
             (OTHER, said("/p", "my secret"), false),
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_forgets_at_the_same_time_is_seen() {
+    async fn a_concurrent_forget_is_seen() {
         let home = tempfile::tempdir().unwrap();
         let journal = journal_with_two_sessions(home.path());
         let decided = wish().decide(&journal).unwrap();

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_filled_in_is_not_read_again() {
+    fn filled_in_text_is_not_filled_again() {
         assert_eq!(fill("{a} {b} {c}", &[("a", "{b}"), ("b", "2")]), "{b} 2 {c}");
         assert_eq!(fill("{", &[("a", "1")]), "{");
     }

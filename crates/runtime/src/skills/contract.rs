@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_no_contract() {
+    fn an_unkeepable_promise_is_no_contract() {
         let cases = [
             ("prompt: Count them.\n", "", "no `prompt`"),
             ("output: {", "outputs: {", "no `output`"),

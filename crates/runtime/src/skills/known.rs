@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_changed_is_not_read_again() {
+    fn unchanged_skills_are_not_read_again() {
         let home = tempfile::tempdir().unwrap();
         let (file, index) = (home.path().join("SKILL.md"), home.path().join("kept/skills.json"));
         std::fs::write(&file, "one").unwrap();

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_found() {
+    fn mentioned_skills_are_found() {
         let names = |message: &str| found(message).names.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         let cases: [(&str, &[&str]); 12] = [
             ("write it @skill:react-best-practices.", &["react-best-practices"]),

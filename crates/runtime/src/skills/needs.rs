@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_requirements_are_named() {
         let machine = Machine {
             path: vec!["/bin".into(), "/usr/bin".into()],
             env: ["HOME".to_owned()].into(),

@@ -117,7 +117,7 @@ fn a_fork_says_who_and_how() {
 }
 
 #[test]
-fn what_is_unknown_or_idle_is_said() {
+fn unknown_and_unused_keys_are_said() {
     let odd = skill("descriptoin: B\ncontext: fork\nmodel: opus\nhooks: {}\nuser-invocable: perhaps");
     assert_eq!(odd.head.idle, ["hooks"]);
     let words = odd.warnings.join("\n");
@@ -185,7 +185,7 @@ fn places_have_an_order_and_a_depth() {
 
 /// A file whose time and size are those of another one is known by what it was. It is loaded as what it is.
 #[test]
-fn what_is_loaded_is_what_the_user_trusts() {
+fn loaded_skills_are_those_the_user_trusts() {
     let file = |tool: &str| {
         format!("name: count\ndescription: A\nprompt: {tool}\ntools: [{tool}]\noutput: {{type: object}}\n")
     };

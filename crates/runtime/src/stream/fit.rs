@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tools_took_holds_no_secret_not_even_half_of_one() {
+    fn tool_arguments_hold_no_secret_not_even_half_of_one() {
         let key = "sk-ant-0123456789abcdef0123456789abcdef";
         for before in [0, 10, STREAM_ARGS_BYTES_MAX - 20, STREAM_ARGS_BYTES_MAX - 1, STREAM_ARGS_BYTES_MAX + 5] {
             let tool_args = format!("{} {key}", "x".repeat(before));

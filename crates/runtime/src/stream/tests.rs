@@ -256,7 +256,7 @@ fn a_changed_status_of_the_session_is_an_event() {
 
 /// A turn that is longer than what is looked at at once.
 #[test]
-fn whoever_begins_late_in_a_long_turn_knows_the_round_and_the_calls() {
+fn a_late_reader_of_a_long_turn_knows_the_round_and_the_calls() {
     let log = Log::new();
     log.put(&agent_stream(0), &started());
     for call in 1..100 {

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn wrong_arguments_are_told() {
         let wrong = [
             DelegateCall::task(json!({ "arguments": {} })),
             DelegateCall::task(json!({ "agent": "a", "arguments": [1] })),

@@ -207,7 +207,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn somebody_who_has_answered_is_gone_on_with() {
+async fn an_agent_that_has_answered_is_continued() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), GOES_ON);
@@ -278,7 +278,7 @@ async fn a_call_waits_for_a_place() {
 
 /// Whatever text gets into it: whoever is called writes, calls, plans and widens nothing that its caller could not.
 #[tokio::test]
-async fn whoever_is_called_can_do_nothing_that_its_caller_cannot() {
+async fn a_called_agent_can_do_nothing_that_its_caller_cannot() {
     let recording = r#"
 answers:
   - parts:
@@ -438,7 +438,7 @@ async fn stopping_goes_down_and_never_up() {
 
 /// Whoever was called follows its caller: what became stricter meanwhile holds when it goes on.
 #[tokio::test]
-async fn whoever_is_gone_on_with_works_under_what_its_caller_works_under_now() {
+async fn a_continued_agent_works_under_its_callers_current_settings() {
     let recording = r#"
 answers:
   - parts: [{tool: agent, input: {description: d, prompt: p}}]
@@ -503,7 +503,7 @@ members:
 
 /// What a session may cost binds whoever is called in it, together with everybody else.
 #[tokio::test]
-async fn whoever_is_called_draws_from_the_callers_pool() {
+async fn a_called_agent_draws_from_the_callers_pool() {
     let folder = project();
     let journal = Journal::memory();
     let recording = "answers: [{parts: [{tool: agent, input: {description: d, prompt: p}}], usage: {input: 19990, output: 1}}, \
@@ -525,7 +525,7 @@ async fn whoever_is_called_draws_from_the_callers_pool() {
 
 /// What a call sets aside is much more than it costs: the others wait for it to come back.
 #[tokio::test]
-async fn whoever_finds_the_budget_set_aside_waits_for_it() {
+async fn an_agent_waits_for_a_reserved_budget() {
     let (folder, journal) = (project(), Journal::memory());
     let calls = ["{tool: agent, input: {description: d, prompt: p}}"; 6];
     let recording = format!(

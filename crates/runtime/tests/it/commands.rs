@@ -114,7 +114,7 @@ async fn who_left_commands_running_is_told_of_each_once() {
 /// Whether the lead is stopped while it rests, or whoever has left them running: they end, that is written down, and nobody is
 /// woken by it.
 #[tokio::test]
-async fn what_was_left_running_ends_when_somebody_says_stop() {
+async fn background_commands_end_with_a_stop() {
     for through_lead in [true, false] {
         let folder = with_pipe();
         let journal = Journal::memory();

@@ -27,7 +27,7 @@ fn compacted(journal: &Journal) -> Compacted {
 }
 
 #[tokio::test]
-async fn what_was_said_becomes_a_summary_and_comes_back() {
+async fn a_conversation_becomes_a_summary_and_comes_back() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_with(&journal, folder.path(), Replay::read(RECORDING).unwrap());
     let mut notices = team.watch();

@@ -443,7 +443,7 @@ members:
 }
 
 #[test]
-fn what_was_done_in_a_copy_and_is_taken() {
+fn changes_of_a_worktree_that_are_taken() {
     let recording = r#"
 answers:
   - parts: [{tool: agent, input: {type: leo, prompt: Change it., isolation: worktree}}]

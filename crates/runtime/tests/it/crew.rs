@@ -72,7 +72,7 @@ fn asked(heard: &Heard) -> max_team_core::id::QuestionId {
 
 /// While Leo waits for a yes, a tool is taken from him, another given, and his constraints are tightened.
 #[tokio::test]
-async fn whoever_is_at_work_only_loses() {
+async fn a_working_agent_only_loses_tools() {
     let recording = r#"
 answers: [{parts: [{tool: dispatch_task, input: {agent: leo, description: Do it.}}]}, {text: One.},
           {parts: [{tool: dispatch_task, input: {agent: leo, description: Again.}}]}, {text: Two.}]

@@ -135,7 +135,7 @@ answers:
 "#;
 
 #[tokio::test]
-async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
+async fn messages_to_a_stopped_lead_wait_except_after_a_key_stop() {
     for way in [Way::Key, Way::Chat, Way::Session] {
         let folder = project();
         let mut journal = Journal::memory();
@@ -181,7 +181,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
 
 /// A teammate may have said its last word in the moment in which its lead was stopped.
 #[tokio::test]
-async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
+async fn results_of_work_from_before_a_stop_wake_no_agent() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), BOB);
@@ -535,7 +535,7 @@ members:
 
 /// What somebody is at is what its turn is about, and not what it was once started for; so is the time.
 #[tokio::test]
-async fn somebody_is_at_what_its_turn_is_about() {
+async fn an_agent_is_shown_with_the_task_of_its_turn() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), READY);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -695,7 +695,7 @@ fn whenever_the_program_dies_a_stop_holds() {
 
 /// A teammate's message is its own to give back, like a lead's.
 #[tokio::test]
-async fn what_was_written_to_a_teammate_is_taken_back_before_it_is_read() {
+async fn a_message_to_a_teammate_is_taken_back_before_it_is_read() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), BOB);

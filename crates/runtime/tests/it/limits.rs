@@ -424,7 +424,7 @@ members:
 
 /// Tasks that own the same paths take turns, however many places there are.
 #[test]
-fn nobody_works_where_another_does() {
+fn no_task_works_in_the_paths_of_another() {
     let edit =
         |path: &str| format!("{{parts: [{{tool: write_file, input: {{path: {path}, content: x}}}}]}}, {{text: done}}");
     let recording = format!(

@@ -199,7 +199,7 @@ async fn teammates_that_a_user_wants_begin_once() {
 }
 
 #[tokio::test]
-async fn what_nobody_will_read_comes_back() {
+async fn messages_that_no_agent_will_read_come_back() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), ALICE);
@@ -246,7 +246,7 @@ members:
 
 /// What was written to all is taken back from whoever has not read it, and whoever has is named.
 #[tokio::test]
-async fn what_was_written_to_all_is_one_thing_to_take_back() {
+async fn a_message_to_all_is_taken_back_at_once() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), ASKING);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -290,7 +290,7 @@ members:
 
 /// Of those from whom it could not be taken back only they are said to have read it who have: one that ended gave it back.
 #[tokio::test]
-async fn whoever_ended_without_reading_it_has_not_read_it() {
+async fn an_agent_that_ended_without_reading_has_not_read() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), TWO_ASKING);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -310,7 +310,7 @@ async fn whoever_ended_without_reading_it_has_not_read_it() {
 
 /// A teammate whose turn the user began, and not its lead, is unfinished work like any other.
 #[tokio::test]
-async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
+async fn a_teammate_that_works_for_the_user_is_seen_without_a_process() {
     let (folder, journal) = (project(), Journal::memory());
     let edit = "[{text: Made.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}]";
     let recording =
@@ -330,7 +330,7 @@ async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
 /// What somebody writes to a teammate at another terminal is seen here before it is answered, and what is written here is not
 /// seen twice.
 #[tokio::test]
-async fn what_is_written_elsewhere_is_seen_here_once() {
+async fn messages_from_another_process_are_seen_once() {
     let (folder, home) = (project(), tempfile::tempdir().unwrap());
     let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
     let team = runtime_of(&journal, folder.path(), ALICE);

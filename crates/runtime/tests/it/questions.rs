@@ -255,7 +255,7 @@ answers:
 
 /// Nobody ran the session when it was stopped: whoever opens it is not told that this goes on.
 #[tokio::test]
-async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
+async fn work_stopped_without_a_process_is_not_continued() {
     for stops in [false, true] {
         let folder = project();
         let journal = Journal::memory();

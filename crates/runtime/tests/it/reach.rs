@@ -133,7 +133,7 @@ members:
 
 /// Somebody works for the lead's call and was written to by the user: with the call, what was written is stopped, too.
 #[tokio::test]
-async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything() {
+async fn messages_to_a_called_agent_wait_after_a_stop() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -210,7 +210,7 @@ async fn a_stop_holds_a_teammate_that_could_take_a_task() {
 
 /// What it was at it keeps, and takes no other; whoever looks at it, or adds a task that nobody takes, is told so.
 #[tokio::test]
-async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
+async fn an_agent_stopped_with_a_task_is_shown_as_stopped() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), CLAIMER);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -281,7 +281,7 @@ async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
 /// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where
 /// they cannot be.
 #[tokio::test]
-async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
+async fn finished_agents_are_not_folded_to_continue_others() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;

@@ -144,7 +144,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
 }
 
 #[tokio::test]
-async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
+async fn no_changes_ask_no_question_and_unattended_ones_stay() {
     let idle = APART.replace("parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]", "text: No need.");
     for (recording, never_asks, left, words) in
         [(idle.as_str(), false, 0, "No need."), (APART, true, 1, "the user could not be asked")]
@@ -306,7 +306,7 @@ members:
 /// Whoever an interrupt has stopped goes on with what it was at, one of them or all, and for whom it was at it. Where one worked in a
 /// copy in which nothing had changed, it gets another.
 #[tokio::test]
-async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
+async fn an_interrupted_agent_continues_for_its_caller() {
     for one_by_one in [true, false] {
         let folder = repository();
         let journal = Journal::memory();
@@ -377,7 +377,7 @@ async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
 /// The copy was taken from another terminal while nobody ran the session: who asked has nothing to ask any more, and what it had
 /// said is not lost.
 #[tokio::test]
-async fn what_was_taken_meanwhile_is_no_question_any_more() {
+async fn changes_taken_meanwhile_are_no_question_any_more() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();

@@ -89,7 +89,7 @@ async fn the_turn_that_runs_hears_it_behind_its_results() {
 }
 
 #[tokio::test]
-async fn what_is_to_wait_begins_the_next_turn() {
+async fn queued_messages_begin_the_next_turn() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
@@ -116,7 +116,7 @@ async fn an_interrupt_leaves_it_for_the_next_turn() {
 
 /// As at a step of a turn; each stays a message of its own, and what was to wait has a turn of its own.
 #[tokio::test]
-async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
+async fn messages_waiting_at_an_interrupt_are_told_together() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;
@@ -223,7 +223,7 @@ async fn nothing_is_told_twice_when_a_message_stops_the_turn() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_was_never_said() {
+async fn a_withdrawn_message_was_never_said() {
     let (folder, journal) = (project(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), RECORDING);
     let (session, mut notices) = begin(&team, folder.path()).await;

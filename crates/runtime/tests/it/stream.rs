@@ -34,7 +34,7 @@ fn is_over(event: &StreamEvent) -> bool {
 }
 
 #[tokio::test]
-async fn whoever_followed_a_plan_has_seen_what_the_log_tells() {
+async fn a_follower_of_a_plan_has_seen_the_events_of_the_log() {
     let (folder, journal) = (repository(), Journal::memory());
     let team = runtime_of(&journal, folder.path(), FEATURE);
     let mut reader = team.stream(Scope::All, Mark::default()).unwrap();
@@ -124,7 +124,7 @@ async fn pieces_never_have_a_gap() {
 /// Somebody who watches and never listens, somebody who reads and never goes on: the team finishes, and whoever looks
 /// afterwards finds everything.
 #[tokio::test]
-async fn nobody_waits_for_whoever_does_not_read() {
+async fn no_agent_waits_for_a_slow_reader() {
     let (answers, calls) = (80, 64);
     let mut recording = "answers:\n".to_owned();
     for answer in 0..answers {

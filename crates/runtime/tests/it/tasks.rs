@@ -35,7 +35,7 @@ fn moves(heard: &Heard) -> Vec<(String, StatusChange)> {
 }
 
 #[tokio::test]
-async fn whoever_ends_without_having_done_it_gives_it_back() {
+async fn an_agent_that_ends_early_releases_its_task() {
     let folder = project();
     let journal = Journal::memory();
     let recording = r#"
@@ -83,7 +83,7 @@ members:
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_and_changes_nothing() {
+async fn impossible_changes_are_told_and_change_nothing() {
     let folder = project();
     let journal = Journal::memory();
     let recording = r#"
@@ -214,7 +214,7 @@ fn in_a_crowd_nobody_claims_what_somebody_holds() {
 
 /// What somebody does to the list at another terminal is heard here at once, and only once.
 #[tokio::test]
-async fn what_another_process_does_to_the_list_is_heard() {
+async fn changes_of_the_list_by_another_process_are_heard() {
     let (folder, home) = (project(), tempfile::tempdir().unwrap());
     let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
     let recording = r#"

@@ -111,7 +111,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
+async fn a_teammate_that_is_asked_ends_and_gets_no_more_messages() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), PARTING);
@@ -212,7 +212,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
+async fn a_background_result_is_told_once_and_stops_with_everything() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), APART);
@@ -312,7 +312,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
+async fn a_grant_for_the_session_holds_for_all_teammates() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), ALLOWED);
@@ -425,7 +425,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn somebody_who_worked_in_the_background_is_gone_on_with() {
+async fn a_background_agent_is_continued() {
     let folder = project();
     let journal = Journal::memory();
     let team = runtime_of(&journal, folder.path(), GOES_ON);

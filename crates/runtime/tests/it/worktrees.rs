@@ -171,7 +171,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn what_the_user_changes_meanwhile_fails_the_task_and_stays() {
+async fn concurrent_changes_of_the_user_fail_the_task_and_stay() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
@@ -304,7 +304,7 @@ async fn changed(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<N
 }
 
 #[tokio::test]
-async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_leave() {
+async fn the_user_takes_drops_or_leaves_the_changes_of_a_worktree() {
     let by = || DecidedBy::Person("test".into());
     let nobody = DecidedBy::Nobody("nobody is here".into());
     for (answer, file, kept, words) in [
@@ -331,7 +331,7 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
 }
 
 #[tokio::test]
-async fn what_the_user_changed_meanwhile_is_told_and_stays() {
+async fn concurrent_changes_of_the_user_are_told_and_stay() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, DELEGATED);
@@ -346,7 +346,7 @@ async fn what_the_user_changed_meanwhile_is_told_and_stays() {
 }
 
 #[tokio::test]
-async fn what_a_yes_would_not_take_is_said_with_the_question() {
+async fn files_beyond_a_yes_are_named_in_the_question() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, DELEGATED);
@@ -362,7 +362,7 @@ async fn what_a_yes_would_not_take_is_said_with_the_question() {
 }
 
 #[tokio::test]
-async fn what_was_not_shown_is_not_taken() {
+async fn changes_that_were_not_shown_are_not_taken() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, DELEGATED);
@@ -422,7 +422,7 @@ async fn a_copy_in_which_somebody_is_at_work_stays() {
 
 /// What git ignores is told of; a change that the project has already is nothing to ask about.
 #[tokio::test]
-async fn nobody_is_asked_about_what_is_decided() {
+async fn a_decided_review_asks_no_question() {
     let folder = super::project();
     let root = folder.path();
     std::fs::write(root.join(".gitignore"), "ignored\n").unwrap();
@@ -452,7 +452,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn what_was_left_half_done_is_told_and_nobody_is_asked() {
+async fn a_half_done_merge_is_told_and_asks_no_question() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, GIVES_UP);
@@ -560,7 +560,7 @@ members:
 "#;
 
 #[tokio::test]
-async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() {
+async fn an_agent_without_its_worktree_gets_another_before_its_mail() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, AGAIN);
@@ -581,7 +581,7 @@ async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() 
 }
 
 #[tokio::test]
-async fn whoever_cannot_sit_down_has_failed_and_the_session_opens() {
+async fn an_agent_that_cannot_start_has_failed_and_the_session_opens() {
     let folder = repository();
     let root = folder.path();
     let team = runtime_of(&Journal::memory(), root, DELEGATED);
@@ -668,7 +668,7 @@ async fn a_lead_whose_member_gets_a_copy_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn what_a_check_changes_is_not_merged() {
+async fn changes_of_a_check_are_not_merged() {
     let folder = repository();
     let root = folder.path();
     let script = APART

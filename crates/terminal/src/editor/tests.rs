@@ -103,7 +103,7 @@ fn a_backslash_before_enter_is_a_newline() {
 }
 
 #[test]
-fn what_is_typed_cannot_drive_the_terminal() {
+fn typed_text_cannot_drive_the_terminal() {
     assert_eq!(written("a\u{1b}[2J\u{10ff00}b").whole(), "a␛[2Jb");
 }
 

@@ -98,7 +98,7 @@ fn words_that_stop_are_no_messages_while_something_runs() {
 }
 
 #[test]
-fn what_the_turn_is_told_moves_from_the_chips_into_the_conversation() {
+fn steered_messages_move_from_the_chips_into_the_conversation() {
     let mut stage = busy(WhileBusy::Steer);
     stage.say("use tabs");
     let key = key_of(&stage, "use tabs");
@@ -170,7 +170,7 @@ fn a_late_message_is_reported() {
 }
 
 #[test]
-fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
+fn notes_of_the_program_beside_the_words_are_rows_of_their_own() {
     let wants = [
         (Lang::En, "⟲ the lead is told that you put 2 files back: a, b"),
         (Lang::Zh, "⟲ 已告知主管：您恢复了 2 个文件：a, b"),
@@ -358,7 +358,7 @@ fn counted(stage: &mut Stage, count: usize) {
 
 /// What came after a stop, of work that had begun before it, waits like what it found: the stop's own list does not know of it.
 #[test]
-fn what_comes_after_a_stop_is_counted_by_the_mail() {
+fn messages_after_a_stop_are_counted_by_the_mail() {
     let mut stage = busy(WhileBusy::Steer);
     stage.end(TurnOutcome::Answered);
     let held = Some(Hold::default());
@@ -382,7 +382,7 @@ fn what_comes_after_a_stop_is_counted_by_the_mail() {
 
 /// A session that is opened says what waits in it, whoever has written it.
 #[test]
-fn what_waits_is_told_when_a_session_is_opened() {
+fn waiting_messages_are_told_when_a_session_is_opened() {
     for (count, is_told) in [(0, false), (2, true)] {
         let opened = OpenedSession { resumed: true, held: count, ..stage::opened() };
         let stage = Stage::led(80, 24, false, Lang::En, None, &opened);

@@ -43,7 +43,7 @@ fn assert_shown(screen: &str, rows: &[&str]) {
 }
 
 #[test]
-fn what_the_program_says_is_not_the_users() {
+fn text_of_the_program_is_not_the_users() {
     for (told, rows) in table() {
         let mut stage = Stage::new(80, 24);
         stage.event(started(&told));
@@ -63,7 +63,7 @@ fn what_the_program_says_is_not_the_users() {
 
 /// Until it is read it is not the user's either: neither on the screen, nor for Up, nor where it could not be sent.
 #[test]
-fn what_the_program_says_waits_unseen() {
+fn text_of_the_program_waits_unseen() {
     let mut stage = Stage::new(80, 24);
     stage.say("go");
     stage.begin("go");

@@ -423,7 +423,7 @@ fn a_line_to_an_unknown_name_comes_back() {
 
 /// Nobody works, and yet something runs: it is shown, `/stop` and the words reach it, and what was stopped is said.
 #[test]
-fn what_runs_in_the_background_is_shown_and_stopped() {
+fn background_work_is_shown_and_stopped() {
     let mut stage = stage(Lang::En);
     let sal = teammate(11, "sal", "blue");
     begins(&mut stage, &sal, "Serve");
@@ -686,7 +686,7 @@ fn a_read_message_is_not_offered_for_taking_back() {
 
 /// What was written to all before the program ended is, taken back, a line for all.
 #[test]
-fn what_waits_for_all_since_before_is_taken_back_for_all() {
+fn an_older_message_to_all_is_taken_back_for_all() {
     let queued =
         Queued { envelope: EnvelopeId::new(Uuid::from_u128(9)), text: "hold on".into(), wait: false, all: true };
     let opened = OpenedSession { resumed: true, queued: vec![queued], ..stage::opened() };
@@ -724,7 +724,7 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
 
 /// What the team wrote and was told behind the user's words is not shown as theirs.
 #[test]
-fn what_is_told_beside_the_users_words_is_news() {
+fn notes_beside_the_users_words_are_news() {
     let mut stage = stage(Lang::En);
     let about = MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() };
     stage.begin(&format!("hello again\n\n{}", wrap(about, "it was stopped")));
@@ -735,7 +735,7 @@ fn what_is_told_beside_the_users_words_is_news() {
 
 /// Also where a message asks for a skill, whose text is told behind everything else.
 #[test]
-fn what_is_told_before_a_skill_is_news_too() {
+fn notes_before_a_skill_are_news_too() {
     let message =
         wrap(MessageAttributes { from: "bob", color: "green", ..MessageAttributes::default() }, "it was stopped");
     let skill = || Part::text("The user asks you to follow this skill:\n<skill name=\"deploy\">\nStep one\n</skill>");

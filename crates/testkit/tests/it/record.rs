@@ -142,7 +142,7 @@ fn model_lists_and_unknown_paths() {
 }
 
 #[test]
-fn what_is_not_for_us_is_refused() {
+fn malformed_requests_are_refused() {
     let server = ModelServer::start([Reply::text("unused")]);
     let mut client = Client::connect(&server);
     client.send("POST", MESSAGES, "not json");

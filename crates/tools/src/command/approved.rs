@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_approved_is_given_back_and_nothing_else() {
+    fn only_approved_files_are_given_back() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let approved = ApprovedFiles::watch(None, Vec::new());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_appears_while_a_command_runs_is_planted_unless_its_content_was_approved() {
+    fn new_files_during_a_command_are_planted_unless_their_content_was_approved() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("packages/a")).unwrap();

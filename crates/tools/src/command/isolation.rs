@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_rule_keeps_from_being_changed_is_protected() {
+    fn paths_that_a_rule_protects_are_protected() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("db/old")).unwrap();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_sight_is_found_under_every_name() {
+    fn hidden_files_are_found_under_every_name() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["src", "vault/deep"] {

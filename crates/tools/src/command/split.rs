@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_do_is_refused_by_name() {
+    fn shell_syntax_is_refused_by_name() {
         for letter in ";|&><$(){}`*?[".chars() {
             assert_eq!(split(&format!("a b{letter}c")), Err(SplitError::Shell(letter)));
         }

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_beyond_is_known_by_its_line() {
+    fn binary_content_beyond_is_known_by_its_line() {
         let beyond = |text: &[u8], limit| {
             let found = line_range(BufReader::with_capacity(3, text), 1, limit, &CancellationToken::new()).unwrap();
             (found.beyond.invalid, found.beyond.nul)
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kind_of_text_it_is_comes_along() {
+    fn the_kind_of_text_comes_along() {
         assert_eq!(take("a\r\nb\r\n", 1, 10).text, "1\ta\n2\tb\n");
         // CR LF, LF alone, CR within a line.
         let table = [

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_cut_short_is_not_there_and_is_written_again() {
+    fn a_blob_cut_short_is_missing_and_is_written_again() {
         let home = tempfile::TempDir::new().unwrap();
         let objects = BlobDir::within(home.path());
         let (bytes, hash) = (b"some bytes", Hash::of(b"some bytes"));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_has_now_goes_first() {
+    fn blobs_that_no_file_has_now_go_first() {
         let home = tempfile::TempDir::new().unwrap();
         let objects = BlobDir::within(home.path());
         let (kept, gone) = (Hash::of("kept"), Hash::of("gone"));

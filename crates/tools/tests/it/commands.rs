@@ -81,7 +81,7 @@ fn a_command_says_how_it_went() {
 }
 
 #[test]
-fn what_cannot_be_run_is_named() {
+fn programs_that_cannot_run_are_named() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("plain"), "x").unwrap();
     script(dir.path(), "script", "#!/nowhere/at/all");
@@ -146,7 +146,7 @@ fn a_cancelled_command_ends() {
 }
 
 #[test]
-fn what_stays_behind_does_not_hold_us() {
+fn processes_left_behind_do_not_hold_us() {
     let dir = TempDir::new().unwrap();
     let script = "sleep 100 & echo $!";
     let over = bare(dir.path(), &["sh", "-c", script], LONG);
@@ -156,7 +156,7 @@ fn what_stays_behind_does_not_hold_us() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_leaves_the_group_ends_too() {
+fn processes_that_leave_the_group_end_too() {
     let dir = TempDir::new().unwrap();
     let over = bare(dir.path(), &["sh", "-c", "setsid sleep 100 & echo $!"], LONG);
     assert!(over.ok() && over.ms < 5_000, "{over:?}");
@@ -200,7 +200,7 @@ fn ran_in(isolation: &CommandSandbox, script: &str) -> CommandOutput {
 }
 
 #[test]
-fn what_a_rule_keeps_from_being_changed_is_not_made_either() {
+fn paths_that_a_rule_protects_are_not_created() {
     let dir = TempDir::new().unwrap();
     let here = dir.path().canonicalize().unwrap();
     fs::write(here.join("old.sql"), "kept").unwrap();

@@ -133,7 +133,7 @@ impl Drop for Other {
 }
 
 #[test]
-fn what_a_killed_commit_left_is_removed_by_the_next() {
+fn locks_of_a_killed_commit_are_removed_by_the_next() {
     let project = killed();
     let told = project.call("git_commit", json!({ "message": "again", "paths": ["many"] })).unwrap();
     assert!(told.contains("committed as"), "{told}");
@@ -144,7 +144,7 @@ fn what_a_killed_commit_left_is_removed_by_the_next() {
 }
 
 #[test]
-fn what_a_killed_commit_left_is_removed_at_the_next_start_unless_a_git_is_at_work() {
+fn locks_of_a_killed_commit_are_removed_at_the_next_start_unless_a_git_runs() {
     let project = killed();
     let other = Other::in_folder(&project.inside("many"));
     clear_left_locks(&project.inside(""));

@@ -63,7 +63,7 @@ fn a_path_that_does_not_exist_is_plain_text() {
 }
 
 #[test]
-fn what_lies_outside_is_refused_with_a_reason() {
+fn paths_outside_are_refused_with_a_reason() {
     for project in Project::both() {
         fs::write(project.outside("secret"), "secret").unwrap();
         symlink(project.outside("secret"), project.inside("link")).unwrap();
@@ -113,7 +113,7 @@ fn gate(constraints: Constraints) -> PolicyCheck {
 
 /// A question would have to be asked, and nobody is asked here.
 #[test]
-fn what_would_be_asked_about_is_refused() {
+fn paths_that_need_approval_are_refused() {
     let mut project = Project::new();
     project.write("a.txt", "one\n");
     project.cx.policy = PolicyCheck::new(|tool, action| {

@@ -121,7 +121,7 @@ fn pictures_come_as_pictures() {
 }
 
 #[test]
-fn what_is_no_text_is_named_and_what_nearly_is_is_shown() {
+fn binary_files_are_named_and_nearly_text_is_shown() {
     let project = Project::new();
     let utf16: Vec<u8> = "\u{feff}héllo\nwörld\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     project.write("utf16", &utf16);
@@ -180,7 +180,7 @@ fn a_wrong_name_gets_a_better_one() {
 }
 
 #[test]
-fn what_is_too_large_to_be_told_is_kept_to_be_read() {
+fn too_large_outputs_are_kept_to_be_read() {
     let mut project = Project::new();
     let shelf = project.outside("shelf/agent");
     project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(shelf.clone())));

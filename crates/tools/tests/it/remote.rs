@@ -170,7 +170,7 @@ impl RemoteTool for Transfer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_cut_off_after_it_was_sent_is_unknown_unless_it_can_be_repeated() {
+async fn a_call_cut_off_after_sending_is_unknown_unless_repeatable() {
     let cases = [
         (Repeatability::Pure, "stopped", false),
         (Repeatability::Idempotent, "stopped", false),

@@ -141,7 +141,7 @@ fn changes_are_told_and_nothing_is_touched() {
 }
 
 #[test]
-fn what_git_prints_is_what_we_print_of_new_files() {
+fn new_files_are_printed_as_git_prints_them() {
     let project = repository();
     for (path, content) in [("x", "a\nb\n"), ("y", "a"), ("z", ""), ("w", "a\n")] {
         project.write(path, content);
@@ -194,7 +194,7 @@ fn a_folder_in_a_repository_sees_only_itself() {
 }
 
 #[test]
-fn what_changed_since_a_moment_is_named() {
+fn changes_since_a_moment_are_named() {
     let project = repository();
     project.write("src/a.rs", "one\ntwo\ndirty\n");
     project.write("new", "n\n");
@@ -223,7 +223,7 @@ fn what_changed_since_a_moment_is_named() {
 }
 
 #[test]
-fn what_is_ignored_meanwhile_or_left_by_builds_is_no_change() {
+fn newly_ignored_files_and_build_outputs_are_no_change() {
     let project = repository();
     project.write("kept.log", "one\n");
     git(&project, &["add", "kept.log"]);

@@ -99,7 +99,7 @@ fn lines_run_as_they_were_judged() {
 }
 
 #[test]
-fn what_a_call_would_do_is_told_before() {
+fn the_effect_of_a_call_is_told_before() {
     let fixture = Fixture::new();
     let action = |input: Value| fixture.tools.prepare(&fixture.cx, "run_shell", &input).unwrap().action;
     let plain = action(json!({ "command": "ls -l", "description": "look" }));

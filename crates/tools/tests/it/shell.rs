@@ -147,7 +147,7 @@ fn joins_redirections_and_variables() {
 }
 
 #[test]
-fn what_is_not_plain_is_named() {
+fn unsupported_syntax_is_named() {
     let table = [
         ("", "there is nothing in it"),
         (" \n", "there is nothing in it"),

@@ -37,7 +37,7 @@ fn write(path: &str, content: &str) -> Value {
 }
 
 #[test]
-fn what_is_kept_is_made_by_the_first_write_and_is_private() {
+fn a_store_is_made_by_the_first_write_and_is_private() {
     let (project, home) = fixture(ONE, "小林/..");
     let input = write("@data/notes/a.md", "one\n");
     let action = project.action("write_file", &input).unwrap();

@@ -168,7 +168,7 @@ fn a_run_without_end_is_ended_and_says_so() {
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn tests_that_cannot_run_say_why() {
     let project = Project::new();
     project.write("package.json", "{}");
     let err = run(&project.inside(""), &found(&project), None, LONG, &none()).unwrap_err();

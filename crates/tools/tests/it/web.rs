@@ -126,7 +126,7 @@ fn redirects_are_followed_only_where_the_gate_was_asked() {
 }
 
 #[test]
-fn what_is_the_users_own_is_refused_by_name_and_by_number() {
+fn private_addresses_are_refused_by_name_and_by_number() {
     let server = pages();
     let project = Project::new();
     let hosts =

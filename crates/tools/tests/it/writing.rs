@@ -138,7 +138,7 @@ fn only_what_was_judged_is_done() {
 }
 
 #[test]
-fn what_changes_nothing_needs_no_leave() {
+fn an_edit_without_change_needs_no_approval() {
     let project = Project::new();
     project.write("a", "same");
     let input = json!({ "path": "a", "content": "same" });

@@ -161,7 +161,7 @@ fn texts_beside_definitions_are_passed_over_where_others_keep_theirs() {
 }
 
 #[test]
-fn what_is_too_large_is_named() {
+fn too_large_files_are_named() {
     let text = |bytes: usize| format!("---\nname: large\n---\n{}", "a".repeat(bytes));
     let most = usize::try_from(FILE_BYTES_MAX).unwrap();
     let read =

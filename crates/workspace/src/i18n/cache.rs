@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_not_said_to_be_more() {
+    fn the_time_left_is_rounded_down() {
         for (ms, want) in
             [(8_400, "8 s left"), (60_000, "1 min left"), (119_999, "1 min left"), (7_200_000, "120 min left")]
         {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_is_one_line_with_how_to_look_at_it() {
+    fn continued_work_is_one_line_with_how_to_look_at_it() {
         let session: SessionId = "ses_01990000000070008000000000000001".parse().unwrap();
         let said = |lang: Lang, found| lang.recovered(&found, session);
         assert_eq!(said(Lang::En, Recovered::default()), None);

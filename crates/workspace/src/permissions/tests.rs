@@ -41,7 +41,7 @@ impl Fixture {
 }
 
 #[test]
-fn what_is_not_honoured_is_named() {
+fn unsupported_settings_are_named() {
     let fixture = Fixture::new();
     fixture.put(
         "p/.claude/settings.json",
@@ -75,7 +75,7 @@ fn what_is_not_honoured_is_named() {
 }
 
 #[test]
-fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
+fn actions_that_a_hook_covers_are_asked_about_until_the_user_goes_on_without_it() {
     let hook = |command: &str| {
         format!(
             "{{\"hooks\": {{\"PreToolUse\": [\n{{\"matcher\": \"Bash|Write\", \"hooks\": [{{\"type\": \"command\", \"command\": \"{command}\"}}]}}]}}}}"

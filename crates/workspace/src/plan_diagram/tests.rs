@@ -143,7 +143,7 @@ fn lines_that_are_not_for_a_task_go_round_it() {
 }
 
 #[test]
-fn what_cannot_be_drawn_honestly_is_told() {
+fn undrawable_plans_are_told() {
     // Each of three shares a line with each other one, but never all three.
     let tasks = vec![
         task("a", "ada", &[]),

@@ -355,7 +355,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_reads_back_the_same(draft in any_draft()) {
+    fn a_written_file_reads_back_the_same(draft in any_draft()) {
         let file = write(&draft);
         match read(&file, "x") {
             Ok(read) => prop_assert_eq!((read.draft, read.warnings.len()), (draft, 0), "{}", file),

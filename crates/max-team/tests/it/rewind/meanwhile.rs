@@ -40,7 +40,7 @@ fn looks(program: &Program) -> usize {
 
 /// The command sees what a file tool did, too; but that was done, and noted, in the turn before.
 #[test]
-fn what_a_tool_did_while_a_command_ran_is_undone_where_it_was_done() {
+fn a_tools_change_during_a_command_is_undone_in_its_own_turn() {
     let server = ModelServer::start([
         waiting(),
         write(Reply::new(), "a", "X\n"),
@@ -70,7 +70,7 @@ fn what_a_tool_did_while_a_command_ran_is_undone_where_it_was_done() {
 
 /// What was put back while a command ran is none of its work: taking its work back would bring the agent's back.
 #[test]
-fn what_was_put_back_while_a_command_ran_stays_put_back() {
+fn files_put_back_during_a_command_stay_put_back() {
     let server = ModelServer::start([
         write(Reply::new(), "a", "X\n"),
         waiting(),

@@ -207,7 +207,7 @@ fn after_any_history_a_point_is_what_it_was() {
 
 /// More than can be kept: said by the rewind itself, not only in the list.
 #[test]
-fn what_changed_too_much_is_said() {
+fn a_rewind_says_that_too_many_files_changed() {
     let server = ModelServer::start([shell("mkdir many && cd many && seq 10001 | xargs touch"), Reply::text("done")]);
     let program = Program::with(&server);
     say(&program, "begin", true);

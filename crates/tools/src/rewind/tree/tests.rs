@@ -130,7 +130,7 @@ fn a_link_in_the_place_of_a_file_and_another_mode_are_changes() {
 }
 
 #[test]
-fn what_is_ignored_is_passed_over_and_other_rules_make_nothing_come_or_go() {
+fn ignored_files_are_passed_over_and_other_rules_change_nothing() {
     let scene = Scene::new();
     fs::create_dir(scene.project.path().join(".git")).unwrap();
     scene.put(".gitignore", "build/\n");

@@ -281,7 +281,7 @@ fn rejecting_half_a_merge_leaves_the_project_as_it_is() {
 }
 
 #[test]
-fn what_was_undone_by_hand_is_taken_again_only_if_asked_for() {
+fn changes_undone_by_hand_are_taken_again_only_if_asked_for() {
     let (want, scene) = (undisturbed(), Scene::new());
     let before = scene.fixture.files();
     assert_eq!(scene.killed(&[], 8), Some(9));
@@ -314,7 +314,7 @@ fn a_merge_that_meets_a_full_disk_is_put_back() {
 }
 
 #[test]
-fn what_cannot_even_be_put_back_is_said_and_known() {
+fn a_failed_rollback_is_said_and_known() {
     if !can_trace() {
         return;
     }
@@ -350,7 +350,7 @@ fn a_copy_that_was_not_finished_is_made_again() {
 
 /// A git that is killed leaves the lock of its index, and maybe the index: neither is in the way of the next look.
 #[test]
-fn what_a_killed_git_left_blocks_no_look() {
+fn locks_of_a_killed_git_block_no_read() {
     let (_fixture, copy) = work();
     let home = copy.root().parent().unwrap().to_owned();
     let before = copy.review(&Visibility::default(), &CancellationToken::new()).unwrap().changes;

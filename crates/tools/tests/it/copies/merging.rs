@@ -62,7 +62,7 @@ fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
 }
 
 #[test]
-fn what_the_user_has_changed_meanwhile_is_never_touched() {
+fn concurrent_changes_of_the_user_are_never_touched() {
     let fixture = Fixture::usual();
     let project = &fixture.project;
     let mut copy = fixture.copy("one");
@@ -168,7 +168,7 @@ fn files_and_folders_take_each_others_place() {
 }
 
 #[test]
-fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
+fn files_that_programs_obey_and_links_out_are_refused() {
     let fixture = Fixture::usual();
     let mut copy = fixture.copy("one");
     let root = copy.root();
@@ -314,7 +314,7 @@ fn a_no_stands_if_the_file_cannot_be_taken_after_all() {
 }
 
 #[test]
-fn what_git_ignores_is_told_of_and_taken_by_name() {
+fn ignored_files_are_named_and_taken_by_name() {
     let fixture = Fixture::usual();
     fixture.project.write(".gitignore", "ignored\nbuild/\n*.log\n");
     fixture.project.write("build/old.txt", "old\n");
