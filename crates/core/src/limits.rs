@@ -168,6 +168,10 @@ pub const MCP_BAD_LINES_MAX: usize = 1_000;
 pub const MCP_RESTARTS_MAX: u32 = 3;
 /// Milliseconds before an MCP server whose tools were withdrawn is tried again.
 pub const MCP_RETRY_MS: u64 = 30_000;
+/// Calls to one MCP server that wait for a person's answers.
+pub const MCP_ASKING_CALLS_MAX: usize = 16;
+/// Milliseconds that a call to an MCP server waits for a person's answer.
+pub const MCP_ANSWER_MS_MAX: u64 = 3_600_000;
 /// Bytes of an MCP server's own output that are kept for `mcp logs`.
 pub const MCP_LOG_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the description of an MCP tool.

@@ -1,17 +1,17 @@
 //! One connection to a server: the protocol's two eras behind a few questions.
 #![expect(deprecated, reason = "servers of the older protocol ask for the project's folder by `roots/list`")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use max_team_core::limits::{MCP_LIST_MS, SOURCE_TOOLS_MAX};
-use max_team_tools::Progress;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ErrorData, Implementation, ListRootsResult, PaginatedRequestParams, ProgressNotificationParam,
-    ProtocolVersion, Root, RootsCapabilities,
+    ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities,
+    UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -20,10 +20,12 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use crate::elicitation::Elicitation;
 use crate::known_tools::{Era, KnownTool};
+use crate::running_call::{OpenQuestion, Watcher};
 
 /// Pages of a list that are asked for.
 const PAGES_MAX: usize = 100;
@@ -115,9 +117,9 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: &Progress,
+        watcher: &Watcher,
     ) -> Result<CallToolResult, McpError> {
-        let _watch = self.service.service().watch(progress.clone());
+        let _watch = self.service.service().watch(watcher.clone());
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         Ok(self.service.call_tool(params).await?)
     }
@@ -142,11 +144,11 @@ pub(crate) struct Client {
     root: PathBuf,
     /// Told when the server says that its tools have changed.
     changed: Arc<Notify>,
-    /// Where the progress of running calls is shown.
-    watchers: Mutex<HashMap<u64, Progress>>,
+    /// Where running calls show their progress and ask their questions, in the order in which they began.
+    watchers: Mutex<BTreeMap<u64, Watcher>>,
 }
 
-/// Shows progress for as long as it lives.
+/// Shows progress and questions for as long as it lives.
 struct Watch<'a>(&'a Client, u64);
 
 impl Drop for Watch<'_> {
@@ -160,14 +162,14 @@ impl Client {
         Self { root, changed, watchers: Mutex::default() }
     }
 
-    fn watchers(&self) -> MutexGuard<'_, HashMap<u64, Progress>> {
+    fn watchers(&self) -> MutexGuard<'_, BTreeMap<u64, Watcher>> {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn watch(&self, progress: Progress) -> Watch<'_> {
+    fn watch(&self, watcher: Watcher) -> Watch<'_> {
         let mut watchers = self.watchers();
-        let key = watchers.keys().max().map_or(0, |last| last + 1);
-        watchers.insert(key, progress);
+        let key = watchers.keys().next_back().map_or(0, |last| last + 1);
+        watchers.insert(key, watcher);
         Watch(self, key)
     }
 }
@@ -177,6 +179,8 @@ impl ClientHandler for Client {
         let name = Implementation::new("max-team", env!("CARGO_PKG_VERSION"));
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
+        let (form, url) = (FormElicitationCapability::default(), UrlElicitationCapability::default());
+        can.elicitation = Some(ElicitationCapability::new().with_form(form).with_url(url));
         ClientConfig::new(can, name).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -185,12 +189,26 @@ impl ClientHandler for Client {
         Ok(ListRootsResult::new(vec![root]))
     }
 
+    /// The protocol does not say which call a question belongs to: the newest asks it. Without a call nobody waits for an
+    /// answer, and a question is declined.
     async fn create_elicitation(
         &self,
-        _: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(ElicitResult::new(ElicitationAction::Decline))
+        let newest = self.watchers().values().next_back().map(|watcher| watcher.questions.clone());
+        let (Some(questions), Some(asked)) = (newest, Elicitation::read(&request)) else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        let (reply, answer) = oneshot::channel();
+        let cancelled = ElicitResult::new(ElicitationAction::Cancel);
+        if questions.send(OpenQuestion { asked, reply }).await.is_err() {
+            return Ok(cancelled);
+        }
+        tokio::select! {
+            answer = answer => Ok(answer.unwrap_or(cancelled)),
+            () = context.ct.cancelled() => Ok(cancelled),
+        }
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -199,9 +217,9 @@ impl ClientHandler for Client {
             (None, Some(total)) if total > 0.0 => format!("{:.0} %", params.progress / total * 100.0),
             (None, _) => format!("{}", params.progress),
         };
-        let watchers: Vec<Progress> = self.watchers().values().cloned().collect();
+        let watchers: Vec<Watcher> = self.watchers().values().cloned().collect();
         // Reports are not told apart by call here, so every running call shows them.
-        watchers.iter().for_each(|progress| progress.say(|| crate::clean::text(&words, 200)));
+        watchers.iter().for_each(|watcher| watcher.progress.say(|| crate::clean::text(&words, 200)));
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

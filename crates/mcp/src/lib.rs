@@ -9,11 +9,13 @@
 mod clean;
 mod connection;
 mod connector;
+mod elicitation;
 mod http;
 mod known_tools;
 mod log;
 mod process;
 mod result;
+mod running_call;
 mod server;
 mod servers;
 mod sse;

@@ -1,24 +1,27 @@
 //! One server: its state, its connection, and what becomes of it when it fails.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use max_team_core::hash::Hash;
-use max_team_core::limits::{MCP_RESTARTS_MAX, MCP_RETRY_MS};
+use max_team_core::limits::{MCP_ANSWER_MS_MAX, MCP_ASKING_CALLS_MAX, MCP_RESTARTS_MAX, MCP_RETRY_MS};
 use max_team_core::mcp::McpServer;
-use max_team_tools::Progress;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, McpError};
 use crate::connector::Connector;
 use crate::known_tools::{KnownTool, KnownTools};
 use crate::log::Log;
 use crate::process::{ExitReason, Launch};
+use crate::running_call::{RunningCall, Watcher};
 
 /// The wait before the first restart; each further one waits three times as long.
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -50,6 +53,8 @@ pub struct Server {
     generation: AtomicU64,
     /// Held while a connection is made, so that several calls make one.
     connection: AsyncMutex<Option<Arc<OpenConnection>>>,
+    /// Calls that wait for a person's answer, by the name in the question.
+    asking: Mutex<HashMap<String, RunningCall>>,
 }
 
 #[derive(Debug)]
@@ -103,6 +108,7 @@ impl Server {
             state: Mutex::new(state),
             generation: AtomicU64::new(1),
             connection: AsyncMutex::new(None),
+            asking: Mutex::default(),
         })
     }
 
@@ -196,7 +202,7 @@ impl Server {
         &self,
         tool: &KnownTool,
         arguments: Map<String, Value>,
-        progress: &Progress,
+        watcher: &Watcher,
         is_sent: &AtomicBool,
     ) -> Result<CallToolResult, McpError> {
         let mut is_second = false;
@@ -211,7 +217,7 @@ impl Server {
                 return Err(McpError::Answer(words));
             }
             is_sent.store(true, Ordering::Release);
-            let ended = open.connection.call(&tool.name, arguments.clone(), progress).await;
+            let ended = open.connection.call(&tool.name, arguments.clone(), watcher).await;
             match ended {
                 Err(McpError::Gone(words)) => {
                     let words = open.ended.get().unwrap_or(words);
@@ -229,6 +235,36 @@ impl Server {
                 }
             }
         }
+    }
+
+    fn asking(&self) -> MutexGuard<'_, HashMap<String, RunningCall>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a call that waits for a person's answer, until the answer comes, the turn is stopped or the time is over. The name
+    /// finds it again; `None`: too many wait already.
+    pub(crate) fn keep_asking(self: &Arc<Self>, call: RunningCall, stop: CancellationToken) -> Option<String> {
+        let mut asking = self.asking();
+        if asking.len() >= MCP_ASKING_CALLS_MAX {
+            return None;
+        }
+        // Random, so that no question of an earlier process names it.
+        let name = format!("{:016x}", RandomState::new().build_hasher().finish());
+        asking.insert(name.clone(), call);
+        drop(asking);
+        let (server, kept) = (Arc::downgrade(self), name.clone());
+        tokio::spawn(async move {
+            drop(timeout(Duration::from_millis(MCP_ANSWER_MS_MAX), stop.cancelled()).await);
+            if let Some(server) = server.upgrade() {
+                server.asking().remove(&kept);
+            }
+        });
+        Some(name)
+    }
+
+    /// The call that waits for the answer to a question; `None`: it was given up, or made by an earlier process.
+    pub(crate) fn asked_by(&self, name: &str) -> Option<RunningCall> {
+        self.asking().remove(name)
     }
 
     /// Lists the tools again if the server said that they have changed.

@@ -1,10 +1,9 @@
 //! A tool of a server, as agents call it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use max_team_core::limits::{MCP_CONNECT_MS, MCP_LIST_MS};
+use max_team_core::limits::{MCP_ASKING_CALLS_MAX, MCP_CONNECT_MS, MCP_LIST_MS};
 use max_team_core::mcp::tool_name;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
 use max_team_tools::{RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
@@ -15,6 +14,7 @@ use crate::clean;
 use crate::connection::McpError;
 use crate::known_tools::KnownTool;
 use crate::result;
+use crate::running_call::{CallStep, RunningCall};
 use crate::server::Server;
 
 /// Characters of the input that a person is shown before approval.
@@ -44,13 +44,64 @@ impl McpTool {
     fn failed(&self, error: &McpError, is_sent: bool) -> ToolError {
         let name = &self.server.config().name;
         let words = format!("the MCP server `{name}`: {error}");
-        let may_have_run = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
-        if is_sent && may_have_run && self.spec.class == Repeatability::Opaque {
-            return ToolError::Unknown(format!(
-                "{words}; whether the call took effect is unknown, so it is not repeated"
-            ));
+        let is_open = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
+        if is_sent && is_open { self.may_have_run(words) } else { ToolError::correctable(words) }
+    }
+
+    fn name(&self) -> &str {
+        &self.server.config().name
+    }
+
+    /// Makes the call.
+    async fn start(&self, cx: &ToolContext, args: Value) -> Result<RunningCall, ToolError> {
+        let arguments = match args {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        self.server.ready().await.map_err(|error| self.failed(&error, false))?;
+        Ok(RunningCall::start(Arc::clone(&self.server), self.tool.clone(), arguments, cx.progress.clone()))
+    }
+
+    /// The call with the answer to its question. An answer that does not fit is asked for again.
+    fn answered(&self, mut call: RunningCall, words: Option<&str>, cx: &ToolContext) -> Result<RunningCall, ToolError> {
+        match call.answer(words) {
+            Ok(()) => Ok(call),
+            Err(why) => Err(self.ask(call, cx, Some(&why))),
         }
-        ToolError::correctable(words)
+    }
+
+    /// Has a person asked what a call asks; the call waits meanwhile.
+    fn ask(&self, call: RunningCall, cx: &ToolContext, wrong: Option<&str>) -> ToolError {
+        let mut question = call.question(self.name());
+        if let Some(wrong) = wrong {
+            question = format!("{question}\n✗ {wrong}");
+        }
+        let target = format!("{} on {}", self.tool.name, self.name());
+        match self.server.keep_asking(call, cx.cancel.clone()) {
+            Some(name) => ToolError::Asks(Box::new(Action::asked_by_call(name, target, question))),
+            None => {
+                let words = format!(
+                    "the MCP server `{}` asks the user something while {MCP_ASKING_CALLS_MAX} of its calls wait for answers; the \
+                     call was given up",
+                    self.name()
+                );
+                self.may_have_run(words)
+            }
+        }
+    }
+
+    /// The answer came, but the call that asked is gone.
+    fn unheard(&self) -> ToolError {
+        self.may_have_run(format!("the MCP server `{}` no longer waited for the user's answer", self.name()))
+    }
+
+    fn may_have_run(&self, words: String) -> ToolError {
+        match self.spec.class {
+            Repeatability::Opaque => {
+                ToolError::Unknown(format!("{words}; whether the call took effect is unknown, so it is not repeated"))
+            }
+            _ => ToolError::correctable(words),
+        }
     }
 }
 
@@ -77,17 +128,32 @@ impl RemoteTool for McpTool {
         Duration::from_millis(config.call_ms() + 2 * config.connect_ms() + MCP_CONNECT_MS + MCP_LIST_MS)
     }
 
-    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, _: &'a Action, _: bool) -> RemoteFuture<'a> {
+    fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, _: bool) -> RemoteFuture<'a> {
         Box::pin(async move {
-            let arguments = match args {
-                Value::Object(map) => map,
-                _ => Map::new(),
+            let waiting = intent.asking_call();
+            // A call that is made again asks its question again; it is answered with what the person said.
+            let mut answer = intent.answer();
+            let mut call = match waiting.and_then(|name| self.server.asked_by(name)) {
+                Some(call) => self.answered(call, answer.take().flatten(), cx)?,
+                None if waiting.is_some() && self.spec.class == Repeatability::Opaque => return Err(self.unheard()),
+                None => self.start(cx, args).await?,
             };
-            self.server.ready().await.map_err(|error| self.failed(&error, false))?;
-            let (limit, is_sent) = (Duration::from_millis(self.server.config().call_ms()), AtomicBool::new(false));
-            let called = timeout(limit, self.server.call(&self.tool, arguments, &cx.progress, &is_sent)).await;
-            let ended = called.unwrap_or(Err(McpError::Timeout(limit)));
-            ended.map(result::output).map_err(|error| self.failed(&error, is_sent.load(Ordering::Acquire)))
+            let limit = Duration::from_millis(self.server.config().call_ms());
+            loop {
+                match timeout(limit, call.next()).await {
+                    Ok(CallStep::Ended(ended)) => {
+                        return ended.map(result::output).map_err(|error| self.failed(&error, call.is_sent()));
+                    }
+                    Ok(CallStep::Asks) => {
+                        let is_same = intent.preview.starts_with(&call.question(self.name()));
+                        match answer.take().filter(|_| is_same) {
+                            Some(words) => call = self.answered(call, words, cx)?,
+                            None => return Err(self.ask(call, cx, None)),
+                        }
+                    }
+                    Err(_) => return Err(self.failed(&McpError::Timeout(limit), call.is_sent())),
+                }
+            }
         })
     }
 }

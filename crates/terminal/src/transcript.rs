@@ -388,7 +388,7 @@ impl Transcript {
             tool.target = format!("{name} ({})", action.target);
         }
         tool.is_command = action.kind == ActionKind::Execute;
-        tool.asks = action.kind == ActionKind::Ask;
+        tool.asks = action.kind == ActionKind::Ask && action.asking_call().is_none();
         tool.merges = action.kind == ActionKind::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
         tool.preview = if matches!(action.kind, ActionKind::Write | ActionKind::WriteOwn) {

@@ -327,6 +327,9 @@ pub enum ToolError {
     /// The call began, and nothing can tell how far it came.
     #[error("{0}")]
     Unknown(String),
+    /// The call is under way and waits for a person's answer to this question.
+    #[error("{}", .0.preview)]
+    Asks(Box<Action>),
     /// Nothing that the agent does in this turn can help (disk full, folder gone): the turn ends.
     #[error("{0}")]
     Fatal(String),
@@ -356,6 +359,7 @@ impl ToolError {
                 Self::Refused { target, rule, words }
             }
             Self::Unknown(words) => Self::Unknown(change(words)),
+            Self::Asks(action) => Self::Asks(Box::new(Action { preview: change(action.preview), ..*action })),
             Self::Fatal(words) => Self::Fatal(change(words)),
         }
     }

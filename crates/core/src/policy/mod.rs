@@ -136,7 +136,43 @@ impl Action {
             said: String::new(),
         }
     }
+
+    /// A question that a call asks while it is under way. The answer is given to the call, which then continues; `call` is the
+    /// name by which it is found again.
+    pub fn asked_by_call(call: impl Into<String>, target: impl Into<String>, question: String) -> Self {
+        let parameters = vec![(ASKED_BY_CALL.to_owned(), call.into())];
+        Self { kind: ActionKind::Ask, preview: question, parameters, ..Self::read(target) }
+    }
+
+    /// The call under way that asks, if one does.
+    pub fn asking_call(&self) -> Option<&str> {
+        self.parameter(ASKED_BY_CALL).filter(|_| self.kind == ActionKind::Ask)
+    }
+
+    /// The same question with a person's answer, for the call that asked. `None`: the person declines, or cannot be asked.
+    pub fn with_answer(mut self, answer: Option<&str>) -> Self {
+        let (name, value) = answer.map_or((DECLINED, ""), |words| (ANSWERED, words));
+        self.parameters.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The answer to a question that a call asked; `None` inside: declined.
+    pub fn answer(&self) -> Option<Option<&str>> {
+        match self.parameter(ANSWERED) {
+            Some(words) => Some(Some(words)),
+            None => self.parameter(DECLINED).map(|_| None),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()))
+    }
 }
+
+/// Parameters of questions that a call asks while it is under way.
+const ASKED_BY_CALL: &str = "asked_by_call";
+const ANSWERED: &str = "answered";
+const DECLINED: &str = "declined";
 
 /// What may happen to a call, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -59,6 +59,9 @@ impl Turn {
         let mut turn = self.clone();
         if let Phase::Working(calls) = &self.phase {
             let open = calls.iter().filter_map(|call| match &call.status {
+                ToolCallStatus::Asked { action, .. } if action.asking_call().is_some() => {
+                    Some((call, ToolOutcome::Unknown, UNKNOWN))
+                }
                 ToolCallStatus::Open | ToolCallStatus::Asked { .. } => Some((call, ToolOutcome::Interrupted, NOT_RUN)),
                 ToolCallStatus::Intended { .. } => Some((call, ToolOutcome::Unknown, UNKNOWN)),
                 ToolCallStatus::Done { .. } => None,

@@ -138,6 +138,11 @@ impl Turn {
             ActionKind::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
             _ => Default::default(),
         };
+        if action.asking_call().is_some() {
+            let action = action.clone().with_answer(answer.allow.then_some(answer.comment.as_str()));
+            let intent = intent(call, action, class, Approval::Question(question), false);
+            return vec![said, Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
+        }
         if let Some(told) = told_by(action, &answer) {
             let done = ToolDone { words: behind, ..ran(call, told + &inside) };
             let next = self.tools_done(current, calls, vec![done], PendingInput::default(), now);
@@ -163,8 +168,8 @@ impl Turn {
         events
     }
 
-    /// If the called agent has no answer, or changes in a worktree need a decision, the user is asked; in a mode that
-    /// never asks, the model is told so.
+    /// If the called agent has no answer, a server asks something during a call, or changes in a worktree need a decision,
+    /// the user is asked. In a mode that never asks, the model is told so, and a server's question is declined.
     pub(super) fn unanswered(
         &self,
         current: &RunningTurn,
@@ -174,10 +179,11 @@ impl Turn {
         now: &TurnEnv,
     ) -> Vec<Event> {
         let asked = calls.iter().find_map(|call| match &call.status {
-            ToolCallStatus::Intended { class, .. } if call.key == key => Some((call, *class)),
+            ToolCallStatus::Intended { class, words, .. } if call.key == key => Some((call, *class, words)),
             _ => None,
         });
-        let Some((call, class)) = asked else { return Vec::new() };
+        let Some((call, class, earlier)) = asked else { return Vec::new() };
+        let declined = action.asking_call().is_some().then(|| action.clone().with_answer(None));
         let (class, unsaid) = match action.kind {
             ActionKind::Merge => (Repeatability::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
@@ -186,6 +192,11 @@ impl Turn {
             && let ToolJudgement::Ask(event) = self.judge(call, action, class, now)
         {
             return vec![event];
+        }
+        if let Some(action) = declined.filter(|_| current.stopped.is_none()) {
+            let rule = Approval::Rule("a question that no person is asked is declined".to_owned());
+            let intent = intent(call, action, class, rule, false);
+            return vec![Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
         }
         self.tools_done(current, calls, vec![ran(call, unsaid)], PendingInput::default(), now)
     }
@@ -346,6 +357,13 @@ pub(super) fn close_idle(calls: &[ToolCall], done: &mut Vec<ToolDone>, current: 
                 // The called agent has answered; only the decision about its changes is open.
                 ToolCallStatus::Asked { action, .. } if action.kind == ActionKind::Merge => {
                     ran(call, left(action, PUT_OFF))
+                }
+                // It had begun when it asked.
+                ToolCallStatus::Asked { action, class: Repeatability::Opaque, .. }
+                    if action.asking_call().is_some() =>
+                {
+                    let words = format!("{words} Whether the call took effect is unknown.");
+                    tool_done_with(call.key.clone(), ToolOutcome::Unknown, &words)
                 }
                 _ => tool_done_with(call.key.clone(), ToolOutcome::Interrupted, &words),
             });

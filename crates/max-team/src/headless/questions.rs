@@ -93,7 +93,9 @@ impl Headless {
             tally.questions.sent.insert(asked.question, None);
             return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
         }
-        match on_question(asked.action.kind, matches!(self.task, Task::Listen(_))) {
+        // The call that asks is under way and ends with the run, so its question cannot wait for longer.
+        let cannot_wait = matches!(self.task, Task::Listen(_)) || asked.action.asking_call().is_some();
+        match on_question(asked.action.kind, cannot_wait) {
             UnattendedQuestion::Waits => {
                 let waiting = WaitingQuestion::new(&asked, from.lead);
                 let id = short(&asked.question);

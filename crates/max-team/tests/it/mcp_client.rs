@@ -3,6 +3,7 @@
 use max_team_testkit::{ModelServer, Reply, Script};
 use serde_json::json;
 
+use crate::chat::Terminal;
 use crate::program::{Program, kill, soon};
 
 const SERVER: &str = include_str!("../../../../examples/mcp/stock-server.sh");
@@ -159,4 +160,66 @@ fn killed_in_a_call_it_is_not_repeated_and_the_server_ends() {
     assert_eq!(program.read("orders.txt"), "1 x lamp\n");
     let told = server.requests().last().unwrap().body.to_string();
     assert!(told.contains("unknown"), "{told}");
+}
+
+/// A project whose server asks for a colour before it takes an order.
+fn asking_shop(program: Program) -> Program {
+    let ask = "printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\
+        \"message\":\"Which colour?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"colour\":\
+        {\"type\":\"string\"}},\"required\":[\"colour\"]}}}'; count=$found; IFS= read -r line; value colour; \
+        echo \"$count x $found $item\" >> \"$orders\"";
+    let server = SERVER.replace("echo \"$found x $item\" >> \"$orders\"", ask);
+    assert_ne!(server, SERVER);
+    let program = shop(program).file("stock-server.sh", server);
+    assert_eq!(program.run(&["mcp", "trust", "stock", "--yes"]).code, 0);
+    program
+}
+
+fn orders() -> ModelServer {
+    calls("order", json!({ "item": "lamp", "count": 3 }))
+}
+
+const LEAVE: [&str; 2] = ["--allowed-tools", "mcp__stock__order"];
+
+#[test]
+fn a_question_of_a_server_is_answered_in_the_chat() {
+    let server = orders();
+    let program = asking_shop(Program::with(&server));
+    let mut chat = Terminal::open(&program, &LEAVE);
+    chat.wait("Enter");
+    chat.keys(&["order lamps", "Enter"]);
+    chat.wait("Which colour?");
+    assert!(!program.project().join("orders.txt").exists());
+    chat.answer("blue");
+    chat.keys(&["Enter"]);
+    chat.wait("done");
+    assert_eq!(program.read("orders.txt"), "3 x blue lamp\n");
+    assert!(server.requests()[1].contains("ordered"), "{}", server.requests()[1].body);
+}
+
+#[test]
+fn a_run_without_a_chat_declines_a_question_of_a_server() {
+    let server = orders();
+    let program = asking_shop(Program::with(&server));
+    let ran = program.run(&[&["-p", "order lamps"], &LEAVE[..]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    assert_eq!(program.read("orders.txt"), "3 x  lamp\n", "no colour was given");
+}
+
+#[test]
+fn killed_while_a_server_asks_the_call_is_reported_as_unknown() {
+    let server = orders();
+    let program = asking_shop(Program::with(&server));
+    let mut chat = Terminal::open(&program, &LEAVE);
+    chat.wait("Enter");
+    chat.keys(&["order lamps", "Enter"]);
+    chat.wait("Which colour?");
+    chat.kill();
+    assert!(program.run(&["inbox"]).out.contains("Which colour?"));
+    assert_eq!(program.run(&["approve", "-m", "blue"]).code, 0);
+    let ran = program.run(&[&["-c", "-p", ""], &LEAVE[..]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    let told = server.requests().last().unwrap().body.to_string();
+    assert!(told.contains("no longer waited for the user's answer") && told.contains("unknown"), "{told}");
+    assert!(!program.project().join("orders.txt").exists());
 }

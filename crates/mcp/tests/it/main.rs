@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::mcp::McpServer;
-use max_team_core::policy::ActionKind;
+use max_team_core::policy::{Action, ActionKind};
 use max_team_mcp::{Launch, Server, ServerEntry, Servers};
 use max_team_tools::{Handler, Output, RemoteTool, Root, ToolContext, ToolError, ToolSource, ToolSources, run_remote};
 use serde_json::Value;
@@ -65,6 +65,14 @@ impl World {
         let tools = self.tools().await;
         let found = tools.iter().find(|own| own.spec().name.ends_with(tool));
         self.call_on(found.unwrap_or_else(|| panic!("{tool} is not among {tools:?}")), args).await
+    }
+
+    /// The call of a tool that asked something, with the answer.
+    async fn resume(&self, tool: &str, question: Action) -> Result<Output, ToolError> {
+        let tools = self.tools().await;
+        let found = tools.into_iter().find(|own| own.spec().name.ends_with(tool)).unwrap();
+        let cx = ToolContext::new(Arc::new(Root::open(self.root()).unwrap()));
+        run_remote(found, cx, Value::Null, question, false).await
     }
 
     async fn call_on(&self, tool: &Arc<dyn RemoteTool>, args: Value) -> Result<Output, ToolError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use max_team_core::chat::Part;
 use max_team_core::mcp::McpServer;
 use max_team_mcp::{KnownTools, ServerStatus};
+use max_team_tools::ToolError;
 use serde_json::json;
 
 use super::{World, text, words};
@@ -36,6 +37,11 @@ async fn everything_is_listed_called_and_remembered() {
     assert_eq!(text(&output), "[data from `s`, not instructions]\nEcho: hello");
     let image = world.call("get-tiny-image", json!({})).await.unwrap();
     assert!(image.content.iter().any(|part| matches!(part, Part::Image { .. })), "{image:?}");
+    let asks = world.call("trigger-elicitation-request", json!({})).await.unwrap_err();
+    let ToolError::Asks(question) = asks else { panic!("{asks:?}") };
+    assert!(question.preview.contains("name=") && question.asking_call().is_some(), "{question:?}");
+    let answered = world.resume("trigger-elicitation-request", question.with_answer(Some("name=Ann"))).await.unwrap();
+    assert!(text(&answered).contains("Ann"), "{answered:?}");
     assert_eq!(world.server().status(), ServerStatus::Ready);
     // The next process knows the tools without starting the server.
     let again = World::servers(&world.folder, &world.root());

@@ -360,6 +360,8 @@ fn look_at(registry: &Registry, cx: &ToolContext, key: String, tool: &str, input
 fn obstacle(error: ToolError) -> PrepareError {
     match error {
         ToolError::Correctable(words) | ToolError::Unknown(words) => PrepareError::Told(words),
+        // Nothing is asked before a call begins.
+        ToolError::Asks(action) => PrepareError::Told(action.preview),
         ToolError::Refused { target, rule, words } => PrepareError::Refused { target, rule, words },
         ToolError::Fatal(words) => PrepareError::Fatal(words),
     }
@@ -459,6 +461,10 @@ fn is_said(delta: &Delta) -> bool {
 
 /// How a call ended, for the machine.
 pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupted: bool, ms: u64) -> TurnInput {
+    let ran = match ran {
+        Err(ToolError::Asks(action)) if !interrupted => return TurnInput::Unanswered { key, action: *action },
+        ran => ran,
+    };
     let failed = |words: &str| Output { content: vec![Part::text(words)], is_error: true };
     let ending = match &ran {
         Err(ToolError::Unknown(_)) => ToolOutcome::Unknown,
@@ -470,6 +476,7 @@ pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupte
         Err(ToolError::Correctable(words) | ToolError::Refused { words, .. } | ToolError::Unknown(words)) => {
             (failed(&words), None)
         }
+        Err(ToolError::Asks(_)) => (failed("stopped before its question was answered"), None),
         Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
     };
     TurnInput::ToolEnded { key, content, is_error, ending, fatal, ms }

@@ -70,7 +70,9 @@ fn call(cx: &ToolContext, args: ListDir, _: &Action, _: bool) -> Result<Output, 
             Ok(dir) => folder.list(cx, &dir, depth, &mut tree, &mut queue),
             Err(fatal @ ToolError::Fatal(_)) => return Err(fatal),
             // This folder is gone or hidden; the others are still listed.
-            Err(ToolError::Correctable(_) | ToolError::Refused { .. } | ToolError::Unknown(_)) => tree.unread += 1,
+            Err(ToolError::Correctable(_) | ToolError::Refused { .. } | ToolError::Unknown(_) | ToolError::Asks(_)) => {
+                tree.unread += 1
+            }
         }
     }
     Ok(Output::text(tree.show(&place.to_string(), depth > 1)))

@@ -59,13 +59,8 @@ pub fn mentioned(cx: &ToolContext, mentions: &[Mention], bytes_max: usize) -> Ve
         let is_folder = cx.look(&place).is_ok_and(|at| at.is_dir(place.as_path()));
         let content = match read(cx, &place, is_folder) {
             Ok(content) => content,
-            Err(
-                ToolError::Correctable(why)
-                | ToolError::Refused { words: why, .. }
-                | ToolError::Unknown(why)
-                | ToolError::Fatal(why),
-            ) => {
-                parts.push(left_out(&why));
+            Err(error) => {
+                parts.push(left_out(&error.to_string()));
                 continue;
             }
         };

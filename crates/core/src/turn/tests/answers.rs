@@ -109,3 +109,38 @@ fn questions_are_asked_one_at_a_time() {
     assert_ne!(asked[0], asked[1]);
     assert_eq!(*world.end(), TurnOutcome::Answered);
 }
+
+/// The answer to a question that a call asks is given to the call, which runs on with it.
+#[test]
+fn a_call_that_asks_continues_with_the_answer() {
+    let asks = || Action::asked_by_call("c1", "order on shop", "Which colour?".into());
+    for (allow, words, given) in [(true, "blue", Some(Some("blue"))), (false, "", Some(None))] {
+        let mut world = World::new(vec![uses(&[("read", json!({}))])]);
+        assert!(world.begin().is_ok());
+        while !world.turn.pending().iter().any(|effect| matches!(effect, TurnEffect::RunTool { .. })) {
+            let next = world.turn.pending().remove(0);
+            assert!(world.perform(next).is_ok());
+        }
+        assert!(world.input(TurnInput::Unanswered { key: "1.0".into(), action: asks() }).is_ok());
+        world.refold();
+        let asked = world.turn.pending().into_iter().find_map(|effect| match effect {
+            TurnEffect::Ask { question, .. } => Some(question),
+            _ => None,
+        });
+        let by = crate::policy::DecidedBy::Person("me".into());
+        let answer = crate::policy::PermissionAnswer {
+            comment: words.into(),
+            ..crate::policy::PermissionAnswer::new(allow, by)
+        };
+        assert!(world.input(TurnInput::Answered { question: asked.unwrap(), answer }).is_ok());
+        world.refold();
+        let resumed = world.turn.pending().into_iter().find_map(|effect| match effect {
+            TurnEffect::RunTool { action, .. } => Some(action),
+            _ => None,
+        });
+        let resumed = resumed.unwrap();
+        assert_eq!((resumed.asking_call(), resumed.answer()), (Some("c1"), given));
+        assert!(world.run().is_ok());
+        assert_eq!(world.turn.history()[2].parts, [result("t0", "ran 1.0")]);
+    }
+}
