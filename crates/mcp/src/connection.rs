@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use crate::elicitation::Elicitation;
+use crate::elicitation::{self, Elicitation};
 use crate::known_tools::{Era, KnownTool};
 use crate::running_call::{OpenQuestion, Watcher};
 
@@ -128,7 +128,7 @@ impl Connection {
 impl From<ServiceError> for McpError {
     fn from(error: ServiceError) -> Self {
         match error {
-            ServiceError::McpError(error) => Self::Answer(crate::clean::text(&error.message, 400)),
+            ServiceError::McpError(error) => Self::Answer(elicitation::error_words(&error)),
             ServiceError::Timeout { timeout } => Self::Timeout(timeout),
             ServiceError::TransportClosed => Self::Gone("the connection was closed".to_owned()),
             ServiceError::TransportSend(error) => Self::Gone(crate::connector::innermost(&*error.error)),

@@ -1,12 +1,14 @@
 //! A question of a server to the user: how it is shown, and how the answer in words becomes the values that were asked for.
 
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData};
 use serde_json::{Map, Value};
 
 use crate::clean;
 
 /// Bytes of a question that are shown.
 const QUESTION_BYTES_MAX: usize = 4_000;
+/// Bytes of a server's error that are told.
+const ERROR_BYTES_MAX: usize = 400;
 /// Fields of a form that are asked for.
 const FIELDS_MAX: usize = 32;
 
@@ -83,6 +85,23 @@ impl Elicitation {
     }
 }
 
+/// The code of an error that says: the user has to open addresses before the call can be made.
+const ADDRESSES_FIRST: i32 = -32_042;
+
+/// An error of a server in words, with the addresses that the user has to open first, if it names any.
+pub(crate) fn error_words(error: &ErrorData) -> String {
+    let message = clean::text(&error.message, ERROR_BYTES_MAX);
+    let named =
+        error.data.as_ref().filter(|_| error.code.0 == ADDRESSES_FIRST).and_then(|data| data.get("elicitations"));
+    let named = named.and_then(Value::as_array).into_iter().flatten().take(FIELDS_MAX);
+    let addresses: Vec<&str> = named.filter_map(|one| one.get("url")?.as_str()).collect();
+    if addresses.is_empty() {
+        return message;
+    }
+    let all = clean::text(&addresses.join(" "), QUESTION_BYTES_MAX);
+    format!("{message}. Ask the user to open this address, then call again: {all}")
+}
+
 fn fields(schema: &Value) -> Option<Vec<Field>> {
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -148,10 +167,20 @@ impl Field {
             Kind::OneOf(options) => titles(options),
             Kind::ManyOf(options) => format!("{}, …", titles(options)),
         };
-        let default = self.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
+        let default = self.default.as_ref().map(|value| format!(" [{}]", self.shown(value))).unwrap_or_default();
         let mark = if self.is_required { " *" } else { "" };
         let about = if self.description.is_empty() { String::new() } else { format!("  {}", self.description) };
         format!("{}={form}{default}{mark}{about}", self.name)
+    }
+
+    /// A value as it is written in an answer.
+    fn shown(&self, value: &Value) -> String {
+        let (Kind::OneOf(options) | Kind::ManyOf(options)) = &self.kind else { return plain(value) };
+        let titles = options.iter().filter(|(option, _)| match value {
+            Value::Array(items) => items.iter().any(|item| item == option),
+            value => value == option,
+        });
+        titles.map(|(_, title)| title.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     fn value(&self, said: &str) -> Result<Value, String> {
@@ -283,10 +312,10 @@ mod tests {
     #[test]
     fn a_question_shows_the_lines_to_answer_with() {
         let question = form(
-            json!({ "n": { "type": "number", "description": "how many\u{7}" }, "tags": { "type": "array", "items": { "enum": ["a", "b"], "type": "string" } } }),
+            json!({ "n": { "type": "number", "description": "how many\u{7}" }, "tags": { "type": "array", "items": { "anyOf": [{ "const": "a", "title": "A" }, { "const": "b", "title": "B" }] }, "default": ["b"] } }),
             &["n"],
         );
-        assert_eq!(question.words("shop"), "[MCP `shop`] Who?\nn=1.5 *  how many\ntags=a|b, …");
+        assert_eq!(question.words("shop"), "[MCP `shop`] Who?\nn=1.5 *  how many\ntags=A|B, … [B]");
         let name = form(json!({ "name": { "type": "string" } }), &["name"]);
         assert_eq!(name.words("shop"), "[MCP `shop`] Who?");
         assert_eq!(sent(&question, "n=2 tags=a"), Err("`2 tags=a`: n=1.5 *  how many".to_owned()));
@@ -303,6 +332,16 @@ mod tests {
         assert_eq!(question.words("shop"), "[MCP `shop`] Sign in\nhttps://a.example/x");
         assert_eq!(question.accept("done").map(|result| result.content), Ok(None));
         assert!(read("javascript:alert(1)").is_none() && read("file:///etc/passwd").is_none());
+    }
+
+    #[test]
+    fn addresses_to_open_first_are_told_with_the_error() {
+        let data =
+            json!({ "elicitations": [{ "mode": "url", "url": "https://a.example/login", "elicitationId": "1" }] });
+        let error = |code| ErrorData::new(rmcp::model::ErrorCode(code), "Sign in", Some(data.clone()));
+        let words = "Sign in. Ask the user to open this address, then call again: https://a.example/login";
+        assert_eq!(error_words(&error(ADDRESSES_FIRST)), words);
+        assert_eq!(error_words(&error(-32_603)), "Sign in");
     }
 
     proptest! {
