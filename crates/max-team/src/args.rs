@@ -169,8 +169,8 @@ pub(crate) struct Formats {
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
     /// Choose what -p reads from standard input. text: context for the prompt. stream-json: messages instead of a prompt, one
-    /// JSON line each: {"type":"user","message":{"content":"…"}}; a message starts a turn, or goes to the running turn; the
-    /// run ends with the input
+    /// JSON line each: {"type":"user","message":{"content":"…"}}; a message that comes
+    /// during a turn is added to it; the run ends when the input is closed
     #[arg(long, value_enum, default_value_t = Input::Text, requires = "print")]
     pub(crate) input_format: Input,
     /// With --output-format stream-json: also print pieces of answers as they arrive
@@ -193,10 +193,10 @@ pub(crate) struct TalkFlags {
     /// Continue the last session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
-    /// Resume a session by its id, or its beginning or end (see `max-team sessions list`)
+    /// Resume a session by its ID, or the first or last characters of it (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// With -r: undo the last compaction, so that the model sees the messages before it
+    /// With -r: bring back the messages that the last compaction replaced by a summary
     #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
     /// The skill that the agent carries out, in a replayed run.
@@ -211,7 +211,7 @@ pub(crate) struct TalkFlags {
     /// Talk to one member of the team
     #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
-    /// Let the lead only coordinate: it calls other agents and asks you
+    /// Leave the lead only the tools to call agents and to ask you: no plans, no skills, no memory
     #[arg(long, conflicts_with_all = ["solo", "agent"])]
     pub(crate) coordinator: bool,
     /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
@@ -296,7 +296,7 @@ pub(crate) enum Command {
     Events(Events),
     /// Print what one agent does, one line per event
     Logs(Logs),
-    /// Follow one agent until Ctrl-C
+    /// Follow one agent until Ctrl-C (`logs -f`)
     Attach(Attach),
     /// Show a session's team; save and load teams
     #[command(subcommand)]
@@ -304,7 +304,7 @@ pub(crate) enum Command {
     /// List messages between agents and whether they were read
     #[command(subcommand)]
     Mail(Mail),
-    /// Send a message to a teammate, the lead or a called agent
+    /// Send a message to the lead, a teammate or an agent that the lead has called
     Send(Send),
     /// List and show plans
     #[command(subcommand)]
@@ -321,7 +321,7 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Show cost by agent, task, model, day or session
     Cost(Cost),
-    /// List, show and delete sessions
+    /// List and show sessions, and forget their content
     #[command(subcommand)]
     Sessions(Sessions),
     /// Show, merge and remove worktrees of agents
@@ -354,10 +354,10 @@ pub(crate) enum Command {
     /// Show and change the shared task list of a session
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Show and clear kept answers of experts
+    /// Show and clear stored answers of experts, which equal questions reuse
     #[command(subcommand)]
     Cache(Cache),
-    /// List and read the folders of sessions and agents (@files, @data)
+    /// List and read files that agents keep outside the project: of a session (@files), of an agent (@data)
     #[command(subcommand)]
     Files(Files),
     /// Show and explain permission rules, and trust those of a project
@@ -385,7 +385,7 @@ pub(crate) struct TeamFlags {
     /// The model: a name, an alias or provider/name
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The provider (a row of the catalogue)
+    /// The provider, such as anthropic (see `max-team models`)
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
     /// The provider's address; also ANTHROPIC_BASE_URL or OPENAI_BASE_URL
@@ -400,14 +400,14 @@ pub(crate) struct TeamFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
     /// Choose when a plan needs your approval. plan: before it starts, then for actions outside it. each: before it starts, then
-    /// for every change. risky: only before a risky plan starts. never: not at all, but a risky plan still waits for you, and
-    /// actions outside the members' constraints are refused
+    /// for every change. risky: only before a plan with risks starts. never: like risky, and actions outside the members'
+    /// constraints are refused without a question
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// Report what a headless run waits for (always on in a terminal)
+    /// With -p or run: print what it waits for (always done in a terminal)
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Stop before the session costs more than this

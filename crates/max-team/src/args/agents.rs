@@ -17,7 +17,7 @@ pub(crate) enum Agents {
         #[arg(long, value_name = "FILE")]
         agents: Option<PathBuf>,
     },
-    /// Show one agent: its file, agents that it hides, model, tools, limits and prompt
+    /// Show one agent: its file, agents of the same name that it replaces, model, tools, limits and prompt
     Show {
         /// For example explore
         name: String,

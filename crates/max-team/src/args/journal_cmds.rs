@@ -38,16 +38,16 @@ pub(crate) struct Approve {
     /// Also allow later actions of this kind (`max-team inbox ID` shows the rule)
     #[arg(long)]
     pub(crate) always: bool,
-    /// … for how long: task, session, repository
+    /// With --always: allow them for this task, session or repository
     #[arg(long = "for", value_name = "HOW LONG", requires = "always", value_parser = until)]
     pub(crate) until: Option<GrantScope>,
     /// A failed task: try it again
     #[arg(long, group = "ruling")]
     pub(crate) retry: bool,
-    /// … by another member
+    /// With --retry: give the task to this member
     #[arg(long, value_name = "MEMBER", requires = "retry")]
     pub(crate) by: Option<String>,
-    /// … with another model
+    /// With --retry: use this model
     #[arg(long, value_name = "MODEL", requires = "retry")]
     pub(crate) with: Option<String>,
     /// A failed task: go on without it

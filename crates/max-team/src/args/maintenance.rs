@@ -61,7 +61,7 @@ pub(crate) enum Audit {
         /// Write it to this new file instead of standard output
         file: Option<PathBuf>,
     },
-    /// Check every hash, chain, seal and row, and the database's tables
+    /// Check that no entry of the journal was changed or lost
     Verify {
         /// Also compare the journal with a seal that `audit seal` made
         #[arg(long, value_name = "FILE")]

@@ -66,7 +66,7 @@ pub(crate) enum Memory {
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Show which facts the last answer of a session was given, and why
+    /// Show which facts the model saw for the last answer of a session, and why
     Why {
         /// Session ID (a unique prefix or suffix is enough); default: the last session
         session: Option<String>,

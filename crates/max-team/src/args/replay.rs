@@ -37,7 +37,7 @@ pub(crate) struct Replay {
     /// With --record: replace the file if there is one
     #[arg(long, requires = "record")]
     pub(crate) force: bool,
-    /// With --strict: the lead only coordinates, if it did then
+    /// With --strict: needed if the recorded run had --coordinator
     #[arg(long, requires = "strict")]
     pub(crate) coordinator: bool,
     #[command(flatten)]

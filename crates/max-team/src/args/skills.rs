@@ -24,7 +24,7 @@ pub(crate) enum Skills {
     },
     /// Create a skill: a folder with a SKILL.md to fill in
     New {
-        /// Its name: small letters, digits and `-`
+        /// Its name: lowercase letters, digits and `-`
         name: String,
         /// What it is for and when to use it
         #[arg(long, value_name = "WORDS")]

@@ -20,7 +20,7 @@ pub(crate) struct Events {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  max-team logs leo           what leo did in the last session that has a leo\n  \
-    max-team logs leo-1f2e3d -f follow one of several")]
+    max-team logs leo-1f2e3d -f one of several, and what it does from now on")]
 pub(crate) struct Logs {
     /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
     pub(crate) agent: String,
@@ -67,13 +67,13 @@ pub(crate) struct Reading {
 /// The first event, the types and the form.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventFilter {
-    /// Only events after this one: its `seq`, with `.` and its `part` if it has one
+    /// Only events after this number: `1200`, or `1200.1` for part 1 of an event
     #[arg(long, value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
     /// Only events of this type; may be given several times
     #[arg(long = "type", value_name = "TYPE", value_parser = What::TYPES)]
     pub(crate) types: Vec<String>,
-    /// As JSON, a line each (`events` into a pipe does so anyway)
+    /// Print as JSON, a line each
     #[arg(long)]
     pub(crate) json: bool,
 }
