@@ -180,7 +180,11 @@ pub fn tool_name(server: &str, tool: &str) -> String {
 pub fn is_server_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let is_edge = |edge: Option<u8>| edge == Some(b'_');
-    let is_clear = !name.contains("__") && !is_edge(name.bytes().next()) && !is_edge(name.bytes().last());
+    // A name that begins with `-` looks like a flag on the command line.
+    let is_clear = !name.starts_with('-')
+        && !name.contains("__")
+        && !is_edge(name.bytes().next())
+        && !is_edge(name.bytes().last());
     (1..=32).contains(&name.len()) && name.bytes().all(fits) && is_clear
 }
 
@@ -211,6 +215,7 @@ mod tests {
             ("a__b", false),
             ("a.b", false),
             ("git_", false),
+            ("-git", false),
         ] {
             assert_eq!(is_server_name(name), is_good, "{name}");
         }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use max_team_core::limits::{MCP_LIST_MS, SOURCE_TOOLS_MAX};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities,
-    UrlElicitationCapability,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, CustomResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability,
+    Implementation, ListRootsResult, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, Root, RootsCapabilities, ServerResult, UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -19,19 +19,25 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use crate::clean;
 use crate::elicitation::{self, Elicitation};
 use crate::known_tools::{Era, KnownTool};
 use crate::running_call::{OpenQuestion, Watcher};
+use crate::server_end::ServerEnd;
 
 /// Pages of a list that are asked for.
 const PAGES_MAX: usize = 100;
+/// Tools that cannot be read and are named.
+const BAD_TOOLS_MAX: usize = 20;
 
 /// Why a server is of no use.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum McpError {
     /// It could not be started or reached.
     #[error("{0}")]
@@ -46,10 +52,23 @@ pub enum McpError {
     Timeout(Duration),
     /// It ended, or the connection broke off.
     #[error("{0}")]
-    Gone(String),
+    Gone(ServerEnd),
+    /// Its tools are others than the user trusted.
+    #[error("its tools have changed since the user trusted it")]
+    Changed,
     /// It answered with an error.
     #[error("it answers with an error: {0}")]
     Answer(String),
+}
+
+/// The tools of a server as it lists them.
+#[derive(Debug, Default)]
+pub(crate) struct ToolList {
+    pub(crate) tools: Vec<KnownTool>,
+    /// Whether there are more than are used.
+    pub(crate) is_cut: bool,
+    /// Names of entries that are no tools.
+    pub(crate) bad: Vec<String>,
 }
 
 /// An open connection.
@@ -87,29 +106,52 @@ impl Connection {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
 
-    /// The tools that the server offers, up to a bound; whether there are more.
-    pub(crate) async fn tools(&self) -> Result<(Vec<KnownTool>, bool), McpError> {
+    /// The tools that the server offers, up to a bound.
+    pub(crate) async fn tools(&self) -> Result<ToolList, McpError> {
         let limit = Duration::from_millis(MCP_LIST_MS);
         timeout(limit, self.all_tools()).await.unwrap_or(Err(McpError::Timeout(limit)))
     }
 
-    async fn all_tools(&self) -> Result<(Vec<KnownTool>, bool), McpError> {
+    async fn all_tools(&self) -> Result<ToolList, McpError> {
+        let mut list = ToolList::default();
         if self.service.peer().peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
-            return Ok((Vec::new(), false));
+            return Ok(list);
         }
-        let mut tools: Vec<KnownTool> = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
-            let page = self.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
-            tools.extend(page.tools.into_iter().map(KnownTool::from));
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() || tools.len() > SOURCE_TOOLS_MAX {
+            cursor = self.tool_page(cursor, &mut list).await?.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() || list.tools.len() > SOURCE_TOOLS_MAX {
                 break;
             }
         }
-        let is_cut = cursor.is_some() || tools.len() > SOURCE_TOOLS_MAX;
-        tools.truncate(SOURCE_TOOLS_MAX);
-        Ok((tools, is_cut))
+        list.is_cut = cursor.is_some() || list.tools.len() > SOURCE_TOOLS_MAX;
+        list.tools.truncate(SOURCE_TOOLS_MAX);
+        list.bad.truncate(BAD_TOOLS_MAX);
+        Ok(list)
+    }
+
+    /// Adds a page of tools; the cursor of the next one.
+    async fn tool_page(&self, cursor: Option<String>, list: &mut ToolList) -> Result<Option<String>, McpError> {
+        let request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
+        match self.service.peer().send_request(ClientRequest::ListToolsRequest(request)).await? {
+            ServerResult::ListToolsResult(page) => {
+                list.tools.extend(page.tools.into_iter().map(KnownTool::from));
+                Ok(page.next_cursor)
+            }
+            // A page with a tool that is no tool is no page for the library: its tools are read one by one.
+            ServerResult::CustomResult(CustomResult(Value::Object(page))) if page.contains_key("tools") => {
+                for tool in page.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                    match serde_json::from_value::<rmcp::model::Tool>(tool.clone()) {
+                        Ok(tool) => list.tools.push(tool.into()),
+                        Err(_) => {
+                            list.bad.push(clean::text(tool.get("name").and_then(Value::as_str).unwrap_or("?"), 64))
+                        }
+                    }
+                }
+                Ok(page.get("nextCursor").and_then(Value::as_str).map(str::to_owned))
+            }
+            _ => Err(McpError::Answer("its list of tools cannot be read".to_owned())),
+        }
     }
 
     /// Calls a tool. The call is taken back if the future is dropped.
@@ -130,9 +172,11 @@ impl From<ServiceError> for McpError {
         match error {
             ServiceError::McpError(error) => Self::Answer(elicitation::error_words(&error)),
             ServiceError::Timeout { timeout } => Self::Timeout(timeout),
-            ServiceError::TransportClosed => Self::Gone("the connection was closed".to_owned()),
-            ServiceError::TransportSend(error) => Self::Gone(crate::connector::innermost(&*error.error)),
-            other => Self::Gone(crate::clean::text(&other.to_string(), 400)),
+            ServiceError::TransportClosed => Self::Gone(ServerEnd::Closed),
+            ServiceError::TransportSend(error) => {
+                Self::Gone(ServerEnd::Other(crate::connector::innermost(&*error.error)))
+            }
+            other => Self::Gone(ServerEnd::Other(clean::text(&other.to_string(), 400))),
         }
     }
 }
@@ -219,7 +263,7 @@ impl ClientHandler for Client {
         };
         let watchers: Vec<Watcher> = self.watchers().values().cloned().collect();
         // Reports are not told apart by call here, so every running call shows them.
-        watchers.iter().for_each(|watcher| watcher.progress.say(|| crate::clean::text(&words, 200)));
+        watchers.iter().for_each(|watcher| watcher.progress.say(|| clean::text(&words, 200)));
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -14,6 +14,7 @@ use crate::http;
 use crate::known_tools::Era;
 use crate::log::Log;
 use crate::process::{ExitReason, Launch, ProcessTransport};
+use crate::server_end::ServerEnd;
 use crate::sse::SseTransport;
 
 /// How long `rmcp` waits for an answer to `server/discover` before it tries `initialize`.
@@ -91,18 +92,23 @@ impl Connector {
         Client::new(self.launch.root.clone(), Arc::clone(&self.changed))
     }
 
-    fn failed(&self, error: &ClientInitializeError, ended: Option<String>) -> McpError {
+    fn failed(&self, error: &ClientInitializeError, ended: Option<ServerEnd>) -> McpError {
+        if let Some(end) = ended {
+            return McpError::Gone(end);
+        }
         if error.is_authorization_required() {
             return McpError::Login(self.server.name.clone());
         }
         let said = match error {
-            ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
-            ClientInitializeError::JsonRpcError(said) => format!("it answers with an error: {}", said.message),
-            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return self.failed(fallback, ended),
+            ClientInitializeError::ConnectionClosed(_) => return McpError::Gone(ServerEnd::Closed),
+            ClientInitializeError::JsonRpcError(said) => {
+                return McpError::Answer(crate::clean::text(&said.message, 400));
+            }
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return self.failed(fallback, None),
             ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
             other => other.to_string(),
         };
-        McpError::Connect(crate::clean::text(&ended.unwrap_or(said), 400))
+        McpError::Connect(crate::clean::text(&said, 400))
     }
 }
 

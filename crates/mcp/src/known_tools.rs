@@ -87,6 +87,9 @@ pub struct KnownTools {
     /// Whether the server has more tools than are used.
     #[serde(default)]
     pub is_cut: bool,
+    /// Tools that could not be read, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad: Vec<String>,
 }
 
 impl KnownTools {
@@ -102,12 +105,7 @@ impl KnownTools {
     /// Remembers it. A list that cannot be kept is asked for again the next time.
     pub(crate) fn keep(&self, home: &Path, config: &Hash) {
         let path = Self::file(home, config);
-        let Some(folder) = path.parent() else { return };
-        let aside = path.with_extension(format!("{}.new", std::process::id()));
-        let written = fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&aside, serde_json::to_vec(self).unwrap_or_default()))
-            .and_then(|()| fs::rename(&aside, &path));
-        let _ = written;
+        replace_file(&path, &serde_json::to_vec(self).unwrap_or_default());
     }
 
     /// A hash of all names, descriptions and schemas: a server that describes a tool in another way is a changed server.
@@ -116,6 +114,15 @@ impl KnownTools {
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         Hash::of(sorted(serde_json::to_value(&tools).unwrap_or_default()).to_string())
     }
+}
+
+/// Writes a file whole or not at all. A file that cannot be written is missed by nothing but the next start.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) {
+    let Some(folder) = path.parent() else { return };
+    let aside = path.with_extension(format!("{}.new", std::process::id()));
+    let written =
+        fs::create_dir_all(folder).and_then(|()| fs::write(&aside, bytes)).and_then(|()| fs::rename(&aside, path));
+    let _ = written;
 }
 
 /// The same value with all keys in order: a server may list them in another order each time.
@@ -158,7 +165,7 @@ mod tests {
     #[test]
     fn a_list_is_found_by_the_configuration() {
         let home = tempfile::tempdir().unwrap();
-        let known = KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false };
+        let known = KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false, bad: Vec::new() };
         known.keep(home.path(), &Hash::of("a"));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("a")), Some(known));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("b")), None);

@@ -10,7 +10,7 @@ use std::thread;
 
 use max_team_core::limits::{MCP_BAD_LINES_MAX, MCP_MESSAGE_BYTES_MAX};
 use max_team_core::mcp::McpServer;
-use max_team_sandbox::{EndReason, Network, OutputSource, StdinPipe, secrets};
+use max_team_sandbox::{CommandOutcome, EndReason, Network, OutputSource, StdinPipe, secrets};
 use max_team_tools::command::CommandSandbox;
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::log::Log;
+use crate::server_end::{ErrorTail, ServerEnd};
 
 /// Messages that wait to be read, or to be written.
 const WAITING_MAX: usize = 64;
@@ -83,17 +84,34 @@ impl Launch {
         word.contains('/').then(|| self.narrow(word)).flatten()
     }
 
-    /// A path that exists, relative to the project; `None` for the whole system or home, for `/proc` and `/dev`, and for secrets
-    /// such as `~/.ssh` and our own folder.
+    /// A path that exists, relative to the project, unless the sandbox never opens it.
     fn narrow(&self, word: &str) -> Option<PathBuf> {
-        let path = self.root.join(word).canonicalize().ok()?;
+        self.opened(word).ok()
+    }
+
+    fn opened(&self, word: &str) -> Result<PathBuf, RefusedGrant> {
+        let path = self.root.join(word).canonicalize().map_err(|_| RefusedGrant::Missing)?;
         let home = self.user.as_deref().and_then(|home| home.canonicalize().ok());
         let is_wide = path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(&path));
         let mut closed = home.as_deref().map(secrets).unwrap_or_default();
         closed.extend([self.home.clone(), "/proc".into(), "/dev".into()]);
         // Neither a secret nor a folder around one.
         let is_closed = |own: &PathBuf| path.starts_with(own) || own.starts_with(&path);
-        (!is_wide && !closed.iter().any(is_closed)).then_some(path)
+        if is_wide || closed.iter().any(is_closed) { Err(RefusedGrant::Closed) } else { Ok(path) }
+    }
+
+    /// The paths of an entry's `read` and `write` that are not opened for its program.
+    pub fn refused(&self, server: &McpServer) -> Vec<(String, RefusedGrant)> {
+        if !server.is_local() || !self.sandboxed {
+            return Vec::new();
+        }
+        let reads = server.grant.read.iter().map(|word| (word, self.opened(word)));
+        let writes = server.grant.write.iter().map(|word| {
+            let folder =
+                self.opened(word).and_then(|path| if path.is_dir() { Ok(path) } else { Err(RefusedGrant::File) });
+            (word, folder)
+        });
+        reads.chain(writes).filter_map(|(word, opened)| Some((word.clone(), opened.err()?))).collect()
     }
 
     /// Variables that make package runners keep what they download in the server's own folder.
@@ -114,6 +132,19 @@ impl Launch {
     }
 }
 
+/// Why a path of an entry is not opened for the server's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedGrant {
+    #[error("it does not exist")]
+    Missing,
+    /// The whole system or home, `/proc`, `/dev`, secrets such as `~/.ssh`, or our own folder.
+    #[error("it is too wide, or holds secrets")]
+    Closed,
+    /// Only folders can be opened for changes.
+    #[error("it is a file: name its folder")]
+    File,
+}
+
 /// The two ends of a running server.
 pub(crate) struct ProcessTransport {
     messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
@@ -124,14 +155,14 @@ pub(crate) struct ProcessTransport {
 
 /// Why a program is over, once it is.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ExitReason(Arc<Mutex<Option<String>>>);
+pub(crate) struct ExitReason(Arc<Mutex<Option<ServerEnd>>>);
 
 impl ExitReason {
-    fn set(&self, words: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(words);
+    fn set(&self, end: ServerEnd) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(end);
     }
 
-    pub(crate) fn get(&self) -> Option<String> {
+    pub(crate) fn get(&self) -> Option<ServerEnd> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -157,31 +188,35 @@ impl ProcessTransport {
         let (ended, stop) = (reason.clone(), cancel.clone());
         let run = move || {
             let mut lines = LineReader { rest: Vec::new(), bad: 0, log: Arc::clone(&log), to: reader };
+            let mut tail = ErrorTail::default();
             let over = max_team_sandbox::run(&spec, true, &stop, &mut |source, bytes| match source {
                 OutputSource::Output => lines.push(bytes).map_err(|why| ended.set(why)).is_ok(),
                 OutputSource::Error => {
+                    tail.add(bytes);
                     log.add(bytes);
                     true
                 }
             });
-            ended.set(match over {
-                Ok(over) if over.ended == EndReason::Exited => match (over.code, over.signal) {
-                    (Some(code), _) => format!("its program ended with exit code {code}"),
-                    (None, Some(signal)) => format!("its program was ended by signal {signal}"),
-                    (None, None) => "its program ended".to_owned(),
-                },
-                Ok(over) => match over.ended {
-                    EndReason::Limit(limit) => format!("its program was ended: it used too much {}", limit.name()),
-                    _ => "its program was ended".to_owned(),
-                },
-                Err(error) => error.to_string(),
-            });
-            log.line(&ended.get().unwrap_or_default());
+            // A program that ends because its connection is no longer needed is no news.
+            let is_over = stop.is_cancelled() && ended.get().is_none();
+            ended.set(over.map_or_else(ServerEnd::from, |over| how_it_ended(&over, &tail)));
+            if let Some(end) = ended.get().filter(|_| !is_over) {
+                log.line(&end.to_string());
+            }
             // The last sender of messages goes with this thread, after the reason is known.
             drop(lines);
         };
         thread::Builder::new().name("mcp server".into()).spawn(run).map_err(|error| error.to_string())?;
         Ok((Self { messages, outgoing, _end: cancel.drop_guard() }, reason))
+    }
+}
+
+fn how_it_ended(over: &CommandOutcome, tail: &ErrorTail) -> ServerEnd {
+    match (&over.ended, over.code, over.signal) {
+        (EndReason::Exited, Some(code), _) => ServerEnd::Exited { code, wrote: tail.reason() },
+        (EndReason::Exited, None, Some(signal)) => ServerEnd::Signalled { signal, wrote: tail.reason() },
+        (EndReason::Limit(limit), _, _) => ServerEnd::Limit(*limit),
+        _ => ServerEnd::Stopped,
     }
 }
 
@@ -211,10 +246,10 @@ struct LineReader {
 
 impl LineReader {
     /// Takes what was printed; an error says why the program is ended.
-    fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), ServerEnd> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.rest.len() + piece.len() > MCP_MESSAGE_BYTES_MAX {
-                return Err(format!("it sent a message of more than {} MB", MCP_MESSAGE_BYTES_MAX >> 20));
+                return Err(ServerEnd::LongMessage { mb: MCP_MESSAGE_BYTES_MAX >> 20 });
             }
             self.rest.extend_from_slice(piece);
             if piece.last() == Some(&b'\n') {
@@ -225,17 +260,17 @@ impl LineReader {
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), String> {
+    fn line(&mut self, line: &[u8]) -> Result<(), ServerEnd> {
         if line.is_empty() {
             return Ok(());
         }
         match serde_json::from_slice(line) {
-            Ok(message) => self.to.blocking_send(message).map_err(|_| "its connection was closed".to_owned()),
+            Ok(message) => self.to.blocking_send(message).map_err(|_| ServerEnd::Closed),
             Err(error) => {
                 self.bad += 1;
                 let shown = String::from_utf8_lossy(line.get(..200).unwrap_or(line)).into_owned();
                 self.log.line(&format!("no message: {error}: {shown}"));
-                if self.bad > MCP_BAD_LINES_MAX { Err("it prints lines that are no messages".into()) } else { Ok(()) }
+                if self.bad > MCP_BAD_LINES_MAX { Err(ServerEnd::BadLines) } else { Ok(()) }
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::connection::McpError;
 use crate::elicitation::Elicitation;
 use crate::known_tools::KnownTool;
 use crate::server::Server;
+use crate::server_end::ServerEnd;
 
 /// Questions of one call that wait for each other.
 const QUESTIONS_MAX: usize = 4;
@@ -83,7 +84,7 @@ impl RunningCall {
                 CallStep::Asks
             }
             ended = &mut self.task => {
-                CallStep::Ended(ended.unwrap_or_else(|crash| Err(McpError::Gone(crash.to_string()))))
+                CallStep::Ended(ended.unwrap_or_else(|crash| Err(McpError::Gone(ServerEnd::Other(crash.to_string())))))
             }
         }
     }

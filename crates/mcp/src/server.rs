@@ -16,12 +16,15 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, McpError};
+use crate::connection::{Connection, McpError, ToolList};
 use crate::connector::Connector;
 use crate::known_tools::{KnownTool, KnownTools};
+use crate::last_error;
 use crate::log::Log;
+use crate::notice::ServerNotice;
 use crate::process::{ExitReason, Launch};
 use crate::running_call::{RunningCall, Watcher};
+use crate::server_end::ServerEnd;
 
 /// The wait before the first restart; each further one waits three times as long.
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -75,7 +78,9 @@ struct State {
     /// When it may be tried again.
     not_before: Instant,
     /// Notices that no session has shown yet.
-    notices: Vec<String>,
+    notices: Vec<ServerNotice>,
+    /// Whether paths that the sandbox does not open were named.
+    are_paths_told: bool,
 }
 
 impl fmt::Debug for Server {
@@ -100,6 +105,7 @@ impl Server {
             failures: 0,
             not_before: Instant::now(),
             notices: Vec::new(),
+            are_paths_told: false,
         };
         Arc::new(Self {
             connector: Connector { server, launch, log, changed, cert_file },
@@ -132,7 +138,7 @@ impl Server {
     }
 
     /// Notices for the user that were not shown yet.
-    pub fn take_notices(&self) -> Vec<String> {
+    pub fn take_notices(&self) -> Vec<ServerNotice> {
         std::mem::take(&mut self.state().notices)
     }
 
@@ -149,12 +155,8 @@ impl Server {
         state.known.clone()
     }
 
-    fn changed_notice(&self) -> String {
-        let name = &self.config().name;
-        format!(
-            "the tools of the MCP server `{name}` have changed since you trusted it; see `max-team mcp tools {name}`, then \
-             `max-team mcp trust {name}`"
-        )
+    fn changed_notice(&self) -> ServerNotice {
+        ServerNotice::Changed { server: self.config().name.clone() }
     }
 
     /// The tools that agents have now.
@@ -219,11 +221,11 @@ impl Server {
             is_sent.store(true, Ordering::Release);
             let ended = open.connection.call(&tool.name, arguments.clone(), watcher).await;
             match ended {
-                Err(McpError::Gone(words)) => {
-                    let words = open.ended.get().unwrap_or(words);
-                    self.drop_connection(&open, McpError::Gone(words.clone())).await;
+                Err(McpError::Gone(end)) => {
+                    let end = open.ended.get().unwrap_or(end);
+                    self.drop_connection(&open, McpError::Gone(end.clone())).await;
                     if is_second || !tool.reads_only {
-                        return Err(McpError::Gone(words));
+                        return Err(McpError::Gone(end));
                     }
                     is_second = true;
                 }
@@ -282,9 +284,9 @@ impl Server {
             if !open.connection.is_closed() {
                 return Ok(Arc::clone(open));
             }
-            let why = open.ended.get().unwrap_or_else(|| "the connection was closed".to_owned());
+            let end = open.ended.get().unwrap_or(ServerEnd::Closed);
             *slot = None;
-            self.fail(&McpError::Gone(why));
+            self.fail(&McpError::Gone(end));
         }
         let wait = {
             let state = self.state();
@@ -301,6 +303,7 @@ impl Server {
         // After a failure nothing is taken for granted: the server may have been replaced by a newer one.
         let is_fresh = self.state().failures == 0;
         let era = self.known().filter(|_| is_fresh).map(|known| known.era);
+        self.tell_paths();
         match self.connector.connect(era).await {
             Ok((connection, ended)) => {
                 let open = Arc::new(OpenConnection { connection, ended });
@@ -318,24 +321,27 @@ impl Server {
 
     /// Asks for the tools and remembers them.
     async fn list(&self, open: &OpenConnection) -> Result<Arc<KnownTools>, McpError> {
-        let (tools, is_cut) = match open.connection.tools().await {
-            Ok(listed) => listed,
+        let list = match open.connection.tools().await {
+            Ok(list) => list,
             Err(error) => {
                 self.fail(&error);
                 return Err(error);
             }
         };
-        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut });
+        let ToolList { tools, is_cut, bad } = list;
+        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut, bad });
         let before = self.known();
         if before.as_deref() != Some(&known) {
             known.keep(&self.connector.launch.home, &self.hash);
             self.state().known = Some(Arc::clone(&known));
             self.generation.fetch_add(1, Ordering::AcqRel);
+            self.tell_of_tools(&known);
         }
+        last_error::forget(&self.connector.launch.home, &self.hash);
         if self.differs(&known) {
             self.set(ServerStatus::Changed);
             self.notice(self.changed_notice());
-            return Err(McpError::Answer("its tools have changed since the user trusted it".to_owned()));
+            return Err(McpError::Changed);
         }
         self.set(ServerStatus::Ready);
         Ok(known)
@@ -364,6 +370,7 @@ impl Server {
     fn fail(&self, error: &McpError) {
         let name = self.config().name.clone();
         self.connector.log.line(&error.to_string());
+        last_error::keep(&self.connector.launch.home, &self.hash, error);
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
         let is_unknown = state.known.is_none();
@@ -371,7 +378,7 @@ impl Server {
         if is_over {
             state.not_before = Instant::now() + Duration::from_millis(MCP_RETRY_MS);
             if !matches!(state.status, ServerStatus::Withdrawn(_)) {
-                state.notices.push(format!("the MCP server `{name}` is not used: {error}"));
+                state.notices.push(ServerNotice::Unused { server: name, error: error.clone() });
             }
             drop(state);
             self.set(ServerStatus::Withdrawn(error.clone()));
@@ -382,7 +389,29 @@ impl Server {
         }
     }
 
-    fn notice(&self, words: String) {
-        self.state().notices.push(words);
+    fn notice(&self, notice: ServerNotice) {
+        self.state().notices.push(notice);
+    }
+
+    /// Names tools that are not used, once for each list that the server gives.
+    fn tell_of_tools(&self, known: &KnownTools) {
+        let server = &self.config().name;
+        if known.is_cut {
+            self.notice(ServerNotice::ToolsCut { server: server.clone(), used: known.tools.len() });
+        }
+        if !known.bad.is_empty() {
+            self.notice(ServerNotice::BadTools { server: server.clone(), names: known.bad.clone() });
+        }
+    }
+
+    /// Names the paths of the entry that its program does not reach, before its first start.
+    fn tell_paths(&self) {
+        if std::mem::replace(&mut self.state().are_paths_told, true) {
+            return;
+        }
+        let server = &self.config().name;
+        for (path, why) in self.connector.launch.refused(self.config()) {
+            self.notice(ServerNotice::Refused { server: server.clone(), path, why });
+        }
     }
 }

@@ -11,6 +11,7 @@ use max_team_core::limits::MCP_SERVERS_MAX;
 use max_team_core::mcp::{McpServer, SourceState, SourceStatus};
 use max_team_tools::{Handler, Preparation, ToolSource, ToolSources};
 
+use crate::notice::Words;
 use crate::process::Launch;
 use crate::server::{Server, ServerStatus};
 use crate::tool::McpTool;
@@ -29,6 +30,7 @@ pub struct ServerEntry {
 pub struct Servers {
     launch: Launch,
     cert_file: Option<PathBuf>,
+    words: Words,
     all: Mutex<All>,
 }
 
@@ -48,7 +50,13 @@ impl fmt::Debug for Servers {
 impl Servers {
     /// No server yet. `cert_file` holds more certificates to trust.
     pub fn new(launch: Launch, cert_file: Option<PathBuf>) -> Self {
-        Self { launch, cert_file, all: Mutex::default() }
+        Self { launch, cert_file, words: Words::default(), all: Mutex::default() }
+    }
+
+    /// The same servers, which speak to the user in another language.
+    #[must_use]
+    pub fn speaking(self, words: Words) -> Self {
+        Self { words, ..self }
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -88,7 +96,10 @@ impl Servers {
 
 impl ToolSources for Servers {
     fn source(&self, name: &str) -> Option<Arc<dyn ToolSource>> {
-        self.get(name).map(|server| Arc::new(ServerTools { source: name.to_owned(), server }) as Arc<dyn ToolSource>)
+        self.get(name).map(|server| {
+            let source = ServerTools { source: name.to_owned(), server, words: self.words };
+            Arc::new(source) as Arc<dyn ToolSource>
+        })
     }
 
     fn shared(&self) -> Vec<String> {
@@ -102,8 +113,8 @@ impl ToolSources for Servers {
                 ServerStatus::Idle => SourceState::Idle,
                 ServerStatus::Starting => SourceState::Starting,
                 ServerStatus::Ready => SourceState::Ready,
-                ServerStatus::Failed(error) => SourceState::Failed(error.to_string()),
-                ServerStatus::Withdrawn(error) => SourceState::Withdrawn(error.to_string()),
+                ServerStatus::Failed(error) => SourceState::Failed((self.words.error)(&error)),
+                ServerStatus::Withdrawn(error) => SourceState::Withdrawn((self.words.error)(&error)),
                 ServerStatus::Changed => SourceState::Changed,
             };
             SourceStatus { name, state, tools: server.offered().len() }
@@ -117,6 +128,7 @@ impl ToolSources for Servers {
 struct ServerTools {
     source: String,
     server: Arc<Server>,
+    words: Words,
 }
 
 impl ToolSource for ServerTools {
@@ -147,6 +159,6 @@ impl ToolSource for ServerTools {
     }
 
     fn notices(&self) -> Vec<String> {
-        self.server.take_notices()
+        self.server.take_notices().iter().map(self.words.notice).collect()
     }
 }

@@ -27,6 +27,9 @@ pub(crate) enum McpClient {
         /// Where the entry is written
         #[arg(long, short, value_enum, default_value_t = Scope::Local)]
         scope: Scope,
+        /// Replace an entry of that name
+        #[arg(long)]
+        force: bool,
     },
     /// Remove a server
     #[command(visible_alias = "rm")]
@@ -61,7 +64,7 @@ pub(crate) enum McpClient {
     Call {
         #[command(flatten)]
         server: OneServer,
-        /// The tool, by the server's own name for it
+        /// The tool, by the server's own name or as mcp__SERVER__TOOL
         tool: String,
         /// The input in JSON
         #[arg(default_value = "{}")]
@@ -138,6 +141,9 @@ pub(crate) struct AddServer {
     /// An HTTP header for the address
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
+    /// Replace an entry of that name
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Clone, Args)]

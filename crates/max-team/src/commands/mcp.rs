@@ -31,6 +31,9 @@ pub(crate) fn run(place: &AppEnv, command: Mcp) -> anyhow::Result<Exit> {
 }
 
 fn serve(place: &AppEnv, options: ServeMcp) -> anyhow::Result<Exit> {
+    if let Some(origin) = options.allow_origin.iter().find(|origin| !is_origin(origin)) {
+        return Err(CliError::said(Exit::Usage, |lang| lang.bad_origin(origin)).into());
+    }
     let token = options.token_file.as_deref().map(read_token).transpose()?;
     let server = McpServer::open(place.clone(), options.selection())?;
     let lang = place.speaks();
@@ -87,6 +90,12 @@ async fn serve_http(
     Ok(())
 }
 
+/// Whether a text is the origin of a web page, as browsers send it.
+fn is_origin(text: &str) -> bool {
+    let has_path = text.split_once("://").is_none_or(|(_, host)| host.contains(['/', '?', '#', '@']));
+    !has_path && max_team_workspace::mcp::is_address(text)
+}
+
 /// The token in a file that only the user can read.
 fn read_token(file: &Path) -> Result<String, CliError> {
     let shown = file.display().to_string();
@@ -102,4 +111,23 @@ fn read_token(file: &Path) -> Result<String, CliError> {
         return Err(CliError::said(Exit::Config, |lang| lang.mcp_token_is_short(&shown, TOKEN_CHARS_MIN)));
     }
     Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_a_scheme_and_a_host() {
+        for (text, is) in [
+            ("http://localhost:6274", true),
+            ("https://a.example", true),
+            ("nonsense", false),
+            ("http://a/", false),
+            ("http://", false),
+            ("*", false),
+        ] {
+            assert_eq!(is_origin(text), is, "{text}");
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! `mcp list`, `add`, `test` and their like: the servers that agents use.
 
+mod add;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
 use max_team_core::hash::Hash;
-use max_team_mcp::{KnownTool, KnownTools, Server, ServerEntry, Servers, log_file};
+use max_team_mcp::{KnownTool, KnownTools, McpError, Server, ServerEntry, Servers, last_error, log_file};
 use max_team_terminal::text::{clean, clean_line};
 use max_team_tools::{Handler, Output, Root, ToolContext, ToolSources, run_remote};
 use max_team_workspace::config::Config;
@@ -15,10 +17,10 @@ use max_team_workspace::i18n::Lang;
 use max_team_workspace::mcp::{self, FoundServer, FoundServers, ServerScope};
 use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::{self, AppEnv};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::table::{clip, table};
-use crate::args::mcp_client::{AddServer, McpClient, OneServer, Scope, ServerLists, Transport};
+use crate::args::mcp_client::{McpClient, OneServer, Scope, ServerLists};
 
 /// Characters of a program or an address in a list.
 const TARGET_CHARS: usize = 60;
@@ -26,6 +28,8 @@ const TARGET_CHARS: usize = 60;
 const DESCRIPTION_CHARS: usize = 80;
 /// Bytes of a log that are read.
 const LOG_BYTES_MAX: u64 = 2 << 20;
+/// Lines of a log among which the last of the program is searched.
+const LOG_LINES_SEARCHED: usize = 50;
 
 pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
     let lang = place.speaks();
@@ -33,11 +37,12 @@ pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
         McpClient::List { json, lists } => list(&Folder::read(place, &lists)?, lang, json),
         McpClient::Add(add) => {
             let entry = add.entry()?;
-            put(place, lang, add.scope, &add.name, entry)
+            add::put(&Folder::read(place, &ServerLists::default())?, lang, add.scope, (&add.name, entry), add.force)
         }
-        McpClient::AddJson { name, json, scope } => {
-            let entry = serde_json::from_str(&json).map_err(|error| usage(format!("the entry is no JSON: {error}")))?;
-            put(place, lang, scope, &name, entry)
+        McpClient::AddJson { name, json, scope, force } => {
+            let no_json = |error: serde_json::Error| CliError::said(Exit::Usage, |lang| lang.entry_not_json(&error));
+            let entry = serde_json::from_str(&json).map_err(no_json)?;
+            add::put(&Folder::read(place, &ServerLists::default())?, lang, scope, (&name, entry), force)
         }
         McpClient::Remove { name, scope } => remove(place, lang, &name, scope),
         McpClient::Get { name, json, lists } => get(&Folder::read(place, &lists)?, lang, &name, json),
@@ -47,10 +52,6 @@ pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
         McpClient::Trust { name, yes } => trust(&Folder::read(place, &ServerLists::default())?, lang, &name, yes),
         McpClient::Logs { name, lines } => logs(&Folder::read(place, &ServerLists::default())?, lang, &name, lines),
     }
-}
-
-fn usage(words: String) -> CliError {
-    CliError::new(Exit::Usage, words)
 }
 
 /// The servers of the folder that the command was started in.
@@ -73,10 +74,9 @@ impl<'a> Folder<'a> {
 
     fn one(&self, name: &str) -> Result<&FoundServer, CliError> {
         let names = || self.found.servers.keys().map(String::as_str);
-        self.found.servers.get(name).ok_or_else(|| {
-            let near = max_team_core::suggest::candidates(name, names());
-            CliError::said(Exit::Failed, |lang| lang.no_such_server(name, &near))
-        })
+        let missing =
+            || CliError::said(Exit::Failed, |lang| lang.no_such_server(name, lang.near_or_all(name, names())));
+        self.found.servers.get(name).ok_or_else(missing)
     }
 
     /// The server, ready to be connected to. Changed tools are shown instead of withheld.
@@ -97,7 +97,7 @@ impl<'a> Folder<'a> {
         }
         let entry = ServerEntry { source: name.clone(), server: found.server.clone(), pin };
         let servers = mcp::servers(self.place, &self.config, &self.root, vec![entry]);
-        let server = servers.get(name).ok_or_else(|| usage(format!("`{name}` cannot be used")))?;
+        let server = servers.get(name).ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.server_unusable(name)))?;
         Ok((servers, server))
     }
 }
@@ -115,15 +115,17 @@ pub(crate) fn states(place: &AppEnv, config: &Config, lang: Lang) -> Result<(Vec
 
 /// What is known of a server without starting it.
 fn state(place: &AppEnv, found: &FoundServer, lang: Lang) -> (&'static str, String) {
-    let known = KnownTools::read(&place.home, &found.server.hash());
-    match known {
+    let hash = found.server.hash();
+    match (KnownTools::read(&place.home, &hash), last_error(&place.home, &hash)) {
         _ if found.is_disabled => ("disabled", lang.server_disabled().to_owned()),
         _ if !found.is_trusted => ("untrusted", lang.server_untrusted().to_owned()),
-        Some(known) if found.pin.is_some_and(|pin| pin != known.hash()) => {
+        (_, Some(error @ McpError::Login(_))) => ("needs-login", lang.server_needs_login(lang.server_error(&error))),
+        (_, Some(error)) => ("failed", lang.server_last_failed(lang.server_error(&error))),
+        (Some(known), None) if found.pin.is_some_and(|pin| pin != known.hash()) => {
             ("changed", lang.server_changed().to_owned())
         }
-        Some(known) => ("known", lang.server_known(known.tools.len())),
-        None => ("unknown", lang.server_unknown().to_owned()),
+        (Some(known), None) => ("known", lang.server_known(known.tools.len())),
+        (None, None) => ("unknown", lang.server_unknown().to_owned()),
     }
 }
 
@@ -154,7 +156,9 @@ fn shown(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> Value {
     json!({
         "name": server.name, "scope": found.scope.name(), "file": found.place, "command": server.command,
         "args": server.args, "url": server.url, "env": env, "headers": headers,
-        "state": state(folder.place, found, lang).0, "timeout_ms": server.call_ms(),
+        "state": state(folder.place, found, lang).0,
+        "error": last_error(&folder.place.home, &server.hash()).map(|error| lang.server_error(&error)),
+        "timeout_ms": server.call_ms(),
         "reaches": { "network": server.grant.network, "write_project": server.grant.project,
                      "read": server.grant.read, "write": server.grant.write },
     })
@@ -179,64 +183,20 @@ fn get(folder: &Folder<'_>, lang: Lang, name: &str, as_json: bool) -> anyhow::Re
     if !server.headers.is_empty() {
         rows.push((lang.server_row_headers(), names(&server.headers)));
     }
-    let log = log_file(&folder.place.home, server);
-    if let Some(last) = last_lines(&log, 1) {
+    if server.is_local() {
+        rows.push((lang.server_row_reaches(), reaches(folder, server, lang)));
+        let refused = mcp::launch(folder.place, &folder.config, &folder.root).refused(server);
+        rows.extend(refused.into_iter().map(|(path, why)| {
+            (lang.server_row_refused(), format!("{}: {}", clean_line(&path), lang.refused_grant(why)))
+        }));
+    }
+    // Our own lines are about errors, and the state names the last one.
+    let log = last_lines(&log_file(&folder.place.home, server), LOG_LINES_SEARCHED).unwrap_or_default();
+    if let Some(last) = log.lines().rev().find(|line| !line.trim().is_empty() && !line.starts_with("[max-team]")) {
         rows.push((lang.server_row_log(), clean_line(last.trim())));
     }
     let text: String = rows.iter().map(|(head, value)| format!("{head}: {value}\n")).collect();
     super::print(&text)?;
-    Ok(Exit::Ok)
-}
-
-impl AddServer {
-    /// The entry as a file holds it.
-    fn entry(&self) -> Result<Value, CliError> {
-        let is_address = self.target.starts_with("http://") || self.target.starts_with("https://");
-        let transport = self.transport.unwrap_or(if is_address { Transport::Http } else { Transport::Stdio });
-        let pairs = |all: &[String], mark: char, what: &str| -> Result<Map<String, Value>, CliError> {
-            let pair = |text: &String| {
-                let (name, value) = text.split_once(mark)?;
-                Some((name.trim().to_owned(), Value::from(value.trim())))
-            };
-            let wrong = |text: &String| usage(format!("`{text}` is not of the form {what}"));
-            all.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
-        };
-        let (env, headers) = (pairs(&self.env, '=', "NAME=VALUE")?, pairs(&self.header, ':', "NAME: VALUE")?);
-        let mut entry = Map::new();
-        match transport {
-            Transport::Stdio => {
-                entry.insert("command".into(), self.target.clone().into());
-                entry.insert("args".into(), self.args.clone().into());
-            }
-            Transport::Http | Transport::Sse => {
-                let kind = if transport == Transport::Sse { "sse" } else { "http" };
-                // Without `--transport`, HTTP is tried first, then the older event stream.
-                if self.transport.is_some() {
-                    entry.insert("type".into(), kind.into());
-                }
-                entry.insert("url".into(), self.target.clone().into());
-            }
-        }
-        for (name, map) in [("env", env), ("headers", headers)] {
-            if !map.is_empty() {
-                entry.insert(name.into(), Value::Object(map));
-            }
-        }
-        Ok(Value::Object(entry))
-    }
-}
-
-fn put(place: &AppEnv, lang: Lang, scope: Scope, name: &str, entry: Value) -> anyhow::Result<Exit> {
-    let folder = Folder::read(place, &ServerLists::default())?;
-    let added = mcp::add(place, &folder.root, scope.list(), name, entry);
-    let (path, was_there) = added.map_err(|why| CliError::new(Exit::Config, why))?;
-    let file = path.display().to_string();
-    super::print(&format!(
-        "{}\n",
-        if was_there { lang.server_replaced(name, &file) } else { lang.server_added(name, &file) }
-    ))?;
-    let next = if scope == Scope::Project { lang.server_trust_next(name) } else { lang.server_try(name) };
-    super::print(&format!("{next}\n"))?;
     Ok(Exit::Ok)
 }
 
@@ -250,12 +210,21 @@ fn remove(place: &AppEnv, lang: Lang, name: &str, scope: Option<Scope>) -> anyho
         let (path, was_there) =
             mcp::remove(place, &folder.root, scope, name).map_err(|why| CliError::new(Exit::Config, why))?;
         if was_there {
-            super::print(&format!("{}\n", lang.server_removed(name, path.display().to_string())))?;
+            super::print(&format!("{}\n", lang.server_removed(name, path.display())))?;
+            let left = Folder::read(place, &ServerLists::default())?;
+            if let Some(other) = left.found.servers.get(name) {
+                super::print(&format!("{}\n", lang.server_also_in(name, &other.place, other.scope.name())))?;
+            }
             return Ok(Exit::Ok);
         }
     }
-    folder.one(name)?;
-    Err(CliError::said(Exit::Failed, |lang| lang.server_elsewhere(name)).into())
+    let other = folder.one(name)?;
+    let still = |lang: Lang| lang.server_also_in(name, &other.place, other.scope.name());
+    let words = |lang: Lang| match scope {
+        Some(scope) => format!("{}{}{}", lang.server_not_in(name, scope.list().name()), lang.semicolon(), still(lang)),
+        None => still(lang),
+    };
+    Err(CliError::said(Exit::Failed, words).into())
 }
 
 /// Runs a future to its end; the program is a plain one until here.
@@ -263,9 +232,8 @@ fn wait<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
 }
 
-fn failed(name: &str, error: &max_team_mcp::McpError) -> CliError {
-    let words = error.to_string();
-    CliError::said(Exit::Failed, |lang| lang.server_failed(name, &words))
+fn failed(name: &str, error: &McpError) -> CliError {
+    CliError::said(Exit::Failed, |lang| lang.server_failed(name, lang.server_error(error)))
 }
 
 fn test(folder: &Folder<'_>, lang: Lang, wanted: &OneServer) -> anyhow::Result<Exit> {
@@ -276,6 +244,7 @@ fn test(folder: &Folder<'_>, lang: Lang, wanted: &OneServer) -> anyhow::Result<E
         let known = server.refresh().await.map_err(|error| failed(&wanted.name, &error))?;
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         super::print(&format!("{}\n", lang.server_connected(ms, known.tools.len())))?;
+        server.take_notices().iter().for_each(|notice| folder.place.tell(&lang.server_notice(notice)));
         let harmless = known.tools.iter().find(|tool| tool.reads_only && tool.needs_nothing());
         let Some(tool) = harmless else {
             super::print(&format!("{}\n", lang.server_nothing_to_call()))?;
@@ -312,21 +281,30 @@ fn tools(folder: &Folder<'_>, lang: Lang, wanted: &OneServer, as_json: bool) -> 
     if known.is_cut {
         super::print(&format!("{}\n", lang.server_tools_cut()))?;
     }
+    if !known.bad.is_empty() {
+        folder.place.tell(&lang.server_bad_tools_notice(&wanted.name, known.bad.join(", ")));
+    }
     Ok(Exit::Ok)
 }
 
 fn call(folder: &Folder<'_>, wanted: &OneServer, tool: &str, input: &str) -> anyhow::Result<Exit> {
     let found = folder.one(&wanted.name)?;
-    let input: Value = serde_json::from_str(input).map_err(|error| usage(format!("the input is no JSON: {error}")))?;
+    let no_json = |error: serde_json::Error| CliError::said(Exit::Usage, |lang| lang.input_not_json(&error));
+    let input: Value = serde_json::from_str(input).map_err(no_json)?;
     if !input.is_object() {
-        return Err(usage("the input must be a JSON object".to_owned()).into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.input_not_object().to_owned()).into());
     }
     let (servers, server) = folder.pinned(found, wanted.trust, found.pin.filter(|_| !wanted.trust))?;
     wait(async {
         let known = server.refresh().await.map_err(|error| failed(&wanted.name, &error))?;
-        let own = known.tools.iter().find(|known| known.name == tool).ok_or_else(|| {
-            let near = max_team_core::suggest::candidates(tool, known.tools.iter().map(|known| known.name.as_str()));
-            CliError::said(Exit::Failed, |lang| lang.no_such_server_tool(&wanted.name, tool, &near))
+        // By either of its names; the server's own comes first.
+        let is_own = |known: &&KnownTool| known.name == tool;
+        let is_agents = |known: &&KnownTool| max_team_core::mcp::tool_name(&wanted.name, &known.name) == tool;
+        let names = || known.tools.iter().map(|known| known.name.as_str());
+        let own = known.tools.iter().find(is_own).or_else(|| known.tools.iter().find(is_agents)).ok_or_else(|| {
+            CliError::said(Exit::Failed, |lang| {
+                lang.no_such_server_tool(&wanted.name, tool, lang.near_or_all(tool, names()))
+            })
         })?;
         let output = call_tool(folder, &servers, &wanted.name, own, input).await?;
         let text = output.content.iter().map(|part| match part {
@@ -353,7 +331,7 @@ async fn call_tool(
         Handler::Remote(remote) if remote.spec().name == wanted => Some(remote),
         _ => None,
     });
-    let remote = remote.ok_or_else(|| usage(format!("`{wanted}` is not offered")))?;
+    let remote = remote.ok_or_else(|| CliError::said(Exit::Failed, |lang| lang.tool_not_offered(&wanted)))?;
     let root = Root::open(&folder.root).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
     let cx = ToolContext::new(Arc::new(root));
     let bad = |error: max_team_tools::ToolError| CliError::new(Exit::Failed, error.to_string());
@@ -383,7 +361,7 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Resu
             clip(&clean_line(&tool.description), DESCRIPTION_CHARS)
         ))?;
     }
-    mcp::trust(&folder.place.home, &folder.root, &found.server, known.hash())
+    mcp::trust(folder.place, &folder.root, &found.server, known.hash())
         .map_err(|why| CliError::new(Exit::Failed, why))?;
     super::print(&format!("{}\n", lang.server_trusted(name, known.tools.len())))?;
     Ok(Exit::Ok)
@@ -399,7 +377,10 @@ fn reaches(folder: &Folder<'_>, server: &max_team_core::mcp::McpServer, lang: La
     let with = |paths: Vec<PathBuf>, granted: &[String]| {
         list(paths.iter().map(|path| path.display().to_string()).chain(granted.iter().cloned()).collect())
     };
-    let (read, write) = (with(files, &grant.read), with(folders, &grant.write));
+    let launch = mcp::launch(folder.place, &folder.config, &folder.root);
+    let refused: Vec<String> = launch.refused(server).into_iter().map(|(path, _)| path).collect();
+    let opened = |all: &[String]| all.iter().filter(|path| !refused.contains(path)).cloned().collect::<Vec<_>>();
+    let (read, write) = (with(files, &opened(&grant.read)), with(folders, &opened(&grant.write)));
     lang.server_reaches(yes(grant.network), yes(grant.project), read, write)
 }
 

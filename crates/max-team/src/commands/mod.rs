@@ -29,7 +29,7 @@ pub(crate) mod skills;
 pub(crate) mod stop;
 pub(crate) mod stream;
 pub(crate) mod strict;
-mod table;
+pub(crate) mod table;
 pub(crate) mod tasks;
 pub(crate) mod team;
 pub(crate) mod tools;

@@ -34,7 +34,7 @@ pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// The text, or its beginning.
-pub(super) fn clip(text: &str, chars: usize) -> String {
+pub(crate) fn clip(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
         None => text.to_owned(),

@@ -23,7 +23,7 @@ use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
 use max_team_core::message::{MessageKind, Principal};
 use max_team_core::plan::Draft;
-use max_team_core::policy::{ActionKind, DecidedBy};
+use max_team_core::policy::DecidedBy;
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::query;
@@ -591,8 +591,9 @@ impl Headless {
                 self.question(session, at_ms, from, asked, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome, tally),
-            Event::ToolIntent(intent) if intent.action.kind == ActionKind::Execute => {
-                tally.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
+            Event::ToolIntent(intent) => {
+                self.show_demo_call(from, &intent.action)?;
+                tally.intends(from, intent);
             }
             Event::ToolDone(done) => {
                 done.refused.iter().for_each(|refusal| self.tell_of_refusal(from, refusal, tally));

@@ -7,7 +7,7 @@
 use max_team_core::event::{QuestionAsked, Refusal};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::{PlanDecision, PlanQuestion, Ruling};
-use max_team_core::policy::{ActionKind, DecidedBy, PermissionAnswer};
+use max_team_core::policy::{Action, ActionKind, DecidedBy, PermissionAnswer};
 use max_team_core::unattended::{UnattendedQuestion, on_question, on_reopening};
 use max_team_runtime::query;
 use max_team_runtime::{Command, OpenQuestion, OpenedSession, Order, Origin, RuntimeError, new_id};
@@ -15,12 +15,22 @@ use max_team_runtime::{Command, OpenQuestion, OpenedSession, Order, Origin, Runt
 use super::run_state::{RunState, denial};
 use super::{Consent, Headless, Task, called, talk};
 use crate::commands::short;
+use crate::commands::table::clip;
 use max_team_terminal::plan_text::{self, PlanDetail};
+use max_team_terminal::text::clean_line;
 
 /// The source of a yes that was given before the run.
 const YES: &str = "--yes";
 /// The source of a no that was given before the run.
 const STDIN: &str = "standard input";
+/// Characters of a call's input that a demo shows.
+const DEMO_INPUT_CHARS: usize = 100;
+
+/// A call of a server's tool in one line.
+fn remote_call(action: &Action) -> String {
+    let input: String = action.preview.split_whitespace().collect::<Vec<_>>().join(" ");
+    clean_line(&format!("`{}` {}", action.target, clip(&input, DEMO_INPUT_CHARS)))
+}
 
 impl Headless {
     /// Takes in the questions that were open when the session was opened, and gives them the user's words, if there are some.
@@ -90,6 +100,12 @@ impl Headless {
             // A yes is no answer to a question in words.
             let by = if refuses { DecidedBy::Person(STDIN.to_owned()) } else { DecidedBy::Rule(YES.to_owned()) };
             let answer = PermissionAnswer::new(!refuses && asked.action.kind != ActionKind::Ask, by);
+            if asked.action.kind == ActionKind::Remote {
+                let said = if answer.allow { self.lang.yes_word() } else { self.lang.no_word() };
+                let source = if refuses { STDIN } else { YES };
+                let call = remote_call(&asked.action);
+                self.out.put(self.lang.demo_question(&from.name, call, said, source))?;
+            }
             tally.questions.sent.insert(asked.question, None);
             return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
         }
@@ -106,6 +122,13 @@ impl Headless {
             UnattendedQuestion::Refused => self.refuse(session, &asked, key, tally).await,
             UnattendedQuestion::Left => Ok(()),
         }
+    }
+
+    /// Prints a call of a server's tool in a demo: nothing else shows that one was used.
+    pub(super) fn show_demo_call(&self, from: &Origin, action: &Action) -> anyhow::Result<()> {
+        let is_shown = matches!(self.consent, Consent::Everything { .. })
+            && matches!(action.kind, ActionKind::Remote | ActionKind::Query);
+        if is_shown { Ok(self.out.put(self.lang.demo_call(&from.name, remote_call(action)))?) } else { Ok(()) }
     }
 
     /// The user's answer to a question about a plan, if it was given before the run.

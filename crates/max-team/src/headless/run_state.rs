@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use max_team_core::chat::Part;
 use max_team_core::cost::SessionCost;
-use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
+use max_team_core::event::{Event, Refusal, Steered, ToolDone, ToolIntent, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::interrupt::Hold;
 use max_team_core::plan::event::PlanEnd;
-use max_team_core::policy::Recourse;
+use max_team_core::policy::{ActionKind, Recourse};
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
 use max_team_core::status::SessionStatus;
@@ -178,6 +178,13 @@ impl RunState {
     pub(super) fn open(&mut self, opened: &OpenedSession) {
         (self.cost, self.lead) = (opened.cost.clone(), Some(opened.agent));
         opened.asked.iter().for_each(|asked| self.agents.resume(asked.question, asked.agent));
+    }
+
+    /// Remembers a command that is about to run.
+    pub(super) fn intends(&mut self, from: &Origin, intent: &ToolIntent) {
+        if intent.action.kind == ActionKind::Execute {
+            self.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
+        }
     }
 
     /// Takes an event of an agent into the folds of the session.

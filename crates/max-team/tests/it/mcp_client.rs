@@ -223,3 +223,74 @@ fn killed_while_a_server_asks_the_call_is_reported_as_unknown() {
     assert!(told.contains("no longer waited for the user's answer") && told.contains("unknown"), "{told}");
     assert!(!program.project().join("orders.txt").exists());
 }
+
+#[test]
+fn a_server_that_failed_is_listed_with_the_reason_until_it_works() {
+    let program = Program::alone().file("server.sh", "echo 'no config' >&2; exit 3\n");
+    program.run(&["mcp", "add", "stock", "--", "sh", "server.sh"]);
+    let tested = program.run(&["mcp", "test", "stock"]);
+    let reason = "its program ended with exit code 3; it wrote: no config";
+    assert!(tested.code == 1 && tested.err.contains(reason), "{tested:?}");
+    assert!(program.run(&["mcp", "get", "stock"]).out.contains(&format!("State: failed: {reason}")));
+    assert_eq!(program.run(&["mcp", "list", "--json"]).json()["servers"][0]["state"], "failed");
+    let zh = program.run(&["mcp", "get", "stock", "--lang", "zh"]);
+    assert!(zh.out.contains("失败：程序已结束，退出码 3；它输出了：no config"), "{zh:?}");
+    let program = program.file("server.sh", SERVER);
+    assert_eq!(program.run(&["mcp", "test", "stock"]).code, 0);
+    let got = program.run(&["mcp", "get", "stock"]);
+    // A normal end is no log line to worry about.
+    assert!(got.out.contains("State: 3 tools") && !got.out.contains("exit code"), "{got:?}");
+    let called = program.run(&["mcp", "call", "stock", "mcp__stock__stock_of", r#"{"item": "lamp"}"#]);
+    assert!(called.out.contains("lamp: 2 in stock"), "{called:?}");
+}
+
+#[test]
+fn entries_that_cannot_work_are_refused_and_none_is_replaced_unasked() {
+    let program = Program::alone();
+    for (args, words) in [
+        (&["a", "http://"][..], "is no address"),
+        (&["a", "ftp://x/y"], "is no address"),
+        (&["a", "https://x/y", "z"], "takes no arguments"),
+        (&["-e", "A=b", "a", "https://x/y"], "`--env` is for programs"),
+        (&["-H", "A: b", "a", "prog"], "`--header` is for addresses"),
+        (&["-e", "=x", "a", "prog"], "is no name of a variable"),
+        (&["--env=-x=y", "a", "prog"], "`-x` is no name of a variable"),
+        (&["--", "-a", "prog"], "is no name for a server"),
+    ] {
+        let ran = program.run(&[&["mcp", "add"], args].concat());
+        assert!(ran.code != 0 && ran.err.contains(words), "{args:?}: {ran:?}");
+    }
+    assert_eq!(program.run(&["mcp", "add", "a", "one"]).code, 0);
+    let again = program.run(&["mcp", "add", "a", "two"]);
+    assert!(again.code == 2 && again.err.contains("`a` is already in"), "{again:?}");
+    assert_eq!(program.run(&["mcp", "list", "--json"]).json()["servers"][0]["command"], "one");
+    assert_eq!(program.run(&["mcp", "add", "--force", "a", "two"]).code, 0);
+    assert_eq!(program.run(&["mcp", "list", "--json"]).json()["servers"][0]["command"], "two");
+    let shared = program.run(&["mcp", "add", "-s", "project", "-e", "API_KEY=abc", "b", "prog"]);
+    assert!(shared.err.contains(".mcp.json is shared") && shared.err.contains("`${API_KEY}`"), "{shared:?}");
+    let odd = program.run(&["mcp", "add-json", "c", r#"{"command": "sh", "comand": "x", "read": ["~/none"]}"#]);
+    assert!(odd.code == 0 && odd.err.contains("unknown key `comand`"), "{odd:?}");
+    let got = program.run(&["mcp", "get", "c"]);
+    assert!(got.out.contains("Not opened: ") && got.out.contains("/none: it does not exist"), "{got:?}");
+    let removed = program.run(&["mcp", "remove", "c", "-s", "user"]);
+    assert!(removed.err.contains("there is no `c` in the scope `user`; `c` is still in"), "{removed:?}");
+    let zh = program.run(&["mcp", "call", "c", "x", "y", "--lang", "zh"]);
+    assert!(zh.err.contains("输入不是 JSON"), "{zh:?}");
+}
+
+#[test]
+fn lists_in_other_forms_are_read_or_named() {
+    let list = |text: &str| Program::alone().file(".mcp.json", text).run(&["mcp", "list"]);
+    for (text, words) in [
+        ("[]", ".mcp.json: there is no `mcpServers`"),
+        ("null", ".mcp.json: there is no `mcpServers`"),
+        (r#"{"mcpServers": []}"#, ".mcp.json: there is no `mcpServers`"),
+        ("{", "`.mcp.json` cannot be read"),
+    ] {
+        let ran = list(text);
+        assert!(ran.code == 0 && ran.err.contains(words), "{text}: {ran:?}");
+    }
+    let ran = list(r#"{"servers": {"v": {"type": "stdio", "command": "sh"}}}"#);
+    assert!(ran.out.contains("v ") && ran.err.contains("`servers` is read as `mcpServers`"), "{ran:?}");
+    assert_eq!(list(r#"{"mcpServers": {}}"#).err, "");
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use max_team_core::limits::{MCP_DESCRIPTION_BYTES_MAX, MCP_LOG_BYTES_MAX, SOURCE_TOOLS_MAX};
 use max_team_core::mcp::McpServer;
 use max_team_core::policy::Repeatability;
-use max_team_mcp::{ServerStatus, log_file};
+use max_team_mcp::{McpError, ServerEnd, ServerStatus, last_error, log_file};
 use max_team_tools::ToolError;
 use serde_json::json;
 
@@ -52,6 +52,35 @@ async fn a_server_that_ends_at_once_is_named_with_its_exit_code() {
     assert_eq!(notices, ["the MCP server `bad` is not used: its program ended with exit code 3"]);
     let log = std::fs::read_to_string(log_file(&world.folder.path().join("home"), world.server().config())).unwrap();
     assert!(log.contains("cannot start: no config"), "{log}");
+    // The line that it wrote is for the user, also later.
+    let (home, entry) = (world.folder.path().join("home"), world.server().config().hash());
+    let wrote = Some("cannot start: no config".to_owned());
+    assert_eq!(last_error(&home, &entry), Some(McpError::Gone(ServerEnd::Exited { code: 3, wrote })));
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_read_is_named_and_the_others_are_used() {
+    let world = world("one_bad");
+    assert_eq!(world.tools().await.len(), 2);
+    assert_eq!(world.source().notices(), ["tools of `bad` cannot be read: broken[2J, ?"]);
+    let output = world.call("y", json!({})).await.unwrap();
+    assert!(text(&output).contains("call 1"));
+    // A server that is no longer needed has nothing to report.
+    let log = log_file(&world.folder.path().join("home"), world.server().config());
+    drop(world.servers);
+    assert!(!std::fs::read_to_string(log).unwrap_or_default().contains("ended"));
+}
+
+#[tokio::test]
+async fn paths_that_the_sandbox_does_not_open_are_named() {
+    let mut entry = server("plain", &[]);
+    entry.grant.read = words(&["nowhere", "/"]);
+    let world = World::new(entry);
+    assert_eq!(world.tools().await.len(), 2);
+    let notices = world.source().notices();
+    let (missing, wide) =
+        ("`bad`: `nowhere` is not opened: it does not exist", "`bad`: `/` is not opened: it is too wide");
+    assert!(notices.len() == 2 && notices[0] == missing && notices[1].starts_with(wide), "{notices:?}");
 }
 
 #[tokio::test]
@@ -86,6 +115,7 @@ async fn of_too_many_tools_a_bounded_number_is_used() {
     let world = world("many");
     assert_eq!(world.tools().await.len(), SOURCE_TOOLS_MAX);
     assert!(world.server().known().unwrap().is_cut);
+    assert_eq!(world.source().notices(), ["`bad` has more than 256 tools; the others are not used"]);
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ def tools():
         return [tool("x", description="now something else")]
     if mode == "reads":
         return [tool("x", annotations={"readOnlyHint": True})]
+    if mode == "one_bad":
+        return [tool("x"), {"name": "broken\u001b[2J", "inputSchema": 7}, {"description": "no name"}, tool("y")]
     return [tool("x"), tool("y")]
 
 

@@ -1,6 +1,8 @@
 //! Phrases about MCP servers.
 
 use max_team_core::mcp::{SourceState, SourceStatus};
+use max_team_core::suggest::nearest;
+use max_team_mcp::{McpError, ProgramLimit, RefusedGrant, ServerEnd, ServerNotice, Words};
 
 use super::Lang;
 
@@ -8,6 +10,94 @@ use super::Lang;
 const NAMED_MAX: usize = 8;
 
 impl Lang {
+    /// How the servers of a process speak to the user.
+    pub fn server_words(self) -> Words {
+        match self {
+            Self::En => {
+                Words { error: |error| Self::En.server_error(error), notice: |said| Self::En.server_notice(said) }
+            }
+            Self::Zh => {
+                Words { error: |error| Self::Zh.server_error(error), notice: |said| Self::Zh.server_notice(said) }
+            }
+        }
+    }
+
+    /// Why a server is of no use.
+    pub fn server_error(self, error: &McpError) -> String {
+        match error {
+            McpError::Connect(why) => why.clone(),
+            McpError::Login(name) => self.server_login(name),
+            McpError::Timeout(limit) => self.server_late(limit.as_secs_f32()),
+            McpError::Gone(end) => self.server_end(end),
+            McpError::Changed => self.server_changed().to_owned(),
+            McpError::Answer(why) => self.server_answers_error(why),
+        }
+    }
+
+    fn server_end(self, end: &ServerEnd) -> String {
+        let with = |end: String, wrote: &Option<String>| match wrote {
+            Some(line) => self.server_gone_wrote(end, line),
+            None => end,
+        };
+        match end {
+            ServerEnd::Exited { code, wrote } => with(self.server_gone_exit(code), wrote),
+            ServerEnd::Signalled { signal, wrote } => with(self.server_gone_signal(signal), wrote),
+            ServerEnd::Limit(limit) => self.server_gone_limit(match limit {
+                ProgramLimit::Cpu => self.limit_cpu(),
+                ProgramLimit::Memory => self.limit_memory(),
+                ProgramLimit::Processes => self.limit_processes(),
+                ProgramLimit::FileBytes => self.limit_file_bytes(),
+                ProgramLimit::Output => self.limit_output(),
+            }),
+            ServerEnd::Stopped => self.server_gone().to_owned(),
+            ServerEnd::NoProgram(program) => self.server_no_program(program),
+            ServerEnd::NoInterpreter(program) => self.server_no_interpreter(program),
+            ServerEnd::NotExecutable(program) => self.server_not_executable(program),
+            ServerEnd::LongMessage { mb } => self.server_long_message(mb),
+            ServerEnd::BadLines => self.server_bad_lines().to_owned(),
+            ServerEnd::Closed => self.server_closed().to_owned(),
+            ServerEnd::Other(why) => why.clone(),
+        }
+    }
+
+    pub fn server_notice(self, notice: &ServerNotice) -> String {
+        match notice {
+            ServerNotice::Changed { server } => self.server_changed_notice(server),
+            ServerNotice::Unused { server, error } => self.server_unused_notice(server, self.server_error(error)),
+            ServerNotice::ToolsCut { server, used } => self.server_cut_notice(server, used),
+            ServerNotice::BadTools { server, names } => self.server_bad_tools_notice(server, names.join(", ")),
+            ServerNotice::Refused { server, path, why } => {
+                self.server_refused_notice(server, path, self.refused_grant(*why))
+            }
+        }
+    }
+
+    /// Why a path of an entry is not opened for the server's program.
+    pub fn refused_grant(self, why: RefusedGrant) -> &'static str {
+        match why {
+            RefusedGrant::Missing => self.grant_missing(),
+            RefusedGrant::Closed => self.grant_closed(),
+            RefusedGrant::File => self.grant_file(),
+        }
+    }
+
+    /// The end of a message about an unknown name: the nearest name, if any is near.
+    pub fn near<'a>(self, asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+        nearest(asked, names).map(|name| self.near_name(name)).unwrap_or_default()
+    }
+
+    /// Like `near`, with the names there are if none is near.
+    pub fn near_or_all<'a>(self, asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+        let names: Vec<&str> = names.into_iter().collect();
+        let near = self.near(asked, names.iter().copied());
+        if !near.is_empty() {
+            return near;
+        }
+        let mut told: Vec<String> = names.iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
+        told.extend(names.len().checked_sub(NAMED_MAX).filter(|more| *more > 0).map(|more| self.more_names(more)));
+        if told.is_empty() { self.no_names_there().to_owned() } else { self.names_there(told.join(", ")) }
+    }
+
     /// The state of a server in a few words.
     pub fn source_state(self, source: &SourceStatus) -> String {
         match &source.state {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use max_team_core::hash::Hash;
 use max_team_core::mcp::{HttpTransport, McpServer, ServerGrant, is_server_name};
-use max_team_core::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
 use crate::config::expand::{self, ExpandError};
 use crate::config::{Env, duration, quote};
+use crate::i18n::Lang;
 
 /// Every key that an entry may have.
 const KEYS: [&str; 18] = [
@@ -31,8 +31,6 @@ const KEYS: [&str; 18] = [
     "alwaysLoad",
     "cwd",
 ];
-/// Keys that other programs write and that need nothing here.
-const QUIET: [&str; 2] = ["description", "alwaysLoad"];
 
 /// A server, and what is odd about its entry.
 #[derive(Debug, Default)]
@@ -43,24 +41,25 @@ pub(super) struct ReadEntry {
 }
 
 /// Reads one entry; an error says why it cannot be used.
-pub(super) fn read(name: &str, value: &Value, env: &Env) -> Result<ReadEntry, String> {
+pub(super) fn read(name: &str, value: &Value, env: &Env, lang: Lang) -> Result<ReadEntry, String> {
     if !is_server_name(name) {
-        return Err(format!(
-            "`{}` is no name for a server: use letters, digits, `-`, and single `_` between them",
-            quote(name)
-        ));
+        return Err(lang.entry_name(quote(name)));
     }
-    let Value::Object(map) = value else { return Err(format!("`{name}` is no map of `command` or `url`")) };
-    let mut entry = Entry { name, map, env, warnings: Vec::new() };
+    let Value::Object(map) = value else { return Err(lang.entry_no_map(name)) };
+    let mut entry = Entry { name, map, env, lang, warnings: Vec::new() };
     for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-        entry.warnings.push(format!("`{name}`: unknown key `{}`{}", quote(key), did_you_mean(key, KEYS)));
+        entry.warnings.push(lang.entry_unknown_key(name, quote(key), lang.near(key, KEYS)));
     }
-    for key in map.keys().filter(|key| *key == "cwd" && !QUIET.contains(&key.as_str())) {
-        entry.warnings.push(format!("`{name}`: `{key}` is not used: servers start in the project's folder"));
+    if map.contains_key("cwd") {
+        entry.warnings.push(lang.entry_no_cwd(name));
     }
     let (command, url) = (entry.text("command")?, entry.text("url")?);
     if command.is_empty() == url.is_empty() {
-        return Err(format!("`{name}` needs either `command` or `url`"));
+        return Err(lang.entry_either(name));
+    }
+    // A variable that is not set is named already.
+    if !url.is_empty() && !url.contains("${") && !is_address(&url) {
+        return Err(entry.wrong("url", lang.wanted_address()));
     }
     let defaults = ServerGrant::default();
     let server = McpServer {
@@ -77,8 +76,8 @@ pub(super) fn read(name: &str, value: &Value, env: &Env) -> Result<ReadEntry, St
         grant: ServerGrant {
             network: entry.switch("network")?.unwrap_or(defaults.network),
             project: entry.switch("writeProject")?.unwrap_or(defaults.project),
-            read: entry.words("read")?.unwrap_or_default(),
-            write: entry.words("write")?.unwrap_or_default(),
+            read: entry.paths("read")?,
+            write: entry.paths("write")?,
         },
         shown: shown(map),
         written: Some(identity(map)),
@@ -97,6 +96,13 @@ fn shown(map: &Map<String, Value>) -> String {
     }
 }
 
+/// Whether a text is an address that a server can be at.
+pub fn is_address(text: &str) -> bool {
+    // The parser takes any number of slashes before the host.
+    let has_host = text.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
+    has_host && url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
 /// A hash of the entry as it is written, without the keys that only bound it.
 fn identity(map: &Map<String, Value>) -> Hash {
     const BOUNDS: [&str; 6] = ["timeout", "connectTimeout", "tools", "disabled", "description", "alwaysLoad"];
@@ -109,12 +115,13 @@ struct Entry<'a> {
     name: &'a str,
     map: &'a Map<String, Value>,
     env: &'a Env,
+    lang: Lang,
     warnings: Vec<String>,
 }
 
 impl Entry<'_> {
     fn wrong(&self, key: &str, wanted: &str) -> String {
-        format!("`{}.{key}` must be {wanted}", self.name)
+        self.lang.entry_wrong(self.name, key, wanted)
     }
 
     /// Fills in variables. One that is not set stays as it is written, and is named.
@@ -122,11 +129,11 @@ impl Entry<'_> {
         match expand::text(text, self.env) {
             Ok(filled) => filled,
             Err(ExpandError::Unset(variable)) => {
-                self.warnings.push(format!("`{}.{key}`: the variable `{variable}` is not set", self.name));
+                self.warnings.push(self.lang.entry_variable_unset(self.name, key, variable));
                 text.to_owned()
             }
             Err(ExpandError::Form(form)) => {
-                self.warnings.push(format!("`{}.{key}`: `{}` is no variable", self.name, quote(&form)));
+                self.warnings.push(self.lang.entry_variable_form(self.name, key, quote(&form)));
                 text.to_owned()
             }
         }
@@ -136,7 +143,7 @@ impl Entry<'_> {
         match self.map.get(key) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(self.filled(key, text)),
-            Some(_) => Err(self.wrong(key, "a text")),
+            Some(_) => Err(self.wrong(key, self.lang.wanted_text())),
         }
     }
 
@@ -144,18 +151,29 @@ impl Entry<'_> {
         let items = match self.map.get(key) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Array(items)) => items,
-            Some(_) => return Err(self.wrong(key, "a list of texts")),
+            Some(_) => return Err(self.wrong(key, self.lang.wanted_texts())),
         };
         let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-        let texts = texts.ok_or_else(|| self.wrong(key, "a list of texts"))?;
+        let texts = texts.ok_or_else(|| self.wrong(key, self.lang.wanted_texts()))?;
         Ok(Some(texts.into_iter().map(|text| self.filled(key, text)).collect()))
+    }
+
+    /// Paths; `~` is the user's home folder.
+    fn paths(&mut self, key: &str) -> Result<Vec<String>, String> {
+        let home = self.env.user();
+        let path = |word: String| match (word.strip_prefix('~'), &home) {
+            (Some(""), Some(home)) => home.display().to_string(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => format!("{}{rest}", home.display()),
+            _ => word,
+        };
+        Ok(self.words(key)?.unwrap_or_default().into_iter().map(path).collect())
     }
 
     fn texts(&mut self, key: &str) -> Result<BTreeMap<String, String>, String> {
         let map = match self.map.get(key) {
             None | Some(Value::Null) => return Ok(BTreeMap::new()),
             Some(Value::Object(map)) => map,
-            Some(_) => return Err(self.wrong(key, "a map of texts")),
+            Some(_) => return Err(self.wrong(key, self.lang.wanted_map())),
         };
         let mut texts = BTreeMap::new();
         for (name, value) in map {
@@ -163,7 +181,7 @@ impl Entry<'_> {
                 Value::String(text) => self.filled(&format!("{key}.{name}"), text),
                 Value::Number(number) => number.to_string(),
                 Value::Bool(is) => is.to_string(),
-                _ => return Err(self.wrong(&format!("{key}.{name}"), "a text")),
+                _ => return Err(self.wrong(&format!("{key}.{name}"), self.lang.wanted_text())),
             };
             texts.insert(name.clone(), text);
         }
@@ -174,13 +192,13 @@ impl Entry<'_> {
         match self.map.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Bool(is)) => Ok(Some(*is)),
-            Some(_) => Err(self.wrong(key, "true or false")),
+            Some(_) => Err(self.wrong(key, self.lang.wanted_switch())),
         }
     }
 
     /// Milliseconds as a number, or a time such as `30s`.
     fn time(&self, key: &str) -> Result<Option<u64>, String> {
-        let wanted = || self.wrong(key, "a number of milliseconds, or a time such as `30s`");
+        let wanted = || self.wrong(key, self.lang.wanted_time());
         let ms = match self.map.get(key) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Number(number)) => number.as_u64(),
@@ -196,7 +214,7 @@ impl Entry<'_> {
             "" | "stdio" => Ok(HttpTransport::Either),
             "http" | "streamable-http" | "streamable_http" | "streamableHttp" => Ok(HttpTransport::Http),
             "sse" => Ok(HttpTransport::Sse),
-            _ => Err(self.wrong(key, "`stdio`, `http` or `sse`")),
+            _ => Err(self.wrong(key, self.lang.wanted_transport())),
         }
     }
 }
@@ -208,8 +226,11 @@ mod tests {
     use super::*;
 
     fn entry(value: Value) -> Result<ReadEntry, String> {
-        let env: Env = [("TOKEN".to_owned(), "t1".to_owned())].into_iter().collect();
-        read("x", &value, &env)
+        let env: Env = [("TOKEN", "t1"), ("HOME", "/home/u")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .collect();
+        read("x", &value, &env, Lang::En)
     }
 
     #[test]
@@ -240,7 +261,11 @@ mod tests {
                 json!({ "command": "a", "timeout": 0 }),
                 "`x.timeout` must be a number of milliseconds, or a time such as `30s`",
             ),
-            (json!({ "url": "a", "type": "tcp" }), "`x.type` must be `stdio`, `http` or `sse`"),
+            (json!({ "url": "http://a", "type": "tcp" }), "`x.type` must be `stdio`, `http` or `sse`"),
+            (
+                json!({ "url": "ftp://a" }),
+                "`x.url` must be an address that begins with http:// or https:// and names a host",
+            ),
         ] {
             assert_eq!(entry(value.clone()).unwrap_err(), words, "{value}");
         }
@@ -249,6 +274,31 @@ mod tests {
             warnings,
             ["`x`: unknown key `comand`, did you mean `command`?", "`x.command`: the variable `NONE` is not set"]
         );
-        assert!(read("a b", &json!({ "command": "a" }), &Env::default()).unwrap_err().starts_with("`a b` is no name"));
+        assert!(
+            read("a b", &json!({ "command": "a" }), &Env::default(), Lang::En)
+                .unwrap_err()
+                .starts_with("`a b` is no name")
+        );
+    }
+
+    #[test]
+    fn paths_begin_at_the_home_folder() {
+        let grant = entry(json!({ "command": "a", "read": ["~", "~/a", "~b", "c/~"] })).unwrap().server.grant;
+        assert_eq!(grant.read, ["/home/u", "/home/u/a", "~b", "c/~"]);
+    }
+
+    #[test]
+    fn addresses_have_a_scheme_of_the_web_and_a_host() {
+        for (text, is) in [
+            ("https://example.com/mcp", true),
+            ("http://127.0.0.1:8080", true),
+            ("http://", false),
+            ("https:///mcp", false),
+            ("ftp://a", false),
+            ("example.com", false),
+            ("http://a b", false),
+        ] {
+            assert_eq!(is_address(text), is, "{text}");
+        }
     }
 }

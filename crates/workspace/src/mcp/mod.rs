@@ -15,16 +15,18 @@ use max_team_core::agent::owned_source;
 use max_team_core::hash::Hash;
 use max_team_core::mcp::McpServer;
 use max_team_mcp::{Launch, ServerEntry, Servers};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::exit::{CliError, Exit};
+use crate::i18n::Lang;
 use crate::input_file;
 use crate::selection::Selection;
 use crate::setup::AppEnv;
 
+pub use entry::is_address;
 use store::TrustedServer;
-pub use store::{add, remove, trust};
+pub use store::{AddedServer, add, remove, trust};
 
 /// The file that a project brings along.
 pub const PROJECT_FILE: &str = ".mcp.json";
@@ -81,12 +83,15 @@ pub struct FoundServers {
     pub warnings: Vec<String>,
     /// The servers of this project that the user trusts.
     trusted: BTreeMap<String, TrustedServer>,
+    /// The language of the warnings.
+    lang: Lang,
 }
 
 impl FoundServers {
     /// Reads every list of servers for a project's folder.
     pub fn read(place: &AppEnv, config: &Config, root: &Path, selection: &Selection) -> Result<Self, CliError> {
-        let mut found = Self { trusted: store::trusted(&place.home, root), ..Self::default() };
+        let lang = place.lang(config);
+        let mut found = Self { trusted: store::trusted(&place.home, root), lang, ..Self::default() };
         for given in &selection.mcp_config {
             let (shown, json) = named(place, given)?;
             found.add(&json, ServerScope::Flag, &shown, place);
@@ -100,32 +105,53 @@ impl FoundServers {
         let local = users.pointer("/projects").and_then(|projects| projects.get(root.to_string_lossy().as_ref()));
         found.add(local.unwrap_or(&Value::Null), ServerScope::Local, &shown, place);
         let project = root.join(PROJECT_FILE);
-        let json = found.file(&project, PROJECT_FILE);
-        found.add(&json, ServerScope::Project, PROJECT_FILE, place);
+        if project.exists() {
+            let json = found.file(&project, PROJECT_FILE);
+            found.add(&json, ServerScope::Project, PROJECT_FILE, place);
+        }
         found.add(&users, ServerScope::User, &shown, place);
         found.add(&config.tools.mcp_servers, ServerScope::Settings, "tools.mcp_servers", place);
         Ok(found)
     }
 
-    /// The file's content; `null` if there is none or it cannot be read, which is told.
+    /// The file's content; an empty list if there is none or it cannot be read, which is told.
     fn file(&mut self, path: &Path, shown: &str) -> Value {
+        let nothing = || json!({ "mcpServers": {} });
         if !path.exists() {
-            return Value::Null;
+            return nothing();
         }
         let text = input_file::text(path, input_file::JSON_BYTES_MAX).map_err(|error| error.to_string());
         let json = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
         json.unwrap_or_else(|error| {
-            self.warnings.push(format!("`{shown}` cannot be read: {error}; its MCP servers are not used"));
-            Value::Null
+            self.warnings.push(self.lang.servers_unreadable(shown, error));
+            nothing()
         })
     }
 
-    fn add(&mut self, json: &Value, scope: ServerScope, place_shown: &str, place: &AppEnv) {
-        let list = json.get("mcpServers").or_else(|| json.pointer("/tools/mcpServers"));
+    /// The map of entries in a list, if it has one in one of the forms that programs write.
+    fn list<'a>(&mut self, json: &'a Value, scope: ServerScope, shown: &str) -> Option<&'a Map<String, Value>> {
+        let is_shared = matches!(scope, ServerScope::Flag | ServerScope::Project);
+        let named = json.get("mcpServers").or_else(|| json.pointer("/tools/mcpServers"));
+        if let Some(list) = named.and_then(Value::as_object) {
+            return Some(list);
+        }
+        // VS Code's name for it. A server that is called `servers` has a command or an address.
+        let other = json.get("servers").and_then(Value::as_object).filter(|list| list.values().all(Value::is_object));
+        if let Some(list) = other.filter(|_| is_shared && named.is_none()) {
+            self.warnings.push(self.lang.servers_vscode(shown));
+            return Some(list);
+        }
         // The file may be the list itself, without `mcpServers`.
-        let is_bare = |json: &&Value| json.as_object().is_some_and(|map| map.values().all(Value::is_object));
-        let list = list.or_else(|| Some(json).filter(|json| scope != ServerScope::User && is_bare(json)));
-        let Some(list) = list.and_then(Value::as_object) else { return };
+        let is_bare = |list: &&Map<String, Value>| named.is_none() && list.values().all(Value::is_object);
+        let bare = json.as_object().filter(|list| scope != ServerScope::User && is_bare(list));
+        if bare.is_none() && is_shared {
+            self.warnings.push(self.lang.servers_no_list(shown));
+        }
+        bare
+    }
+
+    fn add(&mut self, json: &Value, scope: ServerScope, place_shown: &str, place: &AppEnv) {
+        let Some(list) = self.list(json, scope, place_shown) else { return };
         for (name, value) in list {
             if let Some(stronger) = self.servers.get(name) {
                 let is_usable = stronger.is_trusted && !stronger.is_disabled;
@@ -133,9 +159,9 @@ impl FoundServers {
                     continue;
                 }
                 // What a project brings along takes nothing away from the user.
-                self.warnings.push(format!("{}: another `{name}` is not used: yours is", stronger.place));
+                self.warnings.push(self.lang.server_hidden(&stronger.place, name));
             }
-            match entry::read(name, value, &place.env) {
+            match entry::read(name, value, &place.env, self.lang) {
                 Ok(entry::ReadEntry { server, warnings, is_disabled }) => {
                     self.warnings.extend(warnings.into_iter().map(|words| format!("{place_shown}: {words}")));
                     let trust = self.trusted.get(name).filter(|trusted| trusted.entry == server.hash());
@@ -146,7 +172,7 @@ impl FoundServers {
                         FoundServer { server, scope, place, is_trusted, pin, is_disabled, entry: value.clone() };
                     self.servers.insert(name.clone(), found);
                 }
-                Err(why) => self.warnings.push(format!("{place_shown}: {why}; the server is not used")),
+                Err(why) => self.warnings.push(self.lang.server_entry_unused(place_shown, why)),
             }
         }
     }
@@ -175,15 +201,15 @@ impl FoundServers {
 
 /// The list that a flag names: a file, or the JSON itself.
 fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
-    let bad = |words: String| CliError::new(Exit::Config, format!("--mcp-config: {words}"));
-    if given.trim_start().starts_with('{') {
-        let json = serde_json::from_str(given).map_err(|error| bad(format!("this is no JSON: {error}")))?;
-        return Ok(("--mcp-config".to_owned(), json));
+    if given.trim_start().starts_with(['{', '[']) {
+        let no_json = |error: serde_json::Error| CliError::said(Exit::Config, |lang| lang.flag_not_json(&error));
+        return Ok(("--mcp-config".to_owned(), serde_json::from_str(given).map_err(no_json)?));
     }
-    let path = place.cwd.join(given);
-    let text =
-        input_file::text(&path, input_file::JSON_BYTES_MAX).map_err(|error| bad(format!("`{given}`: {error}")))?;
-    let json = serde_json::from_str(&text).map_err(|error| bad(format!("`{given}`: {error}")))?;
+    let unreadable =
+        |why: &dyn std::fmt::Display| CliError::said(Exit::Config, |lang| lang.flag_unreadable(given, why));
+    let text = input_file::text(&place.cwd.join(given), input_file::JSON_BYTES_MAX);
+    let text = text.map_err(|error| unreadable(&error))?;
+    let json = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     Ok((given.to_owned(), json))
 }
 
@@ -196,7 +222,7 @@ pub fn launch(place: &AppEnv, config: &Config, root: &Path) -> Launch {
 /// The servers of a process, for a project's folder.
 pub fn servers(place: &AppEnv, config: &Config, root: &Path, entries: Vec<ServerEntry>) -> Arc<Servers> {
     let cert_file = place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let servers = Servers::new(launch(place, config, root), cert_file);
+    let servers = Servers::new(launch(place, config, root), cert_file).speaking(place.lang(config).server_words());
     servers.set(entries);
     Arc::new(servers)
 }

@@ -19,18 +19,33 @@ pub(super) fn path(home: &Path) -> PathBuf {
     home.join("mcp.json")
 }
 
-/// Writes an entry into the list of a scope; whether one of that name was there.
+/// An entry that was written, or that another of its name kept from being written.
+#[derive(Debug)]
+pub struct AddedServer {
+    pub path: PathBuf,
+    /// Whether the list had an entry of that name.
+    pub was_there: bool,
+    /// What is odd about the entry.
+    pub warnings: Vec<String>,
+}
+
+/// Writes an entry into the list of a scope. One of that name is only replaced if `replaces`.
 pub fn add(
     place: &AppEnv,
     root: &Path,
     scope: ServerScope,
-    name: &str,
-    entry: Value,
-) -> Result<(PathBuf, bool), String> {
-    super::entry::read(name, &entry, &place.env)?;
-    let mut before = false;
-    let path = change(place, root, scope, |list| before = list.insert(name.to_owned(), entry).is_some())?;
-    Ok((path, before))
+    (name, entry): (&str, Value),
+    replaces: bool,
+) -> Result<AddedServer, String> {
+    let warnings = super::entry::read(name, &entry, &place.env, place.speaks())?.warnings;
+    let mut was_there = false;
+    let path = change(place, root, scope, |list| {
+        was_there = list.contains_key(name);
+        if replaces || !was_there {
+            list.insert(name.to_owned(), entry);
+        }
+    })?;
+    Ok(AddedServer { path, was_there, warnings })
 }
 
 /// Removes an entry from the list of a scope; whether it was there.
@@ -61,10 +76,10 @@ pub(super) fn trusted(home: &Path, root: &Path) -> BTreeMap<String, TrustedServe
 }
 
 /// Remembers that the user trusts a server that a project brings along, with the tools that it offers now.
-pub fn trust(home: &Path, root: &Path, server: &McpServer, tools: Hash) -> Result<(), String> {
-    let path = trust_path(home);
-    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
-    let _one = alone(home).map_err(|error| told(&error))?;
+pub fn trust(place: &AppEnv, root: &Path, server: &McpServer, tools: Hash) -> Result<(), String> {
+    let path = trust_path(&place.home);
+    let told = |why: &dyn std::fmt::Display| place.speaks().list_unchangeable(path.display(), why);
+    let _one = alone(&place.home).map_err(|error| told(&error))?;
     let mut all: Trust = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trust::new(),
@@ -95,7 +110,7 @@ fn change(
         ServerScope::Project => root.join(PROJECT_FILE),
         _ => path(&place.home),
     };
-    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let told = |why: &dyn std::fmt::Display| place.speaks().list_unchangeable(path.display(), why);
     let _one = alone(&place.home).map_err(|error| told(&error))?;
     let mut json = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
@@ -111,7 +126,7 @@ fn change(
             _ => vec!["mcpServers".to_owned()],
         },
     );
-    let list = list.ok_or_else(|| told(&"its `mcpServers` is no map"))?;
+    let list = list.ok_or_else(|| told(&place.speaks().list_no_map()))?;
     let before = list.clone();
     with(list);
     if *list == before {
