@@ -76,6 +76,19 @@ pub(super) async fn until<T>(
 pub(super) use max_team_runtime::now_ms;
 pub(super) use max_team_workspace::setup::failed as stop;
 
+/// Asks the user at the terminal for a line; `None`: there is no terminal, or the line is empty.
+pub(crate) fn asked_for_line(question: &str) -> Option<String> {
+    let mut out = std::io::stderr();
+    let asked = write!(out, "{question}\n> ").and_then(|()| out.flush());
+    if !std::io::stdin().is_terminal() {
+        drop(writeln!(out));
+        return None;
+    }
+    let mut line = String::new();
+    asked.and_then(|()| std::io::stdin().lock().read_line(&mut line)).ok()?;
+    Some(line.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
 /// Asks the user at the terminal; where there is none, the command stops with `exit` and the words that say why.
 pub(crate) fn agreed(question: &str, exit: Exit, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {

@@ -10,7 +10,7 @@ use max_team_core::chat::Part;
 use max_team_core::hash::Hash;
 use max_team_mcp::{KnownTool, KnownTools, McpError, Server, ServerEntry, Servers, last_error, log_file};
 use max_team_terminal::text::{clean, clean_line};
-use max_team_tools::{Handler, Output, Root, ToolContext, ToolSources, run_remote};
+use max_team_tools::{Handler, Output, Root, ToolContext, ToolError, ToolSources, run_remote};
 use max_team_workspace::config::Config;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
@@ -335,8 +335,17 @@ async fn call_tool(
     let root = Root::open(&folder.root).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
     let cx = ToolContext::new(Arc::new(root));
     let bad = |error: max_team_tools::ToolError| CliError::new(Exit::Failed, error.to_string());
-    let intent = remote.action(&cx, &input).map_err(bad)?;
-    Ok(run_remote(remote, cx, input, intent, false).await.map_err(bad)?)
+    let mut intent = remote.action(&cx, &input).map_err(bad)?;
+    loop {
+        match run_remote(Arc::clone(&remote), cx.clone(), input.clone(), intent, false).await {
+            Err(ToolError::Asks(question)) => {
+                let words = clean(&question.preview).into_owned();
+                let answer = tokio::task::spawn_blocking(move || super::context::asked_for_line(&words)).await?;
+                intent = question.with_answer(answer.as_deref());
+            }
+            ended => return Ok(ended.map_err(bad)?),
+        }
+    }
 }
 
 fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Result<Exit> {

@@ -204,6 +204,9 @@ fn a_run_without_a_chat_declines_a_question_of_a_server() {
     let ran = program.run(&[&["-p", "order lamps"], &LEAVE[..]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
     assert_eq!(program.read("orders.txt"), "3 x  lamp\n", "no colour was given");
+    let ran = program.run(&["mcp", "call", "stock", "order", r#"{"item": "lamp", "count": 4}"#]);
+    assert!(ran.code == 0 && ran.err.contains("[MCP `stock`] Which colour?"), "{ran:?}");
+    assert_eq!(program.read("orders.txt"), "3 x  lamp\n4 x  lamp\n");
 }
 
 #[test]
