@@ -47,7 +47,8 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
         Duration::from_millis(REMOTE_CALL_MS_MAX)
     }
 
-    /// Does what was judged. The future is dropped when the call is cancelled; `cx.cancel` fires shortly before.
+    /// Does what was judged. The future is dropped when the call is cancelled; `cx.cancel` fires shortly before. A call that ends
+    /// by itself then says in its error whether it may have taken effect ([`ToolError::Unknown`]).
     fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, resumed: bool) -> RemoteFuture<'a>;
 }
 
@@ -143,18 +144,20 @@ fn stopped() -> ToolError {
     ToolError::correctable("stopped before it was done")
 }
 
-/// Drops a call. One that may have changed something first gets a moment to end by itself; if it does not succeed and cannot
-/// be repeated, its outcome is unknown.
+/// Drops a call. One that may have changed something first gets a moment to end by itself, and then knows its own outcome; if
+/// it has to be dropped and cannot be repeated, its outcome is unknown.
 async fn cut_off(call: RemoteFuture<'_>, class: Repeatability, why: ToolError) -> Result<Output, ToolError> {
     if class == Repeatability::Pure {
         return Err(why);
     }
-    let ended = timeout(Duration::from_millis(REMOTE_GRACE_MS_MAX), call).await.unwrap_or(Err(why));
-    ended.map_err(|error| match class {
-        Repeatability::Opaque => {
-            ToolError::Unknown(format!("{error}; whether it took effect is unknown, so it is not repeated"))
-        }
-        Repeatability::Pure | Repeatability::Idempotent | Repeatability::Keyed => error,
+    let ended = timeout(Duration::from_millis(REMOTE_GRACE_MS_MAX), call).await;
+    ended.unwrap_or_else(|_| {
+        Err(match class {
+            Repeatability::Opaque => {
+                ToolError::Unknown(format!("{why}; whether it took effect is unknown, so it is not repeated"))
+            }
+            Repeatability::Pure | Repeatability::Idempotent | Repeatability::Keyed => why,
+        })
     })
 }
 

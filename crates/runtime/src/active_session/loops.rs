@@ -94,7 +94,7 @@ pub(super) struct LoopSlot {
     pub(super) look: bool,
     /// Messages that the loop has got; some may stay in the mailbox until it acts on them.
     given: HashSet<EnvelopeId>,
-    /// Cancels the read of mentioned files during which the loop hears no control.
+    /// Cancels a wait during which the loop hears no control: the read of mentioned files, the start of MCP servers.
     reading: CancellationToken,
 }
 

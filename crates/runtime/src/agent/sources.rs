@@ -51,13 +51,23 @@ impl Frame {
 }
 
 impl Agent {
-    /// Waits for sources of which nothing is known yet, all at once, and shows what is wrong with any. Each bounds its own time.
+    /// Waits for sources of which nothing is known yet, all at once, and shows what is wrong with any. Each bounds its own time,
+    /// and a stop ends the wait.
     pub(super) async fn prepare_sources(&mut self) {
         let own = self.active.shared.sources_of(self.frame.definition());
         if own.is_empty() {
             return;
         }
-        join_all(own.iter().filter_map(|source| source.prepare())).await;
+        let unknown: Vec<_> = own.iter().filter_map(|source| source.prepare()).collect();
+        if !unknown.is_empty() {
+            let stop = self.active.reading(&self.turn.stream);
+            tokio::select! {
+                biased;
+                // A source that is not ready yet is prepared again before the next turn.
+                () = stop.cancelled() => {}
+                _ = join_all(unknown) => {}
+            }
+        }
         self.show_source_notices();
         if self.frame.follow_sources(&self.active.shared) {
             self.frame.reveal_from(self.turn.history());
