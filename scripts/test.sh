@@ -21,7 +21,19 @@ if [ -d "$servers/node_modules" ] || (say "installing MCP servers from npm" && c
   export MAX_TEAM_MCP_SERVERS="$servers"
 else
   rm -rf "$servers/node_modules"
-  say "the MCP servers cannot be installed from npm: their three tests do nothing"
+  say "the MCP servers cannot be installed from npm: their tests do nothing"
+fi
+for version in 1 2; do
+  if [ ! -d "$servers/python/$version" ]; then
+    say "installing version $version of PyPI's mcp"
+    python3 -m pip install --quiet --disable-pip-version-check --target "$servers/python/$version.new" \
+      --requirement "crates/mcp/tests/servers/python-$version.txt" 2>/dev/null && mv "$servers/python/$version.new" "$servers/python/$version"
+  fi
+done || true
+if [ -d "$servers/python/1" ] && [ -d "$servers/python/2" ]; then
+  export MAX_TEAM_MCP_PYTHON="$servers/python"
+else
+  say "the MCP servers cannot be installed from PyPI: their tests do nothing"
 fi
 
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"

@@ -160,6 +160,14 @@ pub const MCP_CONNECT_MS: u64 = 10_000;
 pub const MCP_LIST_MS: u64 = 10_000;
 /// Milliseconds that one call of an MCP tool may take, unless its server's entry says otherwise.
 pub const MCP_CALL_MS: u64 = 60_000;
+/// Milliseconds that the user has to sign in at an MCP server with the browser.
+pub const MCP_LOGIN_MS: u64 = 5 * 60_000;
+/// Milliseconds that one request to an authorization server may take.
+pub const MCP_LOGIN_REQUEST_MS: u64 = 20_000;
+/// Milliseconds that the renewal of a login may take, with all its requests.
+pub const MCP_LOGIN_RENEWAL_MS: u64 = 30_000;
+/// Bytes of one answer of an authorization server.
+pub const MCP_LOGIN_BODY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of one message of an MCP server. A server that sends a longer one is ended.
 pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Lines of an MCP server that are no message before it is ended.

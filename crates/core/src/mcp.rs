@@ -30,6 +30,9 @@ pub struct McpServer {
     /// HTTP headers. They may hold keys: never written down, never shown.
     #[serde(skip)]
     pub headers: BTreeMap<String, String>,
+    /// How the user signs in at a remote server.
+    #[serde(default, skip_serializing_if = "OauthClient::is_empty")]
+    pub oauth: OauthClient,
     /// Milliseconds that one call may take; `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
@@ -61,6 +64,37 @@ pub enum HttpTransport {
     Http,
     /// The event stream of 2024-11-05, with an address of its own for messages.
     Sse,
+}
+
+/// How this program is known where the user signs in. Without an id it registers itself.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OauthClient {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Never written down, never shown.
+    #[serde(skip)]
+    pub client_secret: Option<String>,
+    /// The rights to ask for; empty: those that the server names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// The port that the browser comes back to; `None`: any that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_port: Option<u16>,
+}
+
+impl OauthClient {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Debug for OauthClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OauthClient")
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What the program of a server may reach beside the system's files and its own cache.

@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use crate::clean;
 use crate::elicitation::{self, Elicitation};
+use crate::http_fault::{self, HttpFault};
 use crate::known_tools::{Era, KnownTool};
 use crate::running_call::{OpenQuestion, Watcher};
 use crate::server_end::ServerEnd;
@@ -44,9 +45,16 @@ pub enum McpError {
     Connect(String),
     /// It asks for a login first.
     #[error(
-        "it asks for a login; give it a token in its entry: `max-team mcp add {0} URL --header \"Authorization: Bearer TOKEN\"`"
+        "it asks for a login: run `max-team mcp login {0}`, or give it a token: `max-team mcp add {0} URL --header \
+         \"Authorization: Bearer TOKEN\"`"
     )]
     Login(String),
+    /// The user's login there is no longer accepted.
+    #[error("its login has ended: run `max-team mcp login {0}` again")]
+    LoginEnded(String),
+    /// A request to its address failed.
+    #[error("{0}")]
+    Http(#[from] HttpFault),
     /// It did not answer in time.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Timeout(Duration),
@@ -69,6 +77,26 @@ pub(crate) struct ToolList {
     pub(crate) is_cut: bool,
     /// Names of entries that are no tools.
     pub(crate) bad: Vec<String>,
+}
+
+impl McpError {
+    /// Whether a call that ended so may have taken effect.
+    pub(crate) fn may_have_run(&self) -> bool {
+        match self {
+            Self::Gone(_) | Self::Timeout(_) => true,
+            Self::Http(fault) => fault.may_have_run(),
+            Self::Connect(_) | Self::Login(_) | Self::LoginEnded(_) | Self::Changed | Self::Answer(_) => false,
+        }
+    }
+
+    /// Whether the connection is of no more use.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Gone(_) | Self::Login(_) | Self::LoginEnded(_) => true,
+            Self::Http(fault) => fault.is_lost(),
+            Self::Connect(_) | Self::Timeout(_) | Self::Changed | Self::Answer(_) => false,
+        }
+    }
 }
 
 /// An open connection.
@@ -173,9 +201,10 @@ impl From<ServiceError> for McpError {
             ServiceError::McpError(error) => Self::Answer(elicitation::error_words(&error)),
             ServiceError::Timeout { timeout } => Self::Timeout(timeout),
             ServiceError::TransportClosed => Self::Gone(ServerEnd::Closed),
-            ServiceError::TransportSend(error) => {
-                Self::Gone(ServerEnd::Other(crate::connector::innermost(&*error.error)))
-            }
+            ServiceError::TransportSend(error) => match http_fault::behind(&*error.error) {
+                Some(fault) => Self::Http(fault),
+                None => Self::Gone(ServerEnd::Other(crate::connector::innermost(&*error.error))),
+            },
             other => Self::Gone(ServerEnd::Other(clean::text(&other.to_string(), 400))),
         }
     }

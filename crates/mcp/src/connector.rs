@@ -11,8 +11,12 @@ use tokio::time::timeout;
 
 use crate::connection::{Client, Connection, McpError};
 use crate::http;
+use crate::http_client::HttpClient;
+use crate::http_fault::{self, HttpFault};
 use crate::known_tools::Era;
 use crate::log::Log;
+use crate::login::{Login, LoginFile};
+use crate::oauth_http::LoginClient;
 use crate::process::{ExitReason, Launch, ProcessTransport};
 use crate::server_end::ServerEnd;
 use crate::sse::SseTransport;
@@ -35,8 +39,9 @@ pub(crate) struct Connector {
 impl Connector {
     /// Starts or reaches the server and agrees with it on the protocol.
     pub(crate) async fn connect(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
-        let limit =
-            Duration::from_millis(self.server.connect_ms()) + if era.is_none() { PROBE } else { Duration::ZERO };
+        // A program of the older protocol may leave the question unanswered; over HTTP it is always answered.
+        let probe = if era.is_none() && self.server.is_local() { PROBE } else { Duration::ZERO };
+        let limit = Duration::from_millis(self.server.connect_ms()) + probe;
         match timeout(limit, self.reach(era)).await {
             Ok(reached) => reached,
             Err(_) => Err(McpError::Timeout(limit)),
@@ -53,21 +58,34 @@ impl Connector {
         }
         let connect = Duration::from_millis(self.server.connect_ms());
         let client = http::client(self.cert_file.as_deref(), connect).map_err(McpError::Connect)?;
+        let ended = ExitReason::default();
+        let logins = LoginClient::new(self.cert_file.as_deref()).map_err(McpError::Connect)?;
+        let login = Login::new(&self.launch.home, &self.server, Arc::new(logins));
+        let client = HttpClient::new(client, login, ended.clone());
         let first = match self.server.transport {
-            HttpTransport::Sse => None,
+            HttpTransport::Sse => return self.by_events(client).await,
             HttpTransport::Http | HttpTransport::Either => {
-                let transport = http::transport(client.clone(), &self.server, None).map_err(McpError::Connect)?;
+                let transport = http::transport(client.clone(), &self.server).map_err(McpError::Connect)?;
                 match Connection::open(transport, era, self.client()).await {
-                    Ok(connection) => return Ok((connection, ExitReason::default())),
-                    Err(error) => Some(self.failed(&error, None)),
+                    Ok(connection) => return Ok((connection, ended)),
+                    Err(error) => self.failed(&error, None),
                 }
             }
         };
-        match first {
-            Some(error) if self.server.transport == HttpTransport::Http => Err(error),
-            Some(error @ McpError::Login(_)) => Err(error),
-            first => self.by_events(client).await.map_err(|error| first.unwrap_or(error)),
+        // Only a server that is there and does not know this way may know the older one.
+        let may_be_older = match &first {
+            McpError::Http(fault) => matches!(fault, HttpFault::NotFound(_) | HttpFault::Status(_)),
+            McpError::Connect(_) | McpError::Answer(_) => true,
+            McpError::Login(_)
+            | McpError::LoginEnded(_)
+            | McpError::Timeout(_)
+            | McpError::Changed
+            | McpError::Gone(_) => false,
+        };
+        if self.server.transport == HttpTransport::Http || !may_be_older {
+            return Err(first);
         }
+        self.by_events(client).await.map_err(|_| first)
     }
 
     /// Starts the program of a local server.
@@ -81,9 +99,10 @@ impl Connector {
     }
 
     /// By the older event stream, which knows only the older protocol.
-    async fn by_events(&self, client: reqwest::Client) -> Result<(Connection, ExitReason), McpError> {
+    async fn by_events(&self, client: HttpClient) -> Result<(Connection, ExitReason), McpError> {
         let headers = http::headers(&self.server).map_err(McpError::Connect)?;
-        let transport = SseTransport::open(client, &self.server.url, headers).await.map_err(McpError::Connect)?;
+        let opened = SseTransport::open(client, &self.server.url, headers).await;
+        let transport = opened.map_err(|error| self.named(error))?;
         let opened = Connection::open(transport, Some(Era::Initialize), self.client()).await;
         opened.map(|connection| (connection, ExitReason::default())).map_err(|error| self.failed(&error, None))
     }
@@ -92,12 +111,21 @@ impl Connector {
         Client::new(self.launch.root.clone(), Arc::clone(&self.changed))
     }
 
+    /// A login is asked for under the server's name.
+    pub(crate) fn named(&self, error: McpError) -> McpError {
+        match error {
+            McpError::Http(HttpFault::Login) => {
+                LoginFile::new(&self.launch.home, &self.server).mark(true);
+                McpError::Login(self.server.name.clone())
+            }
+            McpError::Http(HttpFault::LoginEnded) => McpError::LoginEnded(self.server.name.clone()),
+            other => other,
+        }
+    }
+
     fn failed(&self, error: &ClientInitializeError, ended: Option<ServerEnd>) -> McpError {
         if let Some(end) = ended {
             return McpError::Gone(end);
-        }
-        if error.is_authorization_required() {
-            return McpError::Login(self.server.name.clone());
         }
         let said = match error {
             ClientInitializeError::ConnectionClosed(_) => return McpError::Gone(ServerEnd::Closed),
@@ -105,7 +133,10 @@ impl Connector {
                 return McpError::Answer(crate::clean::text(&said.message, 400));
             }
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return self.failed(fallback, None),
-            ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+            ClientInitializeError::TransportError { error, .. } => match http_fault::behind(&*error.error) {
+                Some(fault) => return self.named(McpError::Http(fault)),
+                None => innermost(&*error.error),
+            },
             other => other.to_string(),
         };
         McpError::Connect(crate::clean::text(&said, 400))

@@ -11,6 +11,10 @@ use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use crate::http_client::HttpClient;
+
+/// Headers that belong to the protocol.
+const RESERVED: [&str; 5] = ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 /// Redirects that are followed, all within one origin.
 const REDIRECTS_MAX: usize = 5;
 
@@ -38,6 +42,9 @@ pub(crate) fn headers(server: &McpServer) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &server.headers {
         let bad = || format!("the header `{name}` cannot be sent; check its name and value");
+        if RESERVED.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return Err(format!("the header `{name}` belongs to the protocol; remove it from the entry"));
+        }
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
         value.set_sensitive(true);
@@ -48,14 +55,12 @@ pub(crate) fn headers(server: &McpServer) -> Result<HeaderMap, String> {
 
 /// The way to a server that speaks streamable HTTP.
 pub(crate) fn transport(
-    client: reqwest::Client,
+    client: HttpClient,
     server: &McpServer,
-    token: Option<String>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+) -> Result<StreamableHttpClientTransport<HttpClient>, String> {
     let given = headers(server)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
     config.custom_headers = given.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>();
-    config.auth_header = token;
     config.allow_stateless = true;
     config.max_sse_event_size = MCP_MESSAGE_BYTES_MAX;
     Ok(StreamableHttpClientTransport::with_client(client, config))

@@ -158,7 +158,7 @@ pub(crate) struct ProcessTransport {
 pub(crate) struct ExitReason(Arc<Mutex<Option<ServerEnd>>>);
 
 impl ExitReason {
-    fn set(&self, end: ServerEnd) {
+    pub(crate) fn set(&self, end: ServerEnd) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(end);
     }
 

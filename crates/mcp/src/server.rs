@@ -188,8 +188,13 @@ impl Server {
 
     /// Connects and lists its tools.
     pub async fn refresh(&self) -> Result<Arc<KnownTools>, McpError> {
+        let is_open = self.connection.lock().await.as_ref().is_some_and(|open| !open.connection.is_closed());
         let open = self.connect().await?;
-        self.list(&open).await
+        match self.known() {
+            // A new connection begins with a list.
+            Some(known) if !is_open => Ok(known),
+            _ => self.list(&open).await,
+        }
     }
 
     /// Connects if it is not connected, so that the time of a call is its own.
@@ -220,12 +225,12 @@ impl Server {
             }
             is_sent.store(true, Ordering::Release);
             let ended = open.connection.call(&tool.name, arguments.clone(), watcher).await;
-            match ended {
-                Err(McpError::Gone(end)) => {
-                    let end = open.ended.get().unwrap_or(end);
-                    self.drop_connection(&open, McpError::Gone(end.clone())).await;
-                    if is_second || !tool.reads_only {
-                        return Err(McpError::Gone(end));
+            match ended.map_err(|error| self.connector.named(error)) {
+                Err(error) if error.is_lost() => {
+                    let error = open.ended.get().map_or(error, McpError::Gone);
+                    self.drop_connection(&open, error.clone()).await;
+                    if is_second || !tool.reads_only || matches!(error, McpError::Login(_) | McpError::LoginEnded(_)) {
+                        return Err(error);
                     }
                     is_second = true;
                 }
@@ -374,7 +379,9 @@ impl Server {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
         let is_unknown = state.known.is_none();
-        let is_over = state.failures > MCP_RESTARTS_MAX || is_unknown || matches!(error, McpError::Login(_));
+        let is_over = state.failures > MCP_RESTARTS_MAX
+            || is_unknown
+            || matches!(error, McpError::Login(_) | McpError::LoginEnded(_));
         if is_over {
             state.not_before = Instant::now() + Duration::from_millis(MCP_RETRY_MS);
             if !matches!(state.status, ServerStatus::Withdrawn(_)) {

@@ -1,23 +1,30 @@
 //! The older way to a server at an address (2024-11-05): an event stream brings messages, and its first event says where
 //! messages to the server are posted.
 
+use std::collections::HashMap;
+
 use futures_util::StreamExt;
 use max_team_core::limits::MCP_MESSAGE_BYTES_MAX;
-use reqwest::header::{ACCEPT, HeaderMap};
-use reqwest::{Client, Url};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use sse_stream::Sse;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::connection::McpError;
+use crate::http_client::{HttpClient, fault_of};
+use crate::http_fault::HttpFault;
 
 /// Messages that wait to be read.
 const WAITING_MAX: usize = 64;
 
 /// A connection by two addresses.
 pub(crate) struct SseTransport {
-    client: Client,
-    headers: HeaderMap,
+    client: HttpClient,
+    headers: HashMap<HeaderName, HeaderValue>,
     /// Where messages to the server go.
     address: Url,
     messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
@@ -25,32 +32,29 @@ pub(crate) struct SseTransport {
     _end: DropGuard,
 }
 
-/// A message did not reach the server.
-#[derive(Debug, thiserror::Error)]
-#[error("the server did not take a message: {0}")]
-pub(crate) struct PostError(String);
-
 impl SseTransport {
     /// Opens the stream and waits for the address that it names.
-    pub(crate) async fn open(client: Client, url: &str, headers: HeaderMap) -> Result<Self, String> {
-        let url = Url::parse(url).map_err(|error| format!("`{url}` is no address: {error}"))?;
-        let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
-        let response = request.send().await.map_err(|error| error.without_url().to_string())?;
+    pub(crate) async fn open(client: HttpClient, url: &str, given: HeaderMap) -> Result<Self, McpError> {
+        let url = Url::parse(url).map_err(|error| McpError::Connect(format!("`{url}` is no address: {error}")))?;
+        let headers: HashMap<_, _> = given.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut listens = headers.clone();
+        listens.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let response = client.send(Method::GET, url.as_str(), listens, None).await?;
         if !response.status().is_success() {
-            return Err(format!("it answers `{}`", response.status()));
+            return Err(fault_of(&response).into());
         }
         let mut events = EventReader::default();
         let mut bytes = response.bytes_stream();
         let (mut early, address) = loop {
-            let chunk = bytes.next().await.ok_or("its event stream ended at once")?;
-            let mut found = events.push(&chunk.map_err(|error| error.without_url().to_string())?)?;
+            let chunk = bytes.next().await.ok_or(HttpFault::Broken)?;
+            let mut found = events.push(&chunk.map_err(HttpFault::from)?)?;
             if let Some(at) = found.iter().position(|event| event.kind == "endpoint") {
                 let told = found.remove(at).data;
-                break (found, url.join(told.trim()).map_err(|error| format!("its address for messages: {error}"))?);
+                break (found, url.join(told.trim()).map_err(|_| HttpFault::Content)?);
             }
         };
         if address.origin() != url.origin() {
-            return Err(format!("it sends messages to another host, `{}`", address.host_str().unwrap_or_default()));
+            return Err(HttpFault::Redirect(address.origin().ascii_serialization()).into());
         }
         let (to, messages) = mpsc::channel(WAITING_MAX);
         let cancel = CancellationToken::new();
@@ -79,21 +83,17 @@ impl SseTransport {
 }
 
 impl Transport<RoleClient> for SseTransport {
-    type Error = PostError;
+    type Error = HttpFault;
 
     fn send(
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), PostError>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
         let body = serde_json::to_vec(&item).unwrap_or_default();
-        let request = self.client.post(self.address.clone()).headers(self.headers.clone()).body(body);
+        let (client, address, headers) = (self.client.clone(), self.address.clone(), self.headers.clone());
         async move {
-            let request = request.header("content-type", "application/json");
-            let response = request.send().await.map_err(|error| PostError(error.without_url().to_string()))?;
-            match response.status() {
-                status if status.is_success() => Ok(()),
-                status => Err(PostError(format!("it answers `{status}`"))),
-            }
+            let response = client.send(Method::POST, address.as_str(), headers, Some(body)).await?;
+            if response.status().is_success() { Ok(()) } else { Err(fault_of(&response)) }
         }
     }
 
@@ -101,7 +101,7 @@ impl Transport<RoleClient> for SseTransport {
         self.messages.recv().await
     }
 
-    async fn close(&mut self) -> Result<(), PostError> {
+    async fn close(&mut self) -> Result<(), HttpFault> {
         self.messages.close();
         Ok(())
     }
@@ -109,14 +109,25 @@ impl Transport<RoleClient> for SseTransport {
 
 /// One event of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Event {
+pub(crate) struct Event {
     kind: String,
     data: String,
+    /// Where the stream can be taken up again after this event.
+    id: Option<String>,
+    /// Milliseconds to wait before that.
+    retry: Option<u64>,
+}
+
+impl From<Event> for Sse {
+    fn from(event: Event) -> Self {
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        Self { event: some(event.kind), data: some(event.data), id: event.id, retry: event.retry }
+    }
 }
 
 /// Divides a stream into events.
 #[derive(Debug, Default)]
-struct EventReader {
+pub(crate) struct EventReader {
     rest: Vec<u8>,
     event: Event,
     /// Whether the event has a line of data yet.
@@ -125,11 +136,11 @@ struct EventReader {
 
 impl EventReader {
     /// Takes bytes and returns the events that are whole; an error if one is too long.
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, HttpFault> {
         let mut found = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.rest.len() + self.event.data.len() + piece.len() > MCP_MESSAGE_BYTES_MAX {
-                return Err(format!("it sent a message of more than {} MB", MCP_MESSAGE_BYTES_MAX >> 20));
+                return Err(HttpFault::TooLong);
             }
             self.rest.extend_from_slice(piece);
             if piece.last() == Some(&b'\n') {
@@ -143,7 +154,8 @@ impl EventReader {
     fn line(&mut self, line: &str) -> Option<Event> {
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
-            return std::mem::take(&mut self.has_data).then_some(event);
+            let is_told = std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry.is_some();
+            return is_told.then_some(event);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -155,6 +167,8 @@ impl EventReader {
                 }
                 self.event.data.push_str(value);
             }
+            "id" => self.event.id = Some(value.to_owned()),
+            "retry" => self.event.retry = value.parse().ok(),
             // A comment, or a field that is of no use here.
             _ => {}
         }

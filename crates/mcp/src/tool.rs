@@ -44,7 +44,7 @@ impl McpTool {
     fn failed(&self, error: &McpError, is_sent: bool) -> ToolError {
         let name = &self.server.config().name;
         let words = format!("the MCP server `{name}`: {error}");
-        let is_open = matches!(error, McpError::Gone(_) | McpError::Timeout(_));
+        let is_open = error.may_have_run();
         if is_sent && is_open { self.may_have_run(words) } else { ToolError::correctable(words) }
     }
 
@@ -58,7 +58,11 @@ impl McpTool {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        self.server.ready().await.map_err(|error| self.failed(&error, false))?;
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::correctable("stopped before the call was sent")),
+            ready = self.server.ready() => ready.map_err(|error| self.failed(&error, false))?,
+        }
         Ok(RunningCall::start(Arc::clone(&self.server), self.tool.clone(), arguments, cx.progress.clone()))
     }
 

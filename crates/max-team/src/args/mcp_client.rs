@@ -78,6 +78,20 @@ pub(crate) enum McpClient {
         #[arg(long)]
         yes: bool,
     },
+    /// Sign in at a remote server with the browser
+    Login {
+        /// The name of the server
+        name: String,
+        #[command(flatten)]
+        lists: ServerLists,
+    },
+    /// Forget the login at a remote server
+    Logout {
+        /// The name of the server
+        name: String,
+        #[command(flatten)]
+        lists: ServerLists,
+    },
     /// Print what a server wrote to its standard error
     Logs {
         /// The name of the server

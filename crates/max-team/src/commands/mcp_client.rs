@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use max_team_core::chat::Part;
 use max_team_core::hash::Hash;
-use max_team_mcp::{KnownTool, KnownTools, McpError, Server, ServerEntry, Servers, last_error, log_file};
+use max_team_mcp::{
+    KnownTool, KnownTools, LoginState, McpError, Server, ServerEntry, Servers, last_error, log_file, login_state,
+};
 use max_team_terminal::text::{clean, clean_line};
 use max_team_tools::{Handler, Output, Root, ToolContext, ToolError, ToolSources, run_remote};
 use max_team_workspace::config::Config;
@@ -19,6 +21,7 @@ use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::{self, AppEnv};
 use serde_json::{Value, json};
 
+use super::mcp_login;
 use super::table::{clip, table};
 use crate::args::mcp_client::{McpClient, OneServer, Scope, ServerLists};
 
@@ -50,13 +53,15 @@ pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
         McpClient::Tools { server, json } => tools(&Folder::read(place, &server.lists)?, lang, &server, json),
         McpClient::Call { server, tool, input } => call(&Folder::read(place, &server.lists)?, &server, &tool, &input),
         McpClient::Trust { name, yes } => trust(&Folder::read(place, &ServerLists::default())?, lang, &name, yes),
+        McpClient::Login { name, lists } => mcp_login::login(&Folder::read(place, &lists)?, lang, &name),
+        McpClient::Logout { name, lists } => mcp_login::logout(&Folder::read(place, &lists)?, lang, &name),
         McpClient::Logs { name, lines } => logs(&Folder::read(place, &ServerLists::default())?, lang, &name, lines),
     }
 }
 
 /// The servers of the folder that the command was started in.
-struct Folder<'a> {
-    place: &'a AppEnv,
+pub(super) struct Folder<'a> {
+    pub(super) place: &'a AppEnv,
     config: Config,
     root: PathBuf,
     found: FoundServers,
@@ -72,7 +77,7 @@ impl<'a> Folder<'a> {
         Ok(Self { place, config, root, found })
     }
 
-    fn one(&self, name: &str) -> Result<&FoundServer, CliError> {
+    pub(super) fn one(&self, name: &str) -> Result<&FoundServer, CliError> {
         let names = || self.found.servers.keys().map(String::as_str);
         let missing =
             || CliError::said(Exit::Failed, |lang| lang.no_such_server(name, lang.near_or_all(name, names())));
@@ -115,17 +120,25 @@ pub(crate) fn states(place: &AppEnv, config: &Config, lang: Lang) -> Result<(Vec
 
 /// What is known of a server without starting it.
 fn state(place: &AppEnv, found: &FoundServer, lang: Lang) -> (&'static str, String) {
-    let hash = found.server.hash();
-    match (KnownTools::read(&place.home, &hash), last_error(&place.home, &hash)) {
+    let (hash, login) = (found.server.hash(), login_state(&place.home, &found.server));
+    let signed = |state: String| if login == LoginState::SignedIn { lang.server_signed_in(state) } else { state };
+    // A login answers the last error that asked for one.
+    let is_answered = |error: &McpError| {
+        login == LoginState::SignedIn && matches!(error, McpError::Login(_) | McpError::LoginEnded(_))
+    };
+    let last = last_error(&place.home, &hash).filter(|error| !is_answered(error));
+    match (KnownTools::read(&place.home, &hash), last) {
         _ if found.is_disabled => ("disabled", lang.server_disabled().to_owned()),
         _ if !found.is_trusted => ("untrusted", lang.server_untrusted().to_owned()),
-        (_, Some(error @ McpError::Login(_))) => ("needs-login", lang.server_needs_login(lang.server_error(&error))),
+        (_, Some(error @ (McpError::Login(_) | McpError::LoginEnded(_)))) => {
+            ("needs-login", lang.server_needs_login(lang.server_error(&error)))
+        }
         (_, Some(error)) => ("failed", lang.server_last_failed(lang.server_error(&error))),
         (Some(known), None) if found.pin.is_some_and(|pin| pin != known.hash()) => {
             ("changed", lang.server_changed().to_owned())
         }
-        (Some(known), None) => ("known", lang.server_known(known.tools.len())),
-        (None, None) => ("unknown", lang.server_unknown().to_owned()),
+        (Some(known), None) => ("known", signed(lang.server_known(known.tools.len()))),
+        (None, None) => ("unknown", signed(lang.server_unknown().to_owned())),
     }
 }
 
@@ -228,7 +241,7 @@ fn remove(place: &AppEnv, lang: Lang, name: &str, scope: Option<Scope>) -> anyho
 }
 
 /// Runs a future to its end; the program is a plain one until here.
-fn wait<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+pub(super) fn wait<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
 }
 

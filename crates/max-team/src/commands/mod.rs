@@ -16,6 +16,7 @@ pub(crate) mod mail;
 pub(crate) mod manual;
 pub(crate) mod mcp;
 mod mcp_client;
+mod mcp_login;
 pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod permissions;

@@ -38,6 +38,7 @@ mod listening;
 mod manual;
 mod mcp;
 mod mcp_client;
+mod mcp_remote;
 mod memory;
 mod mentions;
 mod obeyed;

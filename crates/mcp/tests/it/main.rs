@@ -1,10 +1,20 @@
 //! Servers as an agent sees them: real ones from npm, and one that misbehaves on purpose.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests, too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "functions that tests share are tests, too"
+)]
 
 max_team_tools::command::child_before_main!();
 
+mod fake_http;
 mod hostile;
+mod hostile_http;
+mod logins;
+mod modern;
 mod real;
+mod real_http;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

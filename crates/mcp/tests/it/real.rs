@@ -11,9 +11,13 @@ use serde_json::json;
 use super::{World, text, words};
 
 /// The folder that holds `node_modules`, if the servers are installed.
-fn installed() -> Option<PathBuf> {
-    let mut variables = std::env::vars_os();
-    variables.find(|(name, _)| name == "MAX_TEAM_MCP_SERVERS").map(|(_, place)| PathBuf::from(place))
+pub(crate) fn installed() -> Option<PathBuf> {
+    variable("MAX_TEAM_MCP_SERVERS")
+}
+
+/// The folder that a variable names.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    std::env::vars_os().find(|(own, _)| own == name).map(|(_, place)| PathBuf::from(place))
 }
 
 fn npm(package: &str, args: &[&str]) -> Option<McpServer> {

@@ -1,8 +1,9 @@
 //! Phrases about MCP servers.
 
+use max_team_core::limits::{MCP_LOGIN_MS, MCP_MESSAGE_BYTES_MAX};
 use max_team_core::mcp::{SourceState, SourceStatus};
 use max_team_core::suggest::nearest;
-use max_team_mcp::{McpError, ProgramLimit, RefusedGrant, ServerEnd, ServerNotice, Words};
+use max_team_mcp::{HttpFault, McpError, ProgramLimit, RefusedGrant, ServerEnd, ServerNotice, SignInError, Words};
 
 use super::Lang;
 
@@ -26,11 +27,45 @@ impl Lang {
     pub fn server_error(self, error: &McpError) -> String {
         match error {
             McpError::Connect(why) => why.clone(),
-            McpError::Login(name) => self.server_login(name),
+            McpError::Login(name) => self.mcp_login_needed(name),
+            McpError::LoginEnded(name) => self.mcp_login_ended(name),
+            McpError::Http(fault) => self.http_fault(fault),
             McpError::Timeout(limit) => self.server_late(limit.as_secs_f32()),
             McpError::Gone(end) => self.server_end(end),
             McpError::Changed => self.server_changed().to_owned(),
             McpError::Answer(why) => self.server_answers_error(why),
+        }
+    }
+
+    fn http_fault(self, fault: &HttpFault) -> String {
+        match fault {
+            HttpFault::Refused(place) => self.mcp_refused(place),
+            HttpFault::Unreachable(place) => self.mcp_unreachable(place),
+            HttpFault::Login => self.mcp_login_asked().to_owned(),
+            HttpFault::Forbidden => self.mcp_forbidden().to_owned(),
+            HttpFault::NotFound(status) => self.mcp_not_found(status),
+            HttpFault::Status(status) => self.mcp_status(status),
+            HttpFault::Redirect(place) => self.mcp_redirect(place),
+            HttpFault::ContentType(kind) => self.mcp_content_type(kind),
+            HttpFault::Content => self.mcp_content().to_owned(),
+            HttpFault::TooLong => self.server_long_message(MCP_MESSAGE_BYTES_MAX >> 20),
+            HttpFault::Broken => self.mcp_broken().to_owned(),
+            HttpFault::LoginEnded => self.mcp_login_over().to_owned(),
+            HttpFault::NotRenewed => self.mcp_not_renewed().to_owned(),
+        }
+    }
+
+    /// Why the user could not sign in at a server, and what to do.
+    pub fn sign_in_error(self, error: &SignInError) -> String {
+        match error {
+            SignInError::Http(fault) => self.http_fault(fault),
+            SignInError::NotOffered => self.sign_in_not_offered().to_owned(),
+            SignInError::Open(place) => self.sign_in_open(place),
+            SignInError::Registration(why) => self.sign_in_registration(why),
+            SignInError::Issuer => self.sign_in_issuer().to_owned(),
+            SignInError::Denied(why) => self.sign_in_denied(why),
+            SignInError::Timeout => self.sign_in_timeout(MCP_LOGIN_MS / 60_000),
+            SignInError::Failed(why) => self.sign_in_failed(why),
         }
     }
 
@@ -116,5 +151,35 @@ impl Lang {
         let shown: Vec<String> = names.iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
         let rest = if names.len() > NAMED_MAX { ", …" } else { "" };
         (!names.is_empty()).then(|| self.servers_not_trusted(names.len(), format!("{}{rest}", shown.join(", "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_addresses_are_told_in_both_languages() {
+        let faults = [
+            HttpFault::Refused("h:1".into()),
+            HttpFault::Unreachable("h:1".into()),
+            HttpFault::Login,
+            HttpFault::Forbidden,
+            HttpFault::NotFound(404),
+            HttpFault::Status(500),
+            HttpFault::Redirect("http://h".into()),
+            HttpFault::ContentType("text/html".into()),
+            HttpFault::Content,
+            HttpFault::TooLong,
+            HttpFault::Broken,
+            HttpFault::LoginEnded,
+            HttpFault::NotRenewed,
+        ];
+        let logins = [McpError::Login("git".into()), McpError::LoginEnded("git".into())];
+        for error in faults.map(McpError::Http).into_iter().chain(logins) {
+            assert_eq!(Lang::En.server_error(&error), error.to_string());
+            let chinese = Lang::Zh.server_error(&error);
+            assert!(chinese.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter)), "{chinese}");
+        }
     }
 }

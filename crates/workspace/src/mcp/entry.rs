@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::hash::Hash;
-use max_team_core::mcp::{HttpTransport, McpServer, ServerGrant, is_server_name};
+use max_team_core::mcp::{HttpTransport, McpServer, OauthClient, ServerGrant, is_server_name};
 use serde_json::{Map, Value};
 
 use crate::config::expand::{self, ExpandError};
@@ -11,7 +11,7 @@ use crate::config::{Env, duration, quote};
 use crate::i18n::Lang;
 
 /// Every key that an entry may have.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "command",
     "args",
     "env",
@@ -19,6 +19,7 @@ const KEYS: [&str; 18] = [
     "type",
     "transport",
     "headers",
+    "oauth",
     "timeout",
     "connectTimeout",
     "tools",
@@ -70,6 +71,7 @@ pub(super) fn read(name: &str, value: &Value, env: &Env, lang: Lang) -> Result<R
         transport: entry.transport()?,
         url,
         headers: entry.texts("headers")?,
+        oauth: entry.oauth()?,
         call_ms: entry.time("timeout")?,
         connect_ms: entry.time("connectTimeout")?,
         tools: entry.words("tools")?,
@@ -206,6 +208,32 @@ impl Entry<'_> {
             Some(_) => None,
         };
         ms.filter(|ms| (1..=3_600_000).contains(ms)).map(Some).ok_or_else(wanted)
+    }
+
+    fn oauth(&mut self) -> Result<OauthClient, String> {
+        let map = match self.map.get("oauth") {
+            None | Some(Value::Null) => return Ok(OauthClient::default()),
+            Some(Value::Object(map)) => map,
+            Some(_) => return Err(self.wrong("oauth", self.lang.wanted_oauth())),
+        };
+        let mut inner = Entry { name: self.name, map, env: self.env, lang: self.lang, warnings: Vec::new() };
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let port = map.get("callbackPort").filter(|port| !port.is_null());
+        let callback_port = port.map(|port| port.as_u64().and_then(|port| u16::try_from(port).ok()));
+        let oauth = OauthClient {
+            client_id: some(inner.text("clientId")?),
+            client_secret: some(inner.text("clientSecret")?),
+            // Some programs write one text, others a list.
+            scopes: match map.get("scopes") {
+                Some(Value::String(all)) => all.split_whitespace().map(str::to_owned).collect(),
+                _ => inner.words("scopes")?.unwrap_or_default(),
+            },
+            callback_port: callback_port
+                .map(|port| port.ok_or_else(|| self.wrong("oauth.callbackPort", self.lang.wanted_port())))
+                .transpose()?,
+        };
+        self.warnings.append(&mut inner.warnings);
+        Ok(oauth)
     }
 
     fn transport(&mut self) -> Result<HttpTransport, String> {

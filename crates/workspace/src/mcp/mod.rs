@@ -219,10 +219,15 @@ pub fn launch(place: &AppEnv, config: &Config, root: &Path) -> Launch {
     Launch { root, home, user, sandboxed: config.project.sandbox }
 }
 
+/// The file with more certificates to trust.
+pub fn cert_file(place: &AppEnv) -> Option<PathBuf> {
+    place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// The servers of a process, for a project's folder.
 pub fn servers(place: &AppEnv, config: &Config, root: &Path, entries: Vec<ServerEntry>) -> Arc<Servers> {
-    let cert_file = place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let servers = Servers::new(launch(place, config, root), cert_file).speaking(place.lang(config).server_words());
+    let servers =
+        Servers::new(launch(place, config, root), cert_file(place)).speaking(place.lang(config).server_words());
     servers.set(entries);
     Arc::new(servers)
 }
