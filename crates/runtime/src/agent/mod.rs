@@ -356,6 +356,7 @@ impl Agent {
                     Box::pin(self.take_mail(MailScope::All)).await?;
                 }
                 self.interrupt(by, Extra::default()).await?;
+                self.inbox.stop_waits = false;
             }
             Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
@@ -389,6 +390,7 @@ impl Agent {
         let is_over = before != TurnStage::Idle && now == TurnStage::Idle;
         if is_over {
             self.running.end_turn();
+            self.inbox.stop_waits = false;
             self.steer_no_more();
         }
         is_over || (before == TurnStage::Asking && now != TurnStage::Asking)

@@ -59,12 +59,12 @@ impl Agent {
             return;
         }
         let unknown: Vec<_> = own.iter().filter_map(|source| source.prepare()).collect();
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && !self.inbox.stop_waits {
             let stop = self.active.reading(&self.turn.stream);
             tokio::select! {
                 biased;
                 // A source that is not ready yet is prepared again before the next turn.
-                () = stop.cancelled() => {}
+                () = stop.cancelled() => self.inbox.stop_waits = true,
                 _ = join_all(unknown) => {}
             }
         }
