@@ -262,7 +262,7 @@ impl ClientHandler for Client {
         Ok(ListRootsResult::new(vec![root]))
     }
 
-    /// The protocol does not say which call a question belongs to: the newest asks it. Without a call nobody waits for an
+    /// The protocol does not say which call a question belongs to: the newest asks it. Without a call no user waits for an
     /// answer, and a question is declined.
     async fn create_elicitation(
         &self,
