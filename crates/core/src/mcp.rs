@@ -191,8 +191,22 @@ pub enum SourceState {
     Failed(String),
     /// It failed too often, for this reason: its tools are withdrawn.
     Withdrawn(String),
+    /// It asks for a login first.
+    NeedsLogin(String),
     /// Its tools differ from those that the user trusted.
     Changed,
+}
+
+impl SourceState {
+    /// Its name in the `mcp_servers` of `--output-format stream-json`, as other programs spell it.
+    pub fn stream_name(&self) -> &'static str {
+        match self {
+            Self::Idle | Self::Starting => "pending",
+            Self::Ready => "connected",
+            Self::NeedsLogin(_) => "needs-auth",
+            Self::Failed(_) | Self::Withdrawn(_) | Self::Changed => "failed",
+        }
+    }
 }
 
 /// The name that models know a server's tool by. Providers accept few characters and a bounded length: other characters become

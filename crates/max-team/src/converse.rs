@@ -71,7 +71,7 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
     if workspace.config.server.mode == Frontend::Web {
         headless::talk(place.lang(&workspace.config).web_is_not_there());
     }
-    let task = task(place, &talk)?;
+    let task = task(place, &workspace.root, &talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&workspace.chosen);
     let storage = place.begin(&workspace.config)?;
@@ -162,7 +162,7 @@ fn asked_for(place: &AppEnv, path: Option<&Path>) -> Result<Option<PathBuf>, Cli
 }
 
 /// What a run without a chat is for; `None` for a chat.
-fn task(place: &AppEnv, talk: &TalkFlags) -> Result<Option<Task>, CliError> {
+fn task(place: &AppEnv, root: &Path, talk: &TalkFlags) -> Result<Option<Task>, CliError> {
     let Some(given) = &talk.print else {
         return Ok((!has_screen(place)).then_some(Task::Listen(Input::Text)));
     };
@@ -170,11 +170,27 @@ fn task(place: &AppEnv, talk: &TalkFlags) -> Result<Option<Task>, CliError> {
         Input::Text => {
             // There is something to do without words.
             let goes_on = talk.continue_last || talk.resume.is_some() || talk.teammates.is_some();
+            refuse_command(place, root, given)?;
             Ok(Some(Task::Say(stdin::prompt(given, goes_on)?)))
         }
         Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen(Input::StreamJson))),
         Input::StreamJson => Err(CliError::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
     }
+}
+
+/// Refuses a prompt that is a command of the chat, or names neither a command nor a skill: a model can do nothing with it.
+fn refuse_command(place: &AppEnv, root: &Path, prompt: &str) -> Result<(), CliError> {
+    let (command, unknown) = (max_team_terminal::chat_command(prompt), max_team_terminal::unknown_command(prompt));
+    let Some(name) = command.map(str::to_owned).or(unknown) else { return Ok(()) };
+    let catalogue = Catalogue::read(&skills::places(place), root);
+    if catalogue.all().any(|skill| skill.name == name) {
+        return Ok(());
+    }
+    let words = |lang: Lang| match command {
+        Some(name) => lang.line_is_chat_command(name),
+        None => lang.unknown_slash_here(&name),
+    };
+    Err(CliError::said(Exit::Usage, words))
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.

@@ -12,6 +12,7 @@ use max_team_core::cost::{SessionCost, Spending};
 use max_team_core::event::{Event, LlmEnded, LlmOutcome, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::mcp::SourceStatus;
 use max_team_core::rewind::MovedFile;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, OpenOptions, OpenedSession, Recovered, StreamEvent, What, new_id};
@@ -21,14 +22,22 @@ use crate::headless::{RunVerdict, end_name};
 use max_team_workspace::exit::Exit;
 
 /// The first line.
-pub(crate) fn init(opened: &OpenedSession, open: &OpenOptions, cwd: &std::path::Path, key_source: &str) -> Value {
+pub(crate) fn init(
+    opened: &OpenedSession,
+    open: &OpenOptions,
+    sources: &[SourceStatus],
+    cwd: &std::path::Path,
+    key_source: &str,
+) -> Value {
+    let servers: Vec<Value> =
+        sources.iter().map(|source| json!({ "name": source.name, "status": source.state.stream_name() })).collect();
     let others = open.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
     let agents: Vec<&String> =
         std::iter::once(&open.definition.name).chain(others.map(|teammate| &teammate.definition.name)).collect();
     json!({
         "type": "system", "subtype": "init", "session_id": opened.session, "uuid": new_id(),
         "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),
-        "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": agents,
+        "tools": open.definition.tools, "mcp_servers": servers, "slash_commands": [], "agents": agents,
         "skills": [], "plugins": [], "apiKeySource": key_source, "output_style": "default",
     })
 }

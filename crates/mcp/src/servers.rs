@@ -11,6 +11,7 @@ use max_team_core::limits::MCP_SERVERS_MAX;
 use max_team_core::mcp::{McpServer, SourceState, SourceStatus};
 use max_team_tools::{Handler, Preparation, ToolSource, ToolSources};
 
+use crate::connection::McpError;
 use crate::notice::Words;
 use crate::process::Launch;
 use crate::server::{Server, ServerStatus};
@@ -113,6 +114,10 @@ impl ToolSources for Servers {
                 ServerStatus::Idle => SourceState::Idle,
                 ServerStatus::Starting => SourceState::Starting,
                 ServerStatus::Ready => SourceState::Ready,
+                ServerStatus::Failed(error @ McpError::Login(_))
+                | ServerStatus::Withdrawn(error @ McpError::Login(_)) => {
+                    SourceState::NeedsLogin((self.words.error)(&error))
+                }
                 ServerStatus::Failed(error) => SourceState::Failed((self.words.error)(&error)),
                 ServerStatus::Withdrawn(error) => SourceState::Withdrawn((self.words.error)(&error)),
                 ServerStatus::Changed => SourceState::Changed,

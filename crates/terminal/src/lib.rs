@@ -51,7 +51,7 @@ use max_team_runtime::{OpenOptions, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use session::{Models, TeamFiles};
-pub use slash::chat_command;
+pub use slash::{chat_command, unknown_command};
 
 use app::App;
 use chat::Chat;

@@ -155,6 +155,11 @@ pub fn chat_command(line: &str) -> Option<&'static str> {
     ENTRIES.into_iter().map(|entry| entry.name).find(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// The name of a command that a whole message is and that the chat does not know, either.
+pub fn unknown_command(message: &str) -> Option<String> {
+    Some(parse(message)?.err()?.name)
+}
+
 /// The argument of `/rewind`; an unknown one shows the points.
 fn back(argument: Option<&str>) -> RewindTo {
     let number = |text: &str| text.trim_start_matches("turn:").parse().ok().map(RewindTo::Turn);

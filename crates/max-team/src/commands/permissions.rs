@@ -224,28 +224,28 @@ fn faults(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
 }
 
 fn trust(place: &AppEnv, root: &std::path::Path, loaded: &LoadedPermissions, yes: bool) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
     if loaded.held.is_empty() && loaded.hooks.is_empty() {
-        super::print("nothing waits: every permission of this project counts already\n")?;
+        super::print(&format!("{}\n", lang.rules_none_wait()))?;
         return Ok(Exit::Ok);
     }
     for rule in &loaded.held {
         super::print(&format!("allow  {}  {}\n", clean_line(&rule.text), rule.origin))?;
     }
     for (hook, origin) in &loaded.hooks {
-        super::print(&format!("{}\n", place.speaks().hook_left(&clean_line(&hook.matcher), &origin.to_string())))?;
+        super::print(&format!("{}\n", lang.hook_left(&clean_line(&hook.matcher), &origin.to_string())))?;
         for line in hook.command.lines() {
             super::print(&format!("    {}\n", clean_line(line)))?;
         }
     }
-    let unasked = "there is no terminal to ask: `max-team permissions trust --yes` trusts them without a question";
-    if !yes && !super::context::agreed("Use these without a question?", Exit::Denied, |_| unasked)? {
-        super::print("left as they are\n")?;
+    if !yes && !super::context::agreed(lang.trust_rules(), Exit::Denied, |lang| lang.trust_rules_needs_yes())? {
+        super::print(&format!("{}\n", lang.rules_left()))?;
         return Ok(Exit::Denied);
     }
     let hooks = loaded.hooks.iter().map(|(hook, _)| hook.word());
     let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).chain(hooks).collect();
     let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::new(Exit::Failed, words))?;
     trusted.add(&root.to_string_lossy(), &rules)?;
-    super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;
+    super::print(&format!("{}\n", lang.rules_trusted(rules.len(), root.display())))?;
     Ok(Exit::Ok)
 }

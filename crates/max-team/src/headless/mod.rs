@@ -196,6 +196,15 @@ impl Headless {
         Ok(())
     }
 
+    /// The first line of a stream.
+    async fn emit_init(&self, open: &OpenOptions, opened: &OpenedSession) -> anyhow::Result<()> {
+        if self.format != Format::StreamJson {
+            return Ok(());
+        }
+        let sources = self.handle.ask(query::Details { session: opened.session }).await?.sources;
+        self.emit_stream(|| stream_json::init(opened, open, &sources, &self.cwd, &self.key_source))
+    }
+
     /// Sends the prompt to an open session, follows it, and prints the result.
     async fn attend(
         &self,
@@ -206,7 +215,7 @@ impl Headless {
         signals: &mut Signals,
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
-        self.emit_stream(|| stream_json::init(opened, open, &self.cwd, &self.key_source))?;
+        self.emit_init(open, opened).await?;
         self.tell_of_what_is_left(opened)?;
         let key = EnvelopeId::new(new_id());
         let mut tally = RunState::new(session, open.settings.retries_max);

@@ -297,3 +297,26 @@ fn lists_in_other_forms_are_read_or_named() {
     assert!(ran.out.contains("v ") && ran.err.contains("`servers` is read as `mcpServers`"), "{ran:?}");
     assert_eq!(list(r#"{"mcpServers": {}}"#).err, "");
 }
+
+#[test]
+fn the_first_line_of_a_stream_names_the_servers_and_their_state() {
+    let server = ModelServer::start([Reply::text("hello")]);
+    let program = shop(Program::with(&server));
+    program.run(&["mcp", "trust", "stock", "--yes"]);
+    let ran = program.run(&["-p", "hi", "--output-format", "stream-json"]);
+    assert_eq!(ran.lines()[0]["mcp_servers"], json!([{ "name": "stock", "status": "pending" }]), "{ran:?}");
+}
+
+#[test]
+fn a_prompt_that_is_a_command_is_refused_without_a_request() {
+    let server = ModelServer::start([Reply::text("hello"), Reply::text("hello")]);
+    let program = Program::with(&server);
+    for (prompt, words) in [("/help", "is a command of the chat"), ("/nonsense", "`/nonsense` is no command here")] {
+        let ran = program.run(&["-p", prompt]);
+        assert!(ran.code == 2 && ran.err.contains(words), "{prompt}: {ran:?}");
+    }
+    assert!(server.requests().is_empty());
+    assert_eq!(program.run(&["-p", "/usr/bin is full"]).code, 0);
+    let zh = program.run(&["permissions", "trust", "--lang", "zh"]);
+    assert!(zh.out.contains("此项目的所有权限均已生效"), "{zh:?}");
+}

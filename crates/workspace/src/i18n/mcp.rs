@@ -142,6 +142,7 @@ impl Lang {
             SourceState::Ready => self.source_ready(source.tools),
             SourceState::Failed(why) => self.source_failed(why),
             SourceState::Withdrawn(why) => self.source_withdrawn(why),
+            SourceState::NeedsLogin(why) => self.server_needs_login(why),
             SourceState::Changed => self.server_changed().to_owned(),
         }
     }
