@@ -17,7 +17,7 @@ servers="${CARGO_TARGET_DIR:-target}/mcp-servers"
 mkdir -p "$servers"
 servers="$(cd "$servers" && pwd)"
 cp crates/mcp/tests/servers/package.json crates/mcp/tests/servers/package-lock.json "$servers/"
-if [ -d "$servers/node_modules" ] || (say "installing MCP servers from npm" && cd "$servers" && npm ci --no-audit --no-fund --silent); then
+if [ -x "$servers/node_modules/node/bin/node" ] || (say "installing MCP servers from npm" && cd "$servers" && npm ci --no-audit --no-fund --silent); then
   export MAX_TEAM_MCP_SERVERS="$servers"
 else
   rm -rf "$servers/node_modules"
@@ -59,6 +59,13 @@ if command -v bwrap >/dev/null 2>&1; then
   say "hostile commands, within namespaces that bubblewrap makes"
   MAX_TEAM_SANDBOX=bubblewrap cargo test --locked --quiet -p max-team-sandbox -p max-team-tools --test it
   MAX_TEAM_SANDBOX=bubblewrap cargo test --locked --quiet -p max-team --test it -- obeyed hands running
+fi
+
+if [ -n "${MAX_TEAM_MCP_SERVERS:-}" ]; then
+  say "conformance with the Model Context Protocol"
+  scripts/conformance.sh
+else
+  say "without npm there is no conformance suite: it is not run"
 fi
 
 say "killed and started again"

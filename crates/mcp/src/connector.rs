@@ -65,10 +65,18 @@ impl Connector {
         let first = match self.server.transport {
             HttpTransport::Sse => return self.by_events(client).await,
             HttpTransport::Http | HttpTransport::Either => {
-                let transport = http::transport(client.clone(), &self.server).map_err(McpError::Connect)?;
-                match Connection::open(transport, era, self.client()).await {
+                let opened = match self.by_messages(&client, era).await {
+                    // Some servers of the older protocol answer any question, also that for the newer one.
+                    Err(McpError::Connect(_) | McpError::Gone(_) | McpError::Http(HttpFault::Content))
+                        if era.is_none() =>
+                    {
+                        self.by_messages(&client, Some(Era::Initialize)).await
+                    }
+                    opened => opened,
+                };
+                match opened {
                     Ok(connection) => return Ok((connection, ended)),
-                    Err(error) => self.failed(&error, None),
+                    Err(error) => error,
                 }
             }
         };
@@ -96,6 +104,12 @@ impl Connector {
             Ok(connection) => Ok((connection, reason)),
             Err(error) => Err(self.failed(&error, reason.get())),
         }
+    }
+
+    /// By streamable HTTP.
+    async fn by_messages(&self, client: &HttpClient, era: Option<Era>) -> Result<Connection, McpError> {
+        let transport = http::transport(client.clone(), &self.server).map_err(McpError::Connect)?;
+        Connection::open(transport, era, self.client()).await.map_err(|error| self.failed(&error, None))
     }
 
     /// By the older event stream, which knows only the older protocol.

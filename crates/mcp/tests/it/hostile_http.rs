@@ -230,6 +230,17 @@ async fn a_call_that_is_stopped_while_its_server_is_still_reached_was_never_sent
 }
 
 #[tokio::test]
+async fn a_server_that_answers_any_question_is_spoken_to_in_the_older_way() {
+    let server = FakeServer::start(|request| match request.asks().as_str() {
+        "server/discover" => request.result(json!({})),
+        _ => legacy(request, |request| request.result(json!({ "content": [{ "type": "text", "text": DONE }] }))),
+    })
+    .await;
+    let world = world(&server.url, HttpTransport::Http);
+    assert!(text(&world.call("x", json!({})).await.unwrap()).ends_with(DONE));
+}
+
+#[tokio::test]
 async fn headers_of_the_protocol_cannot_be_given() {
     let headers = [("Mcp-Session-Id".to_owned(), "1".to_owned())].into();
     let world =

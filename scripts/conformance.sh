@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The conformance suite of the Model Context Protocol, against our client and our server.
+# MAX_TEAM_MCP_SERVERS names the folder with the suite and its Node; scripts/test.sh installs both.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+servers="${MAX_TEAM_MCP_SERVERS:?names the folder with node_modules}"
+target="${CARGO_TARGET_DIR:-target}"
+expected="tests/conformance/expected.yml"
+suite=("$servers/node_modules/node/bin/node" "$servers/node_modules/@modelcontextprotocol/conformance/dist/index.js")
+
+cargo build --quiet --locked -p max-team
+cargo build --quiet --locked -p max-team-mcp --example conformance_client
+
+work="$(mktemp -d)"
+server=""
+trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
+
+echo "conformance of the client"
+"${suite[@]}" client --command "$PWD/$target/debug/examples/conformance_client" --suite all --timeout 20000 \
+  --expected-failures "$expected" >"$work/client.txt" 2>&1 || { cat "$work/client.txt"; exit 1; }
+tail -n 3 "$work/client.txt"
+
+echo "conformance of the server"
+mkdir "$work/project" "$work/home"
+(cd "$work/project" && exec env HOME="$work/home" "$OLDPWD/$target/debug/max-team" mcp serve --http --port 0) >"$work/serve.txt" 2>&1 &
+server=$!
+for _ in $(seq 100); do
+  url="$(grep -o 'http://[^ ]*/mcp' "$work/serve.txt" | head -n 1 || true)"
+  [ -n "$url" ] && break
+  sleep 0.1
+done
+[ -n "$url" ] || { cat "$work/serve.txt"; exit 1; }
+# Scenarios that need fixture tools, prompts or resources of the suite's own do not apply to a product's server.
+for scenario in server-initialize ping tools-list dns-rebinding-protection; do
+  "${suite[@]}" server --url "$url" --scenario "$scenario" --expected-failures "$expected" >"$work/server.txt" 2>&1 \
+    || { cat "$work/server.txt"; exit 1; }
+  echo "  $scenario"
+done
