@@ -7,6 +7,8 @@ use crate::clean;
 
 /// Bytes of a question that are shown.
 const QUESTION_BYTES_MAX: usize = 4_000;
+/// The answers to a question that asks the user to open an address.
+const VISITED: &str = "done|no";
 /// Bytes of a server's error that are told.
 const ERROR_BYTES_MAX: usize = 400;
 /// Fields of a form that are asked for.
@@ -66,7 +68,7 @@ impl Elicitation {
     pub(crate) fn words(&self, server: &str) -> String {
         let head = format!("[MCP `{server}`] {}", self.message);
         match &self.form {
-            Form::Address(url) => format!("{head}\n{url}"),
+            Form::Address(url) => format!("{head}\n{url}\n{VISITED}"),
             Form::Fields(fields) if matches!(fields.as_slice(), [field] if field.kind == Kind::Text) => head,
             Form::Fields(fields) => {
                 let lines = fields.iter().map(Field::line);
@@ -79,7 +81,11 @@ impl Elicitation {
     pub(crate) fn accept(&self, answer: &str) -> Result<ElicitResult, String> {
         let accepted = ElicitResult::new(ElicitationAction::Accept);
         match &self.form {
-            Form::Address(_) => Ok(accepted),
+            Form::Address(_) => match answer.trim().to_lowercase().as_str() {
+                "done" | "yes" | "y" | "ok" | "是" | "好" | "完成" | "已完成" => Ok(accepted),
+                "no" | "n" | "否" | "不" => Ok(ElicitResult::new(ElicitationAction::Decline)),
+                _ => Err(VISITED.to_owned()),
+            },
             Form::Fields(fields) => Ok(accepted.with_content(Value::Object(values(fields, answer.trim())?))),
         }
     }
@@ -329,8 +335,11 @@ mod tests {
             Elicitation::read(&serde_json::from_value(told).unwrap())
         };
         let question = read("https://a.example/x").unwrap();
-        assert_eq!(question.words("shop"), "[MCP `shop`] Sign in\nhttps://a.example/x");
-        assert_eq!(question.accept("done").map(|result| result.content), Ok(None));
+        assert_eq!(question.words("shop"), "[MCP `shop`] Sign in\nhttps://a.example/x\ndone|no");
+        let action = |answer: &str| question.accept(answer).map(|result| result.action);
+        assert_eq!(action("Done"), Ok(ElicitationAction::Accept));
+        assert_eq!(action("no"), Ok(ElicitationAction::Decline));
+        assert_eq!(action("later"), Err("done|no".to_owned()));
         assert!(read("javascript:alert(1)").is_none() && read("file:///etc/passwd").is_none());
     }
 

@@ -77,9 +77,9 @@ pub(super) use max_team_runtime::now_ms;
 pub(super) use max_team_workspace::setup::failed as stop;
 
 /// Asks the user at the terminal for a line; `None`: there is no terminal, or the line is empty.
-pub(crate) fn asked_for_line(question: &str) -> Option<String> {
+pub(crate) fn asked_for_line(question: &str, lang: Lang) -> Option<String> {
     let mut out = std::io::stderr();
-    let asked = write!(out, "{question}\n> ").and_then(|()| out.flush());
+    let asked = write!(out, "{question}\n{}\n> ", lang.empty_line_declines()).and_then(|()| out.flush());
     if !std::io::stdin().is_terminal() {
         drop(writeln!(out));
         return None;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use max_team_core::chat::Part;
 use max_team_core::hash::Hash;
+use max_team_core::secret::redact;
 use max_team_mcp::{
     KnownTool, KnownTools, LoginState, McpError, Server, ServerEntry, Servers, last_error, log_file, login_state,
 };
@@ -155,7 +156,8 @@ fn list(folder: &Folder<'_>, lang: Lang, as_json: bool) -> anyhow::Result<Exit> 
     }
     let heads: Vec<&str> = lang.server_heads().split(',').collect();
     let row = |found: &&FoundServer| {
-        let target = clip(&clean_line(&found.server.target()), TARGET_CHARS);
+        // Redacted first: of a key that is cut, the beginning would not be known as one.
+        let target = clip(&redact(&clean_line(&found.server.target())), TARGET_CHARS);
         vec![found.server.name.clone(), found.scope.name().to_owned(), state(folder.place, found, lang).1, target]
     };
     super::print(&table(&heads, &all.iter().map(row).collect::<Vec<_>>()))?;
@@ -348,12 +350,12 @@ async fn call_tool(
     let root = Root::open(&folder.root).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
     let cx = ToolContext::new(Arc::new(root));
     let bad = |error: max_team_tools::ToolError| CliError::new(Exit::Failed, error.to_string());
-    let mut intent = remote.action(&cx, &input).map_err(bad)?;
+    let (mut intent, lang) = (remote.action(&cx, &input).map_err(bad)?, folder.place.speaks());
     loop {
         match run_remote(Arc::clone(&remote), cx.clone(), input.clone(), intent, false).await {
             Err(ToolError::Asks(question)) => {
                 let words = clean(&question.preview).into_owned();
-                let answer = tokio::task::spawn_blocking(move || super::context::asked_for_line(&words)).await?;
+                let answer = tokio::task::spawn_blocking(move || super::context::asked_for_line(&words, lang)).await?;
                 intent = question.with_answer(answer.as_deref());
             }
             ended => return Ok(ended.map_err(bad)?),
@@ -367,8 +369,8 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Resu
         super::print(&format!("{}\n", lang.server_is_yours(name)))?;
         return Ok(Exit::Ok);
     }
-    // As it is written: the values of variables may be keys, and which of them go out is what is asked.
-    super::print(&clean(&format!("{name} {:#}\n", found.entry)))?;
+    // As it is written, with nothing redacted: the user judges which of their variables the entry takes and what it runs.
+    super::print_bytes(clean(&format!("{name} {:#}\n", found.entry)).as_bytes())?;
     super::print(&format!("{}\n", reaches(folder, &found.server, lang)))?;
     if !yes && !super::context::agreed(lang.trust_server(), Exit::Denied, |lang| lang.trust_needs_yes())? {
         super::print(&format!("{}\n", lang.left_untrusted()))?;

@@ -117,13 +117,15 @@ fn change(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
         Err(error) => return Err(told(&error)),
     };
+    // A file of another program may have its servers under `servers`, which is read if there is no `mcpServers`.
+    let key = if json.get("mcpServers").is_none() && json.get("servers").is_some() { "servers" } else { "mcpServers" };
     let list = below(
         &mut json,
         &match scope {
             ServerScope::Local => {
                 vec!["projects".to_owned(), root.to_string_lossy().into_owned(), "mcpServers".to_owned()]
             }
-            _ => vec!["mcpServers".to_owned()],
+            _ => vec![key.to_owned()],
         },
     );
     let list = list.ok_or_else(|| told(&place.speaks().list_no_map()))?;
