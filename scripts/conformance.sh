@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 servers="${MAX_TEAM_MCP_SERVERS:?names the folder with node_modules}"
-target="${CARGO_TARGET_DIR:-target}"
+target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 expected="tests/conformance/expected.yml"
 suite=("$servers/node_modules/node/bin/node" "$servers/node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
@@ -16,13 +16,13 @@ server=""
 trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
 
 echo "conformance of the client"
-"${suite[@]}" client --command "$PWD/$target/debug/examples/conformance_client" --suite all --timeout 20000 \
+"${suite[@]}" client --command "$target/debug/examples/conformance_client" --suite all --timeout 20000 \
   --expected-failures "$expected" >"$work/client.txt" 2>&1 || { cat "$work/client.txt"; exit 1; }
 tail -n 3 "$work/client.txt"
 
 echo "conformance of the server"
 mkdir "$work/project" "$work/home"
-(cd "$work/project" && exec env HOME="$work/home" "$OLDPWD/$target/debug/max-team" mcp serve --http --port 0) >"$work/serve.txt" 2>&1 &
+(cd "$work/project" && exec env HOME="$work/home" "$target/debug/max-team" mcp serve --http --port 0) >"$work/serve.txt" 2>&1 &
 server=$!
 for _ in $(seq 100); do
   url="$(grep -o 'http://[^ ]*/mcp' "$work/serve.txt" | head -n 1 || true)"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use max_team_core::mcp::{HttpTransport, McpServer, OauthClient};
 use max_team_mcp::{Launch, McpError, ServerEntry, Servers, SignIn};
-use max_team_tools::{Handler, RemoteTool, Root, ToolContext, ToolSources, run_remote};
+use max_team_tools::{Handler, RemoteTool, Root, ToolContext, ToolError, ToolSources, run_remote};
 use reqwest::redirect::Policy;
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,13 @@ async fn call(tool: Arc<dyn RemoteTool>, root: &std::path::Path) -> Result<(), F
     let input: Map<String, Value> = properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect();
     let cx = ToolContext::new(Arc::new(Root::open(root)?));
     let (input, name) = (Value::Object(input), tool.spec().name.clone());
-    let action = tool.action(&cx, &input)?;
-    let output = run_remote(tool, cx, input, action, false).await?;
+    let mut action = tool.action(&cx, &input)?;
+    let output = loop {
+        match run_remote(Arc::clone(&tool), cx.clone(), input.clone(), action, false).await {
+            // A user who leaves every field at its default.
+            Err(ToolError::Asks(question)) => action = question.with_answer(Some("")),
+            ended => break ended?,
+        }
+    };
     if output.is_error { Err(format!("`{name}` failed: {output:?}").into()) } else { Ok(()) }
 }
