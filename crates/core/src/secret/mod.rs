@@ -2,7 +2,7 @@
 //! recordings, errors.
 //!
 //! A secret is known by its shape (`sk-…`, a private key, a password in an address), by the name that it stands behind
-//! (`password: …`, `?token=…`), or because it is a key of our own ([`know`]). A value that looks like code (a type, a
+//! (`password: …`, `?token=…`), or because it is a key of our own ([`add_key`]). A value that looks like code (a type, a
 //! call, a variable) is none: a text that is redacted too eagerly is of no use to its reader.
 
 mod code;
