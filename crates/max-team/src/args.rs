@@ -354,10 +354,10 @@ pub(crate) enum Command {
     /// Show and change the shared task list of a session
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Show and clear stored answers of experts, which equal questions reuse
+    /// Show and clear stored answers of experts
     #[command(subcommand)]
     Cache(Cache),
-    /// List and read files that agents keep outside the project: of a session (@files), of an agent (@data)
+    /// List and read files that agents keep outside the project (@files, @data)
     #[command(subcommand)]
     Files(Files),
     /// Show and explain permission rules, and trust those of a project
