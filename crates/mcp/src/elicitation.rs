@@ -160,7 +160,7 @@ fn options(told: &Value) -> Option<Vec<(String, String)>> {
 }
 
 impl Field {
-    /// The line to answer with: `size=small|large  (* needed) description`.
+    /// The line to answer with: `size=small|large [large] *  description`, with the default and `*` for a needed field.
     fn line(&self) -> String {
         let titles = |options: &[(String, String)]| {
             options.iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>().join("|")
