@@ -172,12 +172,14 @@ impl Gateway {
         let Incoming { chat, native, sender, role, text } = incoming;
         let by = Self::principal(chat.channel(), &sender, role);
         let key = chat.message_key(&native);
-        let session = self.session(&chat, &by).await?;
+        // Held until the message is committed: a session that makes room for another chat has no message without an answer.
+        let mut open = self.open.lock().await;
+        let session = self.open_chat(&mut open, &chat, &by).await?;
         match self.command(by.clone(), key, Command::Say { session, text: text.clone() }).await {
-            // The session was idle and made room for another chat meanwhile.
+            // The session stopped meanwhile.
             Err(RuntimeError::NotOpen(_)) => {
-                self.open.lock().await.retain(|(_, other)| *other != session);
-                let session = self.session(&chat, &by).await?;
+                open.retain(|(_, other)| *other != session);
+                let session = self.open_chat(&mut open, &chat, &by).await?;
                 self.command(by, key, Command::Say { session, text }).await?;
                 Ok(session)
             }
@@ -196,7 +198,15 @@ impl Gateway {
 
     /// The session of a chat, open in this process or in another one.
     pub(crate) async fn session(&self, chat: &ChatAddress, by: &Principal) -> Result<SessionId, GatewayError> {
-        let mut open = self.open.lock().await;
+        self.open_chat(&mut *self.open.lock().await, chat, by).await
+    }
+
+    async fn open_chat(
+        &self,
+        open: &mut VecDeque<(ChatAddress, SessionId)>,
+        chat: &ChatAddress,
+        by: &Principal,
+    ) -> Result<SessionId, GatewayError> {
         if let Some(at) = open.iter().position(|(other, _)| other == chat) {
             let known = open.remove(at);
             open.extend(known.clone());
@@ -204,7 +214,7 @@ impl Gateway {
                 return Ok(session);
             }
         }
-        self.make_room(&mut open).await?;
+        self.make_room(open).await?;
         // Changed definitions are told to one session, so each reads its own.
         let workspace = Workspace::read(&self.place, &self.selection, Vec::new()).map_err(GatewayError::Workspace)?;
         let request = workspace.request(Which::Chat(chat.clone()));
@@ -242,12 +252,12 @@ impl Gateway {
     }
 
     async fn is_busy(&self, session: SessionId) -> Result<bool, RuntimeError> {
-        let status = self.team.ask(query::Status { session }).await?;
-        if status.is_busy() || self.team.ask(query::HasRunningPlan { session }).await? {
+        // A message that no turn has taken in yet begins one soon. Asked before the status: once it is taken in, the status says so.
+        if !self.team.ask(query::AgentsAtWork { session }).await?.is_empty() {
             return Ok(true);
         }
-        // A message that no turn has taken in yet begins one soon.
-        Ok(!self.team.ask(query::AgentsAtWork { session }).await?.is_empty())
+        let status = self.team.ask(query::Status { session }).await?;
+        Ok(status.is_busy() || self.team.ask(query::HasRunningPlan { session }).await?)
     }
 }
 
