@@ -63,7 +63,7 @@ impl Connector {
         let login = Login::new(&self.launch.home, &self.server, Arc::new(logins));
         let client = HttpClient::new(client, login, ended.clone());
         let first = match self.server.transport {
-            HttpTransport::Sse => return self.by_events(client).await,
+            HttpTransport::Sse => return self.by_events(client, ended).await,
             HttpTransport::Http | HttpTransport::Either => {
                 let opened = match self.by_messages(&client, era).await {
                     // Some servers of the older protocol answer any question, also that for the newer one.
@@ -93,7 +93,7 @@ impl Connector {
         if self.server.transport == HttpTransport::Http || !may_be_older {
             return Err(first);
         }
-        self.by_events(client).await.map_err(|_| first)
+        self.by_events(client, ended).await.map_err(|_| first)
     }
 
     /// Starts the program of a local server.
@@ -113,20 +113,21 @@ impl Connector {
     }
 
     /// By the older event stream, which knows only the older protocol.
-    async fn by_events(&self, client: HttpClient) -> Result<(Connection, ExitReason), McpError> {
+    async fn by_events(&self, client: HttpClient, ended: ExitReason) -> Result<(Connection, ExitReason), McpError> {
         let headers = http::headers(&self.server).map_err(McpError::Connect)?;
         let opened = SseTransport::open(client, &self.server.url, headers).await;
-        let transport = opened.map_err(|error| self.named(error))?;
+        let transport = opened.map_err(|error| self.with_server_name(error))?;
         let opened = Connection::open(transport, Some(Era::Initialize), self.client()).await;
-        opened.map(|connection| (connection, ExitReason::default())).map_err(|error| self.failed(&error, None))
+        let reason = ended.get();
+        opened.map(|connection| (connection, ended)).map_err(|error| self.failed(&error, reason))
     }
 
     fn client(&self) -> Client {
         Client::new(self.launch.root.clone(), Arc::clone(&self.changed))
     }
 
-    /// A login is asked for under the server's name.
-    pub(crate) fn named(&self, error: McpError) -> McpError {
+    /// Adds the server's name to errors about its login.
+    pub(crate) fn with_server_name(&self, error: McpError) -> McpError {
         match error {
             McpError::Http(HttpFault::Login) => {
                 LoginFile::new(&self.launch.home, &self.server).mark(true);
@@ -148,7 +149,7 @@ impl Connector {
             }
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return self.failed(fallback, None),
             ClientInitializeError::TransportError { error, .. } => match http_fault::behind(&*error.error) {
-                Some(fault) => return self.named(McpError::Http(fault)),
+                Some(fault) => return self.with_server_name(McpError::Http(fault)),
                 None => innermost(&*error.error),
             },
             other => other.to_string(),

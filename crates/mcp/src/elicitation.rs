@@ -55,9 +55,7 @@ impl Elicitation {
         let told = serde_json::to_value(request).ok()?;
         let message = clean::text(told.get("message")?.as_str()?, QUESTION_BYTES_MAX);
         let form = match told.get("url").and_then(Value::as_str) {
-            Some(url) if url.starts_with("https://") || url.starts_with("http://") => {
-                Form::Address(clean::text(url, QUESTION_BYTES_MAX))
-            }
+            Some(url) if is_web(url) => Form::Address(clean::text(url, QUESTION_BYTES_MAX)),
             Some(_) => return None,
             None => Form::Fields(fields(told.get("requestedSchema")?)?),
         };
@@ -91,16 +89,23 @@ impl Elicitation {
     }
 }
 
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
 /// The code of an error that says: the user has to open addresses before the call can be made.
-const ADDRESSES_FIRST: i32 = -32_042;
+const URL_ELICITATION_REQUIRED: i32 = -32_042;
 
 /// An error of a server in words, with the addresses that the user has to open first, if it names any.
 pub(crate) fn error_words(error: &ErrorData) -> String {
     let message = clean::text(&error.message, ERROR_BYTES_MAX);
-    let named =
-        error.data.as_ref().filter(|_| error.code.0 == ADDRESSES_FIRST).and_then(|data| data.get("elicitations"));
+    let named = error
+        .data
+        .as_ref()
+        .filter(|_| error.code.0 == URL_ELICITATION_REQUIRED)
+        .and_then(|data| data.get("elicitations"));
     let named = named.and_then(Value::as_array).into_iter().flatten().take(FIELDS_MAX);
-    let addresses: Vec<&str> = named.filter_map(|one| one.get("url")?.as_str()).collect();
+    let addresses: Vec<&str> = named.filter_map(|one| one.get("url")?.as_str()).filter(|url| is_web(url)).collect();
     if addresses.is_empty() {
         return message;
     }
@@ -118,7 +123,8 @@ fn fields(schema: &Value) -> Option<Vec<Field>> {
     let field = |(name, told): (&String, &Value)| {
         let description = told.get("description").or_else(|| told.get("title")).and_then(Value::as_str);
         Some(Field {
-            name: clean::text(name, 100),
+            // Sent back as it is, so it must fit as it is.
+            name: Some(name.clone()).filter(|name| clean::text(name, 100) == *name)?,
             kind: kind(told)?,
             is_required: required.contains(&name.as_str()),
             default: told.get("default").cloned(),
@@ -145,15 +151,16 @@ fn kind(told: &Value) -> Option<Kind> {
 /// The values to choose from, with titles where the server gives some.
 fn options(told: &Value) -> Option<Vec<(String, String)>> {
     let text = |value: &Value| value.as_str().map(|text| clean::text(text, 200));
+    let whole = |value: &Value| value.as_str().filter(|text| clean::text(text, 200) == *text).map(str::to_owned);
     if let Some(values) = told.get("enum").and_then(Value::as_array) {
         let titles = told.get("enumNames").and_then(Value::as_array);
         let title = |index: usize| titles.and_then(|titles| titles.get(index)).and_then(text);
-        let pair = |(index, value): (usize, &Value)| Some((text(value)?, title(index).or_else(|| text(value))?));
+        let pair = |(index, value): (usize, &Value)| Some((whole(value)?, title(index).or_else(|| text(value))?));
         return values.iter().enumerate().map(pair).collect();
     }
     let titled = told.get("oneOf").or_else(|| told.get("anyOf")).and_then(Value::as_array)?;
     let pair = |option: &Value| {
-        let value = text(option.get("const")?)?;
+        let value = whole(option.get("const")?)?;
         Some((value.clone(), option.get("title").and_then(text).unwrap_or(value)))
     };
     titled.iter().map(pair).collect()
@@ -258,7 +265,11 @@ fn pairs(fields: &[Field], answer: &str) -> Vec<(String, String)> {
         match (named(part), found.last_mut()) {
             (Some(pair), _) => found.push(pair),
             // A comma inside a value.
-            (None, Some((_, value))) => value.push_str(part),
+            (None, Some((_, value))) if value.ends_with([',', '，', ';']) => value.push_str(part),
+            (None, Some((_, value))) => {
+                value.push('\n');
+                value.push_str(part);
+            }
             (None, None) => {}
         }
     }
@@ -349,7 +360,7 @@ mod tests {
             json!({ "elicitations": [{ "mode": "url", "url": "https://a.example/login", "elicitationId": "1" }] });
         let error = |code| ErrorData::new(rmcp::model::ErrorCode(code), "Sign in", Some(data.clone()));
         let words = "Sign in. Ask the user to open this address, then call again: https://a.example/login";
-        assert_eq!(error_words(&error(ADDRESSES_FIRST)), words);
+        assert_eq!(error_words(&error(URL_ELICITATION_REQUIRED)), words);
         assert_eq!(error_words(&error(-32_603)), "Sign in");
     }
 

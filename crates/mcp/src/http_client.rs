@@ -272,8 +272,12 @@ async fn refused(
             None,
         ));
     }
-    match told {
-        Some(told) => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(told), None)),
-        None => Err(Failure::Client(fault)),
+    match (told, message) {
+        // Under the request's id, which servers often leave out: otherwise the request would wait until its time is over.
+        (Some(told), ClientJsonRpcMessage::Request(request)) => {
+            let error = ServerJsonRpcMessage::error(told.error, Some(request.id.clone()));
+            Ok(StreamableHttpPostResponse::Json(error, None))
+        }
+        _ => Err(Failure::Client(fault)),
     }
 }

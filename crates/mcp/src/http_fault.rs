@@ -44,6 +44,9 @@ pub enum HttpFault {
     /// The connection ended in the middle of an answer.
     #[error("the connection broke off: try again")]
     Broken,
+    /// The server has forgotten our session; it did nothing.
+    #[error("it has ended our session: call again")]
+    SessionEnded,
     /// The stored login is not accepted any more.
     #[error("its login has ended")]
     LoginEnded,
@@ -64,6 +67,7 @@ impl HttpFault {
             | Self::Forbidden
             | Self::NotFound(_)
             | Self::Redirect(_)
+            | Self::SessionEnded
             | Self::LoginEnded
             | Self::NotRenewed => false,
         }
@@ -71,7 +75,15 @@ impl HttpFault {
 
     /// Whether the server is gone, so that the next call begins anew.
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Unreachable(_) | Self::Broken | Self::NotFound(_) | Self::TooLong)
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::Unreachable(_)
+                | Self::Broken
+                | Self::NotFound(_)
+                | Self::SessionEnded
+                | Self::TooLong
+        )
     }
 
     /// The fault of a response, by its status.
@@ -118,7 +130,8 @@ pub(crate) fn behind(error: &(dyn Error + 'static)) -> Option<HttpFault> {
             StreamableHttpError::Client(fault) => Some(fault.clone()),
             StreamableHttpError::Deserialize(_) => Some(HttpFault::Content),
             StreamableHttpError::UnexpectedServerResponse(_) => Some(HttpFault::Content),
-            StreamableHttpError::UnexpectedEndOfStream | StreamableHttpError::SessionExpired => Some(HttpFault::Broken),
+            StreamableHttpError::UnexpectedEndOfStream => Some(HttpFault::Broken),
+            StreamableHttpError::SessionExpired => Some(HttpFault::SessionEnded),
             StreamableHttpError::Sse(rmcp::transport::streamable_http_client::SseError::Body(error)) => {
                 Some(error.downcast_ref::<HttpFault>().cloned().unwrap_or(HttpFault::Broken))
             }

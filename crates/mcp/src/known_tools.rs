@@ -1,6 +1,8 @@
 //! The tools of a server as they were when it last listed them, kept in a file: a known server need not run to be offered.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use max_team_core::hash::Hash;
@@ -116,13 +118,17 @@ impl KnownTools {
     }
 }
 
-/// Writes a file whole or not at all. A file that cannot be written is missed by nothing but the next start.
+/// Writes a private file whole or not at all; it may hold what a program printed. Write errors are ignored: it is a cache.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) {
     let Some(folder) = path.parent() else { return };
     let aside = path.with_extension(format!("{}.new", std::process::id()));
-    let written =
-        fs::create_dir_all(folder).and_then(|()| fs::write(&aside, bytes)).and_then(|()| fs::rename(&aside, path));
-    let _ = written;
+    let write = || {
+        fs::create_dir_all(folder)?;
+        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&aside)?;
+        file.write_all(bytes)?;
+        fs::rename(&aside, path)
+    };
+    drop(write());
 }
 
 /// The same value with all keys in order: a server may list them in another order each time.

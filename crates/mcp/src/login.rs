@@ -122,8 +122,10 @@ impl LoginFile {
     }
 
     fn store(&self, credentials: &StoredCredentials) -> std::io::Result<()> {
-        let client_secret = self.client_secret.clone().or_else(|| self.read()?.client_secret);
         let credentials = serde_json::to_value(credentials)?;
+        // A renewed login keeps the secret of its client; a login of another client has its own or none.
+        let is_same = |stored: &StoredLogin| stored.credentials.get("client_id") == credentials.get("client_id");
+        let client_secret = self.client_secret.clone().or_else(|| self.read().filter(is_same)?.client_secret);
         let stored = StoredLogin { server: self.server.clone(), client_secret, credentials };
         self.write_to(&self.path, &serde_json::to_vec_pretty(&stored)?)?;
         self.mark(false);
@@ -180,7 +182,7 @@ impl CredentialStore for LoginFile {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Processes renew one after the other: a renewed login makes the token that the other holds useless.
+    /// One process renews at a time: a refresh token may work only once.
     fn acquire_refresh_guard<'a, 'b>(&'a self) -> Stored<'b, Option<CredentialRefreshGuard>>
     where
         'a: 'b,
@@ -215,6 +217,17 @@ impl std::fmt::Debug for Login {
     }
 }
 
+/// Whether only a new login helps: the login was taken back, or the client is no longer registered.
+fn is_final(error: &AuthError) -> bool {
+    match error {
+        AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => true,
+        AuthError::TokenRefreshFailed(words) => {
+            words.contains("invalid_client") || words.contains("unauthorized_client")
+        }
+        _ => false,
+    }
+}
+
 impl Login {
     /// `None` if the entry brings its own header, or its address cannot be read.
     pub(crate) fn new(home: &Path, server: &McpServer, client: Arc<dyn OAuthHttpClient>) -> Option<Self> {
@@ -239,7 +252,7 @@ impl Login {
         let renewed = timeout(Duration::from_millis(MCP_LOGIN_RENEWAL_MS), self.exchange()).await;
         match renewed.unwrap_or(Err(AuthError::TokenExpired)) {
             Ok(()) => self.file.held().map(|held| held.token).ok_or(HttpFault::LoginEnded),
-            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+            Err(error) if is_final(&error) => {
                 self.file.remove();
                 self.file.mark(true);
                 Err(HttpFault::LoginEnded)

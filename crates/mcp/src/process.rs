@@ -94,7 +94,8 @@ impl Launch {
         let home = self.user.as_deref().and_then(|home| home.canonicalize().ok());
         let is_wide = path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(&path));
         let mut closed = home.as_deref().map(secrets).unwrap_or_default();
-        closed.extend([self.home.clone(), "/proc".into(), "/dev".into()]);
+        let own = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
+        closed.extend([own, "/proc".into(), "/dev".into()]);
         // Neither a secret nor a folder around one.
         let is_closed = |own: &PathBuf| path.starts_with(own) || own.starts_with(&path);
         if is_wide || closed.iter().any(is_closed) { Err(RefusedGrant::Closed) } else { Ok(path) }

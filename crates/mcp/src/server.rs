@@ -13,6 +13,7 @@ use max_team_core::mcp::McpServer;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +58,15 @@ pub struct Server {
     /// Held while a connection is made, so that several calls make one.
     connection: AsyncMutex<Option<Arc<OpenConnection>>>,
     /// Calls that wait for a person's answer, by the name in the question.
-    asking: Mutex<HashMap<String, RunningCall>>,
+    parked: Mutex<HashMap<String, ParkedCall>>,
+}
+
+/// A call that waits for a person's answer.
+#[derive(Debug)]
+struct ParkedCall {
+    call: RunningCall,
+    /// Ends the task that gives the call up.
+    end: AbortHandle,
 }
 
 #[derive(Debug)]
@@ -114,7 +123,7 @@ impl Server {
             state: Mutex::new(state),
             generation: AtomicU64::new(1),
             connection: AsyncMutex::new(None),
-            asking: Mutex::default(),
+            parked: Mutex::default(),
         })
     }
 
@@ -197,7 +206,7 @@ impl Server {
         }
     }
 
-    /// Connects if it is not connected, so that the time of a call is its own.
+    /// Connects if it is not connected, so that start-up does not count against the time of a call.
     pub(crate) async fn ready(&self) -> Result<(), McpError> {
         // Nothing was sent to a tool yet.
         self.connect().await.map(drop).map_err(|error| McpError::Connect(error.to_string()))
@@ -216,7 +225,7 @@ impl Server {
         loop {
             let unsent = |error: McpError| McpError::Connect(error.to_string());
             let open = self.connect().await.map_err(unsent)?;
-            self.hear_of_changes(&open).await.map_err(unsent)?;
+            self.relist_if_changed(&open).await.map_err(unsent)?;
             // What was judged is what is called.
             if !self.known().is_some_and(|known| known.tools.contains(tool)) {
                 let words =
@@ -225,7 +234,7 @@ impl Server {
             }
             is_sent.store(true, Ordering::Release);
             let ended = open.connection.call(&tool.name, arguments.clone(), watcher).await;
-            match ended.map_err(|error| self.connector.named(error)) {
+            match ended.map_err(|error| self.connector.with_server_name(error)) {
                 Err(error) if error.is_lost() => {
                     let error = open.ended.get().map_or(error, McpError::Gone);
                     self.drop_connection(&open, error.clone()).await;
@@ -244,42 +253,51 @@ impl Server {
         }
     }
 
-    fn asking(&self) -> MutexGuard<'_, HashMap<String, RunningCall>> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    fn parked(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a call that waits for a person's answer, until the answer comes, the turn is stopped or the time is over. The name
     /// finds it again; `None`: too many wait already.
-    pub(crate) fn keep_asking(self: &Arc<Self>, call: RunningCall, stop: CancellationToken) -> Option<String> {
-        let mut asking = self.asking();
-        if asking.len() >= MCP_ASKING_CALLS_MAX {
+    pub(crate) fn park_call(self: &Arc<Self>, call: RunningCall, stop: CancellationToken) -> Option<String> {
+        let mut parked = self.parked();
+        if parked.len() >= MCP_ASKING_CALLS_MAX {
             return None;
         }
-        // Random, so that no question of an earlier process names it.
+        // Random, so that an answer from before a restart matches no new call.
         let name = format!("{:016x}", RandomState::new().build_hasher().finish());
-        asking.insert(name.clone(), call);
-        drop(asking);
-        let (server, kept) = (Arc::downgrade(self), name.clone());
-        tokio::spawn(async move {
+        let (server, own) = (Arc::downgrade(self), name.clone());
+        let end = tokio::spawn(async move {
             drop(timeout(Duration::from_millis(MCP_ANSWER_MS_MAX), stop.cancelled()).await);
             if let Some(server) = server.upgrade() {
-                server.asking().remove(&kept);
+                server.parked().remove(&own);
             }
         });
+        parked.insert(name.clone(), ParkedCall { call, end: end.abort_handle() });
         Some(name)
     }
 
     /// The call that waits for the answer to a question; `None`: it was given up, or made by an earlier process.
-    pub(crate) fn asked_by(&self, name: &str) -> Option<RunningCall> {
-        self.asking().remove(name)
+    pub(crate) fn take_parked_call(&self, name: &str) -> Option<RunningCall> {
+        let parked = self.parked().remove(name)?;
+        parked.end.abort();
+        Some(parked.call)
     }
 
     /// Lists the tools again if the server said that they have changed.
-    async fn hear_of_changes(&self, open: &OpenConnection) -> Result<(), McpError> {
+    async fn relist_if_changed(&self, open: &OpenConnection) -> Result<(), McpError> {
         let is_told = self.connector.changed.notified();
         tokio::pin!(is_told);
-        // Only looks whether it was told already.
-        if is_told.as_mut().enable() { self.list(open).await.map(drop) } else { Ok(()) }
+        // Checks without waiting.
+        if !is_told.as_mut().enable() {
+            return Ok(());
+        }
+        let listed = self.list(open).await;
+        if listed.is_err() {
+            // The next call lists them again.
+            self.connector.changed.notify_one();
+        }
+        listed.map(drop)
     }
 
     /// The open connection, or a new one.
@@ -326,7 +344,7 @@ impl Server {
 
     /// Asks for the tools and remembers them.
     async fn list(&self, open: &OpenConnection) -> Result<Arc<KnownTools>, McpError> {
-        let list = match open.connection.tools().await {
+        let list = match open.connection.tools().await.map_err(|error| self.connector.with_server_name(error)) {
             Ok(list) => list,
             Err(error) => {
                 self.fail(&error);

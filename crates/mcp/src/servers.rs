@@ -114,8 +114,8 @@ impl ToolSources for Servers {
                 ServerStatus::Idle => SourceState::Idle,
                 ServerStatus::Starting => SourceState::Starting,
                 ServerStatus::Ready => SourceState::Ready,
-                ServerStatus::Failed(error @ McpError::Login(_))
-                | ServerStatus::Withdrawn(error @ McpError::Login(_)) => {
+                ServerStatus::Failed(error @ (McpError::Login(_) | McpError::LoginEnded(_)))
+                | ServerStatus::Withdrawn(error @ (McpError::Login(_) | McpError::LoginEnded(_))) => {
                     SourceState::NeedsLogin((self.words.error)(&error))
                 }
                 ServerStatus::Failed(error) => SourceState::Failed((self.words.error)(&error)),

@@ -81,7 +81,7 @@ impl McpTool {
             question = format!("{question}\n✗ {wrong}");
         }
         let target = format!("{} on {}", self.tool.name, self.name());
-        match self.server.keep_asking(call, cx.cancel.clone()) {
+        match self.server.park_call(call, cx.cancel.clone()) {
             Some(name) => ToolError::Asks(Box::new(Action::asked_by_call(name, target, question))),
             None => {
                 let words = format!(
@@ -95,7 +95,7 @@ impl McpTool {
     }
 
     /// The answer came, but the call that asked is gone.
-    fn unheard(&self) -> ToolError {
+    fn answer_too_late(&self) -> ToolError {
         self.may_have_run(format!("the MCP server `{}` no longer waited for the user's answer", self.name()))
     }
 
@@ -135,11 +135,13 @@ impl RemoteTool for McpTool {
     fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, _: bool) -> RemoteFuture<'a> {
         Box::pin(async move {
             let waiting = intent.asking_call();
-            // A call that is made again asks its question again; it is answered with what the person said.
+            // A repeated call asks again; the stored answer is used.
             let mut answer = intent.answer();
-            let mut call = match waiting.and_then(|name| self.server.asked_by(name)) {
+            let mut call = match waiting.and_then(|name| self.server.take_parked_call(name)) {
                 Some(call) => self.answered(call, answer.take().flatten(), cx)?,
-                None if waiting.is_some() && self.spec.class == Repeatability::Opaque => return Err(self.unheard()),
+                None if waiting.is_some() && self.spec.class == Repeatability::Opaque => {
+                    return Err(self.answer_too_late());
+                }
                 None => self.start(cx, args).await?,
             };
             let limit = Duration::from_millis(self.server.config().call_ms());

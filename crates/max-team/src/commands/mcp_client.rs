@@ -169,8 +169,9 @@ fn shown(folder: &Folder<'_>, found: &FoundServer, lang: Lang) -> Value {
     let env: Vec<&String> = server.env.keys().collect();
     let headers: Vec<&String> = server.headers.keys().collect();
     json!({
-        "name": server.name, "scope": found.scope.name(), "file": found.place, "command": server.command,
-        "args": server.args, "url": server.url, "env": env, "headers": headers,
+        // As they are written: a variable that is filled in may be a key.
+        "name": server.name, "scope": found.scope.name(), "file": found.place, "command": found.entry.get("command"),
+        "args": found.entry.get("args"), "url": found.entry.get("url"), "env": env, "headers": headers,
         "state": state(folder.place, found, lang).0,
         "error": last_error(&folder.place.home, &server.hash()).map(|error| lang.server_error(&error)),
         "timeout_ms": server.call_ms(),
@@ -371,7 +372,9 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Resu
     }
     // As it is written, with nothing redacted: the user judges which of their variables the entry takes and what it runs.
     super::print_bytes(clean(&format!("{name} {:#}\n", found.entry)).as_bytes())?;
-    super::print(&format!("{}\n", reaches(folder, &found.server, lang)))?;
+    if found.server.is_local() {
+        super::print(&format!("{}\n", reaches(folder, &found.server, lang)))?;
+    }
     if !yes && !super::context::agreed(lang.trust_server(), Exit::Denied, |lang| lang.trust_needs_yes())? {
         super::print(&format!("{}\n", lang.left_untrusted()))?;
         return Ok(Exit::Denied);

@@ -50,6 +50,7 @@ impl Lang {
             HttpFault::Content => self.mcp_content().to_owned(),
             HttpFault::TooLong => self.server_long_message(MCP_MESSAGE_BYTES_MAX >> 20),
             HttpFault::Broken => self.mcp_broken().to_owned(),
+            HttpFault::SessionEnded => self.mcp_session_ended().to_owned(),
             HttpFault::LoginEnded => self.mcp_login_over().to_owned(),
             HttpFault::NotRenewed => self.mcp_not_renewed().to_owned(),
         }
@@ -173,6 +174,7 @@ mod tests {
             HttpFault::Content,
             HttpFault::TooLong,
             HttpFault::Broken,
+            HttpFault::SessionEnded,
             HttpFault::LoginEnded,
             HttpFault::NotRenewed,
         ];

@@ -57,6 +57,11 @@ impl ServerScope {
             Self::Settings => "settings",
         }
     }
+
+    /// Whether the file may be one that other programs read, too.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Flag | Self::Project)
+    }
 }
 
 /// An entry that was found.
@@ -130,24 +135,13 @@ impl FoundServers {
 
     /// The map of entries in a list, if it has one in one of the forms that programs write.
     fn list<'a>(&mut self, json: &'a Value, scope: ServerScope, shown: &str) -> Option<&'a Map<String, Value>> {
-        let is_shared = matches!(scope, ServerScope::Flag | ServerScope::Project);
-        let named = json.get("mcpServers").or_else(|| json.pointer("/tools/mcpServers"));
-        if let Some(list) = named.and_then(Value::as_object) {
-            return Some(list);
+        let keys = list_keys(json, scope);
+        match keys {
+            Some(keys) if keys == VSCODE => self.warnings.push(self.lang.servers_vscode(shown)),
+            None if scope.is_shared() => self.warnings.push(self.lang.servers_no_list(shown)),
+            _ => {}
         }
-        // VS Code's name for it. A server that is called `servers` has a command or an address.
-        let other = json.get("servers").and_then(Value::as_object).filter(|list| list.values().all(Value::is_object));
-        if let Some(list) = other.filter(|_| is_shared && named.is_none()) {
-            self.warnings.push(self.lang.servers_vscode(shown));
-            return Some(list);
-        }
-        // The file may be the list itself, without `mcpServers`.
-        let is_bare = |list: &&Map<String, Value>| named.is_none() && list.values().all(Value::is_object);
-        let bare = json.as_object().filter(|list| scope != ServerScope::User && is_bare(list));
-        if bare.is_none() && is_shared {
-            self.warnings.push(self.lang.servers_no_list(shown));
-        }
-        bare
+        keys?.iter().try_fold(json, |at, key| at.get(*key))?.as_object()
     }
 
     fn add(&mut self, json: &Value, scope: ServerScope, place_shown: &str, place: &AppEnv) {
@@ -211,6 +205,26 @@ fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
     let text = text.map_err(|error| unreadable(&error))?;
     let json = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     Ok((given.to_owned(), json))
+}
+
+/// The key under which VS Code keeps its list.
+const VSCODE: &[&str] = &["servers"];
+
+/// The keys that lead to the list of servers in a file; none: the file is the list itself. `None`: there is no list.
+fn list_keys(json: &Value, scope: ServerScope) -> Option<&'static [&'static str]> {
+    let found = |keys: &'static [&'static str], list: &Value| list.is_object().then_some(keys);
+    if let Some(list) = json.get("mcpServers") {
+        return found(&["mcpServers"], list);
+    }
+    if let Some(list) = json.pointer("/tools/mcpServers") {
+        return found(&["tools", "mcpServers"], list);
+    }
+    // A server that is called `servers` has a command or an address.
+    let has_entries = |list: &Value| list.as_object().is_some_and(|list| list.values().all(Value::is_object));
+    if scope.is_shared() && json.get("servers").is_some_and(has_entries) {
+        return Some(VSCODE);
+    }
+    (scope != ServerScope::User && has_entries(json)).then_some(&[])
 }
 
 /// Where servers of a project are started.

@@ -117,15 +117,16 @@ fn change(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
         Err(error) => return Err(told(&error)),
     };
-    // A file of another program may have its servers under `servers`, which is read if there is no `mcpServers`.
-    let key = if json.get("mcpServers").is_none() && json.get("servers").is_some() { "servers" } else { "mcpServers" };
+    // Where the file has its list already, so that no other entry is hidden by a second list.
+    let is_empty = json.as_object().is_some_and(Map::is_empty);
+    let keys = super::list_keys(&json, scope).filter(|_| !is_empty).unwrap_or(&["mcpServers"]);
     let list = below(
         &mut json,
         &match scope {
             ServerScope::Local => {
                 vec!["projects".to_owned(), root.to_string_lossy().into_owned(), "mcpServers".to_owned()]
             }
-            _ => vec![key.to_owned()],
+            _ => keys.iter().map(|key| (*key).to_owned()).collect(),
         },
     );
     let list = list.ok_or_else(|| told(&place.speaks().list_no_map()))?;
