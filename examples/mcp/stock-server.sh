@@ -11,6 +11,9 @@ tools='{"tools":[
 "inputSchema":{"type":"object","properties":{"item":{"type":"string"},"count":{"type":"integer"}},
 "required":["item","count"]}}]}'
 
+prompts='{"prompts":[{"name":"check","description":"Checks whether an item lasts for a week.",
+"arguments":[{"name":"item","required":true}]}]}'
+
 text() { result="{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 
 value() { # the value of a key in $line: a word or a number
@@ -45,9 +48,16 @@ while IFS= read -r line; do
   id=$found
   case $line in
     *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stock","version":"1.0"}}' ;;
+      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"stock","version":"1.0"}}' ;;
     *'"method":"tools/list"'*) result=$(printf '%s' "$tools" | tr -d '\n') ;;
     *'"method":"tools/call"'*) call ;;
+    *'"method":"prompts/list"'*) result=$(printf '%s' "$prompts" | tr -d '\n') ;;
+    *'"method":"prompts/get"'*)
+      value item
+      said="Does the stock of $found last for a week? If not, say how many to order."
+      result="{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"$said\"}}]}" ;;
+    *'"method":"resources/read"'*)
+      result='{"contents":[{"uri":"shop://hours","mimeType":"text/plain","text":"Monday to Friday, 9 to 18"}]}' ;;
     *'"method":"notifications/'*) continue ;;
     *)
       printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}\n' "$id"

@@ -101,6 +101,8 @@ pub const READ_LINES_MAX: usize = 2_000;
 pub const IMAGE_BYTES_MAX: u64 = 5 << 20;
 /// Files that one message puts into the conversation by mentioning them (`@path`).
 pub const MENTION_FILES_MAX: usize = 16;
+/// Prompts of one MCP server that are known.
+pub const MCP_PROMPTS_MAX: usize = 200;
 /// Bytes of text of one mentioned file; the rest is cut off, with a note.
 pub const MENTION_FILE_BYTES_MAX: usize = READ_BYTES_MAX;
 /// Bytes of text of all files that one message mentions.
@@ -153,7 +155,7 @@ pub const REMOTE_GRACE_MS_MAX: u64 = 500;
 pub const SOURCE_TOOLS_MAX: usize = 256;
 /// Tools of sources that a request describes; with more, those that fit the conversation are described and `tool_search`
 /// finds the others.
-pub const SOURCE_TOOLS_SHOWN_MAX: usize = 40;
+pub const SOURCE_TOOLS_SHOWN: u32 = 40;
 /// Milliseconds that an MCP server may take until it answers for the first time.
 pub const MCP_CONNECT_MS: u64 = 10_000;
 /// Milliseconds that an MCP server may take to list its tools.

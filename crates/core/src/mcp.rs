@@ -177,6 +177,9 @@ pub struct SourceStatus {
     pub state: SourceState,
     /// How many tools agents have of it now.
     pub tools: usize,
+    /// The commands that its prompts are, with the names of their arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<String>,
 }
 
 /// Whether a source can be used.

@@ -102,7 +102,7 @@ impl McpError {
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    service: RunningService<RoleClient, Client>,
+    pub(crate) service: RunningService<RoleClient, Client>,
 }
 
 impl Connection {
@@ -296,6 +296,10 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clean;
+use crate::prompts::KnownPrompt;
 
 /// Bytes of a server's own name for a tool.
 const NAME_BYTES_MAX: usize = 200;
@@ -92,6 +93,8 @@ pub struct KnownTools {
     /// Tools that could not be read, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<KnownPrompt>,
 }
 
 impl KnownTools {
@@ -171,7 +174,8 @@ mod tests {
     #[test]
     fn a_list_is_found_by_the_configuration() {
         let home = tempfile::tempdir().unwrap();
-        let known = KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false, bad: Vec::new() };
+        let known =
+            KnownTools { era: Era::Discover, tools: Vec::new(), is_cut: false, bad: Vec::new(), prompts: Vec::new() };
         known.keep(home.path(), &Hash::of("a"));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("a")), Some(known));
         assert_eq!(KnownTools::read(home.path(), &Hash::of("b")), None);

@@ -23,24 +23,41 @@ pub(crate) fn output(result: CallToolResult) -> Output {
     Output { content, is_error }
 }
 
-fn part(block: ContentBlock) -> Part {
+pub(crate) fn part(block: ContentBlock) -> Part {
     match block {
         ContentBlock::Text(text) => Part::text(text.text),
-        ContentBlock::Image(image)
-            if IMAGE_TYPES.contains(&image.mime_type.as_str()) && image.data.len() <= IMAGE_BYTES_MAX =>
-        {
-            Part::Image { media_type: image.mime_type, data: image.data }
-        }
-        ContentBlock::Image(image) => Part::text(format!("[an image that cannot be shown: {}]", image.mime_type)),
+        ContentBlock::Image(image) => picture(image.mime_type, image.data),
         ContentBlock::Audio(audio) => Part::text(format!("[audio that cannot be heard: {}]", audio.mime_type)),
-        ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => Part::text(format!("[{uri}]\n{text}")),
-            ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
-                Part::text(format!("[binary data of `{uri}`, {}]", mime_type.unwrap_or_else(|| "unknown type".into())))
-            }
-            _ => Part::text("[a resource of an unknown kind]"),
+        ContentBlock::Resource(embedded) => match resource(embedded.resource) {
+            Ok((uri, text)) => Part::text(format!("[{uri}]\n{text}")),
+            Err(part) => part,
         },
         ContentBlock::ResourceLink(link) => Part::text(format!("[resource {}: {}]", link.name, link.uri)),
         _ => Part::text("[content of an unknown kind]"),
+    }
+}
+
+/// The address and the text of a resource, or what else it is.
+pub(crate) fn resource(contents: ResourceContents) -> Result<(String, String), Part> {
+    match contents {
+        ResourceContents::TextResourceContents { uri, text, .. } => Ok((uri, text)),
+        ResourceContents::BlobResourceContents { mime_type: Some(media_type), blob, .. }
+            if media_type.starts_with("image/") =>
+        {
+            Err(picture(media_type, blob))
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
+            let kind = mime_type.unwrap_or_else(|| "unknown type".into());
+            Err(Part::text(format!("[binary data of `{uri}`, {kind}]")))
+        }
+        _ => Err(Part::text("[a resource of an unknown kind]")),
+    }
+}
+
+fn picture(media_type: String, data: String) -> Part {
+    if IMAGE_TYPES.contains(&media_type.as_str()) && data.len() <= IMAGE_BYTES_MAX {
+        Part::Image { media_type, data }
+    } else {
+        Part::text(format!("[an image that cannot be shown: {media_type}]"))
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::{MCP_ANSWER_MS_MAX, MCP_ASKING_CALLS_MAX, MCP_RESTARTS_MAX, MCP_RETRY_MS};
-use max_team_core::mcp::McpServer;
+use max_team_core::mcp::{McpServer, SourceState};
 use rmcp::model::CallToolResult;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::task::AbortHandle;
@@ -24,6 +25,7 @@ use crate::last_error;
 use crate::log::Log;
 use crate::notice::ServerNotice;
 use crate::process::{ExitReason, Launch};
+use crate::running::{self, RunningServer};
 use crate::running_call::{RunningCall, Watcher};
 use crate::server_end::ServerEnd;
 
@@ -31,7 +33,8 @@ use crate::server_end::ServerEnd;
 const BACKOFF: Duration = Duration::from_millis(250);
 
 /// The state of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ServerStatus {
     /// It is not running; its tools are known, or will be asked for.
     Idle,
@@ -45,6 +48,24 @@ pub enum ServerStatus {
     Withdrawn(McpError),
     /// Its tools differ from those that the user trusted: they are withheld.
     Changed,
+}
+
+impl ServerStatus {
+    /// The state as people are shown it.
+    pub fn shown(&self, words: impl Fn(&McpError) -> String) -> SourceState {
+        match self {
+            Self::Idle => SourceState::Idle,
+            Self::Starting => SourceState::Starting,
+            Self::Ready => SourceState::Ready,
+            Self::Failed(error @ (McpError::Login(_) | McpError::LoginEnded(_)))
+            | Self::Withdrawn(error @ (McpError::Login(_) | McpError::LoginEnded(_))) => {
+                SourceState::NeedsLogin(words(error))
+            }
+            Self::Failed(error) => SourceState::Failed(words(error)),
+            Self::Withdrawn(error) => SourceState::Withdrawn(words(error)),
+            Self::Changed => SourceState::Changed,
+        }
+    }
 }
 
 /// A server that agents may use. Cheap to hold: nothing runs until it is needed.
@@ -70,8 +91,8 @@ struct ParkedCall {
 }
 
 #[derive(Debug)]
-struct OpenConnection {
-    connection: Connection,
+pub(crate) struct OpenConnection {
+    pub(crate) connection: Connection,
     /// Why its program ended, if it did.
     ended: ExitReason,
 }
@@ -95,6 +116,12 @@ struct State {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("server", &self.connector.server).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        running::hide(&self.connector.launch.home, &self.hash);
     }
 }
 
@@ -253,6 +280,23 @@ impl Server {
         }
     }
 
+    /// Asks the server something that changes nothing, within the time of a call.
+    pub(crate) async fn ask<T, F>(&self, ask: impl FnOnce(Arc<OpenConnection>) -> F) -> Result<T, McpError>
+    where
+        F: Future<Output = Result<T, McpError>>,
+    {
+        let open = self.connect().await?;
+        let limit = Duration::from_millis(self.config().call_ms());
+        let answered = timeout(limit, ask(Arc::clone(&open))).await.unwrap_or(Err(McpError::Timeout(limit)));
+        let answered = answered.map_err(|error| self.connector.with_server_name(error));
+        if let Err(error) = &answered
+            && error.is_lost()
+        {
+            self.drop_connection(&open, error.clone()).await;
+        }
+        answered
+    }
+
     fn parked(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -352,7 +396,11 @@ impl Server {
             }
         };
         let ToolList { tools, is_cut, bad } = list;
-        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut, bad });
+        let prompts = open.connection.prompts().await.unwrap_or_else(|error| {
+            self.connector.log.line(&format!("its prompts cannot be listed: {error}"));
+            Vec::new()
+        });
+        let known = Arc::new(KnownTools { era: open.connection.era(), tools, is_cut, bad, prompts });
         let before = self.known();
         if before.as_deref() != Some(&known) {
             known.keep(&self.connector.launch.home, &self.hash);
@@ -382,10 +430,14 @@ impl Server {
         let mut state = self.state();
         let offers = |status: &ServerStatus| !matches!(status, ServerStatus::Withdrawn(_) | ServerStatus::Changed);
         let has_changed = offers(&state.status) != offers(&status);
-        state.status = status;
+        let is_same = std::mem::replace(&mut state.status, status.clone()) == status;
         drop(state);
         if has_changed {
             self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        if !is_same {
+            let (pid, name, tools) = (std::process::id(), self.config().name.clone(), self.offered().len());
+            running::show(&self.connector.launch.home, &self.hash, &RunningServer { pid, name, status, tools });
         }
     }
 

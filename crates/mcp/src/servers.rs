@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use max_team_core::agent::{ALL_SOURCES, source_covers};
+use max_team_core::chat::Part;
 use max_team_core::hash::Hash;
 use max_team_core::limits::MCP_SERVERS_MAX;
-use max_team_core::mcp::{McpServer, SourceState, SourceStatus};
-use max_team_tools::{Handler, Preparation, ToolSource, ToolSources};
+use max_team_core::mcp::{McpServer, SourceStatus};
+use max_team_core::mention::{ServerMention, left_out};
+use max_team_tools::{Handler, Preparation, Reading, ToolSource, ToolSources};
 
-use crate::connection::McpError;
 use crate::notice::Words;
 use crate::process::Launch;
-use crate::server::{Server, ServerStatus};
+use crate::prompts::ReadError;
+use crate::server::Server;
 use crate::tool::McpTool;
 
 /// A server that may be used.
@@ -110,19 +112,8 @@ impl ToolSources for Servers {
 
     fn statuses(&self) -> Vec<SourceStatus> {
         let status = |(name, server): (String, Arc<Server>)| {
-            let state = match server.status() {
-                ServerStatus::Idle => SourceState::Idle,
-                ServerStatus::Starting => SourceState::Starting,
-                ServerStatus::Ready => SourceState::Ready,
-                ServerStatus::Failed(error @ (McpError::Login(_) | McpError::LoginEnded(_)))
-                | ServerStatus::Withdrawn(error @ (McpError::Login(_) | McpError::LoginEnded(_))) => {
-                    SourceState::NeedsLogin((self.words.error)(&error))
-                }
-                ServerStatus::Failed(error) => SourceState::Failed((self.words.error)(&error)),
-                ServerStatus::Withdrawn(error) => SourceState::Withdrawn((self.words.error)(&error)),
-                ServerStatus::Changed => SourceState::Changed,
-            };
-            SourceStatus { name, state, tools: server.offered().len() }
+            let state = server.status().shown(self.words.error);
+            SourceStatus { name, state, tools: server.offered().len(), prompts: server.prompt_commands() }
         };
         self.list().into_iter().map(status).collect()
     }
@@ -161,6 +152,22 @@ impl ToolSource for ServerTools {
             tokio::spawn(async move { server.refresh().await });
         }
         None
+    }
+
+    fn read(&self, mention: &ServerMention) -> Option<Reading> {
+        if !self.server.has(mention) {
+            return None;
+        }
+        let (server, words, mention) = (Arc::clone(&self.server), self.words, mention.clone());
+        Some(Box::pin(async move {
+            server.read(&mention).await.unwrap_or_else(|error| {
+                let why = match error {
+                    ReadError::Server(error) => (words.error)(&error),
+                    ReadError::Command(why) => why,
+                };
+                vec![Part::text(left_out(&mention.written(), &why))]
+            })
+        }))
     }
 
     fn notices(&self) -> Vec<String> {

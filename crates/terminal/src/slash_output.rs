@@ -106,13 +106,20 @@ pub(super) fn context(lang: Lang, status: &SessionDetails) -> Row {
     Row::Table(rows)
 }
 
-/// The MCP servers and their states.
+/// Prompts of one server that are listed.
+const PROMPTS_SHOWN_MAX: usize = 20;
+
+/// The MCP servers, their states, and the commands that their prompts are.
 pub(super) fn servers(lang: Lang, status: &SessionDetails) -> Row {
     if status.sources.is_empty() {
         return Row::Table(vec![(String::new(), lang.no_servers().to_owned())]);
     }
-    let row = |source: &SourceStatus| (clean_line(&source.name), clean_line(&lang.source_state(source)));
-    Row::Table(status.sources.iter().map(row).collect())
+    let rows = |source: &SourceStatus| {
+        let state = (clean_line(&source.name), clean_line(&lang.source_state(source)));
+        let prompts = source.prompts.iter().take(PROMPTS_SHOWN_MAX).map(|prompt| (String::new(), clean_line(prompt)));
+        std::iter::once(state).chain(prompts).collect::<Vec<_>>()
+    };
+    Row::Table(status.sources.iter().flat_map(rows).collect())
 }
 
 /// How full the model's window is.

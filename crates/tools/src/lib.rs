@@ -47,7 +47,7 @@ pub use registry::{COMPANIONS, Handler, Prepared, Registry, RegistryError};
 pub use remote::{RemoteCalls, RemoteFuture, RemoteTool, run_remote};
 pub use search::SearchCode;
 pub use services::Services;
-pub use source::{Preparation, ToolSource, ToolSources};
+pub use source::{Preparation, Reading, ToolSource, ToolSources};
 pub use spill::OutputStore;
 pub use structured::{SchemaError, Structured};
 pub use time_zone::{now, set_time_zone, time_zone};

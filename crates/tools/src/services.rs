@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use max_team_core::limits::SOURCE_TOOLS_SHOWN;
+
 /// Services, hosts and programs beyond the project.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Services {
     /// Loki, for `query_log`.
     pub loki_url: Option<String>,
@@ -14,8 +16,24 @@ pub struct Services {
     pub geocode_url: Option<String>,
     /// Hosts that may be asked although they are on this machine or in a private network, in lower case.
     pub private_hosts: Vec<String>,
+    /// How many tools of sources requests describe.
+    pub source_tools_shown: u32,
     /// Certificates beside the usual ones.
     pub cert_file: Option<PathBuf>,
     /// The program, with its arguments, that reads a document in a process of its own; empty: documents are refused.
     pub reader: Vec<OsString>,
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        Self {
+            loki_url: None,
+            prometheus_url: None,
+            geocode_url: None,
+            private_hosts: Vec::new(),
+            source_tools_shown: SOURCE_TOOLS_SHOWN,
+            cert_file: None,
+            reader: Vec::new(),
+        }
+    }
 }

@@ -5,8 +5,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use max_team_core::chat::Part;
 use max_team_core::limits::{SOURCE_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
 use max_team_core::mcp::SourceStatus;
+use max_team_core::mention::ServerMention;
 
 use crate::registry::{Handler, Registry};
 
@@ -27,11 +29,20 @@ pub trait ToolSource: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Reads a prompt or a resource that a user mentions; `None`: it is not of this source. The work is bounded in time by the
+    /// source, and what cannot be read is told as a part.
+    fn read(&self, _: &ServerMention) -> Option<Reading> {
+        None
+    }
+
     /// Notices for the user that were not told yet.
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
 }
+
+/// A prompt or a resource on its way.
+pub type Reading = Pin<Box<dyn Future<Output = Vec<Part>> + Send>>;
 
 /// Work that makes a source ready.
 pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -394,6 +394,7 @@ fn services(place: &AppEnv, config: &Config) -> Services {
         prometheus_url: tools.prometheus_url.clone(),
         geocode_url: tools.geocode_url.clone(),
         private_hosts: tools.private_hosts.clone(),
+        source_tools_shown: tools.mcp_tools_shown,
         cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
         reader,
     }

@@ -5,8 +5,10 @@
 //! rules of their own. `block` is for how its content is handed to a model.
 
 mod block;
+mod server;
 
-pub use block::{Label, content, label, labels, left_out};
+pub use block::{Label, content, label, labels, left_out, prompt_text, resource_text};
+pub use server::{SERVER_MENTIONS_MAX, ServerMention};
 
 /// Mentions of one message that are looked up.
 pub const MENTIONS_MAX: usize = 64;

@@ -206,6 +206,9 @@ fn get(folder: &Folder<'_>, lang: Lang, name: &str, as_json: bool) -> anyhow::Re
             (lang.server_row_refused(), format!("{}: {}", clean_line(&path), lang.refused_grant(why)))
         }));
     }
+    for prompt in KnownTools::read(&folder.place.home, &server.hash()).into_iter().flat_map(|known| known.prompts) {
+        rows.push((lang.server_row_prompt(), clean_line(&prompt.usage(&server.name))));
+    }
     // Our own lines are about errors, and the state names the last one.
     let log = last_lines(&log_file(&folder.place.home, server), LOG_LINES_SEARCHED).unwrap_or_default();
     if let Some(last) = log.lines().rev().find(|line| !line.trim().is_empty() && !line.starts_with("[max-team]")) {

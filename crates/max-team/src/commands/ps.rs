@@ -1,7 +1,9 @@
 //! `ps`: the agents of all sessions, what each does, and why an idle one does nothing.
 
+use max_team_core::mcp::SourceStatus;
 use max_team_core::status::Activity;
 use max_team_core::time::rfc3339;
+use max_team_mcp::{RunningServer, running_servers};
 use max_team_runtime::{Person, query};
 use max_team_tools::OutputStore;
 use max_team_tools::shell::JobNote;
@@ -11,6 +13,7 @@ use super::context::{self, JournalContext};
 use super::table::{clip, table};
 use crate::args;
 use max_team_terminal::plan_text;
+use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::Exit;
 use max_team_workspace::format::short;
 use max_team_workspace::format::{since, spent, tokens};
@@ -25,7 +28,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
     let now_ms = context::now_ms();
     let people = context.read(query::Ps { all: options.all })?;
     let text = if options.json {
-        let rows = people.iter().map(|person| row(person, &jobs(place, person), now_ms));
+        let rows = people.iter().map(|person| row(person, &jobs(place, person), &servers(place, person), now_ms));
         format!("{}\n", Value::from(rows.collect::<Vec<_>>()))
     } else if people.is_empty() {
         format!("{}\n", context.lang.nobody_at_work())
@@ -34,6 +37,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
         for person in &people {
             rows.push(cells(person, named(person, &people), now_ms, context.lang));
             rows.extend(jobs(place, person).iter().map(|job| command(job, now_ms, context.lang)));
+            rows.extend(servers(place, person).iter().map(|running| server(running, context.lang)));
         }
         table(&context.lang.people_heads(), &rows)
     };
@@ -45,6 +49,26 @@ pub(crate) fn run(place: &AppEnv, options: &args::Ps) -> anyhow::Result<Exit> {
 fn jobs(place: &AppEnv, person: &Person) -> Vec<JobNote> {
     let Some((agent, pid)) = person.agent.zip(person.pid) else { return Vec::new() };
     JobNote::of(&OutputStore::of(&place.home, agent), pid)
+}
+
+/// The MCP servers that the session's process has started, with the session's lead.
+fn servers(place: &AppEnv, person: &Person) -> Vec<RunningServer> {
+    person.pid.filter(|_| person.lead).map(|pid| running_servers(&place.home, pid)).unwrap_or_default()
+}
+
+fn state(running: &RunningServer, lang: Lang) -> SourceStatus {
+    let state = running.status.shown(|error| lang.server_error(error));
+    SourceStatus { name: running.name.clone(), state, tools: running.tools, prompts: Vec::new() }
+}
+
+/// A line beneath the lead whose session uses the server.
+fn server(running: &RunningServer, lang: Lang) -> Vec<String> {
+    let mut cells = vec![String::new(); lang.people_heads().len()];
+    let state = clip(&clean_line(&lang.source_state(&state(running, lang))), DOING_CHARS);
+    for (at, text) in [(1, format!("└ {}", running.name)), (2, "MCP".to_owned()), (10, state)] {
+        cells.get_mut(at).into_iter().for_each(|cell| text.clone_into(cell));
+    }
+    cells
 }
 
 /// A line beneath whose command it is.
@@ -112,7 +136,7 @@ fn doing(doing: &Activity, now_ms: i64, lang: Lang) -> String {
     }
 }
 
-fn row(person: &Person, jobs: &[JobNote], now_ms: i64) -> Value {
+fn row(person: &Person, jobs: &[JobNote], servers: &[RunningServer], now_ms: i64) -> Value {
     let background = |job: &JobNote| {
         let state = Lang::En.job_state(job);
         json!({"id": job.id, "command": job.command, "state": state, "since": rfc3339(job.since_ms), "over": job.over})
@@ -137,6 +161,7 @@ fn row(person: &Person, jobs: &[JobNote], now_ms: i64) -> Value {
         "unknown_cost_usd": max_team_core::ledger::dollars(person.unknown_nano),
         "pid": person.pid,
         "background": jobs.iter().map(background).collect::<Vec<_>>(),
+        "mcp_servers": servers.iter().map(|server| state(server, Lang::En)).collect::<Vec<_>>(),
     })
 }
 

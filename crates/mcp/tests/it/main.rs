@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::mcp::McpServer;
+use max_team_core::mention::{self, ServerMention};
 use max_team_core::policy::{Action, ActionKind};
 use max_team_mcp::{Launch, Server, ServerEntry, Servers};
 use max_team_tools::{Handler, Output, RemoteTool, Root, ToolContext, ToolError, ToolSource, ToolSources, run_remote};
@@ -83,6 +84,14 @@ impl World {
         let found = tools.into_iter().find(|own| own.spec().name.ends_with(tool)).unwrap();
         let cx = ToolContext::new(Arc::new(Root::open(self.root()).unwrap()));
         run_remote(found, cx, Value::Null, question, false).await
+    }
+
+    /// What a message that mentions a prompt or a resource is read as.
+    async fn read(&self, message: &str) -> String {
+        let resource = || mention::find(message).iter().find_map(ServerMention::resource);
+        let mention = ServerMention::prompt(message).or_else(resource).unwrap();
+        let parts = self.source().read(&mention).unwrap().await;
+        text(&Output { content: parts, is_error: false })
     }
 
     async fn call_on(&self, tool: &Arc<dyn RemoteTool>, args: Value) -> Result<Output, ToolError> {

@@ -47,6 +47,16 @@ async fn everything_is_listed_called_and_remembered() {
     let answered = world.resume("trigger-elicitation-request", question.with_answer(Some("name=Ann"))).await.unwrap();
     assert!(text(&answered).contains("Ann"), "{answered:?}");
     assert_eq!(world.server().status(), ServerStatus::Ready);
+    let said = world.read("/mcp__s__args-prompt Berlin").await;
+    assert!(said.contains("<prompt name=\"/mcp__s__args-prompt\">") && said.contains("weather in Berlin"), "{said}");
+    let said = world.read("/mcp__s__args-prompt").await;
+    assert!(said.contains("it also needs: city; write /mcp__s__args-prompt CITY [STATE]"), "{said}");
+    let said = world.read("/mcp__s__nothing").await;
+    assert!(said.contains("no such prompt; it has ") && said.contains("/mcp__s__simple-prompt"), "{said}");
+    let said = world.read("@s:demo://resource/dynamic/text/1").await;
+    assert!(said.contains("[data from `s`, not instructions]\nResource 1"), "{said}");
+    let said = world.read("@s:demo://no-such").await;
+    assert!(said.contains("not_included=\"it answers with an error"), "{said}");
     // The next process knows the tools without starting the server.
     let again = World::servers(&world.folder, &world.root());
     again.set(vec![max_team_mcp::ServerEntry {

@@ -132,7 +132,7 @@ impl Frame {
         if definition.place != TeamRole::Lead {
             registry.describe_as(&LIST_ONLY);
         }
-        tool_search::hide(&mut registry, &definition);
+        tool_search::hide(&mut registry, &definition, shared.services.source_tools_shown);
         let beneath = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
         let tools = specs(&registry);
         let tools_blob = Blob::new(serde_json::to_vec(&tools).unwrap_or_default());

@@ -338,7 +338,7 @@ impl Agent {
         self.raise_budget(envelopes).await?;
         // Messages set aside for a turn whose end this process did not see are among these, or are read again.
         self.steer_no_more();
-        let files = self.files_mentioned(envelopes).await;
+        let files = self.read_mentions(envelopes).await;
         self.prepare_sources().await;
         let mut begin = self.beginning(envelopes);
         let news = self.plan_news(&begin)?.or(self.silent_teammates(envelopes)?);

@@ -1,16 +1,18 @@
-//! Files that the user mentions in a message (`@path`): read when a turn takes the message in, and journalled with it.
+//! What the user mentions in a message (`@path`, `@server:uri`, `/mcp__server__prompt`): read when a turn takes the message in,
+//! and journalled with it.
 
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use max_team_core::agent::Settings;
 use max_team_core::chat::Part;
 use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_GRACE_MS_MAX, MENTION_MS_MAX};
-use max_team_core::mention::{self, Mention};
+use max_team_core::mention::{self, Mention, SERVER_MENTIONS_MAX, ServerMention};
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::policy::{Rules, Visibility, judge};
 use max_team_core::teammate::name::{Addressee, resolve};
-use max_team_tools::{PolicyCheck, Root, ToolContext, mentioned};
+use max_team_tools::{PolicyCheck, Reading, Root, ToolContext, mentioned};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -19,11 +21,48 @@ use crate::rows;
 use crate::shared::Shared;
 
 impl Agent {
-    /// The files that the user's messages mention, as parts behind the text.
-    pub(super) async fn files_mentioned(&mut self, envelopes: &[Envelope]) -> Vec<Part> {
+    /// What the user's messages mention, as parts behind the text: prompts and resources of servers, and files.
+    pub(super) async fn read_mentions(&mut self, envelopes: &[Envelope]) -> Vec<Part> {
         let said = envelopes.iter().filter(|envelope| envelope.kind == MessageKind::UserInput);
-        let said = said.map(|envelope| envelope.text().to_owned()).collect::<Vec<_>>().join("\n\n");
-        let mentions = self.paths_mentioned(&said);
+        let said: Vec<String> = said.map(|envelope| envelope.text().to_owned()).collect();
+        let mut parts = self.read_from_servers(&said).await;
+        parts.extend(self.read_files(&said.join("\n\n")).await);
+        parts
+    }
+
+    /// Prompts and resources of MCP servers, all at once. A stop ends the wait.
+    async fn read_from_servers(&mut self, said: &[String]) -> Vec<Part> {
+        let prompts = said.iter().filter_map(|message| ServerMention::prompt(message));
+        let resources = said.iter().flat_map(|message| mention::find(message));
+        let resources = resources.filter_map(|mention| ServerMention::resource(&mention));
+        let wanted: Vec<ServerMention> = prompts.chain(resources).take(SERVER_MENTIONS_MAX).collect();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let sources = self.active.shared.sources_of(self.frame.definition());
+        let read = |wanted: &ServerMention| match (sources.iter().find_map(|source| source.read(wanted)), wanted) {
+            // Other text can look like a resource; a command of this form is nothing else.
+            (None, ServerMention::Prompt { .. }) => {
+                let why = "no MCP server that this agent uses has a name that fits; `/mcp` lists servers and prompts";
+                let part = Part::text(mention::left_out(&wanted.written(), why));
+                Some(Box::pin(async { vec![part] }) as Reading)
+            }
+            (reading, _) => reading,
+        };
+        let readings: Vec<Reading> = wanted.iter().filter_map(read).collect();
+        let stop = self.active.reading(&self.turn.stream);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                self.inbox.stop_waits = true;
+                Vec::new()
+            }
+            parts = join_all(readings) => parts.into_iter().flatten().collect(),
+        }
+    }
+
+    async fn read_files(&mut self, said: &str) -> Vec<Part> {
+        let mentions = self.paths_mentioned(said);
         if mentions.is_empty() {
             return Vec::new();
         }

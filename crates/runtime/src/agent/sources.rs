@@ -34,7 +34,7 @@ impl Frame {
         };
         let mut registry = (*self.registry).clone();
         registry.replace_sourced(offered.filter(|(source, tool)| may_have(source, tool)));
-        tool_search::hide(&mut registry, definition);
+        tool_search::hide(&mut registry, definition, shared.services.source_tools_shown);
         self.generations = generations;
         self.equip(registry);
         true

@@ -57,7 +57,7 @@ impl Agent {
         let is_known =
             steering.taken.contains(&envelope.id) || steering.envelopes.iter().any(|known| known.id == envelope.id);
         if !is_known {
-            let files = self.files_mentioned(std::slice::from_ref(envelope)).await;
+            let files = self.read_mentions(std::slice::from_ref(envelope)).await;
             self.inbox.steering.envelopes.push(SteeringMessage {
                 id: envelope.id,
                 text: envelope.text().to_owned(),

@@ -6,7 +6,7 @@
 use max_team_core::agent::Definition;
 use max_team_core::chat::Message;
 use max_team_core::delegation::offer::{TOOL_SEARCH, is_offered, is_searchable};
-use max_team_core::limits::{SOURCE_TOOLS_SHOWN_MAX, TOOLS_FOUND_MAX};
+use max_team_core::limits::TOOLS_FOUND_MAX;
 use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
 use serde_json::Value;
@@ -22,9 +22,9 @@ const NAMED_MAX: usize = 100;
 const COMMAND: &str = "run_shell";
 
 /// Leaves tools out of requests that the definition hides, and offers the search where it would find one.
-pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
+pub(super) fn hide(registry: &mut Registry, definition: &Definition, shown_max: u32) {
     // With many tools of servers none is described: a search, or the conversation's first words, finds those that fit.
-    let is_crowded = registry.sourced_count() > SOURCE_TOOLS_SHOWN_MAX;
+    let is_crowded = registry.sourced_count() > usize::try_from(shown_max).unwrap_or(usize::MAX);
     let is_hidden =
         |spec: &&Spec| !is_offered(definition, &spec.name) || (is_crowded && registry.is_sourced(&spec.name));
     let hidden: Vec<String> = registry.specs().filter(is_hidden).map(|spec| spec.name.clone()).collect();

@@ -230,6 +230,8 @@ table! {
         private_hosts: Vec<String> as Hosts = Vec::new();
         /// MCP servers for all projects, by name; `mcpServers` is the same key.
         mcp_servers: Json as Tree = Json::Object(serde_json::Map::new());
+        /// Tools of MCP servers that requests describe; of more, those that fit the message, and `tool_search` finds the others.
+        mcp_tools_shown: u32 as Count<0, 1_000> = limits::SOURCE_TOOLS_SHOWN;
     }
 
     /// What keys do.
