@@ -10,6 +10,7 @@ suite=("$servers/node_modules/node/bin/node" "$servers/node_modules/@modelcontex
 
 cargo build --quiet --locked -p max-team
 cargo build --quiet --locked -p max-team-mcp --example conformance_client
+cargo build --quiet --locked -p max-team-gateway --example conformance_server
 
 work="$(mktemp -d)"
 server=""
@@ -30,9 +31,20 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 [ -n "$url" ] || { cat "$work/serve.txt"; exit 1; }
-# Scenarios that need fixture tools, prompts or resources of the suite's own do not apply to a product's server.
 for scenario in server-initialize ping tools-list dns-rebinding-protection; do
   "${suite[@]}" server --url "$url" --scenario "$scenario" --expected-failures "$expected" >"$work/server.txt" 2>&1 \
     || { cat "$work/server.txt"; exit 1; }
   echo "  $scenario"
 done
+kill "$server"
+
+echo "conformance of the server's code, with the suite's tools, prompts and resources"
+"$target/debug/examples/conformance_server" >"$work/fixtures.txt" &
+server=$!
+for _ in $(seq 100); do
+  [ -s "$work/fixtures.txt" ] && break
+  sleep 0.1
+done
+"${suite[@]}" server --url "$(head -n 1 "$work/fixtures.txt")" --suite all --expected-failures "$expected" >"$work/server.txt" 2>&1 \
+  || { cat "$work/server.txt"; exit 1; }
+tail -n 3 "$work/server.txt"

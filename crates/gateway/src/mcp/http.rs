@@ -18,14 +18,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use max_team_core::limits::{MCP_CONNECTIONS_MAX, MCP_HTTP_SESSION_IDLE_MS, MCP_HTTP_SESSIONS_MAX};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use super::McpServer;
 
 /// The only path that is served.
 const PATH: &str = "/mcp";
@@ -67,16 +66,16 @@ pub enum ServeError {
     Transport(String),
 }
 
-/// A server that listens.
-pub struct HttpServer {
+/// A server that listens; `H` answers the protocol's requests.
+pub struct HttpServer<H> {
     listener: TcpListener,
     address: SocketAddr,
     generated: Option<String>,
-    front: Arc<Front>,
+    front: Arc<Front<H>>,
     stop: CancellationToken,
 }
 
-impl std::fmt::Debug for HttpServer {
+impl<H> std::fmt::Debug for HttpServer<H> {
     /// Without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpServer").field("address", &self.address).finish_non_exhaustive()
@@ -84,16 +83,16 @@ impl std::fmt::Debug for HttpServer {
 }
 
 /// Checks requests before the protocol sees them.
-struct Front {
+struct Front<H> {
     token: Option<String>,
     sessions: Arc<LocalSessionManager>,
-    service: StreamableHttpService<McpServer, LocalSessionManager>,
+    service: StreamableHttpService<H, LocalSessionManager>,
 }
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-impl HttpServer {
-    pub async fn bind(server: McpServer, options: HttpOptions) -> Result<Self, ServeError> {
+impl<H: ServerHandler + Clone> HttpServer<H> {
+    pub async fn bind(server: H, options: HttpOptions) -> Result<Self, ServeError> {
         let HttpOptions { host, port, token, origins } = options;
         let unusable = |error| ServeError::Bind { address: format!("{host}:{port}"), error };
         let listener = TcpListener::bind((host.as_str(), port)).await.map_err(unusable)?;
@@ -169,7 +168,7 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, front: Arc<Front>) {
+async fn serve<H: ServerHandler>(stream: TcpStream, front: Arc<Front<H>>) {
     let answer = service_fn(move |request| {
         let front = Arc::clone(&front);
         async move { Ok::<_, Infallible>(front.answer(request).await) }
@@ -180,7 +179,7 @@ async fn serve(stream: TcpStream, front: Arc<Front>) {
     drop(server.serve_connection(TokioIo::new(stream), answer).await);
 }
 
-impl Front {
+impl<H: ServerHandler> Front<H> {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         if request.uri().path().trim_end_matches('/') != PATH {
             return refuse(StatusCode::NOT_FOUND, "the server is at /mcp");
