@@ -1,6 +1,7 @@
 //! The tools, prompts and resources that the conformance suite expects of a server, behind our own HTTP server.
 //!
 //! `conformance_server` prints its address and serves until it is ended. `scripts/conformance.sh` runs it.
+#![expect(clippy::print_stdout, clippy::indexing_slicing, reason = "a program for tests, whose JSON is its own")]
 #![expect(
     deprecated,
     reason = "the suite tests logging, sampling and subscriptions, which the newest protocol leaves out"

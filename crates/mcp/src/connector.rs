@@ -129,6 +129,11 @@ impl Connector {
     /// Adds the server's name to errors about its login.
     pub(crate) fn with_server_name(&self, error: McpError) -> McpError {
         match error {
+            McpError::Http(HttpFault::Login)
+                if self.server.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) =>
+            {
+                McpError::Http(HttpFault::Token)
+            }
             McpError::Http(HttpFault::Login) => {
                 LoginFile::new(&self.launch.home, &self.server).mark(true);
                 McpError::Login(self.server.name.clone())

@@ -20,6 +20,9 @@ pub enum HttpFault {
     /// The server wants a login first (401).
     #[error("it asks for a login")]
     Login,
+    /// The token of the entry is not accepted (401).
+    #[error("it does not accept the token in the header `Authorization` of its entry: correct it with `mcp add`")]
+    Token,
     /// The login is known and has no right to this (403).
     #[error("it refuses access (403): check the token and its rights")]
     Forbidden,
@@ -64,6 +67,7 @@ impl HttpFault {
             Self::Refused(_)
             | Self::Unreachable(_)
             | Self::Login
+            | Self::Token
             | Self::Forbidden
             | Self::NotFound(_)
             | Self::Redirect(_)

@@ -10,6 +10,7 @@ mod isolation;
 mod judge;
 mod long;
 mod makespan;
+mod mcp;
 mod steps;
 mod teammates;
 mod tree;
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 17] = [
+    let steps: [(&str, Step); 18] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         ("walls", isolation::isolation),
         ("judge", judge::judge),
         ("defs", defs::defs),
+        ("mcp", mcp::mcp),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));

@@ -182,6 +182,29 @@ pub fn redact_value(value: &Value) -> Value {
     }
 }
 
+/// The words of a command without the values of flags that are called like secrets: `--api-key X`, `--token=X`. A variable
+/// (`$NAME`) stays.
+pub fn redact_arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let is_secret = |flag: &str| {
+        let name = flag.trim_start_matches('-').replace('-', "_");
+        flag.starts_with('-') && (is_called(&name, &NAMES) || is_called(&name, &VAGUE))
+    };
+    let is_value = |text: &str| !text.is_empty() && !text.starts_with(['$', '-']);
+    let mut is_next = false;
+    let redacted = |word: &'a str| {
+        let was_flag = std::mem::replace(&mut is_next, is_secret(word));
+        match word.split_once('=') {
+            Some((flag, value)) if is_secret(flag) && is_value(value) => {
+                is_next = false;
+                format!("{flag}={REDACTED}")
+            }
+            _ if was_flag && is_value(word) => REDACTED.to_owned(),
+            _ => redact(word).into_owned(),
+        }
+    };
+    words.into_iter().map(redacted).collect()
+}
+
 /// Redacts a text that is a JSON object or list; `None` for other texts.
 pub fn redact_json(text: &str) -> Option<String> {
     let parsed: Value = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str(text).ok())??;

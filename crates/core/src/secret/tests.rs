@@ -226,3 +226,18 @@ fn code_stays_code() {
     let wrong: Vec<_> = table.iter().map(|text| (redact(text), *text)).filter(|(got, text)| got != text).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn values_of_flags_that_are_called_like_secrets_are_redacted() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["npx", "-y", "server", "--api-key", "abc"], "npx -y server --api-key [redacted]"),
+        (&["server", "--token=abc", "--port", "80"], "server --token=[redacted] --port 80"),
+        (&["server", "--api-key", "${KEY}"], "server --api-key ${KEY}"),
+        (&["server", "--token-file", "a.txt"], "server --token-file a.txt"),
+        (&["server", "--password", "--verbose"], "server --password --verbose"),
+        (&["server", "--db-password", "x", "y"], "server --db-password [redacted] y"),
+    ];
+    for (words, want) in cases {
+        assert_eq!(redact_arguments(words.iter().copied()).join(" "), want);
+    }
+}

@@ -45,7 +45,7 @@ pub(crate) fn run(place: &AppEnv, command: McpClient) -> anyhow::Result<Exit> {
         }
         McpClient::AddJson { name, json, scope, force } => {
             let no_json = |error: serde_json::Error| CliError::said(Exit::Usage, |lang| lang.entry_not_json(&error));
-            let entry = serde_json::from_str(&json).map_err(no_json)?;
+            let entry = add::entry_of(&name, serde_json::from_str(&json).map_err(no_json)?);
             add::put(&Folder::read(place, &ServerLists::default())?, lang, scope, (&name, entry), force)
         }
         McpClient::Remove { name, scope } => remove(place, lang, &name, scope),

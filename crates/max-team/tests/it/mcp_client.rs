@@ -299,6 +299,19 @@ fn entries_that_cannot_work_are_refused_and_none_is_replaced_unasked() {
 }
 
 #[test]
+fn a_snippet_of_a_manual_is_an_entry_and_its_secrets_are_hidden() {
+    let program = Program::alone();
+    let snippet = r#"{"mcpServers": {"maps": {"command": "maps-mcp", "args": ["--api-key", "hunter22", "--port=1"]}}}"#;
+    let ran = program.run(&["mcp", "add-json", "places", snippet, "-s", "project"]);
+    assert!(ran.code == 0 && ran.err.contains("the value of `--api-key`") && ran.err.contains("${API_KEY}"), "{ran:?}");
+    for command in ["list", "get"] {
+        let words: &[&str] = if command == "get" { &["mcp", "get", "places"] } else { &["mcp", "list"] };
+        let ran = program.run(words);
+        assert!(ran.out.contains("maps-mcp --api-key [redacted]") && !ran.out.contains("hunter22"), "{ran:?}");
+    }
+}
+
+#[test]
 fn lists_in_other_forms_are_read_or_named() {
     let list = |text: &str| Program::alone().file(".mcp.json", text).run(&["mcp", "list"]);
     for (text, words) in [

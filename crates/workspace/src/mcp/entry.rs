@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use max_team_core::hash::Hash;
 use max_team_core::mcp::{HttpTransport, McpServer, OauthClient, ServerGrant, is_server_name};
+use max_team_core::secret::{redact, redact_arguments};
 use serde_json::{Map, Value};
 
 use crate::config::expand::{self, ExpandError};
@@ -93,8 +94,8 @@ fn shown(map: &Map<String, Value>) -> String {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     let args = map.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     match text("url") {
-        "" => std::iter::once(text("command")).chain(args).collect::<Vec<_>>().join(" "),
-        url => url.to_owned(),
+        "" => redact_arguments(std::iter::once(text("command")).chain(args)).join(" "),
+        url => redact(url).into_owned(),
     }
 }
 

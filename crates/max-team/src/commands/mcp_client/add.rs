@@ -1,5 +1,6 @@
 //! `mcp add` and `mcp add-json`.
 
+use max_team_core::secret::{redact, redact_arguments};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::mcp::{self, is_address};
@@ -89,6 +90,13 @@ impl AddServer {
     }
 }
 
+/// The entry in a JSON text: servers' manuals often show a whole list (`{"mcpServers": {"NAME": …}}`) of one.
+pub(super) fn entry_of(name: &str, json: Value) -> Value {
+    let list = ["mcpServers", "servers"].iter().find_map(|key| json.get(key)).and_then(Value::as_object);
+    let one = list.and_then(|list| list.get(name).or_else(|| list.values().next().filter(|_| list.len() == 1)));
+    one.cloned().unwrap_or(json)
+}
+
 /// Writes an entry, and says what to do next.
 pub(super) fn put(
     folder: &Folder<'_>,
@@ -114,8 +122,21 @@ pub(super) fn put(
     Ok(Exit::Ok)
 }
 
-/// The variables and headers whose values are written as they are, by name.
+/// Secrets that are written as they are: variables, headers and flags by name, and the address.
 fn literals(entry: &Value) -> Vec<String> {
+    let args = || entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let safe = redact_arguments(args());
+    let before = std::iter::once("args").chain(args());
+    let named = args().zip(&safe).zip(before).filter(|((word, safe), _)| word != safe).map(|((word, _), before)| {
+        let flag = if before.starts_with('-') { before } else { "args" };
+        word.split_once('=').map_or(flag, |(flag, _)| flag).to_owned()
+    });
+    let url = entry.get("url").and_then(Value::as_str).filter(|url| redact(url) != *url).map(|_| "url".to_owned());
+    named.chain(url).chain(pairs(entry)).collect()
+}
+
+/// The variables and headers whose values are written as they are, by name.
+fn pairs(entry: &Value) -> Vec<String> {
     let pairs = ["env", "headers"].into_iter().filter_map(|key| entry.get(key).and_then(Value::as_object)).flatten();
     let is_literal = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
     pairs.filter(|(_, value)| is_literal(value)).map(|(name, _)| name.clone()).collect()
@@ -123,5 +144,8 @@ fn literals(entry: &Value) -> Vec<String> {
 
 /// The name of a variable for a header or a variable.
 fn variable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
+    name.trim_start_matches('-')
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' })
+        .collect()
 }
