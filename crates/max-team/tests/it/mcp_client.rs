@@ -207,6 +207,8 @@ fn a_question_of_a_server_is_answered_in_the_chat() {
     chat.keys(&["order lamps", "Enter"]);
     chat.wait("Which colour?");
     assert!(!program.project().join("orders.txt").exists());
+    let shown = program.run(&["ps"]).out;
+    assert!(shown.lines().any(|line| line.contains("└ stock") && line.contains("connected, 3 tools")), "{shown}");
     chat.answer("blue");
     chat.keys(&["Enter"]);
     chat.wait("done");
