@@ -5,6 +5,7 @@
 
 mod agents;
 mod cache;
+mod examples;
 mod files;
 mod groups;
 mod journal_cmds;
@@ -70,11 +71,19 @@ pub(crate) struct Cli {
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let words = spelled_out(command_first(std::env::args_os().collect()));
     match Cli::try_parse_from(words.clone()) {
-        Err(help) if help.kind() == ErrorKind::DisplayHelp => {
-            Cli::from_arg_matches(&groups::grouped().try_get_matches_from(words)?)
-        }
+        Err(help) if is_help(help.kind()) => Cli::from_arg_matches(&groups::grouped().try_get_matches_from(words)?),
         parsed => parsed,
     }
+}
+
+/// Whether the parser answers with help: asked for, or because a command such as `memory` was left without its subcommand.
+fn is_help(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
+}
+
+/// The command line with the examples of all commands.
+pub(crate) fn documented() -> clap::Command {
+    examples::with_examples(Cli::command())
 }
 
 /// The same with the name of a command before the flags of that command that stand in front of it (`--base-url URL run FILE`): the

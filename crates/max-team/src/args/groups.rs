@@ -1,8 +1,6 @@
 //! The list of commands in `max-team --help`, grouped by purpose.
 
-use clap::CommandFactory as _;
-
-use super::Cli;
+use super::documented;
 
 const GROUPS: &[(&str, &[&str])] = &[
     ("Talk", &["demo", "send", "attach", "sessions"]),
@@ -18,7 +16,7 @@ const NAME_COLUMNS: usize = 12;
 
 /// The command line whose help lists the commands by group. Building the list costs time, so only help does it.
 pub(super) fn grouped() -> clap::Command {
-    let command = Cli::command();
+    let command = documented();
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Arguments:\n{{positionals}}\n\nOptions:\n{{options}}{{after-help}}",
         listed(&command)
@@ -44,7 +42,10 @@ fn listed(command: &clap::Command) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn each_visible_command_is_in_one_group_and_fits_a_line() {

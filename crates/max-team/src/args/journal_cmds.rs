@@ -6,9 +6,6 @@ use max_team_core::policy::GrantScope;
 use max_team_workspace::i18n::CostBy;
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  max-team inbox\n  max-team inbox 1f2e3d4c   the whole diff or plan behind one question"
-)]
 pub(crate) struct Inbox {
     /// Question or plan ID (a unique prefix or suffix is enough)
     pub(crate) id: Option<String>,
@@ -22,10 +19,6 @@ pub(crate) struct Inbox {
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(group = ArgGroup::new("ruling"))]
-#[command(after_help = "Examples:\n  max-team approve                        the only question there is\n  \
-    max-team approve 1f2e3d4c --first-wave  a plan, asking again after its first wave\n  \
-    max-team approve 1f2e3d4c -m \"use tabs\" an answer, or a yes with a word to the model\n  \
-    max-team approve 1f2e3d4c --retry --by ray --with claude-opus-4-6")]
 pub(crate) struct Approve {
     /// Question or plan ID (a unique prefix or suffix is enough); may be left out if only one waits
     pub(crate) id: Option<String>,
@@ -65,8 +58,6 @@ pub(crate) struct Approve {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team deny -m \"not on a Friday\"\n  \
-    max-team deny 1f2e3d4c --changes -m \"split the second task\"")]
 pub(crate) struct Deny {
     /// Question or plan ID (a unique prefix or suffix is enough); may be left out if only one waits
     pub(crate) id: Option<String>,
@@ -79,11 +70,6 @@ pub(crate) struct Deny {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team stop 5a4b3c2d               everything in a session\n  \
-    max-team stop alice                  one agent and its background commands\n  \
-    max-team stop                        give up the only plan that is open\n  \
-    max-team stop 1f2e3d4c --task tests  give up one task of it, and the tasks that depend on it\n  \
-    max-team stop --all")]
 pub(crate) struct Stop {
     /// Session, agent or plan: an ID (a unique prefix or suffix is enough) or an agent's name; may be left out if only one plan is open
     #[arg(conflicts_with = "all")]
@@ -97,7 +83,6 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  max-team ps --all --json | jq '.[] | select(.state == \"busy\") | .name'")]
 pub(crate) struct Ps {
     /// Include agents that finished in the last 24 hours
     #[arg(long)]
@@ -110,7 +95,6 @@ pub(crate) struct Ps {
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Plans {
     /// List plans, newest first
-    #[command(after_help = "Example:\n  max-team plans list --limit 5")]
     List {
         /// At most this many
         #[arg(long, default_value_t = 20)]
@@ -120,7 +104,6 @@ pub(crate) enum Plans {
         json: bool,
     },
     /// Show a plan: its tasks, their state and evidence
-    #[command(after_help = "Example:\n  max-team plans show 1f2e3d4c --yaml > again.yaml && max-team run again.yaml")]
     Show {
         /// Plan ID (a unique prefix or suffix is enough); default: the newest
         id: Option<String>,
@@ -140,7 +123,6 @@ pub(crate) enum Plans {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  max-team trace 1f2e3d4c --limit 50")]
 pub(crate) struct Trace {
     /// Session or plan ID (a unique prefix or suffix is enough); default: the last session
     pub(crate) id: Option<String>,
@@ -156,7 +138,6 @@ pub(crate) struct Trace {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  max-team cost --by task --since 7d")]
 pub(crate) struct Cost {
     /// Group cost by this
     #[arg(long, default_value = "agent", value_parser = cost_by())]
@@ -243,16 +224,6 @@ mod tests {
         }
         for wrong in ["", "d", "7", "-1d", "7y", "1.5d", "日"] {
             assert!(super::since(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn every_command_here_shows_an_example() {
-        use clap::CommandFactory;
-        let cli = Cli::command();
-        for name in ["inbox", "approve", "deny", "stop", "ps", "trace", "cost"] {
-            let help = cli.find_subcommand(name).unwrap().get_after_help().unwrap().to_string();
-            assert!(help.contains(&format!("max-team {name}")), "{name}");
         }
     }
 }

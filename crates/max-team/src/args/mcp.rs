@@ -16,9 +16,6 @@ pub(crate) enum Mcp {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  claude mcp add max-team -- max-team mcp serve\n  \
-max-team mcp serve --http                   at http://127.0.0.1:8807/mcp, for this machine\n  \
-max-team mcp serve --http --host 0.0.0.0 --token-file token   for other machines")]
 pub(crate) struct ServeMcp {
     /// Serve over HTTP at /mcp instead of standard input and output
     #[arg(long)]

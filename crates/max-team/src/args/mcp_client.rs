@@ -132,9 +132,6 @@ pub(crate) enum Transport {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team mcp add git -- uvx mcp-server-git\n  \
-max-team mcp add --scope user --env TOKEN=abc issues -- npx -y @example/issues\n  \
-max-team mcp add --transport http --header \"Authorization: Bearer abc\" docs https://example.com/mcp")]
 pub(crate) struct AddServer {
     /// The server's name: its tools are called mcp__NAME__TOOL
     pub(crate) name: String,

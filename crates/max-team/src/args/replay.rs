@@ -9,12 +9,6 @@ use max_team_runtime::replay::Point;
 use super::{Format, TeamFlags};
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  max-team demo feature --yes --record run.jsonl   record a run to try this with; needs no key\n  \
-    max-team replay run.jsonl                        show what happened; calls and changes nothing\n  \
-    max-team replay --step 3f2a9c01                  a session by the end of its id, one event per Enter\n  \
-    max-team replay --strict run.jsonl               would the current team send the same requests?"
-)]
 pub(crate) struct Replay {
     /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session
     #[arg(value_name = "RUN")]
@@ -45,11 +39,6 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  max-team fork 3f2a9c01 --at last-turn --model opus     the last question again, with another model\n  \
-    max-team fork 3f2a9c01 --at 120 \"Try it without a cache\"  after event 120 (`max-team replay` shows the numbers)\n  \
-    max-team fork run.jsonl --at turn:1 --edit \"Fix it in Rust\" -p"
-)]
 pub(crate) struct Fork {
     /// Session ID (a unique prefix or suffix is enough) or a recorded file; the run itself does not change
     #[arg(value_name = "RUN")]
@@ -83,8 +72,6 @@ pub(crate) struct Fork {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team compare 3f2a9c01 77d01b2e    two sessions, by the ends of their ids\n  \
-    max-team compare before.jsonl after.jsonl --json")]
 pub(crate) struct Compare {
     /// The first run: session ID (a unique prefix or suffix is enough) or a recorded file
     #[arg(value_name = "A")]

@@ -3,14 +3,7 @@
 use clap::Args;
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  max-team rewind --list                       the points of the last session here, and what changed after each\n  \
-    max-team rewind                              undo the changes since your last message (shows them, then asks)\n  \
-    max-team rewind 3f2a9c01 --to turn:2 --yes   another session, as it was before your second message\n  \
-    max-team rewind --to 120 src/main.rs         one file, as it was after event 120\n  \
-    max-team rewind --undo                       take the last rewind back\n\
-Files that you have changed yourself since then are left alone and named (exit 8)."
-)]
+#[command(after_help = "Files that you have changed yourself since then are left alone and named (exit 8).")]
 pub(crate) struct Rewind {
     /// Session ID (a unique prefix or suffix is enough; default: the last session of this directory), and files or folders
     /// (default: all)

@@ -4,9 +4,6 @@ use clap::Args;
 use max_team_runtime::{Mark, What};
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team events -f                    follow the last session\n  \
-    max-team events --all --from 1200.1   events after number 1200, part 1\n  \
-    max-team events --type task --type plan --json | jq -r '\"\\(.task): \\(.state)\"'")]
 pub(crate) struct Events {
     /// Session ID (a unique prefix or suffix is enough); default: the last session
     #[arg(long, value_name = "ID", conflicts_with = "all")]
@@ -19,8 +16,6 @@ pub(crate) struct Events {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team logs leo           what leo did in the last session that has a leo\n  \
-    max-team logs leo-1f2e3d -f one of several, and what it does from now on")]
 pub(crate) struct Logs {
     /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
     pub(crate) agent: String,
@@ -33,8 +28,6 @@ pub(crate) struct Logs {
 
 /// `attach` is `logs -f`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team attach leo           the leo of the last session that has one\n  \
-    max-team attach leo-1f2e3d    one of several\n  max-team attach leo --json | jq -r .type")]
 pub(crate) struct Attach {
     /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
     pub(crate) agent: String,

@@ -24,7 +24,6 @@ pub(crate) enum Tasks {
         json: bool,
     },
     /// Add a task
-    #[command(after_help = "Example:\n  max-team tasks add \"Write the tests\" -d \"For the parser, with cargo test\"")]
     Add {
         /// The task in one line
         subject: String,
@@ -35,9 +34,6 @@ pub(crate) enum Tasks {
         of: TaskListScope,
     },
     /// Change a task: assign it, take it back, complete it, delete it
-    #[command(after_help = "Examples:\n  max-team tasks update 3 --owner leo\n  \
-        max-team tasks update 3 --status pending      take it back from its owner\n  \
-        max-team tasks update 3 --blocked-by 1 --blocked-by 2")]
     Update(Update),
 }
 

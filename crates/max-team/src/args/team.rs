@@ -11,7 +11,6 @@ use super::mode;
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mail {
     /// List messages in the order they were written: sender, recipient, state
-    #[command(after_help = "Example:\n  max-team mail list --agent alice --state dead")]
     List {
         /// Session ID (a unique prefix or suffix is enough); default: the last session here
         #[arg(long, value_name = "ID")]
@@ -31,7 +30,6 @@ pub(crate) enum Mail {
         json: bool,
     },
     /// Show one message in full
-    #[command(after_help = "Example:\n  max-team mail show 1f2e3d4c")]
     Show {
         /// Message ID (a unique prefix or suffix is enough)
         id: String,
@@ -43,7 +41,6 @@ pub(crate) enum Mail {
         json: bool,
     },
     /// Send a message: names, then the text; `team` means all teammates
-    #[command(after_help = "Example:\n  max-team mail send alice bob \"the port is 8080\"")]
     Send {
         /// Names, then the text
         #[arg(required = true, num_args = 2.., value_names = ["NAME", "TEXT"])]
@@ -55,9 +52,10 @@ pub(crate) enum Mail {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team send alice \"use tabs\"\n  max-team send max \"how far are you?\"\n\n\
-    A busy agent reads the message at its next step, or in its next turn if it takes no further step; an idle agent starts a turn. If no \
-    process runs the session, the message waits.")]
+#[command(
+    after_help = "A busy agent reads the message at its next step, or in its next turn if it takes no further step; an idle agent \
+    starts a turn. If no process runs the session, the message waits."
+)]
 pub(crate) struct Send {
     /// A teammate, the lead, a called agent, or `team` (all teammates)
     pub(crate) name: String,
@@ -71,7 +69,6 @@ pub(crate) struct Send {
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Team {
     /// Show the team of a session: what each agent does, or why it does nothing
-    #[command(after_help = "Example:\n  max-team team show --json | jq '.members[] | select(.isActive) | .name'")]
     Show {
         /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
@@ -82,7 +79,6 @@ pub(crate) enum Team {
     },
     /// Ask teammates to end after their work and mail; a busy teammate can refuse (exit 5 if it does so
     /// within five seconds)
-    #[command(after_help = "Example:\n  max-team team shutdown alice --now")]
     Shutdown {
         /// Names; `team` means all teammates
         #[arg(required = true, value_name = "NAME")]
@@ -95,7 +91,6 @@ pub(crate) enum Team {
         session: Option<String>,
     },
     /// Change a teammate's permission mode; it never exceeds the session's
-    #[command(after_help = "Example:\n  max-team team mode alice plan")]
     Mode {
         /// The teammate; `team` means all
         name: String,
@@ -113,7 +108,6 @@ pub(crate) enum Team {
         json: bool,
     },
     /// Save the team of a session
-    #[command(after_help = "Example:\n  max-team team save reviewers --user")]
     Save {
         /// Name to save the team under
         name: String,
@@ -128,8 +122,6 @@ pub(crate) enum Team {
         force: bool,
     },
     /// Start the teammates of a saved team in a session or a new chat; without a terminal, wait until all are idle
-    #[command(after_help = "Examples:\n  max-team team load reviewers \"review the last commit\"\n  \
-        max-team team load reviewers --session 1f2e3d4c")]
     Load {
         /// Its name, or a file
         name: String,
@@ -140,9 +132,6 @@ pub(crate) enum Team {
         session: Option<String>,
     },
     /// Write the team of a session as files that other programs read
-    #[command(
-        after_help = "Example:\n  max-team team export --claude ./out   writes ./out/teams/NAME/config.json and inboxes"
-    )]
     Export {
         /// The folder that stands for ~/.claude
         #[arg(long, value_name = "DIR")]

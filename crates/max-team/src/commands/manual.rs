@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 
-use crate::args::Cli;
+use crate::args::{self, Cli};
 use max_team_workspace::exit::{CliError, Exit};
 
 pub(crate) fn completion(shell: clap_complete::Shell) -> Result<(), CliError> {
@@ -13,7 +13,7 @@ pub(crate) fn completion(shell: clap_complete::Shell) -> Result<(), CliError> {
 
 pub(crate) fn man() -> Result<(), CliError> {
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    let rendered = clap_mangen::Man::new(args::documented()).render(&mut page);
     rendered.map_err(|error| CliError::new(Exit::Failed, format!("the manual page cannot be made: {error}")))?;
     super::print(&String::from_utf8_lossy(&page))
 }
