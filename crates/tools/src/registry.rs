@@ -219,6 +219,11 @@ impl Registry {
         self.hidden.len() < before
     }
 
+    /// Whether requests do not describe a tool.
+    pub fn is_hidden(&self, name: &str) -> bool {
+        self.hidden.contains(name)
+    }
+
     /// The tools that a query finds, best first: by the query's words in names and descriptions.
     pub fn search<'a>(&'a self, query: &str, most: usize, may_find: impl Fn(&str) -> bool) -> Vec<&'a Spec> {
         let query = ToolQuery::new(query);

@@ -3,27 +3,22 @@
 //! Every request pays for every description. So an agent is offered the tools that its work usually takes; the others stay
 //! its own: a call by name works, and [`TOOL_SEARCH`] finds them. A definition that lists a tool is always offered it.
 
+use serde_json::Value;
+
 use super::tool_filter::{
     AGENT, ASK_USER, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK, is_among,
 };
 use crate::agent::Definition;
 use crate::task_list;
+use crate::turn::SUBMIT_PLAN;
 
 /// Finds tools that requests do not describe.
 pub const TOOL_SEARCH: &str = "tool_search";
 
 /// The tools that requests describe to a lead whose definition lists none.
-const LEAD: [&str; 9] = [
-    AGENT,
-    ASK_USER,
-    "memory_read",
-    SEND_MESSAGE,
-    "skill",
-    SPAWN_TEAMMATE,
-    "submit_plan",
-    task_list::QUERY,
-    task_list::UPDATE,
-];
+const LEAD: [&str; 7] = [AGENT, ASK_USER, "memory_read", SEND_MESSAGE, "skill", SPAWN_TEAMMATE, SUBMIT_PLAN];
+/// Tools for tasks: requests describe them to a lead once there is a task, or a message names them.
+const TASK_TOOLS: [&str; 2] = [task_list::QUERY, task_list::UPDATE];
 /// The tools that requests describe to every other agent whose definition lists none: read, edit, search, run and
 /// test.
 const CORE: [&str; 12] = [
@@ -55,6 +50,21 @@ pub fn hidden_from(tools: &[String], prompt: &str) -> Vec<String> {
     hidden(tools, prompt, &CORE)
 }
 
+/// The tools that a call makes necessary, because there are tasks from then on.
+pub fn needed_after(tool: &str, input: &Value) -> &'static [&'static str] {
+    let is_set = |field: &str| input.get(field).and_then(Value::as_bool).unwrap_or_default();
+    match tool {
+        SUBMIT_PLAN | SPAWN_TEAMMATE | SPAWN | task_list::CREATE => &TASK_TOOLS,
+        AGENT if is_set("run_in_background") => &TASK_TOOLS,
+        _ => &[],
+    }
+}
+
+/// The tools for tasks that a message names.
+pub fn named_in(text: &str) -> impl Iterator<Item = &'static str> {
+    TASK_TOOLS.into_iter().filter(move |tool| text.contains(&format!("`{tool}`")))
+}
+
 fn hidden(tools: &[String], prompt: &str, offered: &[&str]) -> Vec<String> {
     let is_named = |tool: &str| prompt.contains(&format!("`{tool}`"));
     tools.iter().filter(|tool| !offered.contains(&tool.as_str()) && !is_named(tool)).cloned().collect()
@@ -68,13 +78,15 @@ pub fn is_offered(who: &Definition, tool: &str) -> bool {
 /// Whether a search shows a tool that requests do not describe. It hides second names of described tools, and mailbox
 /// tools whose messages arrive without a call.
 pub fn is_searchable(who: &Definition, tool: &str) -> bool {
-    let has = |other: &str| is_among(&who.tools, other) && is_offered(who, other);
+    let has = |other: &str| is_among(&who.tools, other) && (is_offered(who, other) || TASK_TOOLS.contains(&other));
     let is_covered = COVERED.iter().any(|(name, by)| *name == tool && has(by));
     !is_offered(who, tool) && !is_covered && tool != CHECK_INBOX
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn words(words: &[&str]) -> Vec<String> {
@@ -113,7 +125,17 @@ mod tests {
             assert_eq!(shown.iter().filter(|other| bare(other) == bare(one)).count(), 1, "{one}");
         }
         let found: Vec<&String> = lead.tools.iter().filter(|tool| is_searchable(&lead, tool)).collect();
-        assert_eq!(found, ["memory_write", "task_create"]);
+        assert_eq!(found, ["memory_write", "task_create", "task_query", "task_update"]);
+    }
+
+    #[test]
+    fn tools_for_tasks_are_described_once_there_is_a_task() {
+        let after = |tool: &str, input: Value| needed_after(tool, &input).len();
+        assert_eq!(after(AGENT, json!({ "prompt": "x" })), 0);
+        assert_eq!(after(AGENT, json!({ "prompt": "x", "run_in_background": true })), 2);
+        assert_eq!(after(SUBMIT_PLAN, json!({})), 2);
+        let named: Vec<&str> = named_in("Decide with `task_update`, not with task_query.").collect();
+        assert_eq!(named, ["task_update"]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `tool_search`: tools that an agent has and that its requests do not describe.
 //!
-//! A tool that a search found is described in all later requests. This follows from the history, so it is the same
-//! after a crash. A conversation without searches keeps one list of tools, which a provider can cache.
+//! A tool that a search found, that a call made necessary or that a message names is described in all later requests. This
+//! follows from the history, so it is the same after a crash. A conversation without searches keeps one list of tools, which a provider can cache.
 
 use max_team_core::agent::Definition;
-use max_team_core::chat::Message;
-use max_team_core::delegation::offer::{TOOL_SEARCH, is_offered, is_searchable};
+use max_team_core::chat::{ChatRole, Message};
+use max_team_core::delegation::offer::{TOOL_SEARCH, is_offered, is_searchable, named_in, needed_after};
 use max_team_core::limits::TOOLS_FOUND_MAX;
 use max_team_core::turn::TurnInput;
 use max_team_tools::{COMPANIONS, Registry, Spec};
@@ -41,8 +41,16 @@ fn needed(frame: &Frame, tool: &str, input: &Value) -> Vec<String> {
     match tool {
         TOOL_SEARCH => frame.find_tools(team_tools::searched(input)),
         COMMAND if is_set("background") => COMPANIONS.map(str::to_owned).to_vec(),
-        _ => Vec::new(),
+        _ => needed_after(tool, input).iter().map(|tool| (*tool).to_owned()).collect(),
     }
+}
+
+/// The tools that a message to an agent names.
+fn named(message: &Message) -> Vec<String> {
+    if message.role != ChatRole::User {
+        return Vec::new();
+    }
+    named_in(&message.text()).map(str::to_owned).collect()
 }
 
 impl Frame {
@@ -60,6 +68,9 @@ impl Frame {
 
     /// Describes hidden tools in requests from now on.
     pub(super) fn reveal(&mut self, tools: &[String]) {
+        if !tools.iter().any(|tool| self.registry.is_hidden(tool)) {
+            return;
+        }
         let mut registry = (*self.registry).clone();
         if registry.reveal(tools.iter().map(String::as_str)) {
             self.equip(registry);
@@ -71,25 +82,35 @@ impl Frame {
         let calls = history.iter().flat_map(Message::tool_uses);
         let mut tools: Vec<String> = calls.flat_map(|(_, tool, input)| needed(self, tool, input)).collect();
         tools.extend(history.first().map(|first| self.fitting(&first.text())).unwrap_or_default());
+        tools.extend(history.iter().flat_map(named));
         self.reveal(&tools);
     }
 }
 
 impl Agent {
-    /// Before a call ends: the next request describes the tools that it made necessary.
+    /// Before an input is taken in: the next request describes the tools that it makes necessary.
     pub(super) fn reveal_for(&mut self, input: &TurnInput) {
-        let TurnInput::ToolEnded { key, is_error, .. } = input else { return };
-        let Some(call) = self.turn.call(key) else { return };
-        if self.frame.registry.is_sourced(&call.tool) {
-            self.show_source_notices();
-        }
-        if *is_error {
-            return;
-        }
-        let tools = needed(&self.frame, &call.tool, &call.input);
+        let mut tools: Vec<String> = match input {
+            TurnInput::Begin { input, .. } => named(&Message::user(input.clone())),
+            TurnInput::ToolEnded { key, .. } => {
+                if self.turn.call(key).is_some_and(|call| self.frame.registry.is_sourced(&call.tool)) {
+                    self.show_source_notices();
+                }
+                self.needed_after(key)
+            }
+            TurnInput::Acted(ended) => ended.iter().flat_map(|(key, ..)| self.needed_after(key)).collect(),
+            _ => return,
+        };
+        // Messages that were added to the last call are part of the history by now.
+        let said = self.turn.history().iter().rev().find(|message| message.role == ChatRole::User);
+        tools.extend(said.map(named).unwrap_or_default());
         if !tools.is_empty() {
             self.frame.reveal(&tools);
         }
+    }
+
+    fn needed_after(&self, key: &str) -> Vec<String> {
+        self.turn.call(key).map(|call| needed(&self.frame, &call.tool, &call.input)).unwrap_or_default()
     }
 
     /// The result of a search.
