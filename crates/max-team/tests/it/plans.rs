@@ -402,6 +402,10 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     assert_eq!((ran.code, ran.out.as_str()), (8, "One of two.\n"), "{ran:?}");
     let replayed = program.run(&["replay", "plan.jsonl"]);
     assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
+    // The tool that a failure is decided with is described by then.
+    let decides =
+        server.requests().into_iter().find(|request| request.last_user().contains("has failed after")).unwrap();
+    assert!(decides.body["tools"].to_string().contains("\"name\":\"task_update\""), "{}", decides.body["tools"]);
     assert!(
         ran.err
             .contains("bad: failed: the task reported success, but a check failed: bad.txt: the file does not exist"),
