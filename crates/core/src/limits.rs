@@ -139,10 +139,17 @@ pub const LIST_ENTRIES_MAX: usize = 1_000;
 pub const SEARCH_MATCHES_MAX: usize = 200;
 /// Bytes of one matching line that `search_code` returns.
 pub const SEARCH_LINE_BYTES_MAX: usize = 400;
-/// Bytes of one page that `http_get` takes.
+/// Bytes of one page that `web_fetch` takes.
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Milliseconds that one page, or one question to a service, may take.
 pub const PAGE_MS_MAX: u64 = 30_000;
+/// Results of one web search.
+pub const SEARCH_RESULTS_MAX: u32 = 20;
+/// Bytes of a page's text that one call of `web_fetch` returns.
+pub const FETCH_PAGE_BYTES_MAX: usize = 32 << 10;
+/// Pages that a process keeps for its sessions, and their bytes.
+pub const PAGE_CACHE_MAX: usize = 64;
+pub const PAGE_CACHE_BYTES_MAX: usize = 32 << 20;
 /// Calls of remote tools that one process has under way at a time; others wait.
 pub const REMOTE_CALLS_MAX: usize = 64;
 /// Calls of remote tools that go to one server at a time; others wait, so that a slow server holds up only its own.
@@ -196,7 +203,7 @@ pub const TOOL_NAME_BYTES_MAX: usize = 64;
 pub const REMOTE_LOOKUPS_MAX: usize = 2;
 /// Places that `geocode` returns.
 pub const PLACES_MAX: u32 = 10;
-/// Redirects that `http_get` follows.
+/// Redirects that `web_fetch` follows.
 pub const REDIRECTS_MAX: usize = 5;
 /// Bytes of a document (PDF, office files) that is read.
 pub const DOCUMENT_BYTES_MAX: u64 = 32 << 20;

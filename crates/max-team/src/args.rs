@@ -6,6 +6,7 @@
 mod agents;
 mod cache;
 mod examples;
+mod fetch;
 mod files;
 mod groups;
 mod journal_cmds;
@@ -38,6 +39,7 @@ use max_team_workspace::selection::Selection;
 
 pub(crate) use agents::{Agents, TryAgent};
 pub(crate) use cache::Cache;
+pub(crate) use fetch::{Fetch, Render};
 pub(crate) use files::{Files, FolderOwner};
 pub(crate) use journal_cmds::{Approve, Cost, Deny, Inbox, Plans, Ps, Stop, Trace};
 pub(crate) use maintenance::{Audit, AuditScope, Backup, Export, Forget, Restore, Sessions};
@@ -369,6 +371,8 @@ pub(crate) enum Command {
     /// List and read files that agents keep outside the project (@files, @data)
     #[command(subcommand)]
     Files(Files),
+    /// Print the text of a web page, as agents read it; needs no key
+    Fetch(Fetch),
     /// Show and explain permission rules, and trust those of a project
     #[command(subcommand)]
     Permissions(Permissions),
@@ -435,6 +439,9 @@ pub(crate) struct TeamFlags {
     /// Rules for actions that never run, for example "Bash(git push:*) WebFetch"
     #[arg(long, value_name = "RULES", alias = "disallowedTools")]
     pub(crate) disallowed_tools: Vec<String>,
+    /// Domains whose pages are read without a question, with their subdomains, for example docs.rs,rust-lang.org
+    #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
+    pub(crate) allowed_domains: Vec<String>,
     /// Use MCP servers from this file or JSON, too
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<String>,
@@ -444,13 +451,19 @@ pub(crate) struct TeamFlags {
 }
 
 impl TeamFlags {
+    /// The rules that `--allowed-domains` stands for.
+    fn domain_rules(&self) -> impl Iterator<Item = String> {
+        let domains = self.allowed_domains.iter().map(|domain| domain.trim()).filter(|domain| !domain.is_empty());
+        domains.flat_map(|domain| [format!("WebFetch(domain:{domain})"), format!("WebFetch(domain:*.{domain})")])
+    }
+
     /// The team and the rules that the flags name.
     pub(crate) fn selection(&self) -> Selection {
         Selection {
             agents: self.agents.clone(),
             config: self.config.clone(),
             model_is_named: self.model.is_some(),
-            allowed_tools: self.allowed_tools.clone(),
+            allowed_tools: self.allowed_tools.iter().cloned().chain(self.domain_rules()).collect(),
             disallowed_tools: self.disallowed_tools.clone(),
             mcp_config: self.mcp_config.clone(),
             strict_mcp_config: self.strict_mcp_config,

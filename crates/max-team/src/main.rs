@@ -177,6 +177,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Tasks(command)) => return commands::tasks::run(&here()?, command),
         Some(Command::Cache(command)) => return commands::cache::run(&here()?, &command),
         Some(Command::Files(command)) => return commands::files::run(&here()?, &command),
+        Some(Command::Fetch(options)) => return commands::fetch::run(&here()?, &options),
         Some(Command::Permissions(command)) => return commands::permissions::run(&here()?, &command),
         Some(Command::Mcp(command)) => return commands::mcp::run(&here()?, command),
         Some(Command::Models(options)) => return commands::models::run(&here()?, &options),

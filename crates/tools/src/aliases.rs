@@ -46,22 +46,22 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("edit_file", &["edit", "multiedit", "notebookedit", "strreplace", "replace", "applypatch"]),
     ("list_dir", &["ls", "list", "listfiles", "listdirectory", "glob"]),
     ("search_code", &["grep", "grepsearch", "search", "codebasesearch", "searchfiles", "searchfilecontent"]),
-    ("http_get", &["webfetch", "fetch"]),
+    ("web_fetch", &["httpget", "fetch", "fetchurl"]),
     ("web_search", &["googlewebsearch"]),
     ("agent", &["subagent"]),
     ("need_clarify", &["askuserquestion"]),
 ];
 
 /// Names under which a model may call: an older one, and those of tools that rules know by what they do.
-const CALLED: &[&str] = &["exec", "Bash", "BashOutput", "KillShell"];
+const CALLED: &[&str] = &["exec", "Bash", "BashOutput", "KillShell", "http_get", "WebFetch", "WebSearch"];
 
 /// Names that keep what they are, although their letters are those of another: `Task` is what others call `agent`.
 const EXACT: &[(&str, &str)] = &[("Task", "agent")];
 
 /// Tools that this product has or may have, whose spelling elsewhere differs only in capitals and joints.
-const SPELT: &str = "agent coverage_report edit_file geocode git_commit git_diff git_log git_status http_get list_dir \
+const SPELT: &str = "agent coverage_report edit_file geocode git_commit git_diff git_log git_status list_dir \
     memory_read memory_write need_clarify query_log query_metrics read_file run_shell run_test \
-    search_code send_message skill task task_create task_query task_update web_search write_file";
+    search_code send_message skill task task_create task_query task_update web_fetch web_search write_file";
 
 /// What elsewhere keeps lists, asks for a plan to be approved or runs commands of the user's: nothing here is given to an
 /// agent for that, and nothing is missing without it.
@@ -105,7 +105,7 @@ pub fn is_needless(name: &str) -> bool {
     words(NOTHING).any(|known| is_same(known, name))
 }
 
-/// Whether two names differ only in capitals and joints: `http-get`, `HttpGet` and `http_get` are one.
+/// Whether two names differ only in capitals and joints: `web-fetch`, `WebFetch` and `web_fetch` are one.
 pub fn is_same(one: &str, other: &str) -> bool {
     bare(one).eq(bare(other))
 }
@@ -142,8 +142,10 @@ mod tests {
             ("exec", "run_shell"),
             ("BashOutput", "shell_output"),
             ("KillShell", "shell_stop"),
-            ("http-get", "http_get"),
-            ("WebFetch", "http_get"),
+            ("http-get", "web_fetch"),
+            ("http_get", "web_fetch"),
+            ("WebFetch", "web_fetch"),
+            ("web_fetch", "web_fetch"),
             ("WebSearch", "web_search"),
             ("memory.read", "memory_read"),
             ("memory.write", "memory_write"),

@@ -53,4 +53,7 @@ pub use structured::{SchemaError, Structured};
 pub use time_zone::{now, set_time_zone, time_zone};
 pub use tool::{Output, Spec, Tool, ToolContext, ToolError};
 pub use typed::Typed;
-pub use web::{Geocode, HttpGet, http_client};
+pub use web::{
+    Geocode, PageAnswer, PageQuery, PageRenderer, RenderFuture, RenderMode, RenderedPage, SearchKey, SearchProvider,
+    SearchService, WebFetch, WebSearch, fetch_page, http_client,
+};

@@ -144,7 +144,8 @@ impl Registry {
         registry.put(test_runner::coverage_report());
         registry.put_remote(logs::query_log());
         registry.put_remote(metrics::query_metrics());
-        registry.put_remote(web::http_get());
+        registry.put_remote(web::web_fetch());
+        registry.put_remote(web::web_search());
         registry.put_remote(web::geocode());
         registry
     }

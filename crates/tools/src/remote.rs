@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::tool::{Output, Spec, ToolContext, ToolError};
+use crate::web::PageCache;
 
 /// A call under way.
 pub type RemoteFuture<'a> = Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send + 'a>>;
@@ -52,13 +53,14 @@ pub trait RemoteTool: Send + Sync + fmt::Debug {
     fn call<'a>(&'a self, cx: &'a ToolContext, args: Value, intent: &'a Action, resumed: bool) -> RemoteFuture<'a>;
 }
 
-/// The remote calls of one process: how many are under way, in all and per server.
+/// The remote calls of one process: how many are under way, in all and per server, and the pages that they fetched.
 #[derive(Debug)]
 pub struct RemoteCalls {
     all: Arc<Semaphore>,
     /// Only servers that calls go to or wait for.
     servers: Mutex<HashMap<String, Weak<Semaphore>>>,
     lookups: Arc<Semaphore>,
+    pages: PageCache,
 }
 
 impl Default for RemoteCalls {
@@ -67,6 +69,7 @@ impl Default for RemoteCalls {
             all: Arc::new(Semaphore::new(REMOTE_CALLS_MAX)),
             servers: Mutex::default(),
             lookups: Arc::new(Semaphore::new(REMOTE_LOOKUPS_MAX)),
+            pages: PageCache::default(),
         }
     }
 }
@@ -88,6 +91,11 @@ impl RemoteCalls {
         let one = of_server.acquire_owned().await.ok()?;
         let other = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some([one, other])
+    }
+
+    /// The pages that calls have fetched.
+    pub(crate) fn pages(&self) -> &PageCache {
+        &self.pages
     }
 
     /// The right to look up a host name, for as long as the look-up holds a thread.

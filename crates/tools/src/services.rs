@@ -2,8 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use max_team_core::limits::SOURCE_TOOLS_SHOWN;
+
+use crate::web::{PageRenderer, SearchService};
 
 /// Services, hosts and programs beyond the project.
 #[derive(Debug, Clone)]
@@ -14,7 +17,10 @@ pub struct Services {
     pub prometheus_url: Option<String>,
     /// A service like Open-Meteo's, for `geocode`; none: Open-Meteo's own.
     pub geocode_url: Option<String>,
-    /// Hosts that may be asked although they are on this machine or in a private network, in lower case.
+    /// The service that `web_search` asks.
+    pub search: SearchService,
+    /// Hosts (`HOST`, or `HOST:PORT` for one port) that may be asked although they are on this machine or in a private
+    /// network, in lower case.
     pub private_hosts: Vec<String>,
     /// How many tools of sources requests describe.
     pub source_tools_shown: u32,
@@ -22,6 +28,8 @@ pub struct Services {
     pub cert_file: Option<PathBuf>,
     /// The program, with its arguments, that reads a document in a process of its own; empty: documents are refused.
     pub reader: Vec<OsString>,
+    /// The browser that runs the scripts of pages, if there is one.
+    pub renderer: Option<Arc<dyn PageRenderer>>,
 }
 
 impl Default for Services {
@@ -30,10 +38,12 @@ impl Default for Services {
             loki_url: None,
             prometheus_url: None,
             geocode_url: None,
+            search: SearchService::default(),
             private_hosts: Vec::new(),
             source_tools_shown: SOURCE_TOOLS_SHOWN,
             cert_file: None,
             reader: Vec::new(),
+            renderer: None,
         }
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_tool_fits_a_query_if_most_of_its_words_do() {
         let create = spec("task_create", "Add a task to the list that all teammates share.");
-        let get = spec("http_get", "Fetch a page from the web.");
+        let get = spec("web_fetch", "Fetch a page from the web.");
         for (query, tool, fits) in [
             ("create tasks", &create, true),
             ("add a task to the shared list", &create, true),
@@ -86,7 +86,7 @@ mod tests {
             ("create a pull request", &create, false),
             ("deploy the list of containers to a cluster", &create, false),
             ("send an email", &create, false),
-            ("http_get or something that reads pictures", &get, true),
+            ("web_fetch or something that reads pictures", &get, true),
             ("fetch web pages", &get, true),
             ("weather", &get, false),
             ("the tool", &get, false),

@@ -17,6 +17,7 @@ pub mod open;
 pub mod permissions;
 pub mod plan_diagram;
 pub mod plan_file;
+mod search_service;
 pub mod selection;
 pub mod setup;
 pub mod skills;

@@ -354,7 +354,7 @@ pub fn runtime_within(
         router,
         tools: Registry::builtin(),
         sources: also.sources,
-        services: services(place, config),
+        services: services(place, config)?,
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
@@ -384,20 +384,22 @@ pub fn remember(place: &AppEnv, config: &Config, chosen: &ChosenModel, is_chat: 
 }
 
 /// What tools may use beyond the project.
-fn services(place: &AppEnv, config: &Config) -> Services {
+pub fn services(place: &AppEnv, config: &Config) -> Result<Services, CliError> {
     let tools = &config.tools;
     // Documents are read by this very program, in a process with next to no rights.
     let reader =
         std::env::current_exe().map(|program| vec![program.into(), DOCUMENT_READER.into()]).unwrap_or_default();
-    Services {
+    Ok(Services {
         loki_url: tools.loki_url.clone(),
         prometheus_url: tools.prometheus_url.clone(),
         geocode_url: tools.geocode_url.clone(),
         private_hosts: tools.private_hosts.clone(),
         source_tools_shown: tools.mcp_tools_shown,
         cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
+        search: crate::search_service::resolve(&tools.web_search, &place.env)?,
         reader,
-    }
+        renderer: None,
+    })
 }
 
 /// What every agent is told about where it is.

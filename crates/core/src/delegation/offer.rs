@@ -19,9 +19,9 @@ pub const TOOL_SEARCH: &str = "tool_search";
 const LEAD: [&str; 7] = [AGENT, ASK_USER, "memory_read", SEND_MESSAGE, "skill", SPAWN_TEAMMATE, SUBMIT_PLAN];
 /// Tools for tasks: requests describe them to a lead once there is a task, or a message names them.
 const TASK_TOOLS: [&str; 2] = [task_list::QUERY, task_list::UPDATE];
-/// The tools that requests describe to every other agent whose definition lists none: read, edit, search, run and
-/// test.
-const CORE: [&str; 12] = [
+/// The tools that requests describe to every other agent whose definition lists none: read, edit, search, run,
+/// test and read the web.
+const CORE: [&str; 14] = [
     AGENT,
     "edit_file",
     EXIT_PLAN_MODE,
@@ -33,6 +33,8 @@ const CORE: [&str; 12] = [
     "search_code",
     SEND_MESSAGE,
     "skill",
+    "web_fetch",
+    "web_search",
     "write_file",
 ];
 /// Second names of described tools. A call by such a name works, but a search does not show it.
@@ -140,8 +142,8 @@ mod tests {
 
     #[test]
     fn an_agent_without_a_list_is_offered_core_tools_and_those_in_its_prompt() {
-        let tools = words(&["edit_file", "geocode", "http_get", "read_file", "task_query"]);
-        assert_eq!(hidden_from(&tools, "Ask `http_get`."), ["geocode", "task_query"]);
+        let tools = words(&["edit_file", "geocode", "web_fetch", "read_file", "task_query"]);
+        assert_eq!(hidden_from(&tools, "Ask `web_fetch`."), ["geocode", "task_query"]);
         let who = Definition { hidden_tools: words(&["task_query"]), tools, ..Definition::default() };
         assert!(is_searchable(&who, "task_query") && !is_searchable(&who, "geocode"));
     }

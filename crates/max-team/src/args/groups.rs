@@ -7,7 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Plans", &["plan", "run", "plans", "inbox", "approve", "deny", "stop"]),
     ("Watch", &["ps", "events", "logs", "mail", "trace", "cost"]),
     ("Team", &["team", "agents", "tools", "tasks", "worktrees"]),
-    ("Knowledge", &["memory", "skills", "files", "cache"]),
+    ("Knowledge", &["memory", "skills", "files", "cache", "fetch"]),
     ("Records", &["replay", "fork", "rewind", "compare", "audit", "backup", "restore", "export"]),
     ("Setup", &["config", "permissions", "models", "mcp", "doctor", "completion", "man"]),
 ];

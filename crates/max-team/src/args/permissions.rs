@@ -44,7 +44,7 @@ pub(crate) struct ExplainVerdict {
     /// Judge for this member of the team, under its constraints
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Judge this tool instead of a command: read_file, write_file, http_get, dispatch_task …
+    /// Judge this tool instead of a command: read_file, write_file, web_fetch, dispatch_task …
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
     /// Judge in this mode instead of the configured one

@@ -1,6 +1,6 @@
 //! Names kept for commands of later versions: an error today, never a prompt that costs money.
 
-pub(crate) const RESERVED: [&str; 6] = ["acp", "channels", "cron", "fetch", "pairing", "serve"];
+pub(crate) const RESERVED: [&str; 5] = ["acp", "channels", "cron", "pairing", "serve"];
 
 /// The reserved name that a command line begins with; the language may stand before it.
 pub(crate) fn reserved(mut words: impl Iterator<Item = String>) -> Option<&'static str> {

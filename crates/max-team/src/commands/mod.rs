@@ -10,6 +10,7 @@ pub(crate) mod config;
 mod context;
 pub(crate) mod cost;
 pub(crate) mod doctor;
+pub(crate) mod fetch;
 pub(crate) mod files;
 pub(crate) mod inbox;
 pub(crate) mod mail;

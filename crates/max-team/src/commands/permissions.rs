@@ -49,7 +49,7 @@ fn why(
     };
     // An address is no command: without a tool, the question is about fetching it.
     let is_address = options.tool.is_none() && host(&options.what).is_some();
-    let given = options.tool.as_deref().or(is_address.then_some("http_get"));
+    let given = options.tool.as_deref().or(is_address.then_some("web_fetch"));
     let action = match given {
         None => shell::action(&options.what, root),
         Some(tool) => {
@@ -101,11 +101,11 @@ fn kind(tool: &str, what: &str) -> Result<ActionKind, CliError> {
         "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(ActionKind::WriteOwn),
         "Read" | "read_file" | "list_dir" | "search_code" => Ok(ActionKind::Read),
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
-        "WebFetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
+        "WebFetch" | "web_fetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
         "Agent" | "dispatch_task" => Ok(ActionKind::Team),
         _ => Err(CliError::new(
             Exit::Usage,
-            format!("`{tool}` cannot be asked about; try read_file, write_file, http_get or dispatch_task"),
+            format!("`{tool}` cannot be asked about; try read_file, write_file, web_fetch or dispatch_task"),
         )),
     }
 }

@@ -57,7 +57,7 @@ fn one_is_shown_with_what_it_shadows() {
     insta::assert_snapshot!(show(&full().variable("LANG", "zh_CN.UTF-8"), "explore"));
     let json = program.run(&["agents", "show", "weather", "--json"]).json();
     assert_eq!((json["place"].as_str(), json["cache"]["ttl_s"].as_u64()), (Some("expert"), Some(7200)));
-    assert_eq!((&json["tools"], &json["left_out"]), (&json!(["geocode", "http_get"]), &json!([])));
+    assert_eq!((&json["tools"], &json["left_out"]), (&json!(["geocode", "web_fetch"]), &json!([])));
     assert_eq!(json["prompt"], "响应天气查询。");
     let all = program.run(&["agents", "list", "--json"]).json();
     let reviewer = all.as_array().unwrap().iter().find(|agent| agent["name"] == "reviewer").unwrap();

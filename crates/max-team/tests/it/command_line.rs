@@ -121,7 +121,7 @@ fn permissions_are_told_of_an_address() {
     let program = Program::alone();
     for words in [
         &["permissions", "why", "https://Docs.rs:443/x?y"][..],
-        &["permissions", "why", "--tool", "http_get", "http://docs.rs/x"],
+        &["permissions", "why", "--tool", "web_fetch", "http://docs.rs/x"],
     ] {
         let ran = program.run(words);
         assert!(ran.code == 5 && ran.out.contains("no rule names the host `docs.rs`"), "{ran:?}");
@@ -134,7 +134,7 @@ fn tools_say_what_they_take() {
     let program = Program::alone();
     let list = program.run(&["tools", "list"]);
     assert!(list.out.starts_with("TOOL ") && list.code == 0, "{list:?}");
-    for name in ["read_file", "search_code", "http_get", "query_log", "query_metrics", "run_test", "submit_plan"] {
+    for name in ["read_file", "search_code", "web_fetch", "query_log", "query_metrics", "run_test", "submit_plan"] {
         assert!(list.out.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {list:?}");
     }
     let all = program.run(&["tools", "list", "--json"]).json();

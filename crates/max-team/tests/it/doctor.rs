@@ -37,12 +37,12 @@ fn the_doctor_knows_the_team() {
     assert!(ran.out.contains("ok    team: the built-in team: max (team_lead) leads leo (coder), ada"), "{ran:?}");
     assert!(!ran.out.contains("not available yet"), "{ran:?}");
     let file = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
-        system_prompt: code\n    tools: [read_file, web_search]\n    mcp_servers:\n      - {name: nexus, command: npx}\n";
+        system_prompt: code\n    tools: [read_file, web_crawl]\n    mcp_servers:\n      - {name: nexus, command: npx}\n";
     let program = program.file("mine.yaml", file);
     let ran = ok(program.run(&["doctor", "--agents", "mine.yaml"]));
     assert!(ran.out.contains("ok    team: mine.yaml: max (team_lead) leads leo (coder)\n"), "{ran:?}");
     assert!(ran.out.contains("note  mcp servers: leo: nexus\n"), "{ran:?}");
-    assert!(ran.out.contains("note  tools: leo: web_search: not available yet"), "{ran:?}");
+    assert!(ran.out.contains("note  tools: leo: web_crawl: not available yet"), "{ran:?}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_doctor_names_a_lock_that_blocks_git() {
 #[test]
 fn the_doctor_speaks_one_language() {
     let file = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
-        system_prompt: code\n    tools: [read_file, web_search]\n";
+        system_prompt: code\n    tools: [read_file, web_crawl]\n";
     let program = Program::alone().variable("LC_ALL", "zh_CN.UTF-8").file("mine.yaml", file);
     let program = program.file("own.yaml", "project: {sandbox: false}\nserver: {mode: web}\n");
     let ran = program.run(&["doctor", "--agents", "mine.yaml", "--config", "own.yaml"]);

@@ -175,7 +175,7 @@ fn asks_weather() -> ModelServer {
         WEATHER_MARK,
         json!({ "city": "北京", "forecast_type": "tomorrow" }),
         vec![|_| ("geocode", json!({ "name": "北京" })), |request| {
-            ("http_get", json!({ "url": address(request, "/v1/forecast") }))
+            ("web_fetch", json!({ "url": address(request, "/v1/forecast") }))
         }],
         |told| {
             let json: Value = serde_json::from_str(told.split_once('\n')?.1).ok()?;
@@ -209,7 +209,7 @@ fn weather_finds_the_place_and_the_forecast() {
     let expert = requests.iter().find(|request| request.body["system"].to_string().contains(WEATHER_MARK)).unwrap();
     assert!(expert.contains(r#""city":"北京""#) && expert.contains("---RESULT---"), "{}", expert.body);
     let tools = expert.body["tools"].as_array().unwrap();
-    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["geocode", "http_get"]);
+    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["geocode", "web_fetch"]);
     let lead = requests.last().unwrap();
     assert!(!lead.contains("temperature_2m_max") && !lead.contains(r#""lo""#), "{}", lead.body);
 }
@@ -271,7 +271,7 @@ fn asks_earthquakes() -> ModelServer {
         "earthquake",
         "You answer questions about earthquakes",
         json!({ "region": "world", "time_range": "day" }),
-        vec![|request| ("http_get", json!({ "url": address(request, "/summary/") }))],
+        vec![|request| ("web_fetch", json!({ "url": address(request, "/summary/") }))],
         |told| {
             let json: Value = serde_json::from_str(told.split_once('\n')?.1).ok()?;
             let all = json["features"].as_array()?;
@@ -312,9 +312,9 @@ fn the_narrator_speaks_as_the_user_likes_it_and_can_only_remember() {
         MARK,
         json!({ "facts": { "temp": 5 }, "question": "cold?" }),
         vec![|_| ("memory_read", json!({ "key": "personality" })), |_| {
-            ("http_get", json!({ "url": "http://127.0.0.1/" }))
+            ("web_fetch", json!({ "url": "http://127.0.0.1/" }))
         }],
-        |told| told.contains("http_get").then(|| "Arr, five degrees, matey.".to_owned()),
+        |told| told.contains("web_fetch").then(|| "Arr, five degrees, matey.".to_owned()),
     );
     let program = Program::team(&server).variable("USER", "ada");
     assert_eq!(program.run(&["memory", "set", "personality", "Speak like a pirate."]).code, 0);
@@ -328,7 +328,7 @@ fn the_narrator_speaks_as_the_user_likes_it_and_can_only_remember() {
         ["memory_read"]
     );
     assert!(of[1].contains("Speak like a pirate."), "{}", of[1].body);
-    assert!(last_result(of[2]).contains("there is no tool `http_get`"), "{}", last_result(of[2]));
+    assert!(last_result(of[2]).contains("there is no tool `web_fetch`"), "{}", last_result(of[2]));
 }
 
 /// The one that comes with the program is told how to answer, like those that users write; what it keeps needs a data part.
@@ -357,13 +357,13 @@ fn shipped_experts_are_shown_as_they_are() {
     for (name, tools, hosts, ttl) in [
         (
             "weather",
-            json!(["geocode", "http_get"]),
+            json!(["geocode", "web_fetch"]),
             json!(["geocoding-api.open-meteo.com", "api.open-meteo.com"]),
             7200,
         ),
         (
             "earthquake",
-            json!(["geocode", "http_get"]),
+            json!(["geocode", "web_fetch"]),
             json!(["earthquake.usgs.gov", "geocoding-api.open-meteo.com"]),
             300,
         ),
@@ -375,11 +375,11 @@ fn shipped_experts_are_shown_as_they_are() {
         assert_eq!((&json["notes"], &json["left_out"]), (&json!([]), &json!([])), "{name}");
     }
     for (tool, url, agent, code) in [
-        ("http_get", "https://api.open-meteo.com/v1/forecast", "weather", 0),
+        ("web_fetch", "https://api.open-meteo.com/v1/forecast", "weather", 0),
         ("geocode", "https://geocoding-api.open-meteo.com/v1/search", "weather", 0),
-        ("http_get", "https://earthquake.usgs.gov/fdsnws/event/1/query", "earthquake", 0),
-        ("http_get", "https://earthquake.usgs.gov/", "weather", 5),
-        ("http_get", "https://api.open-meteo.com/v1/forecast", "narrator", 5),
+        ("web_fetch", "https://earthquake.usgs.gov/fdsnws/event/1/query", "earthquake", 0),
+        ("web_fetch", "https://earthquake.usgs.gov/", "weather", 5),
+        ("web_fetch", "https://api.open-meteo.com/v1/forecast", "narrator", 5),
     ] {
         let ran = program.run(&["permissions", "why", "--tool", tool, url, "--agent", agent]);
         assert_eq!(ran.code, code, "{agent}: {ran:?}");

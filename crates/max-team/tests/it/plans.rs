@@ -362,7 +362,7 @@ fn a_flawed_plan_file_is_told_line_by_line() {
 fn a_plan_file_is_read_for_the_project_and_once() {
     let server = ModelServer::start(Script::new().on(|_| true, Reply::text("Fine.")));
     let agents = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  \
-                  - {name: leo, role: coder, system_prompt: code, tools: [read_file, web_search]}\n";
+                  - {name: leo, role: coder, system_prompt: code, tools: [read_file, web_crawl]}\n";
     let plan = "goal: one thing\ntasks:\n  - {id: a, agent: leo, do: A, verify: [make test]}\n";
     let program = Program::team(&server)
         .file("one.yaml", plan)
@@ -372,7 +372,7 @@ fn a_plan_file_is_read_for_the_project_and_once() {
     let shown = program.run(&["run", "one.yaml", "--dry-run"]);
     assert!(shown.code == 0 && !shown.out.contains("as a check"), "{shown:?}");
     let ran = program.run(&["run", "one.yaml"]);
-    assert_eq!((ran.code, ran.err.matches("web_search").count()), (5, 1), "{ran:?}");
+    assert_eq!((ran.code, ran.err.matches("web_crawl").count()), (5, 1), "{ran:?}");
 }
 
 /// A plan of two tasks, of which one fails; what is said about it.

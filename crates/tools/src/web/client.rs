@@ -1,10 +1,11 @@
-//! One GET, bounded in time and bytes.
+//! One request, bounded in time and bytes.
 //!
 //! The address that was looked at is the address that is connected to: the check sits where names are resolved, and
 //! nothing resolves a second time. No proxy, for it would resolve names itself; no redirect is followed here.
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use max_team_core::limits::PAGE_MS_MAX;
 use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION};
 use reqwest::{Url, redirect};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -40,8 +41,25 @@ pub(crate) enum AddressGuard {
     Service,
 }
 
-/// What came back.
+/// A request: a GET, or a POST if it has a body.
 #[derive(Debug)]
+pub(crate) struct HttpRequest<'a> {
+    pub(crate) url: &'a Url,
+    pub(crate) guard: AddressGuard,
+    /// Bytes of the answer that are taken.
+    pub(crate) max: usize,
+    pub(crate) headers: Vec<(HeaderName, String)>,
+    pub(crate) body: Option<String>,
+}
+
+impl<'a> HttpRequest<'a> {
+    pub(crate) fn get(url: &'a Url, guard: AddressGuard, max: usize) -> Self {
+        Self { url, guard, max, headers: Vec::new(), body: None }
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct HttpReply {
     pub(crate) status: u16,
     /// Where it says to go instead.
@@ -49,6 +67,9 @@ pub(crate) struct HttpReply {
     /// What it says it is, in lower case and without parameters; empty if it does not say.
     pub(crate) media_type: String,
     pub(crate) charset: Option<String>,
+    /// By which the server recognises this version.
+    pub(crate) etag: Option<String>,
+    pub(crate) last_modified: Option<String>,
     pub(crate) body: Vec<u8>,
     /// Whether there was more than was wanted.
     pub(crate) is_cut: bool,
@@ -61,22 +82,37 @@ pub(crate) async fn fetch(
     guard: AddressGuard,
     max: usize,
 ) -> Result<HttpReply, ToolError> {
-    let shown = shown(url);
+    send(cx, HttpRequest::get(url, guard, max)).await
+}
+
+/// Makes a request.
+pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<HttpReply, ToolError> {
+    let shown = shown(request.url);
     let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
-    if guard == AddressGuard::Public {
-        check_literal(url, &cx.services.private_hosts).map_err(|refused| failed(refused.to_string()))?;
+    if request.guard == AddressGuard::Public {
+        check_literal(request.url, &cx.services.private_hosts).map_err(|refused| failed(refused.to_string()))?;
     }
-    let client = client(cx, guard).map_err(failed)?;
-    match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, url, max)).await {
+    let client = client(cx, &request).map_err(failed)?;
+    match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
         Ok(reply) => reply.map_err(|err| failed(reason(&err))),
         Err(_) => Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
     }
 }
 
-async fn ask(cx: &ToolContext, client: &reqwest::Client, url: &Url, max: usize) -> Result<HttpReply, reqwest::Error> {
+async fn ask(
+    cx: &ToolContext,
+    client: &reqwest::Client,
+    request: HttpRequest<'_>,
+) -> Result<HttpReply, reqwest::Error> {
+    let HttpRequest { url, max, headers, body, .. } = request;
     let host = url.host_str().unwrap_or_default();
     cx.progress.say(|| format!("connecting to {host}"));
-    let request = client.get(url.clone()).header(ACCEPT, "text/html, text/plain, application/json, */*;q=0.5");
+    let request = match body {
+        Some(body) => client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body),
+        None => client.get(url.clone()),
+    };
+    let request = request.header(ACCEPT, "text/html, text/plain, application/json, */*;q=0.5");
+    let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
     let mut response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
@@ -90,8 +126,9 @@ async fn ask(cx: &ToolContext, client: &reqwest::Client, url: &Url, max: usize) 
     let is_cut = body.len() > max;
     body.truncate(max);
     let (media_type, charset) = kind(&headers);
-    let location = headers.get(LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    Ok(HttpReply { status, location, media_type, charset, body, is_cut })
+    let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let (location, etag, last_modified) = (text(LOCATION), text(ETAG), text(LAST_MODIFIED));
+    Ok(HttpReply { status, location, media_type, charset, etag, last_modified, body, is_cut })
 }
 
 fn kind(headers: &HeaderMap) -> (String, Option<String>) {
@@ -116,17 +153,38 @@ fn shown(url: &Url) -> String {
 /// An address that is written as a number is connected to without being resolved, so it is checked here.
 fn check_literal(url: &Url, private: &[String]) -> Result<(), PrivateAddress> {
     let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(address) if !is_public(address) && !is_named(private, bare) => {
+    match bare(host).parse::<IpAddr>() {
+        Ok(address) if !is_public(address) && !is_opened(private, url) => {
             Err(PrivateAddress { host: host.to_owned(), address })
         }
         _ => Ok(()),
     }
 }
 
-fn is_named(private: &[String], host: &str) -> bool {
-    private.iter().any(|name| name.eq_ignore_ascii_case(host))
+/// Whether the user has opened this host, for all ports (`HOST`) or for one (`HOST:PORT`).
+pub(crate) fn is_opened(private: &[String], url: &Url) -> bool {
+    let Some(host) = url.host_str().map(bare) else { return false };
+    let port = url.port_or_known_default();
+    private.iter().any(|rule| match split_port(rule) {
+        (name, None) => bare(name).eq_ignore_ascii_case(host),
+        (name, only) => bare(name).eq_ignore_ascii_case(host) && only == port,
+    })
+}
+
+/// A host and the port behind it: `wiki.local:8080`, `[::1]:8080`. `::1` is a host alone.
+fn split_port(rule: &str) -> (&str, Option<u16>) {
+    match rule.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => match port.parse() {
+            Ok(port) => (host, Some(port)),
+            Err(_) => (rule, None),
+        },
+        _ => (rule, None),
+    }
+}
+
+/// A host without the brackets of an IPv6 address.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
@@ -139,14 +197,15 @@ impl TimeProvider for TlsClock {
     }
 }
 
-fn client(cx: &ToolContext, guard: AddressGuard) -> Result<reqwest::Client, String> {
+fn client(cx: &ToolContext, request: &HttpRequest<'_>) -> Result<reqwest::Client, String> {
     let lookups = cx.remote.lookups();
-    let public = (guard == AddressGuard::Public).then(|| cx.services.private_hosts.clone());
+    // The client makes this one request and follows no redirect, so the port is that of its address.
+    let may_be_private = request.guard == AddressGuard::Service || is_opened(&cx.services.private_hosts, request.url);
     builder(cx.services.cert_file.as_deref())?
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())
         .no_proxy()
-        .dns_resolver(Arc::new(Resolver { public, lookups }))
+        .dns_resolver(Arc::new(Resolver { may_be_private, lookups, look_up: system_look_up }))
         .build()
         .map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
 }
@@ -184,22 +243,26 @@ fn roots(cert_file: Option<&Path>) -> Result<RootCertStore, String> {
 /// Gives only addresses that may be connected to.
 #[derive(Debug)]
 struct Resolver {
-    /// Set where only the public internet may be reached: the hosts that are excepted.
-    public: Option<Vec<String>>,
+    /// Whether the host of this request may lie on this machine or in a private network.
+    may_be_private: bool,
     lookups: Arc<Semaphore>,
+    look_up: fn(&str) -> io::Result<Vec<SocketAddr>>,
+}
+
+fn system_look_up(host: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok((host, 0).to_socket_addrs()?.collect())
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let may_be_private = self.public.as_ref().is_none_or(|private| is_named(private, &host));
+        let (may_be_private, look_up) = (self.may_be_private, self.look_up);
         let lookups = Arc::clone(&self.lookups);
         Box::pin(async move {
             // The system's look-up holds a thread until it ends, also when its caller no longer waits.
             let turn = lookups.acquire_owned().await?;
             let asked = host.clone();
-            let look_up = move || (asked.as_str(), 0).to_socket_addrs().map(|found| (found.collect(), turn));
-            let (found, _): (Vec<SocketAddr>, _) = spawn_blocking(look_up).await??;
+            let (found, _) = spawn_blocking(move || look_up(&asked).map(|found| (found, turn))).await??;
             // One private address among public ones is a trap as well.
             let own = found.iter().find(|address| !is_public(address.ip()));
             if let Some(own) = own.filter(|_| !may_be_private) {
@@ -223,7 +286,7 @@ impl fmt::Display for PrivateAddress {
         write!(
             f,
             "`{host}` is `{address}`, on this machine or in a private network; only the user can open it, with \
-             `tools.private_hosts`"
+             `tools.private_hosts` or `--allow-host`"
         )
     }
 }
@@ -240,4 +303,65 @@ fn reason(err: &reqwest::Error) -> String {
     let cause = last.map_or_else(|| "no answer".to_owned(), ToString::to_string);
     let what = if err.is_connect() { "cannot be reached" } else { "broke off" };
     format!("{what} ({})", visible(&clip(&cause, CAUSE_BYTES_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_rule_with_a_port_opens_only_that_port() {
+        let table = [
+            ("wiki.local", "http://wiki.local/", true),
+            ("wiki.local", "http://wiki.local:8080/", true),
+            ("wiki.local:8080", "http://wiki.local:8080/", true),
+            ("wiki.local:8080", "http://wiki.local/", false),
+            ("wiki.local:443", "https://wiki.local/", true),
+            ("Wiki.Local:80", "http://wiki.local/", true),
+            ("wiki.local", "http://other.local/", false),
+            ("127.0.0.1:9000", "http://127.0.0.1:9000/", true),
+            ("127.0.0.1:9000", "http://127.0.0.1:9001/", false),
+            ("::1", "http://[::1]:9000/", true),
+            ("[::1]:9000", "http://[::1]:9000/", true),
+            ("[::1]:9000", "http://[::1]/", false),
+        ];
+        for (rule, address, is_open) in table {
+            assert_eq!(is_opened(&[rule.to_owned()], &url(address)), is_open, "{rule} {address}");
+        }
+    }
+
+    fn resolver(may_be_private: bool, look_up: fn(&str) -> io::Result<Vec<SocketAddr>>) -> Resolver {
+        Resolver { may_be_private, lookups: Arc::new(Semaphore::new(1)), look_up }
+    }
+
+    /// A name that is public when it is first asked for and this machine from then on.
+    fn rebinding(_: &str) -> io::Result<Vec<SocketAddr>> {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let first = ASKED.fetch_add(1, Ordering::SeqCst) == 0;
+        Ok(vec![if first { ([93, 184, 216, 34], 0).into() } else { ([127, 0, 0, 1], 0).into() }])
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_address_is_refused_when_it_becomes_private() {
+        let resolver = resolver(false, rebinding);
+        let name = || "evil.example".parse::<Name>().unwrap();
+        let first: Vec<SocketAddr> = resolver.resolve(name()).await.ok().unwrap().collect();
+        assert_eq!(first, [([93, 184, 216, 34], 0).into()], "the checked address is the one that is connected to");
+        let Err(refused) = resolver.resolve(name()).await else { panic!("it is this machine now") };
+        assert!(refused.to_string().contains("private network"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_private_address_among_public_ones_is_refused() {
+        let mixed = |_: &str| Ok(vec![([93, 184, 216, 34], 0).into(), ([10, 0, 0, 1], 0).into()]);
+        let name = || "mixed.example".parse::<Name>().unwrap();
+        assert!(resolver(false, mixed).resolve(name()).await.is_err());
+        assert_eq!(resolver(true, mixed).resolve(name()).await.ok().unwrap().count(), 2);
+    }
 }

@@ -6,8 +6,10 @@ max_team_tools::command::child_before_main!();
 
 mod commands;
 mod copies;
+mod corpus;
 mod disk;
 mod escapes;
+mod fetch;
 mod hostile;
 mod kinds;
 mod listing;
@@ -32,4 +34,5 @@ mod symbols;
 mod testing;
 mod unseen;
 mod web;
+mod web_search;
 mod writing;

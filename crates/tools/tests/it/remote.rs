@@ -42,11 +42,11 @@ fn project() -> Project {
     project
 }
 
-/// A call of `http_get`.
+/// A call of `web_fetch`.
 fn get(project: &Project, port: u16) -> impl Future<Output = Result<Output, ToolError>> + Send + use<> {
     let input = json!({ "url": format!("http://127.0.0.1:{port}/") });
-    let intent = project.action("http_get", &input).unwrap();
-    let Some(Handler::Remote(tool)) = project.registry.get("http_get") else { panic!("it waits for a server") };
+    let intent = project.action("web_fetch", &input).unwrap();
+    let Some(Handler::Remote(tool)) = project.registry.get("web_fetch") else { panic!("it waits for a server") };
     run_remote(Arc::clone(tool), project.cx.clone(), input, intent, false)
 }
 

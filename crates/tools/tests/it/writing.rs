@@ -60,7 +60,6 @@ fn classes_say_what_a_crash_means() {
         ("git_diff", Repeatability::Pure),
         ("git_log", Repeatability::Pure),
         ("git_status", Repeatability::Pure),
-        ("http_get", Repeatability::Pure),
         ("list_dir", Repeatability::Pure),
         ("query_log", Repeatability::Pure),
         ("query_metrics", Repeatability::Pure),
@@ -70,6 +69,8 @@ fn classes_say_what_a_crash_means() {
         ("search_code", Repeatability::Pure),
         ("shell_output", Repeatability::Pure),
         ("shell_stop", Repeatability::Idempotent),
+        ("web_fetch", Repeatability::Pure),
+        ("web_search", Repeatability::Pure),
         ("write_file", Repeatability::Idempotent),
     ];
     assert_eq!(classes, want);

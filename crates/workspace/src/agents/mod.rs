@@ -189,7 +189,7 @@ fn abilities(Member { definition, constraints, .. }: &Member) -> Vec<String> {
         (&["run_test", "coverage_report"], "runs tests"),
         (&["git_commit"], "commits"),
         (&["query_log", "query_metrics"], "reads logs and metrics"),
-        (&["http_get"], "reads web pages"),
+        (&["web_fetch", "web_search"], "reads the web"),
     ] {
         can.extend(has(tools).then(|| words.to_owned()));
     }

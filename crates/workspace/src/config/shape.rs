@@ -225,7 +225,7 @@ impl Shape for Hosts {
     type Value = Vec<String>;
 
     fn wanted() -> String {
-        "a list of hosts such as `[wiki.local, 10.0.0.7]`".to_owned()
+        "a list of hosts such as `[wiki.local, 10.0.0.7:8080]`".to_owned()
     }
 
     fn read(node: &Node) -> Option<Vec<String>> {

@@ -226,7 +226,9 @@ table! {
         prometheus_url: Option<String> as Maybe<Url> = None;
         /// Address of a service like Open-Meteo's, for `geocode`; null takes Open-Meteo's own, which needs no key.
         geocode_url: Option<String> as Maybe<Url> = None;
-        /// Hosts on this machine or in a private network that `http_get` may reach.
+        /// The service that `web_search` asks; without `provider` the one whose key is set, else DuckDuckGo.
+        web_search: Json as Tree = Json::Object(serde_json::Map::new());
+        /// Hosts on this machine or in a private network that `web_fetch` may reach; with a port, only that port.
         private_hosts: Vec<String> as Hosts = Vec::new();
         /// MCP servers for all projects, by name; `mcpServers` is the same key.
         mcp_servers: Json as Tree = Json::Object(serde_json::Map::new());

@@ -43,7 +43,11 @@ pub(super) fn by_key(path: &str) -> Option<&'static str> {
         "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
         "llm.api_key_helper" | "tools.mcp_servers" => Some(RUN),
         "journal.keep_days" => Some(KEEP),
-        "tools.loki_url" | "tools.prometheus_url" | "tools.geocode_url" | "tools.private_hosts" => Some(HOSTS),
+        "tools.loki_url"
+        | "tools.prometheus_url"
+        | "tools.geocode_url"
+        | "tools.private_hosts"
+        | "tools.web_search" => Some(HOSTS),
         _ => None,
     }
 }

@@ -62,8 +62,6 @@ impl Lang {
             ("acp" | "serve", Self::Zh) => {
                 "其他程序可用 `max-team -p --input-format stream-json --output-format stream-json` 驱动团队。"
             }
-            ("fetch", Self::En) => "Agents fetch pages with their `http_get` tool: `max-team -p \"summarise URL\"`.",
-            ("fetch", Self::Zh) => "成员用 `http_get` 工具获取网页：`max-team -p \"总结 URL\"`。",
             ("cron", Self::En) => "Let the system's scheduler run `max-team -p \"PROMPT\"`.",
             ("cron", Self::Zh) => "请让系统的定时任务运行 `max-team -p \"提示\"`。",
             (_, Self::En) => "The team is reached through the chat (`max-team`), `max-team -p` and `max-team send`.",

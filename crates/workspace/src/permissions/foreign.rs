@@ -46,7 +46,7 @@ const TOOLS: [(&str, &str); 12] = [
     ("Glob", "Read"),
     ("Grep", "Read"),
     ("WebFetch", "WebFetch"),
-    ("WebSearch", "WebFetch"),
+    ("WebSearch", "WebSearch"),
     ("Task", "Agent"),
     ("Agent", "Agent"),
 ];
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_matcher_becomes_rules() {
-        let all = ["Agent", "Bash", "Edit", "Read", "WebFetch"];
+        let all = ["Agent", "Bash", "Edit", "Read", "WebFetch", "WebSearch"];
         let table: [(&str, &[&str]); 14] = [
             ("Bash", &["Bash"]),
             ("Edit|Write|MultiEdit", &["Edit"]),
@@ -243,7 +243,7 @@ mod tests {
             ("", &all),
             ("*", &all),
             (".*", &all),
-            ("^Web.*", &["WebFetch"]),
+            ("^Web.*", &["WebFetch", "WebSearch"]),
             ("mcp__github__.*", &["mcp__github__*"]),
             ("Nothing", &[]),
             ("^Bash$", &["Bash"]),

@@ -12,7 +12,7 @@ mod path;
 pub use basis::{AutoAllow, Basis};
 
 use super::glob;
-use super::rule::{List, Origin, Rule, RuleScope, RuleSubject};
+use super::rule::{self, List, Origin, Rule, RuleScope, RuleSubject};
 use super::{Action, ActionKind, Grant, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility};
 use crate::agent::Constraints;
 
@@ -187,6 +187,13 @@ impl JudgedAction<'_> {
         }
         if glob::hosts(&self.rules.constraints.allowed_hosts, host) {
             return free(AutoAllow::Hosts);
+        }
+        if self.tool == rule::SEARCH {
+            // The host belongs to a search service without a setting, so the rule to remember allows searches.
+            let words = format!("no rule allows web searches (`{host}`)");
+            let memory = RememberedRule::Rules(vec!["WebSearch".to_owned()]);
+            let hint = "`\"allow\": [\"WebSearch\"]`".to_owned();
+            return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) });
         }
         let words = format!("no rule names the host `{host}`");
         let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);

@@ -20,6 +20,8 @@ use super::glob::Glob;
 
 /// The tool that loads skills: a rule can name one skill.
 const SKILL: &str = "skill";
+/// The tool that searches the web.
+pub(super) const SEARCH: &str = "web_search";
 
 /// The list that a rule belongs to, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -446,7 +448,8 @@ fn named(name: &str) -> (RuleTool, Alias) {
         "Write" => (RuleTool::Edit, Alias::Dead("Write", "Edit")),
         "NotebookEdit" => (RuleTool::Edit, Alias::Dead("NotebookEdit", "Edit")),
         "write_file" | "edit_file" => (RuleTool::Edit, Alias::Only(name.to_owned())),
-        "WebFetch" | "http_get" => (RuleTool::Fetch, Alias::Whole),
+        "WebFetch" | "web_fetch" | "http_get" => (RuleTool::Fetch, Alias::Whole),
+        "WebSearch" => (RuleTool::Named(SEARCH.to_owned()), Alias::Whole),
         "Agent" | "Task" | "dispatch_task" => (RuleTool::Agent, Alias::Whole),
         name => {
             let other = crate::task_list::OTHER_NAMES.iter().find(|(other, _)| *other == name);

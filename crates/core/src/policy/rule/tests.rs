@@ -169,7 +169,7 @@ fn hosts_tools_members_and_parameters() {
     assert!(
         fetch("WebFetch(domain:api-*.x.org)", "api-1.x.org") && !fetch("WebFetch(domain:api-*.x.org)", "api-1.y.x.org")
     );
-    assert!(fetch("http_get", "x.org") && !fetch("WebFetch(x.org)", "x.org"));
+    assert!(fetch("web_fetch", "x.org") && fetch("http_get", "x.org") && !fetch("WebFetch(x.org)", "x.org"));
     for (rule, host, want) in [
         ("WebFetch(domain:x.org)", "x.org:8080", false),
         ("WebFetch(domain:x.*)", "x.org:8080", false),
@@ -190,6 +190,20 @@ fn hosts_tools_members_and_parameters() {
     let asked = judged(&[], "http_get", &touch(ActionKind::Fetch, "x.org:8080"));
     assert_eq!(asked.memory.rules(), ["WebFetch(domain:x.org:8080)"]);
     assert!(asked.rule.contains("`x.org:8080`"), "{}", asked.rule);
+}
+
+#[test]
+fn searches_are_allowed_by_their_own_rule() {
+    let search = |rules: &[(List, &str)]| judged(rules, "web_search", &touch(ActionKind::Fetch, "html.duckduckgo.com"));
+    let asked = search(&[]);
+    assert_eq!((asked.verdict, asked.memory.rules()), (Verdict::Ask, vec!["WebSearch".to_owned()].as_slice()));
+    assert_eq!(search(&[(List::Allow, "WebSearch")]).verdict, Verdict::Allow);
+    assert_eq!(search(&[(List::Allow, "web_search")]).verdict, Verdict::Allow);
+    assert_eq!(search(&[(List::Allow, "WebSearch"), (List::Deny, "WebSearch")]).verdict, Verdict::Deny);
+    let fetch = judged(&[(List::Allow, "WebSearch")], "web_fetch", &touch(ActionKind::Fetch, "x.org"));
+    assert_eq!(fetch.verdict, Verdict::Ask);
+    let own = judged(&[(List::Deny, "WebSearch")], "web_search", &touch(ActionKind::Query, "api.tavily.com"));
+    assert_eq!(own.verdict, Verdict::Deny, "also a service that is set up");
 
     let team = |rules: &[(List, &str)], tool: &str, parameters: &[(&str, &str)]| {
         let parameters = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();

@@ -1,0 +1,230 @@
+//! The text of a reply: HTML as Markdown, JSON laid out, documents as their text, other text as it is.
+
+use std::io;
+
+use encoding_rs::{Encoding, UTF_8};
+use max_team_core::limits::{FETCH_PAGE_BYTES_MAX, PAGE_BYTES_MAX};
+use reqwest::Url;
+
+use super::html::{self, SelectorError};
+use super::{HttpReply, TEXT_BYTES_MAX};
+use crate::document;
+use crate::text::{clip, size, visible};
+use crate::tool::{ToolContext, ToolError};
+
+/// Bytes at the start of a body that tell whether it is text.
+const HEAD_BYTES: usize = 8 << 10;
+/// Bytes of a title that are told.
+const TITLE_BYTES_MAX: usize = 200;
+/// Bytes of text below which a page with scripts counts as empty.
+const EMPTY_BYTES_MAX: usize = 100;
+
+/// What of a page is wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageView {
+    pub(crate) selector: Option<String>,
+    pub(crate) raw: bool,
+}
+
+/// The text of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PageText {
+    pub(crate) text: String,
+    /// What is to be known about it: its type, its title, what is missing.
+    pub(crate) notes: Vec<String>,
+    pub(crate) is_error: bool,
+    /// Whether something of the page is missing.
+    pub(crate) is_incomplete: bool,
+    /// Whether there is next to no text, and scripts that may write it.
+    pub(crate) needs_scripts: bool,
+}
+
+impl PageText {
+    /// Reads a reply. Blocking.
+    pub(crate) fn read(cx: &ToolContext, url: &Url, reply: &HttpReply, view: &PageView) -> Result<Self, ToolError> {
+        let kind = if reply.media_type.is_empty() { "no type" } else { &reply.media_type };
+        let mut page = Self {
+            notes: vec![format!("{}, {kind}", reply.status)],
+            is_error: reply.status >= 400,
+            is_incomplete: reply.is_cut,
+            ..Self::default()
+        };
+        if reply.is_cut {
+            page.notes.push(format!("only the first {} were taken", size(PAGE_BYTES_MAX as u64)));
+        }
+        if let Some(kind) = document::kind(&reply.body).filter(|_| !reply.is_cut && !page.is_error) {
+            page.text = document::text(cx, reply.body.as_slice())?;
+            page.notes.push(format!("the text of {kind}"));
+            return Ok(page);
+        }
+        if reply.body.is_empty() {
+            page.notes.push("empty".to_owned());
+        } else if !is_text(reply) {
+            page.notes.push(format!("binary data, {}, not shown", size(reply.body.len() as u64)));
+            return Ok(Self { is_error: true, ..page });
+        }
+        let text = decode(reply);
+        match reply.media_type.as_str() {
+            _ if view.raw => page.text = text,
+            "text/html" | "application/xhtml+xml" => page.read_html(&text, url, view)?,
+            media if media == "application/json" || media.ends_with("+json") => page.text = pretty(text),
+            _ => page.text = text,
+        }
+        Ok(page)
+    }
+
+    fn read_html(&mut self, html: &str, url: &Url, view: &PageView) -> Result<(), ToolError> {
+        let selector = view.selector.as_deref();
+        let page = html::readable(html, url, selector).map_err(|error| {
+            let shown = visible(&clip(selector.unwrap_or_default(), TITLE_BYTES_MAX));
+            ToolError::correctable(match error {
+                SelectorError::Invalid => {
+                    format!("`{shown}` is no CSS selector; write one like `main` or `#id .class`")
+                }
+                SelectorError::NotFound { title } => {
+                    let title = visible(&clip(&title, TITLE_BYTES_MAX));
+                    format!(
+                        "nothing on the page `{title}` fits the selector `{shown}`; fetch the page without it first"
+                    )
+                }
+            })
+        })?;
+        if !page.title.is_empty() {
+            self.notes.push(format!("“{}”", visible(&clip(&page.title, TITLE_BYTES_MAX))));
+        }
+        if !page.is_whole {
+            self.is_incomplete = true;
+            self.notes.push(format!("only the first {} of its text are told", size(page.text.len() as u64)));
+        }
+        self.needs_scripts = selector.is_none() && page.has_scripts && page.text.trim().len() < EMPTY_BYTES_MAX;
+        self.text = page.text;
+        Ok(())
+    }
+
+    /// One part of the text, and how many there are; `number` is from 1.
+    pub(crate) fn part(&self, number: usize) -> (Option<&str>, usize) {
+        let parts = parts(&self.text);
+        (parts.get(number.saturating_sub(1)).copied(), parts.len())
+    }
+}
+
+/// The parts in which a text is told: each ends with a line if one ends in its second half. There is at least one.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while rest.len() > FETCH_PAGE_BYTES_MAX {
+        let most = rest.floor_char_boundary(FETCH_PAGE_BYTES_MAX);
+        let line = rest.get(..most).and_then(|head| head.rfind('\n')).map(|at| at + 1);
+        let (head, tail) = rest.split_at(line.filter(|at| *at > most / 2).unwrap_or(most));
+        parts.push(head);
+        rest = tail;
+    }
+    if !rest.is_empty() || parts.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+fn is_text(reply: &HttpReply) -> bool {
+    let media = reply.media_type.as_str();
+    let textual = ["json", "xml", "javascript", "ecmascript", "yaml", "toml", "sql", "graphql", "x-sh", "csv"];
+    let head = reply.body.get(..HEAD_BYTES).unwrap_or(&reply.body);
+    // UTF-16 has zeros in it, and says what it is.
+    let is_wide = reply.charset.as_ref().is_some_and(|name| name.to_ascii_lowercase().starts_with("utf-16"));
+    if head.contains(&0) && !is_wide {
+        return false;
+    }
+    let is_told = media.starts_with("text/") || textual.iter().any(|word| media.ends_with(word));
+    is_told || (matches!(media, "" | "application/octet-stream") && is_utf8(head))
+}
+
+/// Whether bytes are UTF-8, but for a character at their end that was cut through.
+fn is_utf8(head: &[u8]) -> bool {
+    std::str::from_utf8(head).map_or_else(|err| err.error_len().is_none(), |_| true)
+}
+
+/// The text of a body. A page in UTF-8 that claims to be in another encoding is read as UTF-8: that is the common mistake of
+/// servers, and text of other encodings is hardly ever valid UTF-8.
+fn decode(reply: &HttpReply) -> String {
+    let named = reply.charset.as_deref().or_else(|| html::charset(&reply.body));
+    let encoding = named.and_then(|name| Encoding::for_label(name.as_bytes())).unwrap_or(UTF_8);
+    let is_ascii_based =
+        encoding != encoding_rs::UTF_16LE && encoding != encoding_rs::UTF_16BE && encoding != encoding_rs::ISO_2022_JP;
+    if is_ascii_based && !reply.body.is_ascii() && is_utf8(&reply.body) {
+        return UTF_8.decode(&reply.body).0.into_owned();
+    }
+    encoding.decode(&reply.body).0.into_owned()
+}
+
+/// JSON laid out; as it came if it is none, or if laying it out would take too much.
+fn pretty(text: String) -> String {
+    let laid_out = serde_json::from_str::<serde_json::Value>(&text).and_then(|value| {
+        let mut page = BoundedText(Vec::new());
+        serde_json::to_writer_pretty(&mut page, &value).map(|()| page.0)
+    });
+    laid_out.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(text)
+}
+
+/// As much as a text may have, and no more.
+struct BoundedText(Vec<u8>);
+
+impl io::Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > TEXT_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_laid_out_as_far_as_there_is_room() {
+        assert_eq!(pretty(r#"{"a":[1]}"#.to_owned()), "{\n  \"a\": [\n    1\n  ]\n}");
+        let deep = "[".repeat(100) + &"0,".repeat(100_000) + "0" + &"]".repeat(100);
+        assert_eq!(pretty(deep.clone()), deep, "laid out, this has 20 MB");
+    }
+
+    #[test]
+    fn parts_are_the_whole_text() {
+        for text in ["", "one", &"a line\n".repeat(20_000), &"ä".repeat(100_000)] {
+            let parts = parts(text);
+            assert_eq!(parts.concat(), text);
+            assert!(!parts.is_empty() && parts.iter().all(|part| part.len() <= FETCH_PAGE_BYTES_MAX));
+        }
+        assert!(parts(&"a line\n".repeat(20_000)).iter().all(|part| part.ends_with('\n')));
+    }
+
+    #[test]
+    fn bodies_are_decoded_also_if_the_charset_is_wrong() {
+        let reply = |body: &[u8], charset: Option<&str>| HttpReply {
+            body: body.to_vec(),
+            charset: charset.map(str::to_owned),
+            ..HttpReply::default()
+        };
+        let table: [(&[u8], Option<&str>, &str); 7] = [
+            ("你好".as_bytes(), Some("iso-8859-1"), "你好"),
+            ("你好".as_bytes(), None, "你好"),
+            (b"\xc4\xe3\xba\xc3", Some("gb18030"), "你好"),
+            (b"<meta charset=gb2312>\xc4\xe3\xba\xc3", None, "<meta charset=gb2312>你好"),
+            (b"\x93\xfa\x96{", Some("Shift_JIS"), "日本"),
+            (
+                b"<meta content='text/html; charset=shift_jis'>\x93\xfa",
+                None,
+                "<meta content='text/html; charset=shift_jis'>日",
+            ),
+            (b"caf\xe9", Some("nonsense"), "caf\u{fffd}"),
+        ];
+        for (body, charset, want) in table {
+            assert_eq!(decode(&reply(body, charset)), want);
+        }
+    }
+}

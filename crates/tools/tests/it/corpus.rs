@@ -1,0 +1,95 @@
+//! The main text of pages of different kinds, each with the text that a reader of it wants.
+//!
+//! A page is `pages/KIND-NUMBER.html`; the text is in the file `.txt` beside it. The pages have the shapes of real sites
+//! (navigation, cookie banners, sidebars, related links, footers, tables for layout) around texts of this project.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use max_team_tools::{PageQuery, Services, fetch_page};
+
+use crate::project::Project;
+use crate::web::{Server, reply};
+
+/// Words of a text; a Chinese character counts as one.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for letter in text.chars() {
+        let is_han = ('\u{4e00}'..='\u{9fff}').contains(&letter);
+        if (is_han || !letter.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        match is_han {
+            true => words.push(letter.to_string()),
+            false if letter.is_alphanumeric() => word.extend(letter.to_lowercase()),
+            false => {}
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// A Markdown text without the addresses of its links.
+fn without_addresses(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("](") {
+        out.push_str(before);
+        out.push(' ');
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    out + rest
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    pages: usize,
+    wanted: usize,
+    found: usize,
+    told: usize,
+}
+
+#[test]
+fn the_main_text_of_pages_of_many_kinds_is_found() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/pages");
+    let names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".html").map(str::to_owned))
+        .collect();
+    assert!(names.len() >= 30, "{}", names.len());
+    let pages = folder.clone();
+    let server = Server::new(move |path, stream| {
+        let page = std::fs::read(pages.join(path.trim_start_matches('/'))).unwrap();
+        reply(stream, "200 OK", "Content-Type: text/html; charset=utf-8", page);
+    });
+    let mut project = Project::new();
+    let private_hosts = vec![format!("127.0.0.1:{}", server.port)];
+    project.cx.services = Arc::new(Services { private_hosts, ..Services::default() });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut kinds: BTreeMap<&str, Tally> = BTreeMap::new();
+    for name in &names {
+        let url = format!("http://127.0.0.1:{}/{name}.html", server.port);
+        let page = runtime.block_on(fetch_page(&project.cx, PageQuery { url, ..PageQuery::default() })).unwrap();
+        let wanted = words(&std::fs::read_to_string(folder.join(format!("{name}.txt"))).unwrap());
+        let told = words(&without_addresses(&page.text));
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        wanted.iter().for_each(|word| *left.entry(word).or_default() += 1);
+        for word in &told {
+            let left = left.entry(word).or_default();
+            *left = left.saturating_sub(1);
+        }
+        let missing: usize = left.values().sum();
+        let tally = kinds.entry(name.split('-').next().unwrap()).or_default();
+        tally.pages += 1;
+        tally.wanted += wanted.len();
+        tally.found += wanted.len() - missing;
+        tally.told += told.len();
+    }
+    assert!(kinds.len() >= 6, "{kinds:?}");
+    for (kind, Tally { wanted, found, told, .. }) in &kinds {
+        assert!(found * 100 >= wanted * 95, "{kind}: {found} of {wanted} words");
+        assert!((told - found) * 100 <= told * 10, "{kind}: {} of {told} words are not of the text", told - found);
+    }
+}
