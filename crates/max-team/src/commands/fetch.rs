@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use max_team_core::text::stripped;
-use max_team_tools::{PageQuery, RenderMode, Root, ToolContext, ToolError, fetch_page};
+use max_team_tools::{PageQuery, Root, ToolContext, ToolError, fetch_page};
 
-use crate::args::{self, Render};
+use crate::args;
 use crate::headless::talk;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::setup::{self, AppEnv};
@@ -25,12 +25,8 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
         url: options.url.clone(),
         selector: options.selector.clone(),
         page: options.page.map(|page| page as usize),
-        render: match options.render {
-            Render::Auto => RenderMode::Auto,
-            Render::Never => RenderMode::Never,
-            Render::Always => RenderMode::Always,
-        },
         raw: options.raw,
+        ..PageQuery::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let page = runtime.block_on(fetch_page(&cx, query)).map_err(|error| failed(&error))?;

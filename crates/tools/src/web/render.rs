@@ -35,15 +35,3 @@ pub enum RenderMode {
     Never,
     Always,
 }
-
-impl RenderMode {
-    /// The mode of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "auto" => Some(Self::Auto),
-            "never" => Some(Self::Never),
-            "always" => Some(Self::Always),
-            _ => None,
-        }
-    }
-}
