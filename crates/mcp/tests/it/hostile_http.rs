@@ -37,7 +37,7 @@ async fn notice(reply: Reply) -> String {
 async fn an_address_that_is_no_server_is_named_with_a_way_out() {
     let html = "<html><body>Welcome</body></html>";
     for (reply, words) in [
-        (Reply::new(401, "", ""), "it asks for a login: run `max-team mcp login bad`, or give it a token"),
+        (Reply::new(401, "", ""), "it does not accept the token in the header `Authorization` of its entry"),
         (Reply::new(403, "", html), "it refuses access (403): check the token and its rights"),
         (Reply::new(404, "", html), "there is no MCP server at this address (404): check the path of the address"),
         (Reply::new(500, "", html), "it answers with HTTP status 500: try again later, or look at its own log"),
@@ -140,7 +140,7 @@ async fn call_error(reply: Reply) -> (String, bool, FakeServer) {
 async fn a_call_that_fails_says_whether_it_may_have_taken_effect() {
     let html = "content-type: text/html\r\n";
     for (reply, words, may_have_run) in [
-        (Reply::new(401, "", ""), "it asks for a login", false),
+        (Reply::new(401, "", ""), "it does not accept the token", false),
         (Reply::new(403, "", ""), "it refuses access (403)", false),
         (Reply::new(500, html, "<p>"), "it answers with HTTP status 500", true),
         (Reply::new(200, html, "<p>"), "it answers with `text/html` instead of MCP messages", true),
