@@ -100,7 +100,8 @@ pub(crate) fn ticks_of(time: std::time::Duration) -> u64 {
 }
 
 /// Sends a signal to all processes of the tree, and leaves them no time to multiply. The group of a leader that is
-/// still there is signalled first, which needs no list of processes.
+/// still there is signalled first, which needs no list of processes; and only once, or the second signal would end a
+/// program that the leader started in order to clean up.
 pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if getpid() == Pid::INIT {
         // All processes in this namespace, at once, except this one.
@@ -112,7 +113,8 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     }
     let tree = below(PIDS_MAX);
     let own = getpgrp().as_raw_nonzero().get();
-    let groups: BTreeSet<i32> = tree.iter().map(|process| process.group).filter(|group| *group != own).collect();
+    let signalled = [own, leader.map_or(own, |leader| leader.as_raw_nonzero().get())];
+    let groups: BTreeSet<i32> = tree.iter().map(|process| process.group).filter(|id| !signalled.contains(id)).collect();
     for group in groups.into_iter().filter(|group| *group > 1).filter_map(Pid::from_raw) {
         let _ = kill_process_group(group, signal);
     }
