@@ -1,30 +1,26 @@
 //! HTML as Markdown: the main text of a page, or the elements that a selector finds.
 //!
-//! `nesting` makes the page safe to parse. `dom_smoothie` finds the main text; where it finds too little of a page (a list,
-//! a forum, a shop), all of the page without its `boilerplate` is taken. Links are absolute, and only those to web
-//! addresses stay. Nothing here is run or fetched.
+//! `nesting` makes the page safe to parse; `boilerplate` takes out navigation and the like, also by the names of elements
+//! (`hints`); `layout` keeps apart in Markdown what a browser would lay out apart. Links are absolute, and only those to
+//! web addresses stay. Nothing here is run or fetched.
 
 mod boilerplate;
+mod hints;
+mod layout;
 mod nesting;
 
 use dom_query::{Document, NodeRef};
-use dom_smoothie::{CandidateSelectMode, Config, Readability, TextMode};
 use reqwest::Url;
 
 use super::TEXT_BYTES_MAX;
 
 /// Bytes at the start of a page in which it may say its encoding.
 const CHARSET_BYTES: usize = 1_024;
-/// Of the text without boilerplate, in percent: a main text with less has missed most of the page (a list, a shop).
-const MAIN_PERCENT_MIN: usize = 40;
-/// Of the text without boilerplate, in percent: a main text with more leaves out little but titles and names.
-const MAIN_PERCENT_MOST: usize = 80;
-/// Bytes of text without boilerplate: shorter pages are taken as they are.
-const SHORT_PAGE_BYTES: usize = 1_000;
-/// Bytes of HTML: the main text of a longer page is not searched for, because that takes time beyond all use.
-const MAIN_HTML_BYTES_MAX: usize = 2 << 20;
 /// Bytes of all addresses of links together: relative links of a page with a long address grow.
 const LINKS_BYTES_MAX: usize = TEXT_BYTES_MAX / 2;
+
+/// Elements between a picture and the figure that it is in.
+const CAPTION_DEPTH_MAX: usize = 4;
 
 /// Stands for `&` in addresses until the text is written: Markdown would have `&amp;`, and a model would copy that.
 const AMPERSAND: &str = "\u{e000}";
@@ -65,13 +61,12 @@ pub(super) fn document(page: &str) -> Document {
 /// The main text of a page, or the elements that a selector finds.
 pub(super) fn readable(page: &str, base: &Url, selector: Option<&str>) -> Result<ReadablePage, SelectorError> {
     let nested = nesting::nested(page);
-    let html_bytes = nested.html.len();
     let document = Document::from(nested.html);
     resolve_links(&document, base);
-    let title = one_line(&document.select("title").first().text());
+    let title = one_line(&document.select_single("title").text());
     let text = match selector {
         Some(selector) => selected(&document, selector, &title)?,
-        None => main_text(document, html_bytes),
+        None => main_text(&document),
     };
     let (text, fits) = bounded(tidy(&text).replace(AMPERSAND, "&"));
     Ok(ReadablePage { title, text, has_scripts: nested.has_scripts, is_whole: fits && !nested.is_cut })
@@ -96,110 +91,61 @@ fn selected(document: &Document, selector: &str, title: &str) -> Result<String, 
     // An element in another one that was found is told with it.
     let ids: Vec<_> = found.nodes().iter().map(|node| node.id).collect();
     let outer = found.nodes().iter().filter(|node| !node.ancestors_it(None).any(|above| ids.contains(&above.id)));
-    let texts: Vec<String> = outer.map(|node| markdown(node, true)).collect();
+    let texts: Vec<String> = outer.map(|node| markdown(&node.to_fragment().root())).collect();
     Ok(texts.join("\n\n"))
 }
 
-fn markdown(node: &NodeRef<'_>, include_node: bool) -> String {
-    let text = match include_node {
-        true => node.to_fragment().root().md(None),
-        false => node.md(None),
-    };
-    text.to_string()
+/// What is in a node as Markdown. The node is changed.
+fn markdown(node: &NodeRef<'_>) -> String {
+    layout::prepare(node);
+    node.md(None).to_string()
 }
 
-fn main_text(document: Document, html_bytes: usize) -> String {
-    let cleaned = document.clone();
-    boilerplate::remove(&cleaned);
-    let whole = content(&cleaned);
-    let (all, links) = lengths(&whole);
-    // With so few links `is_main` cannot hold, and searching for the main text takes most of the time.
-    let is_prose = links * 200 < all * (100 - MAIN_PERCENT_MOST);
-    if is_prose || whole.len() < SHORT_PAGE_BYTES || html_bytes > MAIN_HTML_BYTES_MAX {
-        return whole;
-    }
-    match article(document) {
-        Some(main) if is_main(&main, &whole) => main,
-        _ => whole,
-    }
+fn main_text(document: &Document) -> String {
+    boilerplate::content(document).map(|node| markdown(&node)).unwrap_or_default()
 }
 
-/// Whether the main text is better than all text without boilerplate: what it leaves out is more than titles and names, and
-/// is mostly links.
-fn is_main(main: &str, whole: &str) -> bool {
-    let ((main, main_links), (whole, whole_links)) = (lengths(main), lengths(whole));
-    let (rest, rest_links) = (whole.saturating_sub(main), whole_links.saturating_sub(main_links));
-    let percent = main * 100 / whole.max(1);
-    (MAIN_PERCENT_MIN..MAIN_PERCENT_MOST).contains(&percent) && rest_links * 2 >= rest
-}
-
-/// Bytes of a Markdown text without the addresses of its links, and of the words of its links.
-fn lengths(text: &str) -> (usize, usize) {
-    let (mut all, mut links) = (0, 0);
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("](") {
-        all += before.len();
-        links += before.rfind('[').map_or(0, |start| before.len() - start);
-        rest = after.split_once(')').map_or("", |(_, rest)| rest);
-    }
-    (all + rest.len(), links)
-}
-
-/// All of the page that is left, or of its one `main` element.
-fn content(document: &Document) -> String {
-    let main = document.select("main, [role=main]");
-    let node = match main.nodes() {
-        [main] => Some(*main),
-        _ => document.body(),
-    };
-    node.map(|node| markdown(&node, false)).unwrap_or_default()
-}
-
-fn article(document: Document) -> Option<String> {
-    let config = Config {
-        text_mode: TextMode::Markdown,
-        disable_json_ld: true,
-        candidate_select_mode: CandidateSelectMode::DomSmoothie,
-        ..Config::default()
-    };
-    let article = Readability::with_document(document, None, Some(config)).ok()?.parse().ok()?;
-    Some(article.text_content.to_string())
-}
-
-/// Makes links absolute. A link that leads to no web address loses its address, and a picture without words is removed.
+/// Makes links absolute. A link that leads to no web address loses its address. The words for a picture take its place, but
+/// not if it has a caption.
 fn resolve_links(document: &Document, base: &Url) {
-    let own = document.select("base[href]").first().attr("href");
+    let own = document.select_single("base[href]").attr("href");
     let base = own.and_then(|own| base.join(&own).ok()).filter(is_web).unwrap_or_else(|| base.clone());
     let mut bytes = 0;
-    for link in document.select("a[href]").nodes() {
-        let href = link.attr("href").unwrap_or_default();
-        let href = href.trim();
-        let leads = Some(href).filter(|href| !href.starts_with('#') && !href.is_empty());
-        let leads = leads.and_then(|href| base.join(href).ok()).filter(is_web);
-        bytes += leads.as_ref().map_or(0, |url| url.as_str().len());
-        match leads {
-            Some(url) if bytes <= LINKS_BYTES_MAX => link.set_attr("href", &url.as_str().replace('&', AMPERSAND)),
-            _ => link.remove_attr("href"),
-        }
-        link.remove_attr("title");
-    }
-    for picture in document.select("img").nodes() {
-        let alt = one_line(&picture.attr("alt").unwrap_or_default());
-        if alt.is_empty() {
-            picture.remove_from_parent();
-        } else {
+    let nodes: Vec<NodeRef<'_>> = document.root().descendants_it().filter(NodeRef::is_element).collect();
+    for node in nodes {
+        let is_link = node.has_name("a");
+        if is_link && let Some(href) = node.attr("href") {
+            let href = href.trim();
+            let leads = Some(href).filter(|href| !href.starts_with('#') && !href.is_empty());
+            let leads = leads.and_then(|href| base.join(href).ok()).filter(is_web);
+            bytes += leads.as_ref().map_or(0, |url| url.as_str().len());
+            match leads {
+                Some(url) if bytes <= LINKS_BYTES_MAX => {
+                    node.set_attr("href", &url.as_str().replace('&', AMPERSAND));
+                }
+                _ => node.remove_attr("href"),
+            }
+            node.remove_attr("title");
+        } else if !is_link && node.has_name("img") {
+            let alt = one_line(&node.attr("alt").unwrap_or_default());
             // The words are of use to a reader, the address is not.
-            picture.replace_with_html(format!("<span>[{}]</span>", escaped(&alt)));
+            if alt.is_empty() || has_caption(&node) {
+                node.remove_from_parent();
+            } else {
+                node.rename("span");
+                node.append_child(&document.tree.new_text(format!("[{alt}]")));
+            }
         }
     }
+}
+
+fn has_caption(picture: &NodeRef<'_>) -> bool {
+    let figure = picture.ancestors_it(Some(CAPTION_DEPTH_MAX)).find(|above| above.has_name("figure"));
+    figure.is_some_and(|figure| figure.children_it(false).any(|child| child.has_name("figcaption")))
 }
 
 fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 fn one_line(text: &str) -> String {

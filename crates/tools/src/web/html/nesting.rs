@@ -5,6 +5,9 @@
 //! open formatting, attributes and the number of elements, and leaves out elements that hold no text (scripts, styles,
 //! drawings, form fields). It runs once over the page, in time and memory bounded by its length.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// Open elements at a time. Browsers stop at 512.
 const DEPTH_MAX: usize = 200;
 /// Open lists and quotes at a time: Markdown repeats their indentation on every line.
@@ -26,10 +29,9 @@ const SILENT: [&str; 15] = [
     "video", "noembed", "noframes", "datalist",
 ];
 /// Tags that say nothing about the text; what is between them stays.
-const DROPPED: [&str; 28] = [
+const DROPPED: [&str; 27] = [
     "html",
     "head",
-    "form",
     "font",
     "big",
     "small",
@@ -64,7 +66,7 @@ const INLINE: [&str; 24] = [
     "picture", "q", "rp", "rt", "ruby", "samp", "sub", "sup", "time", "var",
 ];
 /// Elements that a paragraph cannot hold.
-const ENDS_PARAGRAPH: [&str; 36] = [
+const ENDS_PARAGRAPH: [&str; 37] = [
     "address",
     "article",
     "aside",
@@ -80,6 +82,7 @@ const ENDS_PARAGRAPH: [&str; 36] = [
     "figcaption",
     "figure",
     "footer",
+    "form",
     "h1",
     "h2",
     "h3",
@@ -106,6 +109,47 @@ const ENDS_PARAGRAPH: [&str; 36] = [
 const CELLS: [&str; 4] = ["td", "th", "caption", "table"];
 const TABLE: [&str; 9] = ["table", "tbody", "thead", "tfoot", "tr", "td", "th", "caption", "colgroup"];
 const INDENTED: [&str; 4] = ["ul", "ol", "blockquote", "menu"];
+
+/// A group of elements.
+#[derive(Debug, Clone, Copy)]
+enum Group {
+    Silent,
+    Dropped,
+    Void,
+    Formatting,
+    Inline,
+    EndsParagraph,
+    Cell,
+    Table,
+    Indented,
+}
+
+const GROUPS: [(Group, &[&str]); 9] = [
+    (Group::Silent, &SILENT),
+    (Group::Dropped, &DROPPED),
+    (Group::Void, &VOID),
+    (Group::Formatting, &FORMATTING),
+    (Group::Inline, &INLINE),
+    (Group::EndsParagraph, &ENDS_PARAGRAPH),
+    (Group::Cell, &CELLS),
+    (Group::Table, &TABLE),
+    (Group::Indented, &INDENTED),
+];
+
+/// The groups of each element as bits: looked up once for each tag.
+static GROUPS_OF: LazyLock<HashMap<&'static str, u16>> = LazyLock::new(|| {
+    let mut groups = HashMap::new();
+    for (group, names) in GROUPS {
+        names.iter().for_each(|name| *groups.entry(*name).or_default() |= group.bit());
+    }
+    groups
+});
+
+impl Group {
+    fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
 
 /// A page as correctly nested HTML.
 #[derive(Debug, Default)]
@@ -154,6 +198,7 @@ struct Nesting<'a> {
 struct Name {
     bytes: [u8; NAME_BYTES_MAX],
     len: usize,
+    groups: u16,
 }
 
 impl Name {
@@ -161,19 +206,29 @@ impl Name {
         let mut bytes = [0; NAME_BYTES_MAX];
         bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         bytes.make_ascii_lowercase();
-        Some(Self { bytes, len: name.len() })
+        let mut name = Self { bytes, len: name.len(), groups: 0 };
+        name.groups = GROUPS_OF.get(name.as_str()).copied().unwrap_or_default();
+        Some(name)
     }
 
     fn as_str(&self) -> &str {
         self.bytes.get(..self.len).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 
+    fn is(&self, name: &str) -> bool {
+        self.bytes.get(..self.len) == Some(name.as_bytes())
+    }
+
     fn is_one(&self, names: &[&str]) -> bool {
-        names.contains(&self.as_str())
+        names.iter().any(|name| self.is(name))
+    }
+
+    fn is_in(&self, group: Group) -> bool {
+        self.groups & group.bit() != 0
     }
 
     fn is_inline(&self) -> bool {
-        self.is_one(&FORMATTING) || self.is_one(&INLINE)
+        self.is_in(Group::Formatting) || self.is_in(Group::Inline)
     }
 }
 
@@ -216,11 +271,13 @@ impl<'a> Nesting<'a> {
             self.end_tag(name);
             return tag.end;
         }
-        self.out.has_scripts |= name.as_str() == "script";
-        if let Some(silent) = SILENT.into_iter().find(|silent| *silent == name.as_str()) {
+        self.out.has_scripts |= name.is("script");
+        if name.is_in(Group::Silent)
+            && let Some(silent) = SILENT.into_iter().find(|silent| name.is(silent))
+        {
             return if tag.is_whole { tag.end } else { self.after_end(tag.end, silent) };
         }
-        if name.as_str() == "title" {
+        if name.is("title") {
             let end = self.after_end(tag.end, "title");
             if end > tag.end {
                 self.text(at, end);
@@ -232,19 +289,19 @@ impl<'a> Nesting<'a> {
     }
 
     fn start_tag(&mut self, name: Name, tag: &Tag, at: usize) {
-        let is_body = name.as_str() == "body";
-        if name.is_one(&DROPPED) || (is_body && self.has_body) {
+        let is_body = name.is("body");
+        if name.is_in(Group::Dropped) || (is_body && self.has_body) {
             return;
         }
         self.has_body |= is_body;
         self.end_implied(name);
-        let is_void = name.is_one(&VOID);
-        let open = |names: &[&str]| self.open.iter().filter(|open| open.is_one(names)).count();
-        let is_link = name.as_str() == "a";
+        let is_void = name.is_in(Group::Void);
+        let open = |group: Group| self.open.iter().filter(|open| open.is_in(group)).count();
+        let is_link = name.is("a");
         let is_too_deep = self.open.len() >= DEPTH_MAX
-            || (name.is_one(&INDENTED) && open(&INDENTED) >= INDENT_MAX)
-            || (name.is_one(&FORMATTING) && open(&FORMATTING) >= FORMATTING_MAX)
-            || (is_link && open(&["a"]) > 0);
+            || (name.is_in(Group::Indented) && open(Group::Indented) >= INDENT_MAX)
+            || (name.is_in(Group::Formatting) && open(Group::Formatting) >= FORMATTING_MAX)
+            || (is_link && self.open.iter().any(|open| open.is("a")));
         if is_too_deep && !is_void {
             return;
         }
@@ -264,10 +321,10 @@ impl<'a> Nesting<'a> {
     /// Closes elements that the start of this one ends.
     fn end_implied(&mut self, name: Name) {
         let text = name.as_str();
-        if name.is_one(&ENDS_PARAGRAPH) {
+        if name.is_in(Group::EndsParagraph) {
             let inline = self.open.iter().rev().take_while(|open| open.is_inline()).count();
             let at = self.open.len() - inline;
-            if at > 0 && self.open.get(at - 1).is_some_and(|open| open.as_str() == "p") {
+            if at > 0 && self.open.get(at - 1).is_some_and(|open| open.is("p")) {
                 self.close_to(at - 1);
             }
         }
@@ -282,7 +339,7 @@ impl<'a> Nesting<'a> {
             "a" => {
                 let inline = self.open.iter().rev().take_while(|open| open.is_inline()).count();
                 let from = self.open.len() - inline;
-                let link = self.open.iter().skip(from).position(|open| open.as_str() == "a");
+                let link = self.open.iter().skip(from).position(|open| open.is("a"));
                 if let Some(link) = link {
                     self.close_to(from + link);
                 }
@@ -299,7 +356,7 @@ impl<'a> Nesting<'a> {
 
     /// Closes the element of an end tag, with everything in it. An end tag that fits no element is left out.
     fn end_tag(&mut self, name: Name) {
-        let is_table = name.is_one(&TABLE);
+        let is_table = name.is_in(Group::Table);
         let is_inline = name.is_inline();
         for at in (0..self.open.len()).rev() {
             let Some(open) = self.open.get(at).copied() else { return };
@@ -307,9 +364,9 @@ impl<'a> Nesting<'a> {
                 return self.close_to(at);
             }
             let is_border = match (is_table, is_inline) {
-                (true, _) => open.as_str() == "table",
+                (true, _) => open.is("table"),
                 (_, true) => !open.is_inline(),
-                _ => open.is_one(&CELLS),
+                _ => open.is_in(Group::Cell),
             };
             if is_border {
                 return;
@@ -418,7 +475,7 @@ mod tests {
                 "<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>d",
             ),
             ("<div><table><td></div>x</table>", "<div><table><td>x</td></table></div>"),
-            ("<font color=red>a</font><form>b</form>", "ab"),
+            ("<font color=red>a</font><form>b</form>", "a<form>b</form>"),
             ("<IMG src='a>b'>c<BR/>", "<IMG src='a>b'>c<BR/>"),
             ("a <3 b", "a &lt;3 b"),
             ("<script>a</script><svg><path/></svg><svg/>x", "x"),
