@@ -205,7 +205,7 @@ pub const REMOTE_LOOKUPS_MAX: usize = 2;
 pub const PLACES_MAX: u32 = 10;
 /// Redirects that `web_fetch` follows.
 pub const REDIRECTS_MAX: usize = 5;
-/// Bytes of a document (PDF, office files) that is read.
+/// Bytes of a document (PDF, office files) that is read, from a file or the web.
 pub const DOCUMENT_BYTES_MAX: u64 = 32 << 20;
 /// Bytes of text that a document may give.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 8 << 20;

@@ -11,6 +11,14 @@ use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit> {
+    let query = PageQuery {
+        url: options.url.clone(),
+        selector: options.selector.clone(),
+        page: options.page.map(|page| page as usize),
+        raw: options.raw,
+        ..PageQuery::default()
+    };
+    query.check().map_err(|error| failed(Exit::Usage, &error))?;
     let config = place.settings(options.config.as_deref(), Vec::new())?;
     let mut services = setup::services(place, &config)?;
     for host in &options.allow_host {
@@ -21,15 +29,8 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
     }
     let root = Root::open(&place.cwd).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
     let cx = ToolContext { services: Arc::new(services), ..ToolContext::new(Arc::new(root)) };
-    let query = PageQuery {
-        url: options.url.clone(),
-        selector: options.selector.clone(),
-        page: options.page.map(|page| page as usize),
-        raw: options.raw,
-        ..PageQuery::default()
-    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let page = runtime.block_on(fetch_page(&cx, query)).map_err(|error| failed(&error))?;
+    let page = runtime.block_on(fetch_page(&cx, query)).map_err(|error| failed(Exit::Failed, &error))?;
     super::print(&stripped(&page.text.replace('\r', "")))?;
     if !page.text.is_empty() && !page.text.ends_with('\n') {
         super::print("\n")?;
@@ -43,6 +44,6 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-fn failed(error: &ToolError) -> CliError {
-    CliError::new(Exit::Failed, stripped(&error.to_string()).into_owned())
+fn failed(exit: Exit, error: &ToolError) -> CliError {
+    CliError::new(exit, stripped(&error.to_string()).into_owned())
 }

@@ -45,6 +45,23 @@ fn every_command_speaks_the_language_that_is_asked_for() {
 }
 
 #[test]
+fn a_wrong_address_or_selector_is_a_usage_error() {
+    let program = Program::alone();
+    let table: [(&[&str], i32, &str); 6] = [
+        (&["docs.rs"], 2, "begin with `https://`"),
+        (&["ftp://docs.rs/"], 2, "is no web address"),
+        (&["https://"], 2, "cannot be used"),
+        (&["https://u:p@docs.rs/"], 2, "name or password"),
+        (&["http://127.0.0.1:1/", "--selector", "p["], 2, "is no CSS selector"),
+        (&["http://127.0.0.1:1/"], 1, "private network"),
+    ];
+    for (words, code, wanted) in table {
+        let ran = program.run(&[&["fetch"], words].concat());
+        assert!(ran.code == code && ran.err.contains(wanted) && ran.out.is_empty(), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn settings_are_explained_with_their_source() {
     let program = Program::alone().file(".max-team/config.yaml", "llm:\n  timeout: 5s\n");
     let ran = program.run(&["config", "explain", "llm.timeout"]);

@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::document;
 use crate::text::{clip, size, visible};
 use crate::tool::{ToolContext, ToolError};
 
@@ -48,13 +49,15 @@ pub(crate) struct HttpRequest<'a> {
     pub(crate) guard: AddressGuard,
     /// Bytes of the answer that are taken.
     pub(crate) max: usize,
+    /// The same for a document (PDF, office files), of which a part is of no use.
+    pub(crate) document_max: u64,
     pub(crate) headers: Vec<(HeaderName, String)>,
     pub(crate) body: Option<String>,
 }
 
 impl<'a> HttpRequest<'a> {
     pub(crate) fn get(url: &'a Url, guard: AddressGuard, max: usize) -> Self {
-        Self { url, guard, max, headers: Vec::new(), body: None }
+        Self { url, guard, max, document_max: max as u64, headers: Vec::new(), body: None }
     }
 }
 
@@ -104,7 +107,7 @@ async fn ask(
     client: &reqwest::Client,
     request: HttpRequest<'_>,
 ) -> Result<HttpReply, reqwest::Error> {
-    let HttpRequest { url, max, headers, body, .. } = request;
+    let HttpRequest { url, max, document_max, headers, body, .. } = request;
     let host = url.host_str().unwrap_or_default();
     cx.progress.say(|| format!("connecting to {host}"));
     let request = match body {
@@ -115,16 +118,22 @@ async fn ask(
     let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
     let mut response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let mut body = Vec::new();
+    let promised = response.content_length().unwrap_or_default();
+    let (mut body, mut most, mut is_cut) = (Vec::new(), max as u64, false);
     while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);
         cx.progress.say(|| format!("{} from {host}", size(body.len() as u64)));
-        if body.len() > max {
+        let is_document = document::kind(&body).is_some();
+        if is_document {
+            most = document_max;
+        }
+        // The rest of a document that is too large is not waited for.
+        is_cut = body.len() as u64 > most || (is_document && promised > most);
+        if is_cut {
             break;
         }
     }
-    let is_cut = body.len() > max;
-    body.truncate(max);
+    body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
     let (media_type, charset) = kind(&headers);
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let (location, etag, last_modified) = (text(LOCATION), text(ETAG), text(LAST_MODIFIED));

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::limits::{PAGE_BYTES_MAX, REDIRECTS_MAX};
+use max_team_core::limits::{DOCUMENT_BYTES_MAX, PAGE_BYTES_MAX, REDIRECTS_MAX};
 use max_team_core::policy::{Action, ActionKind};
 use reqwest::Url;
 use reqwest::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cache::{CachedPage, PageKey};
-use super::page::{PageText, PageView};
+use super::page::{PageText, PageView, check_selector};
 use super::render::RenderMode;
 use super::{AddressGuard, HttpReply, HttpRequest, host, send};
 use crate::remote::on_thread;
@@ -112,6 +112,14 @@ pub struct PageQuery {
     pub render: RenderMode,
     /// HTML and JSON as they are.
     pub raw: bool,
+}
+
+impl PageQuery {
+    /// Checks the address and the selector without asking the server.
+    pub fn check(&self) -> Result<(), ToolError> {
+        parse(&self.url)?;
+        self.selector.as_deref().map_or(Ok(()), check_selector)
+    }
 }
 
 /// The text of a page for a user.
@@ -248,6 +256,7 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
     for _ in 0..=REDIRECTS_MAX {
         let known = kept.as_ref().filter(|kept| kept.url == url);
         let mut request = HttpRequest::get(&url, AddressGuard::Public, PAGE_BYTES_MAX);
+        request.document_max = DOCUMENT_BYTES_MAX;
         if let Some(known) = known {
             let etag = known.reply.etag.clone().map(|etag| (IF_NONE_MATCH, etag));
             let since = known.reply.last_modified.clone().map(|at| (IF_MODIFIED_SINCE, at));

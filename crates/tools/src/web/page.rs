@@ -3,7 +3,7 @@
 use std::io;
 
 use encoding_rs::{Encoding, UTF_8};
-use max_team_core::limits::{FETCH_PAGE_BYTES_MAX, PAGE_BYTES_MAX};
+use max_team_core::limits::{DOCUMENT_BYTES_MAX, FETCH_PAGE_BYTES_MAX, PAGE_BYTES_MAX};
 use reqwest::Url;
 
 use super::html::{self, SelectorError};
@@ -49,10 +49,15 @@ impl PageText {
             is_incomplete: reply.is_cut,
             ..Self::default()
         };
+        let document = document::kind(&reply.body).filter(|_| !page.is_error);
+        if let Some(kind) = document.filter(|_| reply.is_cut) {
+            let most = size(DOCUMENT_BYTES_MAX);
+            return Err(ToolError::correctable(format!("{kind} larger than {most} cannot be read")));
+        }
         if reply.is_cut {
             page.notes.push(format!("only the first {} were taken", size(PAGE_BYTES_MAX as u64)));
         }
-        if let Some(kind) = document::kind(&reply.body).filter(|_| !reply.is_cut && !page.is_error) {
+        if let Some(kind) = document {
             page.text = document::text(cx, reply.body.as_slice())?;
             page.notes.push(format!("the text of {kind}"));
             return Ok(page);
@@ -76,21 +81,19 @@ impl PageText {
     fn read_html(&mut self, html: &str, url: &Url, view: &PageView) -> Result<(), ToolError> {
         let selector = view.selector.as_deref();
         let page = html::readable(html, url, selector).map_err(|error| {
-            let shown = visible(&clip(selector.unwrap_or_default(), TITLE_BYTES_MAX));
-            ToolError::correctable(match error {
-                SelectorError::Invalid => {
-                    format!("`{shown}` is no CSS selector; write one like `main` or `#id .class`")
-                }
+            let selector = selector.unwrap_or_default();
+            match error {
+                SelectorError::Invalid => no_selector(selector),
                 SelectorError::NotFound { title } => {
-                    let title = visible(&clip(&title, TITLE_BYTES_MAX));
-                    format!(
+                    let (title, shown) = (shown(&title), shown(selector));
+                    ToolError::correctable(format!(
                         "nothing on the page `{title}` fits the selector `{shown}`; fetch the page without it first"
-                    )
+                    ))
                 }
-            })
+            }
         })?;
         if !page.title.is_empty() {
-            self.notes.push(format!("“{}”", visible(&clip(&page.title, TITLE_BYTES_MAX))));
+            self.notes.push(format!("“{}”", shown(&page.title)));
         }
         if !page.is_whole {
             self.is_incomplete = true;
@@ -106,6 +109,21 @@ impl PageText {
         let parts = parts(&self.text);
         (parts.get(number.saturating_sub(1)).copied(), parts.len())
     }
+}
+
+/// Checks that a selector is one.
+pub(super) fn check_selector(selector: &str) -> Result<(), ToolError> {
+    if html::is_selector(selector) { Ok(()) } else { Err(no_selector(selector)) }
+}
+
+fn no_selector(selector: &str) -> ToolError {
+    let shown = shown(selector);
+    ToolError::correctable(format!("`{shown}` is no CSS selector; write one like `main` or `#id .class`"))
+}
+
+/// A title or a selector, as much of it as is told.
+fn shown(text: &str) -> String {
+    visible(&clip(text, TITLE_BYTES_MAX))
 }
 
 /// The parts in which a text is told: each ends with a line if one ends in its second half. There is at least one.

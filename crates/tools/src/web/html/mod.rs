@@ -78,11 +78,16 @@ fn bounded(mut text: String) -> (String, bool) {
     (text, fits)
 }
 
+/// Whether a text is a CSS selector.
+pub(super) fn is_selector(text: &str) -> bool {
+    dom_query::Matcher::new(text).is_ok()
+}
+
 fn selected(document: &Document, selector: &str, title: &str) -> Result<String, SelectorError> {
     let found = document.try_select(selector);
     let found = match found {
         Some(found) => found,
-        None if dom_query::Matcher::new(selector).is_err() => return Err(SelectorError::Invalid),
+        None if !is_selector(selector) => return Err(SelectorError::Invalid),
         None => return Err(SelectorError::NotFound { title: title.to_owned() }),
     };
     if found.nodes().is_empty() {
