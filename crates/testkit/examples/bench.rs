@@ -11,6 +11,7 @@ mod judge;
 mod long;
 mod makespan;
 mod mcp;
+mod pages;
 mod steps;
 mod teammates;
 mod tree;
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 18] = [
+    let steps: [(&str, Step); 19] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         ("judge", judge::judge),
         ("defs", defs::defs),
         ("mcp", mcp::mcp),
+        ("pages", pages::pages),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));
