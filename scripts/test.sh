@@ -11,6 +11,8 @@ need_package strace strace
 need_package prometheus prometheus
 need_package pytest python3-pytest-cov
 need_package npm npm
+need_package chromium chromium
+need_package Xvfb xvfb
 
 # MCP servers that others wrote, for the tests of our client.
 servers="${CARGO_TARGET_DIR:-target}/mcp-servers"

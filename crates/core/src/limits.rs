@@ -158,6 +158,38 @@ pub const REMOTE_CALLS_PER_SERVER_MAX: usize = 8;
 pub const REMOTE_CALL_MS_MAX: u64 = 120_000;
 /// Milliseconds that a cancelled call of a remote tool that changes something has to end by itself.
 pub const REMOTE_GRACE_MS_MAX: u64 = 500;
+/// Milliseconds that Chromium may take to start.
+pub const BROWSER_START_MS: u64 = 15_000;
+/// Milliseconds after which a browser that no agent uses is closed.
+pub const BROWSER_IDLE_MS: u64 = 10 * 60_000;
+/// Milliseconds within which a browser that ended by itself is started again only once.
+pub const BROWSER_RESTART_MS: u64 = 10 * 60_000;
+/// Milliseconds that one action in a browser may take.
+pub const BROWSER_ACTION_MS: u64 = 60_000;
+/// Milliseconds that a page may take to answer and to load; what is there by then is told.
+pub const BROWSER_LOAD_MS: u64 = 20_000;
+/// Milliseconds that a page may take to show what an action changed.
+pub const BROWSER_SETTLE_MS: u64 = 1_000;
+/// Milliseconds that one question to a page may take: a page whose scripts never end answers none.
+pub const BROWSER_CALL_MS: u64 = 10_000;
+/// Milliseconds that the action `wait` waits at most.
+pub const BROWSER_WAIT_MS_MAX: u64 = 30_000;
+/// Bytes of a page's accessibility tree that one action tells.
+pub const BROWSER_SNAPSHOT_BYTES_MAX: usize = 24 << 10;
+/// Elements of a page up to which its accessibility tree is read.
+pub const BROWSER_ELEMENTS_MAX: u64 = 60_000;
+/// Characters of a page up to which its accessibility tree is read.
+pub const BROWSER_CHARS_MAX: u64 = 4 << 20;
+/// Frames of a page that are read.
+pub const BROWSER_FRAMES_MAX: usize = 32;
+/// Pages that one agent has open at a time.
+pub const BROWSER_TABS_MAX: usize = 12;
+/// Bytes of one file that a page may download.
+pub const BROWSER_DOWNLOAD_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of one message of Chromium.
+pub const BROWSER_MESSAGE_BYTES_MAX: usize = 96 << 20;
+/// Connections of one browser at a time.
+pub const BROWSER_CONNECTIONS_MAX: usize = 256;
 /// Tools that one source (an MCP server) may offer.
 pub const SOURCE_TOOLS_MAX: usize = 256;
 /// Tools of sources that a request describes; with more, those that fit the conversation are described and `tool_search`

@@ -39,7 +39,7 @@ use max_team_workspace::selection::Selection;
 
 pub(crate) use agents::{Agents, TryAgent};
 pub(crate) use cache::Cache;
-pub(crate) use fetch::Fetch;
+pub(crate) use fetch::{Fetch, Render};
 pub(crate) use files::{Files, FolderOwner};
 pub(crate) use journal_cmds::{Approve, Cost, Deny, Inbox, Plans, Ps, Stop, Trace};
 pub(crate) use maintenance::{Audit, AuditScope, Backup, Export, Forget, Restore, Sessions};

@@ -16,7 +16,7 @@ use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::rewind::TrackedTrees;
-use max_team_tools::{Registry, RemoteCalls, Services, ToolSource, ToolSources};
+use max_team_tools::{Browsers, Registry, RemoteCalls, Services, ToolSource, ToolSources};
 use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub sources: Arc<dyn ToolSources>,
     pub services: Arc<Services>,
     pub remote: Arc<RemoteCalls>,
+    pub browsers: Arc<Browsers>,
     pub home: PathBuf,
     /// Agents' own folders: no tool shows them by their real paths.
     pub closed: Vec<String>,
@@ -99,6 +100,7 @@ impl Shared {
             sources: options.sources,
             services: Arc::new(options.services),
             remote: Arc::default(),
+            browsers: Arc::default(),
             closed: closed(&options.home),
             trees: TrackedTrees::within(&options.home),
             homes: std::iter::once(options.home.clone()).chain(options.others).collect(),

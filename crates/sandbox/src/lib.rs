@@ -31,11 +31,12 @@ pub use detach::close_inherited;
 pub use environment::{allowed, is_secret};
 pub use home::{secrets, tools};
 pub use pipeline::{Operator, PipelineStep, Redirect, RedirectTarget};
+pub use proxy::ProxyRequest;
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
     AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network,
-    SandboxError, Spec, StdinPipe,
+    ProxyServer, SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};

@@ -81,7 +81,7 @@ fn next(listener: &TcpListener, stopped: &UnixStream) -> Option<TcpStream> {
 fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_WAIT))?;
     let Some((head, rest)) = head(client)? else { return Ok(()) };
-    let Some(request) = Request::read(&head) else { return client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n") };
+    let Some(request) = ProxyRequest::read(&head) else { return client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n") };
     if !is_open(list, &request) {
         return refuse(
             client,
@@ -108,7 +108,7 @@ fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
 }
 
 /// Whether a request leads to a host of the list, at a port of the web or at the one that is listed with it.
-fn is_open(list: &[String], request: &Request) -> bool {
+fn is_open(list: &[String], request: &ProxyRequest) -> bool {
     let named = format!("{}:{}", request.host.trim_end_matches('.'), request.port);
     list.iter().any(|entry| entry.eq_ignore_ascii_case(&named))
         || (PORTS.contains(&request.port) && allowlist::is_listed(list, &request.host))
@@ -143,17 +143,18 @@ fn head(mut client: &TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     }
 }
 
-/// Where a request leads.
+/// Where a request to a proxy leads.
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
-    host: String,
-    port: u16,
+pub struct ProxyRequest {
+    pub host: String,
+    pub port: u16,
     /// What is sent to the host; `None` for `CONNECT`.
-    forward: Option<Vec<u8>>,
+    pub forward: Option<Vec<u8>>,
 }
 
-impl Request {
-    fn read(head: &[u8]) -> Option<Self> {
+impl ProxyRequest {
+    /// Reads a request up to its empty line; `None` if it is none that a proxy takes.
+    pub fn read(head: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(head).ok()?;
         let (line, headers) = text.split_once("\r\n")?;
         let mut words = line.split(' ');
@@ -196,9 +197,9 @@ mod tests {
 
     #[test]
     fn requests_say_where_they_lead() {
-        let read = |text: &str| Request::read(text.as_bytes());
+        let read = |text: &str| ProxyRequest::read(text.as_bytes());
         let tunnel = read("CONNECT a.example:443 HTTP/1.1\r\nHost: other\r\n\r\n").unwrap();
-        assert_eq!(tunnel, Request { host: "a.example".into(), port: 443, forward: None });
+        assert_eq!(tunnel, ProxyRequest { host: "a.example".into(), port: 443, forward: None });
         let plain = "GET http://a.example/x?y=http://b HTTP/1.1\r\nHost: b.example\r\nProxy-Authorization: x\r\nConnection: keep-alive\r\nAccept: */*\r\n\r\n";
         let want = "GET /x?y=http://b HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\nAccept: */*\r\n\r\n";
         let plain = read(plain).unwrap();

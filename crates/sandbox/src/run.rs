@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
 use crate::proxy::Proxy;
-use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, SandboxError, Spec, StdinPipe};
+use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe};
 use crate::system;
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
@@ -97,7 +97,7 @@ pub fn run_by(
         has_end_mark: spec.end_mark.is_some(),
         has_stdin: spec.stdin.is_some(),
     };
-    let door = if order.has_door() { NetworkDoor::Closed(spec.hosts()) } else { NetworkDoor::None };
+    let door = NetworkDoor::new(&order);
     let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
     let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, pipe));
@@ -245,8 +245,20 @@ struct RunningSupervisor {
 enum NetworkDoor {
     None,
     Closed(Vec<String>),
+    /// The caller's own proxy waits for the socket.
+    Served(ProxyServer),
     #[expect(dead_code, reason = "it is open for as long as it is held")]
     Open(Proxy),
+}
+
+impl NetworkDoor {
+    fn new(order: &Order) -> Self {
+        match &order.spec.proxy {
+            _ if !order.has_door() => Self::None,
+            Some(server) => Self::Served(server.clone()),
+            None => Self::Closed(order.spec.hosts()),
+        }
+    }
 }
 
 impl RunningSupervisor {
@@ -295,6 +307,12 @@ impl RunningSupervisor {
             {
                 let Some(socket) = take(&self.control)? else { return Ok(None) };
                 self.door = NetworkDoor::Open(Proxy::serve(socket.into(), hosts.clone())?);
+            } else if ready.control
+                && let NetworkDoor::Served(ProxyServer(serve)) = &self.door
+            {
+                let Some(socket) = take(&self.control)? else { return Ok(None) };
+                serve(socket.into());
+                self.door = NetworkDoor::None;
             } else if ready.control {
                 match receive::<SupervisorReport>(&self.control)? {
                     Some(SupervisorReport::Ready) => {

@@ -1,6 +1,8 @@
 //! What is to be run, and within what: plain data that travels to the child as it is.
 
+use std::fmt;
 use std::fs::File;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -32,7 +34,32 @@ pub struct Spec {
     /// What it reads as its standard input; `None`: nothing.
     #[serde(skip)]
     pub stdin: Option<StdinPipe>,
+    /// Serves the proxy of [`Network::Hosts`] in the place of ours, which only compares names; `None`: ours does.
+    #[serde(skip)]
+    pub proxy: Option<ProxyServer>,
+    /// Whether it ends its own processes when it is asked to end, as a browser does, which first writes what they hold. Otherwise
+    /// all of them are asked.
+    pub ends_its_children: bool,
 }
+
+/// Serves the only socket that leads out of a command's network. It takes the listener, which the supervisor opened inside, and
+/// returns at once. The command finds its address in `HTTP_PROXY`.
+#[derive(Clone)]
+pub struct ProxyServer(pub Arc<dyn Fn(TcpListener) + Send + Sync>);
+
+impl fmt::Debug for ProxyServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProxyServer")
+    }
+}
+
+impl PartialEq for ProxyServer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ProxyServer {}
 
 /// The end of a pipe that a command reads from.
 #[derive(Debug, Clone)]
@@ -77,6 +104,8 @@ impl Spec {
             limits: Limits::default(),
             end_mark: None,
             stdin: None,
+            proxy: None,
+            ends_its_children: false,
         }
     }
 

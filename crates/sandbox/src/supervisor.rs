@@ -18,7 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, setrlimit, wait, waitid,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, kill_process, setrlimit, wait,
+    waitid,
 };
 
 use crate::detach;
@@ -92,8 +93,9 @@ fn supervise() -> io::Result<()> {
         Ok(Some(leader)) => leader,
         Err(trouble) => return send(&control, &SupervisorReport::Unable(trouble)),
     };
+    let (limits, ends_its_children) = (order.spec.limits, order.spec.ends_its_children);
     let mut watch =
-        WatchedCommand { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
+        WatchedCommand { control, leader, ends_its_children, limits, others, next: Instant::now(), status: None };
     let Some(ended) = watch.until_over()? else {
         watch.end();
         note_end(mark.as_ref());
@@ -251,6 +253,7 @@ fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
 struct WatchedCommand {
     control: UnixStream,
     leader: Pid,
+    ends_its_children: bool,
     limits: Limits,
     /// Processes that existed before.
     others: u64,
@@ -312,9 +315,12 @@ impl WatchedCommand {
         self.status.is_none().then_some(self.leader)
     }
 
-    /// Asks all processes to end.
+    /// Asks the command to end, and its children unless it ends them itself.
     fn ask(&self, why: EndReason) -> (EndReason, Instant) {
-        system::kill_all(self.present(), Signal::TERM);
+        match self.present().filter(|_| self.ends_its_children) {
+            Some(leader) => drop(kill_process(leader, Signal::TERM)),
+            None => system::kill_all(self.present(), Signal::TERM),
+        }
         (why, Instant::now() + GRACE)
     }
 

@@ -59,7 +59,7 @@ const CALLED: &[&str] = &["exec", "Bash", "BashOutput", "KillShell", "http_get",
 const EXACT: &[(&str, &str)] = &[("Task", "agent")];
 
 /// Tools that this product has or may have, whose spelling elsewhere differs only in capitals and joints.
-const SPELT: &str = "agent coverage_report edit_file geocode git_commit git_diff git_log git_status list_dir \
+const SPELT: &str = "agent browser coverage_report edit_file geocode git_commit git_diff git_log git_status list_dir \
     memory_read memory_write need_clarify query_log query_metrics read_file run_shell run_test \
     search_code send_message skill task task_create task_query task_update web_fetch web_search write_file";
 

@@ -7,6 +7,7 @@
 
 mod agent_store;
 pub mod aliases;
+mod browser;
 pub mod command;
 pub mod document;
 mod files;
@@ -38,6 +39,7 @@ mod web;
 pub mod worktree;
 
 pub use agent_store::{AgentStore, DirUsage, StoredFile};
+pub use browser::{AgentBrowser, BrowserInput, Browsers, ChromiumRenderer, find_chromium};
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff, mentioned, outline, paths};
 pub use logs::QueryLog;
 pub use metrics::QueryMetrics;

@@ -20,7 +20,7 @@ use crate::remote::RemoteTool;
 use crate::text::{clip, size};
 use crate::tool::{Output, Spec, Tool, ToolContext, ToolError};
 use crate::tool_query::ToolQuery;
-use crate::{files, git, logs, metrics, search, shell, test_runner, web};
+use crate::{browser, files, git, logs, metrics, search, shell, test_runner, web};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
@@ -147,6 +147,7 @@ impl Registry {
         registry.put_remote(web::web_fetch());
         registry.put_remote(web::web_search());
         registry.put_remote(web::geocode());
+        registry.put_remote(browser::browser());
         registry
     }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_store::AgentStore;
+use crate::browser::{AgentBrowser, Browsers};
 use crate::command::CommandSandbox;
 use crate::files::{OpenedFile, RelPath, Root};
 use crate::policy_check::PolicyCheck;
@@ -96,6 +97,10 @@ pub struct ToolContext {
     pub services: Arc<Services>,
     /// The calls to servers that this process has under way.
     pub remote: Arc<RemoteCalls>,
+    /// The browsers that this process runs.
+    pub browsers: Arc<Browsers>,
+    /// Its agent's place in one of them.
+    pub browser: Arc<AgentBrowser>,
     /// Its agent's commands that run on by themselves.
     pub background: Arc<Background>,
     /// Folders outside that it may read and not change, by the names that a model calls them (`@skill/NAME`).
@@ -122,6 +127,8 @@ impl ToolContext {
             outputs: None,
             services: Arc::default(),
             remote: Arc::default(),
+            browsers: Arc::default(),
+            browser: Arc::default(),
             background: Arc::default(),
             folders: Arc::from([]),
             stores: Arc::from([]),

@@ -17,7 +17,7 @@ use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, Options, Remember, Runtime, RuntimeError, TeamHandle, TeamReader, new_id,
 };
-use max_team_tools::{Registry, Services, ToolSources, project};
+use max_team_tools::{ChromiumRenderer, Registry, Services, ToolSources, project};
 
 use crate::config::choice::{Durability, ExtractWhen, Language, Level};
 use crate::config::{self, Config, Env, Override, Sources};
@@ -395,10 +395,13 @@ pub fn services(place: &AppEnv, config: &Config) -> Result<Services, CliError> {
         geocode_url: tools.geocode_url.clone(),
         private_hosts: tools.private_hosts.clone(),
         source_tools_shown: tools.mcp_tools_shown,
+        browser_path: tools.browser_path.as_ref().map(PathBuf::from),
+        browser_profiles: tools.browser_profiles.clone(),
+        profiles_dir: Some(place.home.join("browser")),
         cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
         search: crate::search_service::resolve(&tools.web_search, &place.env)?,
         reader,
-        renderer: None,
+        renderer: Some(Arc::new(ChromiumRenderer)),
     })
 }
 

@@ -40,6 +40,8 @@ pub const LEADING: [&str; 3] = [SPAWN, SPAWN_TEAMMATE, SPAWNED];
 pub const TEAMMATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// The only tools of a lead in coordinator mode.
 pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
+/// Tools that only a definition that names them has: an agent that gets all tools does not get these.
+pub const NAMED_ONLY: [&str; 1] = ["browser"];
 /// Tools that hand work to the members of a team. A lead without any of them is not told about members.
 const ASSIGNING: [&str; 5] = [AGENT, "dispatch_task", SPAWN, SPAWN_TEAMMATE, "submit_plan"];
 
@@ -168,7 +170,8 @@ fn is_trusted(tool: &str) -> bool {
 
 /// Whether the lists of a type's definition include a tool.
 pub fn is_own(who: &Definition, tool: &str) -> bool {
-    (who.inherits_tools || is_among(&who.tools, tool)) && !is_among(&who.disallowed_tools, tool)
+    let inherits = who.inherits_tools && !NAMED_ONLY.contains(&tool);
+    (inherits || is_among(&who.tools, tool)) && !is_among(&who.disallowed_tools, tool)
 }
 
 /// Whether a list names a tool; a `*` at the end of a name stands for any ending.

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Fetch {
     /// The address, beginning with https:// or http://
     pub(crate) url: String,
+    /// Run the page's scripts in Chromium. auto: if there is nearly no text without them
+    #[arg(long, value_enum, default_value_t = Render::Auto, hide_possible_values = false)]
+    pub(crate) render: Render,
     /// Print only the elements that this CSS selector finds
     #[arg(long, value_name = "CSS")]
     pub(crate) selector: Option<String>,
@@ -23,4 +26,12 @@ pub(crate) struct Fetch {
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// When scripts are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Render {
+    Auto,
+    Never,
+    Always,
 }

@@ -68,6 +68,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Doctor) -> anyhow::Result<Exit
     if let Some(config) = &config {
         unheard(config, &mut findings);
         sandbox(config.project.sandbox, &mut findings);
+        browser(config, &mut findings);
         model(config, place, options.online, &mut findings);
     }
     for lock in max_team_tools::git::blocking_locks(&place.cwd) {
@@ -235,6 +236,15 @@ fn sandbox(is_on: bool, findings: &mut Findings) {
         good(findings, lang.sandbox_limits());
         good(findings, &lang.sandbox_caps(&power.group));
         passed_over(Some(chosen), findings);
+    }
+}
+
+/// Whether there is a Chromium for the tool `browser`. Nothing else needs it.
+fn browser(config: &Config, findings: &mut Findings) {
+    let lang = findings.lang;
+    match max_team_tools::find_chromium(config.tools.browser_path.as_deref().map(Path::new)) {
+        Some(path) => findings.good("browser", lang.browser_found(path.display().to_string())),
+        None => findings.note("browser", lang.browser_missing().to_owned()),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use max_team_core::text::stripped;
-use max_team_tools::{PageQuery, Root, ToolContext, ToolError, fetch_page};
+use max_team_tools::{PageQuery, RenderMode, Root, ToolContext, ToolError, fetch_page};
 
-use crate::args;
+use crate::args::{self, Render};
 use crate::headless::talk;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::setup::{self, AppEnv};
@@ -15,8 +15,12 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
         url: options.url.clone(),
         selector: options.selector.clone(),
         page: options.page.map(|page| page as usize),
+        render: match options.render {
+            Render::Auto => RenderMode::Auto,
+            Render::Never => RenderMode::Never,
+            Render::Always => RenderMode::Always,
+        },
         raw: options.raw,
-        ..PageQuery::default()
     };
     query.check().map_err(|error| failed(Exit::Usage, &error))?;
     let config = place.settings(options.config.as_deref(), Vec::new())?;

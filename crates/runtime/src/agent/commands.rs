@@ -10,6 +10,7 @@ use max_team_core::event::{Event, InterruptedBy};
 use max_team_core::rewind::FilesChanged;
 use max_team_core::teammate::{CommandBegun, CommandOver};
 use max_team_core::turn::{Turn, TurnInput};
+use max_team_tools::AgentBrowser;
 use max_team_tools::shell::{Background, BackgroundStatus};
 use tokio::sync::Notify;
 
@@ -21,6 +22,8 @@ use crate::shared::lock;
 pub(super) struct Commands {
     /// They end with the agent's loop.
     pub(super) background: Arc<Background>,
+    /// Its tabs in a browser; they are closed with the agent's loop, too.
+    pub(super) browser: Arc<AgentBrowser>,
     /// Changes that are not in the journal yet.
     pub(super) seen: Arc<Mutex<Vec<FilesChanged>>>,
 }
@@ -30,7 +33,7 @@ impl Commands {
     pub(super) fn new(bell: &Arc<Notify>) -> Self {
         let (background, bell) = (Arc::new(Background::default()), Arc::clone(bell));
         background.listen(move || bell.notify_one());
-        Self { background, seen: Arc::default() }
+        Self { background, browser: Arc::default(), seen: Arc::default() }
     }
 
     /// Ends all commands.

@@ -61,6 +61,7 @@ impl Agent {
         let reads = cx.sandbox.reads.iter().cloned().chain(loaded).collect();
         let cx = ToolContext {
             background: Arc::clone(&self.commands.background),
+            browser: Arc::clone(&self.commands.browser),
             policy: self.gate(),
             sandbox: Arc::new(CommandSandbox { reads, ..CommandSandbox::clone(&cx.sandbox) }),
             folders: folders.clone().into(),

@@ -435,6 +435,7 @@ impl Frame {
             outputs: agent.map(|agent| Arc::new(OutputStore::of(&shared.home, agent))),
             services: Arc::clone(&shared.services),
             remote: Arc::clone(&shared.remote),
+            browsers: Arc::clone(&shared.browsers),
             ..ToolContext::new(Arc::clone(&self.beneath))
         }
     }

@@ -88,6 +88,8 @@ impl World {
             limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
             end_mark: None,
             stdin: None,
+            proxy: None,
+            ends_its_children: false,
         }
     }
 

@@ -195,6 +195,8 @@ impl<'a> Invocation<'a> {
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
             stdin: None,
+            proxy: None,
+            ends_its_children: false,
         })
     }
 

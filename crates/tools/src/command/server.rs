@@ -48,6 +48,17 @@ impl CommandSandbox {
         env.extend(given.iter().cloned());
         let limits = Limits { time: LIFETIME, cpu: LIFETIME, output_bytes: u64::MAX, ..self.limits };
         let dir = dir.to_owned();
-        Ok(Spec { argv, line: Vec::new(), dir, env, isolation, limits, end_mark: None, stdin: Some(stdin) })
+        Ok(Spec {
+            argv,
+            line: Vec::new(),
+            dir,
+            env,
+            isolation,
+            limits,
+            end_mark: None,
+            stdin: Some(stdin),
+            proxy: None,
+            ends_its_children: false,
+        })
     }
 }

@@ -122,6 +122,11 @@ impl<'a> AtomicWrite<'a> {
         Ok(Some(old))
     }
 
+    /// Whether the path exists, as a file, a folder or a link.
+    pub(crate) fn is_taken(&self) -> bool {
+        accessat(&self.dir, self.name, Access::EXISTS, AtFlags::SYMLINK_NOFOLLOW) != Err(Errno::NOENT)
+    }
+
     /// Like `look`, but accepts a read-only file where the expected state is read-only, too: a tool set that permission, not the user.
     pub(super) fn look_at(&self, from: &FileState) -> Result<Option<ExistingFile>, ToolError> {
         let is_closed = |mode: u16| !Mode::from_raw_mode(RawMode::from(mode)).intersects(WRITE);

@@ -4,6 +4,7 @@
 //! before, or already be as it shall be after (an earlier process did it and died before it could say so). In any
 //! other case nothing is written. Nothing here knows what the change is for.
 
+use max_team_core::agent_dirs::AgentDir;
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::Action;
@@ -102,6 +103,29 @@ pub(crate) fn carry_out(
             ChangeOutcome::Replaced { added, removed }
         }
     })
+}
+
+/// Puts a new file into an agent's folder; `None` if there is a file of that name already.
+pub(crate) fn store_bytes(
+    cx: &ToolContext,
+    folder: AgentDir,
+    path: &str,
+    bytes: &[u8],
+) -> Result<Option<RelPath>, ToolError> {
+    let place = RelPath::own(folder, path)?;
+    let none = || ToolError::correctable(format!("there is no folder `{}` to keep files in", folder.name()));
+    let store = cx.store(folder).ok_or_else(none)?;
+    store.make()?;
+    let at = cx.look(&place)?.into_owned();
+    store.check_room(&at.root, bytes.len() as u64, None)?;
+    {
+        let slot = AtomicWrite::make(&at.root, &at.sight, &place)?;
+        if slot.is_taken() {
+            return Ok(None);
+        }
+        slot.put(bytes, None)?;
+    }
+    Ok(Some(place))
 }
 
 fn bounded(place: &RelPath, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {

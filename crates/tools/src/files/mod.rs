@@ -21,6 +21,7 @@ mod walk;
 mod write;
 
 pub(crate) use atomic_write::is_temp;
+pub(crate) use change::store_bytes;
 pub use edit::EditFile;
 pub(crate) use edit::edit_file;
 pub use list::ListDir;

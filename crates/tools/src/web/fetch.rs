@@ -26,7 +26,8 @@ use crate::typed::RemoteTyped;
 const URL_BYTES_MAX: usize = 4_096;
 /// Bytes of an address that an error repeats.
 const URL_SHOWN_MAX: usize = 200;
-const NO_BROWSER: &str = "nearly no text: the page's scripts may write it, and scripts are not run";
+const NO_CHROMIUM: &str = "nearly no text: the page's scripts may write it, and there is no Chromium here to run them; \
+    the user can install the package `chromium`";
 
 /// Read a page of the web. HTML comes as Markdown: the main text with its links and tables; JSON laid out, PDF and office
 /// documents as their text, other text as it is. A long text comes in pages: ask for the next with `page`. A redirect to
@@ -42,6 +43,10 @@ pub struct WebFetch {
     /// Which page of a long text. Default: 1.
     #[schemars(range(min = 1))]
     page: Option<u32>,
+    /// Run the page's scripts in a browser: if there is nearly no text without them (`auto`), `never` or `always`.
+    /// Default: auto.
+    #[schemars(extend("enum" = ["auto", "never", "always"]))]
+    render: Option<String>,
     /// Give HTML and JSON as they are. Default: false.
     raw: Option<bool>,
 }
@@ -67,7 +72,7 @@ async fn call(cx: &ToolContext, args: WebFetch, intent: &Action) -> Result<Outpu
     }
     let number = args.page.map_or(1, |page| page as usize);
     let wanted = FetchRequest {
-        render: RenderMode::Auto,
+        render: args.render.as_deref().and_then(RenderMode::named).unwrap_or_default(),
         view: PageView { selector: args.selector, raw: args.raw.unwrap_or(false) },
         is_further_page: number > 1,
         follows_hosts: false,
@@ -184,9 +189,13 @@ pub(crate) enum Fetched {
 
 /// Fetches a page and reads its text.
 pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, ToolError> {
-    let without_browser = cx.services.renderer.is_none();
-    if wanted.render == RenderMode::Always && without_browser {
-        return Err(ToolError::correctable("the scripts of pages cannot be run: no browser is connected"));
+    let renderer = cx.services.renderer.as_deref();
+    let without_chromium = || renderer.is_none_or(|renderer| !renderer.is_there(&cx.services));
+    if wanted.render == RenderMode::Always && without_chromium() {
+        return Err(ToolError::correctable(
+            "the page cannot be rendered: there is no Chromium here. Leave `render` out, or let the user install the \
+             package `chromium`",
+        ));
     }
     if wanted.render == RenderMode::Always {
         return render(cx, wanted).await;
@@ -200,9 +209,9 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
     if !needs_scripts || wanted.render == RenderMode::Never {
         return read.map(|text| Fetched::Page(page.url.clone(), text));
     }
-    if without_browser {
+    if without_chromium() {
         let mut text = read?;
-        text.notes.push(NO_BROWSER.to_owned());
+        text.notes.push(NO_CHROMIUM.to_owned());
         text.is_incomplete = true;
         return Ok(Fetched::Page(page.url.clone(), text));
     }
@@ -233,7 +242,7 @@ async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, Tool
             cx.remote.pages().put(key, Arc::clone(&page));
             page
         }
-        (None, None) => return Err(ToolError::correctable(NO_BROWSER)),
+        (None, None) => return Err(ToolError::correctable(NO_CHROMIUM)),
     };
     let mut text = text_of(cx, &page, &wanted.view).await?;
     text.notes.push("after its scripts ran".to_owned());

@@ -29,7 +29,7 @@ pub(crate) use search::web_search;
 pub use search::{SearchKey, SearchProvider, SearchService, WebSearch};
 
 /// The part of an address that the policy judges: the host, with its port if that is not the scheme's default.
-fn host(url: &reqwest::Url) -> String {
+pub(crate) fn host(url: &reqwest::Url) -> String {
     let name = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }

@@ -5,10 +5,14 @@ use std::pin::Pin;
 
 use reqwest::Url;
 
+use crate::services::Services;
 use crate::tool::{ToolContext, ToolError};
 
 /// A browser that loads a page, runs its scripts and gives its HTML.
 pub trait PageRenderer: Send + Sync + fmt::Debug {
+    /// Whether the browser is installed.
+    fn is_there(&self, services: &Services) -> bool;
+
     /// Loads a page. Every address that the page reaches is checked like the page's own.
     fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url) -> RenderFuture<'a>;
 }
@@ -34,4 +38,16 @@ pub enum RenderMode {
     Auto,
     Never,
     Always,
+}
+
+impl RenderMode {
+    /// The mode of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "never" => Some(Self::Never),
+            "always" => Some(Self::Always),
+            _ => None,
+        }
+    }
 }

@@ -119,6 +119,10 @@ fn a_selector_and_raw_choose_what_of_a_page_comes() {
 struct FakeBrowser(Mutex<Vec<String>>);
 
 impl PageRenderer for FakeBrowser {
+    fn is_there(&self, _: &Services) -> bool {
+        true
+    }
+
     fn render<'a>(&'a self, _: &'a ToolContext, url: &'a reqwest::Url) -> RenderFuture<'a> {
         self.0.lock().unwrap().push(url.path().to_owned());
         let html = "<title>App</title><main><p>Written by a script.</p></main>".to_owned();
@@ -139,25 +143,25 @@ fn scripts_run_only_where_a_browser_is_and_they_are_needed() {
         reply(stream, "200 OK", "Content-Type: text/html", page);
     });
     let mut project = open(server.port);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let call = |project: &Project, path: &str, render: RenderMode| {
-        let url = format!("http://127.0.0.1:{}{path}", server.port);
-        let page = runtime.block_on(fetch_page(&project.cx, PageQuery { url, render, ..PageQuery::default() }));
-        page.map(|page| format!("{} {}", page.about, page.text))
+    let call = |project: &Project, path: &str, render: &str| {
+        project.call("web_fetch", with(at(server.port, path), "render", render))
     };
-    let told = call(&project, "/app", RenderMode::Auto).unwrap();
-    assert!(told.contains("nearly no text") && told.contains("scripts are not run"), "{told}");
-    assert!(!call(&project, "/app", RenderMode::Never).unwrap().contains("scripts"));
-    let refused = call(&project, "/app", RenderMode::Always).unwrap_err().to_string();
-    assert!(refused.contains("no browser is connected"), "{refused}");
+    let told = call(&project, "/app", "auto").unwrap();
+    assert!(told.contains("nearly no text") && told.contains("`chromium`"), "{told}");
+    assert!(!call(&project, "/app", "never").unwrap().contains("chromium"));
+    let refused = call(&project, "/app", "always").unwrap_err().to_string();
+    assert!(
+        refused.contains("there is no Chromium here") && refused.contains("install the package `chromium`"),
+        "{refused}"
+    );
 
     let browser = Arc::new(FakeBrowser::default());
     let services = Services::clone(&project.cx.services);
     project.cx.services = Arc::new(Services { renderer: Some(Arc::clone(&browser) as _), ..services });
-    assert!(call(&project, "/app", RenderMode::Auto).unwrap().contains("after its scripts ran Written by a script."));
-    assert!(call(&project, "/text", RenderMode::Auto).unwrap().contains("Enough text"));
-    assert!(!call(&project, "/app", RenderMode::Never).unwrap().contains("script"));
-    assert!(call(&project, "/text", RenderMode::Always).unwrap().contains("Written by a script."));
+    assert!(call(&project, "/app", "auto").unwrap().contains("after its scripts ran]\nWritten by a script."));
+    assert!(call(&project, "/text", "auto").unwrap().contains("Enough text"));
+    assert!(call(&project, "/app", "never").unwrap().ends_with("]\n"));
+    assert!(call(&project, "/text", "always").unwrap().contains("Written by a script."));
     assert_eq!(*browser.0.lock().unwrap(), ["/app", "/text"]);
 }
 

@@ -4,6 +4,7 @@
 
 max_team_tools::command::child_before_main!();
 
+mod browser;
 mod commands;
 mod copies;
 mod corpus;

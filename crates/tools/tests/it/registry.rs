@@ -12,8 +12,8 @@ fn inputs_that_do_not_fit_are_explained() {
     let project = Project::new();
     let takes = "It takes `path` (string, required), `offset` (integer), `limit` (integer)";
     let table = [
-        ("raed_file", json!({}), "there is no tool `raed_file`; did you mean `read_file`? The tools are: `coverage_report`, `edit_file`, `geocode`, `git_commit`, `git_diff`, `git_log`, `git_status`, `list_dir`, `query_log`, `query_metrics`, `read_file`, `run_shell`, `run_test`, `search_code`, `shell_output`, `shell_stop`, `web_fetch`, `web_search`, `write_file`".to_owned()),
-        ("dance", json!({}), "there is no tool `dance`. The tools are: `coverage_report`, `edit_file`, `geocode`, `git_commit`, `git_diff`, `git_log`, `git_status`, `list_dir`, `query_log`, `query_metrics`, `read_file`, `run_shell`, `run_test`, `search_code`, `shell_output`, `shell_stop`, `web_fetch`, `web_search`, `write_file`".to_owned()),
+        ("raed_file", json!({}), "there is no tool `raed_file`; did you mean `read_file`? The tools are: `browser`, `coverage_report`, `edit_file`, `geocode`, `git_commit`, `git_diff`, `git_log`, `git_status`, `list_dir`, `query_log`, `query_metrics`, `read_file`, `run_shell`, `run_test`, `search_code`, `shell_output`, `shell_stop`, `web_fetch`, `web_search`, `write_file`".to_owned()),
+        ("dance", json!({}), "there is no tool `dance`. The tools are: `browser`, `coverage_report`, `edit_file`, `geocode`, `git_commit`, `git_diff`, `git_log`, `git_status`, `list_dir`, `query_log`, `query_metrics`, `read_file`, `run_shell`, `run_test`, `search_code`, `shell_output`, `shell_stop`, `web_fetch`, `web_search`, `write_file`".to_owned()),
         ("read_file", json!("a.txt"), format!("the input of `read_file` must be a JSON object, not a string; {takes}")),
         ("read_file", json!({}), format!("the input of `read_file` does not fit: \"path\" is a required property. {takes}")),
         ("read_file", json!({ "path": null }), format!("the input of `read_file` does not fit: `/path`: null is not of type \"string\". {takes}")),

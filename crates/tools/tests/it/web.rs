@@ -19,7 +19,7 @@ use crate::project::Project;
 /// A web server of our own: for each path what it answers with, head and body.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {

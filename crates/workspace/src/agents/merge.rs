@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use max_team_core::agent::{Definition, Member, TeamRole};
 use max_team_core::delegation::offer::hidden_from;
-use max_team_core::delegation::tool_filter::SPAWNING;
+use max_team_core::delegation::tool_filter::{NAMED_ONLY, SPAWNING};
 use max_team_core::task_list;
 use max_team_runtime::MEMORY_READ;
 use max_team_runtime::skills::SKILL;
@@ -189,7 +189,8 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     let mut tools = definition.tools.clone();
     if definition.inherits_tools {
         let shared = [SKILL, MEMORY_READ].into_iter().chain(task_list::TOOLS).map(str::to_owned);
-        tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
+        let all = known.specs().map(|spec| spec.name.clone()).filter(|tool| !NAMED_ONLY.contains(&tool.as_str()));
+        tools = all.chain(shared).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
     // An agent that lists the tools of `SPAWNING` may call others.

@@ -230,6 +230,10 @@ table! {
         web_search: Json as Tree = Json::Object(serde_json::Map::new());
         /// Hosts on this machine or in a private network that `web_fetch` may reach; with a port, only that port.
         private_hosts: Vec<String> as Hosts = Vec::new();
+        /// Chromium, for `browser`; null takes the first in PATH.
+        browser_path: Option<String> as Maybe<Text> = None;
+        /// Profiles that `browser` may use: each keeps its sign-ins, in the home folder.
+        browser_profiles: Vec<String> as Hosts = Vec::new();
         /// MCP servers for all projects, by name; `mcpServers` is the same key.
         mcp_servers: Json as Tree = Json::Object(serde_json::Map::new());
         /// Tools of MCP servers that requests describe; of more, those that fit the message, and `tool_search` finds the others.

@@ -41,13 +41,14 @@ const EXAMPLE: [(&str, &str); 2] =
 pub(super) fn by_key(path: &str) -> Option<&'static str> {
     match path {
         "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
-        "llm.api_key_helper" | "tools.mcp_servers" => Some(RUN),
+        "llm.api_key_helper" | "tools.mcp_servers" | "tools.browser_path" => Some(RUN),
         "journal.keep_days" => Some(KEEP),
         "tools.loki_url"
         | "tools.prometheus_url"
         | "tools.geocode_url"
         | "tools.private_hosts"
         | "tools.web_search" => Some(HOSTS),
+        "tools.browser_profiles" => Some(KEY),
         _ => None,
     }
 }

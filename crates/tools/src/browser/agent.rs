@@ -1,0 +1,469 @@
+//! The tabs of one agent, and its actions from the call to the result.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use max_team_core::chat::Part;
+use max_team_core::limits::{
+    BROWSER_ACTION_MS, BROWSER_LOAD_MS, BROWSER_RESTART_MS, BROWSER_SNAPSHOT_BYTES_MAX, BROWSER_TABS_MAX,
+    PAGE_BYTES_MAX,
+};
+use max_team_core::policy::Action;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::act::{Content, Tab};
+use super::devtools::{DevToolsError, lock};
+use super::guard::{Guard, Lookup};
+use super::pages::{Context, Page};
+use super::process::{Chromium, Ended, Launch, find_chromium};
+use super::sign_in::sign_in;
+use super::{BrowserAction, BrowserInput, NAME, address};
+use crate::remote::on_thread;
+use crate::services::Services;
+use crate::text::{clip, visible};
+use crate::tool::{Output, ToolContext, ToolError};
+use crate::web::{PageRenderer, RenderFuture, RenderedPage, host};
+
+/// Times that a browser is started again within [`BROWSER_RESTART_MS`].
+const RESTARTS_MAX: usize = 1;
+/// Bytes of a title.
+const TITLE_BYTES_MAX: usize = 200;
+/// Lines of the last tree that are remembered for questions to the user.
+const LINES_MAX: usize = 5_000;
+
+/// The browsers of one process: one for each profile.
+#[derive(Debug, Default)]
+pub struct Browsers {
+    lookup: Lookup,
+    running: tokio::sync::Mutex<HashMap<String, Weak<Chromium>>>,
+    /// When browsers were lost, by profile.
+    lost: Arc<Mutex<HashMap<String, Vec<Instant>>>>,
+    /// Windows in which the user signs in, by profile.
+    pub(super) windows: tokio::sync::Mutex<HashMap<String, Arc<Chromium>>>,
+}
+
+impl Browsers {
+    /// Browsers that find hosts in another way than the system's: for tests.
+    #[doc(hidden)]
+    pub fn with_lookup(
+        lookup: impl Fn(&str) -> std::io::Result<Vec<std::net::IpAddr>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { lookup: Lookup(Arc::new(lookup)), ..Self::default() }
+    }
+
+    /// The Chromium of a profile, started if there is none.
+    async fn chromium(&self, cx: &ToolContext, profile: &str) -> Result<Arc<Chromium>, ToolError> {
+        let mut running = self.running.lock().await;
+        if let Some(chromium) = running.get(profile).and_then(Weak::upgrade).filter(|known| known.ended().is_none()) {
+            return Ok(chromium);
+        }
+        let now = Instant::now();
+        let recent = lock(&self.lost).get_mut(profile).map_or(0, |lost| {
+            lost.retain(|at| now.duration_since(*at) < Duration::from_millis(BROWSER_RESTART_MS));
+            lost.len()
+        });
+        if recent > RESTARTS_MAX {
+            return Err(ToolError::correctable(format!(
+                "the browser ended {recent} times within {} minutes and is not started again now; go on without it",
+                BROWSER_RESTART_MS / 60_000
+            )));
+        }
+        if self.windows.lock().await.get(profile).is_some_and(|window| window.ended().is_none()) {
+            return Err(ToolError::correctable(format!("the user signs in to the profile `{profile}` now")));
+        }
+        let chromium = self.start(cx, profile, false).await?;
+        running.insert(profile.to_owned(), Arc::downgrade(&chromium));
+        Ok(chromium)
+    }
+
+    /// Starts the Chromium of a profile; a visible one is the user's to drive, and is kept in by its own sandbox alone.
+    pub(super) async fn start(
+        &self,
+        cx: &ToolContext,
+        profile: &str,
+        is_visible: bool,
+    ) -> Result<Arc<Chromium>, ToolError> {
+        let services = &cx.services;
+        let program = find_chromium(services.browser_path.as_deref()).ok_or_else(missing)?;
+        let folder = if profile.is_empty() { None } else { Some(services.profile_folder(profile)?) };
+        let launch = Launch { program, profile: folder, is_sandboxed: cx.sandbox.on && !is_visible, is_visible };
+        cx.progress.say(|| "starting Chromium".to_owned());
+        let (lost, name) = (Arc::clone(&self.lost), profile.to_owned());
+        let on_lost = move || {
+            if !is_visible {
+                lock(&lost).entry(name).or_default().push(Instant::now());
+            }
+        };
+        let guard = Guard::new(self.lookup.clone(), &services.private_hosts);
+        let started = Chromium::start(launch, guard, on_lost).await;
+        started.map_err(|why| ToolError::correctable(format!("Chromium could not be started: {why}")))
+    }
+
+    /// Whether an agent has the profile open.
+    pub(super) async fn is_in_use(&self, profile: &str) -> bool {
+        let running = self.running.lock().await;
+        running.get(profile).and_then(Weak::upgrade).is_some_and(|known| known.ended().is_none())
+    }
+}
+
+fn missing() -> ToolError {
+    ToolError::correctable(
+        "no Chromium was found, so there is no `browser`; the user can install it (`sudo apt install chromium`) or name it \
+         with `tools.browser_path`. Everything else works without it",
+    )
+}
+
+/// The browser of one agent: its own tabs, cookies and storage.
+#[derive(Debug, Default)]
+pub struct AgentBrowser {
+    seat: tokio::sync::Mutex<Option<Seat>>,
+    shown: Mutex<ShownPage>,
+}
+
+/// What the agent saw last.
+#[derive(Debug, Default)]
+struct ShownPage {
+    host: String,
+    lines: Vec<String>,
+}
+
+impl AgentBrowser {
+    /// The host of the page that the agent saw last; empty if there is none.
+    pub(super) fn host(&self) -> String {
+        lock(&self.shown).host.clone()
+    }
+
+    /// An element as the last tree shows it.
+    pub(super) fn line(&self, reference: &str) -> Option<String> {
+        let mark = format!("[{}] ", reference.trim().trim_start_matches('[').trim_end_matches(']'));
+        let shown = lock(&self.shown);
+        shown.lines.iter().find(|line| line.trim_start().starts_with(&mark)).map(|line| line.trim().to_owned())
+    }
+}
+
+/// A place in a browser.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) chromium: Arc<Chromium>,
+    context: Arc<Context>,
+    profile: String,
+    /// The tab in use, by its target.
+    current: Option<String>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let devtools = &self.chromium.devtools;
+        if self.profile.is_empty() {
+            devtools.post(None, "Target.disposeBrowserContext", &json!({ "browserContextId": self.context.id }));
+        } else {
+            // The profile's own context stays for as long as its browser.
+            for page in self.pages() {
+                devtools.post(None, "Target.closeTarget", &json!({ "targetId": page.target }));
+            }
+        }
+        self.chromium.pages.remove_context(&self.context.id);
+    }
+}
+
+impl Seat {
+    async fn take(cx: &ToolContext, profile: &str) -> Result<Self, ToolError> {
+        let chromium = cx.browsers.chromium(cx, profile).await?;
+        let devtools = &chromium.devtools;
+        // Only a browser's own context is kept on the disk.
+        let id = if profile.is_empty() {
+            let made = devtools.call(None, "Target.createBrowserContext", json!({ "disposeOnDetach": true })).await;
+            let made = made.map_err(|error| trouble(&chromium, &error))?;
+            made.get("browserContextId").and_then(Value::as_str).unwrap_or_default().to_owned()
+        } else {
+            Context::OWN.to_owned()
+        };
+        let context = Arc::new(Context::new(id, cx.policy.clone()));
+        if !chromium.pages.add_context(&context) {
+            return Err(ToolError::correctable(format!("another agent uses the profile `{profile}` now")));
+        }
+        let folder = chromium.folder.downloads();
+        let downloads = json!({ "behavior": "allowAndName", "eventsEnabled": true, "downloadPath": folder });
+        devtools.post(None, "Browser.setDownloadBehavior", &context.with_id(downloads));
+        Ok(Self { chromium, context, profile: profile.to_owned(), current: None })
+    }
+
+    fn pages(&self) -> Vec<Arc<Page>> {
+        self.chromium.pages.of(&self.context.id)
+    }
+
+    /// The tab in use; the newest if that is closed.
+    fn page(&self) -> Option<Arc<Page>> {
+        let pages = self.pages();
+        let current = pages.iter().find(|page| Some(&page.target) == self.current.as_ref());
+        current.or(pages.last()).cloned()
+    }
+
+    fn tab(&self, page: &Arc<Page>) -> Tab {
+        Tab { devtools: self.chromium.devtools.clone(), page: Arc::clone(page) }
+    }
+
+    async fn new_page(&mut self) -> Result<Arc<Page>, ToolError> {
+        if self.pages().len() >= BROWSER_TABS_MAX {
+            return Err(ToolError::correctable(format!("{BROWSER_TABS_MAX} tabs are open; close one first")));
+        }
+        let wanted = self.context.with_id(json!({ "url": "about:blank" }));
+        let made = self.chromium.devtools.call(None, "Target.createTarget", wanted).await;
+        let made = made.map_err(|error| trouble(&self.chromium, &error))?;
+        let target = made.get("targetId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let limit = Duration::from_millis(BROWSER_LOAD_MS);
+        let page = timeout(limit, self.chromium.pages.page(&target)).await;
+        let page = page.map_err(|_| ToolError::correctable("the browser opened no tab"))?;
+        // Its events come only once it has answered what it was set up with.
+        let ready = self.chromium.devtools.call(Some(&page.session), "Page.enable", json!({})).await;
+        ready.map_err(|error| trouble(&self.chromium, &error))?;
+        self.current = Some(target);
+        Ok(page)
+    }
+}
+
+/// Why the browser did not do something: it ended, or it says so.
+fn trouble(chromium: &Chromium, error: &DevToolsError) -> ToolError {
+    ToolError::correctable(match (error, chromium.ended()) {
+        (DevToolsError::Ended, Some(Ended::Lost(why))) => {
+            format!("the browser ended: {why}; it is started again with the next `open`, without its pages")
+        }
+        _ => error.to_string(),
+    })
+}
+
+/// Does one action and tells what the page is then.
+pub(super) async fn run(cx: &ToolContext, input: &BrowserInput, intent: &Action) -> Result<Output, ToolError> {
+    let mut seat = cx.browser.seat.lock().await;
+    let limit = Duration::from_millis(BROWSER_ACTION_MS);
+    let done = timeout(limit, run_in(cx, &mut seat, input, intent)).await;
+    done.unwrap_or_else(|_| {
+        Err(ToolError::correctable(format!("the action was not done within {} s", limit.as_secs())))
+    })
+}
+
+async fn run_in(
+    cx: &ToolContext,
+    seat: &mut Option<Seat>,
+    input: &BrowserInput,
+    intent: &Action,
+) -> Result<Output, ToolError> {
+    let mut notes = Vec::new();
+    if let Some(ended) = seat.as_ref().and_then(|seat| seat.chromium.ended()) {
+        *seat = None;
+        let why = match ended {
+            Ended::Lost(why) => format!("the browser had ended ({why})"),
+            Ended::Closed => "the browser was closed because it was not used".to_owned(),
+        };
+        if !matches!(input.action, BrowserAction::Open | BrowserAction::SignIn) {
+            lock(&cx.browser.shown).host.clear();
+            return Err(ToolError::correctable(format!("{why}, and its pages are gone; use `open` to start it again")));
+        }
+        notes.push(format!("{why} and was started again; its other pages are gone"));
+    }
+    match input.action {
+        BrowserAction::Open => return open(cx, seat, input, intent, notes).await,
+        BrowserAction::SignIn => return sign_in(cx, seat, input, intent).await,
+        _ => {}
+    }
+    let none = || ToolError::correctable("no page is open; begin with `action: open` and a `url`");
+    let seat = seat.as_mut().ok_or_else(none)?;
+    seat.chromium.touch();
+    *lock(&seat.context.policy) = cx.policy.clone();
+    if input.action == BrowserAction::Tabs {
+        if let Some(number) = &input.tab {
+            let page = number
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| seat.pages().get(number.checked_sub(1)?).cloned());
+            let page = page.ok_or_else(|| ToolError::correctable(format!("there is no tab `{}`", clip(number, 20))))?;
+            seat.current = Some(page.target.clone());
+            seat.chromium.devtools.post(Some(&page.session), "Page.bringToFront", &json!({}));
+        }
+        return report(cx, seat, input, notes).await;
+    }
+    let page = seat.page().ok_or_else(none)?;
+    if input.action == BrowserAction::Close {
+        seat.tab(&page).close().await;
+        seat.current = None;
+        return report(cx, seat, input, notes).await;
+    }
+    let here = page_host(&page);
+    if input.action.is_change() && here != intent.target {
+        return Err(ToolError::correctable(format!(
+            "the page is now on `{here}` and not on `{}`, where the action was judged; look at it with `snapshot` first",
+            intent.target
+        )));
+    }
+    let before = seat.pages().len();
+    let done = seat.tab(&page).act(input, &mut notes).await;
+    if seat.pages().len() > before {
+        seat.current = None;
+        notes.push("it opened a new tab, which is now in use".to_owned());
+        if let Some(page) = seat.page() {
+            seat.tab(&page).settle().await;
+        }
+    }
+    match done {
+        Ok(Some(image)) => picture(&page, image),
+        Ok(None) => report(cx, seat, input, notes).await,
+        Err(error) => Err(failed(seat, &page, &error)),
+    }
+}
+
+/// An error of a page. One that does not answer is replaced by the next `open`.
+fn failed(seat: &Seat, page: &Page, error: &DevToolsError) -> ToolError {
+    if matches!(error, DevToolsError::Late(_)) {
+        lock(&page.state).is_stuck = true;
+    }
+    trouble(&seat.chromium, error)
+}
+
+/// The host of a page, as the policy judges it.
+fn page_host(page: &Page) -> String {
+    Url::parse(&lock(&page.state).url).ok().filter(Url::has_host).map(|url| host(&url)).unwrap_or_default()
+}
+
+fn picture(page: &Page, data: String) -> Result<Output, ToolError> {
+    let url = visible(&clip(&lock(&page.state).url, TITLE_BYTES_MAX));
+    let image = Part::Image { media_type: "image/jpeg".to_owned(), data };
+    Ok(Output { content: vec![Part::text(format!("[a picture of `{url}`]")), image], is_error: false })
+}
+
+pub(super) async fn open(
+    cx: &ToolContext,
+    seat: &mut Option<Seat>,
+    input: &BrowserInput,
+    intent: &Action,
+    mut notes: Vec<String>,
+) -> Result<Output, ToolError> {
+    let url = address(input.url.as_deref().unwrap_or_default())?;
+    if host(&url) != intent.target {
+        return Err(ToolError::fatal(format!("the host of `{url}` is not what was judged (`{}`)", intent.target)));
+    }
+    let profile = input.profile.clone().unwrap_or_default();
+    if seat.as_ref().is_some_and(|seat| input.profile.is_some() && seat.profile != profile) {
+        *seat = None;
+    }
+    let taken = match seat.take() {
+        Some(taken) => taken,
+        None => Seat::take(cx, &profile).await?,
+    };
+    let seat = seat.insert(taken);
+    seat.chromium.touch();
+    *lock(&seat.context.policy) = cx.policy.clone();
+    check(&seat.chromium.guard, &url).await?;
+    lock(&seat.context.hosts).insert(intent.target.clone());
+    // A tab that crashed, or whose scripts never end, is of no use.
+    let is_lost = |page: &Arc<Page>| lock(&page.state).is_crashed || lock(&page.state).is_stuck;
+    for page in seat.pages().iter().filter(|page| is_lost(page)) {
+        seat.tab(page).close().await;
+        notes.push("the tab before it had crashed or hung and was closed".to_owned());
+    }
+    let page = match seat.page().filter(|page| input.tab.as_deref() != Some("new") && !is_lost(page)) {
+        Some(page) => page,
+        None => seat.new_page().await?,
+    };
+    cx.progress.say(|| format!("opening {url}"));
+    match seat.tab(&page).navigate(url.as_str(), &mut notes).await {
+        Ok(()) => report(cx, seat, input, notes).await,
+        Err(error) => {
+            let refusals = seat.chromium.guard.take_refusals();
+            let ToolError::Correctable(words) = trouble(&seat.chromium, &error) else { return Err(missing()) };
+            let words = std::iter::once(words).chain(refusals).collect::<Vec<_>>().join("; ");
+            Err(ToolError::correctable(format!("`{}`: {words}", visible(&clip(url.as_str(), TITLE_BYTES_MAX)))))
+        }
+    }
+}
+
+/// Refuses an address that the proxy would refuse, in words instead of an error page.
+pub(super) async fn check(guard: &Guard, url: &Url) -> Result<(), ToolError> {
+    let port = url.port_or_known_default().unwrap_or(443);
+    let found = guard.addresses(url.host_str().unwrap_or_default(), port).await;
+    found.map(drop).map_err(ToolError::correctable)
+}
+
+/// The page that is in use now: its address, title, what happened, and its tree.
+async fn report(
+    cx: &ToolContext,
+    seat: &Seat,
+    input: &BrowserInput,
+    mut notes: Vec<String>,
+) -> Result<Output, ToolError> {
+    let pages = seat.pages();
+    let (downloads, folder, cx2) = (Arc::clone(&seat.context), seat.chromium.folder.downloads(), cx.clone());
+    if !downloads.downloads.is_empty() {
+        notes.extend(on_thread(move || Ok(downloads.downloads.collect(&cx2, &folder))).await?);
+    }
+    let Some(page) = seat.page() else {
+        *lock(&cx.browser.shown) = ShownPage::default();
+        notes.extend(seat.context.take_notes());
+        return Ok(Output::text(brackets(&notes) + "[no tab is open]"));
+    };
+    let content = seat.tab(&page).content().await.map_err(|error| failed(seat, &page, &error))?;
+    notes.extend(seat.context.take_notes());
+    notes.extend(seat.chromium.guard.take_refusals());
+    let Content { title, lines } = content;
+    let url = lock(&page.state).url.clone();
+    let mut text =
+        format!("[`{}`: {}]\n", visible(&clip(&url, super::SHOWN_BYTES_MAX)), visible(&clip(&title, TITLE_BYTES_MAX)));
+    if pages.len() > 1 || input.action == BrowserAction::Tabs {
+        for (at, other) in pages.iter().enumerate() {
+            let mark = if other.target == page.target { " (in use)" } else { "" };
+            let url = visible(&clip(&lock(&other.state).url, TITLE_BYTES_MAX));
+            text.push_str(&format!("[tab {}: `{url}`{mark}]\n", at + 1));
+        }
+    }
+    text.push_str(&brackets(&notes));
+    text.push_str(&super::snapshot::page(&lines, input.offset.unwrap_or(1), BROWSER_SNAPSHOT_BYTES_MAX));
+    let lines = lines.into_iter().take(LINES_MAX).collect();
+    *lock(&cx.browser.shown) = ShownPage { host: page_host(&page), lines };
+    Ok(Output::text(text))
+}
+
+fn brackets(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("[{note}]\n")).collect()
+}
+
+/// The browser as it renders pages for `web_fetch`.
+#[derive(Debug, Clone, Copy)]
+pub struct ChromiumRenderer;
+
+impl PageRenderer for ChromiumRenderer {
+    fn is_there(&self, services: &Services) -> bool {
+        find_chromium(services.browser_path.as_deref()).is_some()
+    }
+
+    fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url) -> RenderFuture<'a> {
+        Box::pin(render(cx, url))
+    }
+}
+
+/// Loads a page whose host was judged, lets its scripts run until its network is quiet, and gives its HTML. A host that it leads to and that
+/// rules do not allow is not followed.
+async fn render(cx: &ToolContext, url: &Url) -> Result<RenderedPage, ToolError> {
+    let limit = Duration::from_millis(BROWSER_ACTION_MS);
+    let work = async {
+        let mut seat = Seat::take(cx, "").await?;
+        seat.chromium.touch();
+        check(&seat.chromium.guard, url).await?;
+        lock(&seat.context.hosts).insert(host(url));
+        let page = seat.new_page().await?;
+        let tab = seat.tab(&page);
+        let failed = |error: DevToolsError| {
+            ToolError::correctable(format!("`{}`: {error}", visible(&clip(url.as_str(), TITLE_BYTES_MAX))))
+        };
+        tab.navigate(url.as_str(), &mut Vec::new()).await.map_err(failed)?;
+        tab.until_quiet().await;
+        let html = tab.html(2 * PAGE_BYTES_MAX).await.map_err(failed)?;
+        let state = lock(&page.state);
+        let url = Url::parse(&state.url).unwrap_or_else(|_| url.clone());
+        Ok(RenderedPage { url, status: state.status, html })
+    };
+    let late = || ToolError::correctable(format!("{NAME}: no whole page within {} s", limit.as_secs()));
+    timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
+}
