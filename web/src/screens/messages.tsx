@@ -1,0 +1,181 @@
+// Messages between the agents, in threads, with what became of each.
+import { useMemo, useState } from 'preact/hooks';
+import { clock } from '../lib/format';
+import { t, word } from '../lib/i18n';
+import type { Model } from '../lib/model';
+import { mayWrite } from '../lib/store';
+import { cut, firstLine, plain } from '../lib/text';
+import type { MailRecord } from '../lib/types';
+import { Avatar, Button, Empty, Fold, Segmented } from '../ui/basics';
+import { Icon } from '../ui/icons';
+import { Markdown } from '../ui/markdown';
+import { useFetch, useSettled } from '../ui/use-fetch';
+import { act, type SessionProps } from './session';
+
+/** Messages that only keep the team going. */
+const CONTROL = new Set(['idle_notification', 'permission_request', 'permission_response', 'shutdown_request', 'shutdown_approved', 'shutdown_rejected', 'stop', 'heartbeat', 'plan_approval_request', 'plan_approval_response']);
+
+interface Letter {
+  id: string;
+  at: number;
+  from: string;
+  to: string;
+  kind: string;
+  replyTo: string | null;
+  text: string;
+  fate: string;
+  why: string;
+}
+
+export function MessagesScreen({ id, model }: SessionProps) {
+  const [which, setWhich] = useState<'said' | 'all'>('said');
+  const count = useSettled(model.mail.length);
+  const { data } = useFetch<{ messages: MailRecord[] }>(`/sessions/${id}/messages`, count);
+  const letters = useMemo(() => letterList(model, data?.messages ?? []), [model, data, model.mail.length]);
+  const threads = useMemo(() => threadList(letters.filter((one) => which === 'all' || !CONTROL.has(one.kind))), [letters, which]);
+  return (
+    <div class="page narrow">
+      <div class="row wrap">
+        <Segmented
+          label={t('mail.which')}
+          value={which}
+          options={[
+            ['said', t('mail.conversation')],
+            ['all', t('mail.all')],
+          ]}
+          onChange={setWhich}
+        />
+        <span class="grow" />
+        <WhoTalks letters={letters} />
+      </div>
+      {threads.length === 0 && <Empty icon="messages" title={t('mail.empty')} />}
+      <ul class="threads">
+        {threads.map((thread) => (
+          <li key={thread[0]!.id} class="card thread">
+            {thread.map((letter) => (
+              <LetterRow key={letter.id} letter={letter} />
+            ))}
+          </li>
+        ))}
+      </ul>
+      {mayWrite.value && <Write session={id} model={model} />}
+    </div>
+  );
+}
+
+function letterList(model: Model, records: MailRecord[]): Letter[] {
+  const known = new Map(records.map((record) => [record.envelope.id, record]));
+  return model.mail.map((mail) => {
+    const record = known.get(mail.id);
+    const fate = record?.fate ?? '';
+    const [state, why] = typeof fate === 'string' ? [fate, ''] : (Object.entries(fate)[0] as [string, string | null]);
+    return {
+      id: mail.id,
+      at: mail.at,
+      from: record?.from || nameOf(model, mail.from),
+      to: record?.to || mail.toName || nameOf(model, mail.to),
+      kind: mail.kind,
+      replyTo: mail.replyTo,
+      text: plain(mail.text),
+      fate: state.toLowerCase(),
+      why: state === 'Dead' || state === 'Refused' ? (why ?? '') : '',
+    };
+  });
+}
+
+function nameOf(model: Model, address: string): string {
+  const [kind, id] = address.split('/', 2) as [string, string?];
+  if (kind === 'agent') return model.agents.get(id ?? '')?.name ?? 'agent';
+  if (kind === 'plan') return t('plan.word');
+  return id ?? kind;
+}
+
+function threadList(letters: Letter[]): Letter[][] {
+  const roots = new Map<string, Letter[]>();
+  const rootOf = new Map<string, string>();
+  for (const letter of letters) {
+    const root = (letter.replyTo && rootOf.get(letter.replyTo)) || letter.id;
+    rootOf.set(letter.id, root);
+    const thread = roots.get(root);
+    if (thread) thread.push(letter);
+    else roots.set(root, [letter]);
+  }
+  return [...roots.values()].sort((a, b) => b.at(-1)!.at - a.at(-1)!.at);
+}
+
+function LetterRow({ letter }: { letter: Letter }) {
+  const long = letter.text.length > 280 || letter.text.split('\n').length > 4;
+  const bad = letter.fate === 'dead' || letter.fate === 'refused';
+  return (
+    <article class="letter">
+      <Avatar name={letter.from} size="s" />
+      <div class="grow">
+        <p class="letter-head">
+          <strong>{letter.from}</strong> <Icon name="send" size={12} /> <strong>{letter.to}</strong>
+          <span class="tag">{word('mail', letter.kind)}</span>
+          <span class="grow" />
+          {letter.fate && <span class={bad ? 'tiny-text fail-text' : 'tiny-text muted'}>{word('fate', letter.fate)}</span>}
+          <time class="tiny-text muted">{clock(letter.at)}</time>
+        </p>
+        {bad && <p class="small fail-text">{letter.why}</p>}
+        {letter.text &&
+          (long ? (
+            <Fold head={<span class="small muted ellipsis">{cut(firstLine(letter.text), 120)}</span>}>{() => <Markdown text={letter.text} />}</Fold>
+          ) : (
+            <Markdown text={letter.text} />
+          ))}
+      </div>
+    </article>
+  );
+}
+
+/** How often which agent wrote to which. */
+function WhoTalks({ letters }: { letters: Letter[] }) {
+  const pairs = new Map<string, number>();
+  for (const letter of letters) pairs.set(`${letter.from} → ${letter.to}`, (pairs.get(`${letter.from} → ${letter.to}`) ?? 0) + 1);
+  const most = [...pairs].sort((a, b) => b[1] - a[1]).slice(0, 3);
+  return (
+    <span class="tiny-text muted hide-phone">
+      {most.map(([pair, count]) => (
+        <span key={pair} class="tag">
+          {pair} ×{count}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Write({ session, model }: { session: string; model: Model }) {
+  const [to, setTo] = useState('');
+  const [text, setText] = useState('');
+  const agents = [...model.agents.values()];
+  const chosen = to || agents[0]?.name || '';
+  return (
+    <form
+      class="card write-form"
+      onSubmit={async (event) => {
+        event.preventDefault();
+        const lead = agents.find((agent) => agent.lead)?.name === chosen;
+        if (await act(`/sessions/${session}/messages`, lead ? { text } : { text, to: [chosen] }, t('mail.sent'))) setText('');
+      }}
+    >
+      <h2>{t('mail.write')}</h2>
+      <div class="row wrap">
+        <label class="inline-field">
+          {t('mail.to')}
+          <select value={chosen} onChange={(event) => setTo(event.currentTarget.value)}>
+            {agents.map((agent) => (
+              <option key={agent.id} value={agent.name}>
+                {agent.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <input class="grow" type="text" aria-label={t('mail.text')} placeholder={t('mail.text')} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <Button look="primary" type="submit" icon="send" disabled={!text.trim()}>
+          {t('do.send')}
+        </Button>
+      </div>
+    </form>
+  );
+}
