@@ -241,7 +241,7 @@ function agentOf(model: Model, who: Who, at: number): AgentState {
   if (!known) {
     known = { id: who.id, name: who.name, lead: who.lead, state: 'created', reason: null, task: '', model: '', doing: null, usage: { ...NOTHING }, usd: 0, calls: 0, startedAt: at, lastAt: at };
     model.agents.set(who.id, known);
-    model.lanes.set(who.id, []);
+    if (!model.lanes.has(who.id)) model.lanes.set(who.id, []);
     if (who.lead && !model.lead) model.lead = who.id;
   }
   known.lastAt = at;
@@ -275,7 +275,7 @@ function close(model: Model, agent: string | null, kinds: SegmentKind[], at: num
 function status(model: Model, event: Of<'status'>, agent: AgentState | null) {
   if (event.tool_id !== undefined) {
     const call = agent && model.calls.get(`${agent.id}/${event.tool_id}`);
-    if (call && call.result === undefined) call.progress = event.message;
+    if (call && call.result === undefined) replaceCall(model, { ...call, progress: event.message });
     return;
   }
   if (event.model !== undefined) {
@@ -311,9 +311,20 @@ function toolResult(model: Model, event: Of<'tool_result'>, agent: AgentState | 
     model.calls.set(`${agent.id}/${event.tool_id}`, call);
     push(model, event, agent.id, { k: 'tool', call });
   }
-  Object.assign(call, { result: event.tool_result, summary: event.summary, ending: event.ending, isError: event.is_error, ms: event.ms, cut: call.cut || event.cut, progress: '' });
+  replaceCall(model, { ...call, result: event.tool_result, summary: event.summary, ending: event.ending, isError: event.is_error, ms: event.ms, cut: call.cut || event.cut, progress: '' });
   if (agent.doing?.what === 'tool' && agent.doing.name === event.tool_name) agent.doing = null;
   close(model, agent.id, ['tool'], event.at_ms, `${event.tool_name}#${event.tool_id}`);
+}
+
+/** A call is replaced and not changed, so that a row that shows it is drawn again. */
+function replaceCall(model: Model, call: ToolCall) {
+  model.calls.set(`${call.agent}/${call.id}`, call);
+  for (let at = model.items.length - 1; at >= 0; at -= 1) {
+    const item = model.items[at]!;
+    if (item.k !== 'tool' || item.agent !== call.agent || item.call.id !== call.id) continue;
+    model.items[at] = { ...item, call };
+    return;
+  }
 }
 
 function lastText(model: Model, agent: string): Extract<Item, { k: 'text' }> | null {
@@ -332,7 +343,7 @@ function final(model: Model, event: Of<'final'>, agent: AgentState | null) {
   close(model, agent.id, ['model', 'tool', 'limit', 'dependency'], event.at_ms);
   const last = lastText(model, agent.id);
   // A turn that ends with a plan repeats what was said before it.
-  if (last && last.end === undefined && last.text === event.response) last.end = event.end;
+  if (last && last.end === undefined && last.text === event.response) model.items[model.items.indexOf(last)] = { ...last, end: event.end };
   else if (event.response.trim() !== '') push(model, event, agent.id, { k: 'text', text: event.response, end: event.end, cut: event.cut });
 }
 
@@ -422,11 +433,8 @@ function approval(model: Model, event: Of<'approval'>, agent: AgentState | null)
     return;
   }
   if (!known) return;
-  known.state = event.state;
-  known.said = event.said ?? '';
-  known.by = event.by ?? '';
-  known.comment = event.message ?? '';
-  known.answeredAt = event.at_ms;
+  known = { ...known, state: event.state, said: event.said ?? '', by: event.by ?? '', comment: event.message ?? '', answeredAt: event.at_ms };
+  model.questions.set(known.id, known);
   close(model, known.agent ?? model.lead, ['person'], event.at_ms, known.id);
   const owner = known.plan ? model.plans.get(known.plan) : undefined;
   if (owner && event.state === 'answered' && (event.said ?? '').startsWith('approved')) {

@@ -91,7 +91,7 @@ export function AuditTable({ path, change }: { path: string | null; change: numb
                   <td class="what">
                     {record.task && <span class="tag">{record.task}</span>} {record.erased ? t('audit.erased') : plain(record.what)}
                   </td>
-                  <td class="small">
+                  <td class="small allowed">
                     {record.refused ? <span class="fail-text">{describe((record.refused as { by?: unknown }).by)}</span> : record.allowed ? describe(record.allowed) : ''}
                     {record.damaged && record.damaged.length > 0 && <span class="fail-text">{t('audit.damaged')}</span>}
                   </td>

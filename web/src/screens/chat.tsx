@@ -5,6 +5,7 @@ import { isBusy, transcript, type Model } from '../lib/model';
 import { link } from '../lib/router';
 import { answeredElsewhere, explain, inbox, mayWrite, me, sessions } from '../lib/store';
 import { cut, firstLine, plain } from '../lib/text';
+import type { Pending } from '../lib/types';
 import { Avatar, Elapsed, Empty, toast } from '../ui/basics';
 import { Composer } from '../ui/composer';
 import { Icon } from '../ui/icons';
@@ -41,7 +42,7 @@ export function ChatScreen({ id, model, version }: SessionProps) {
       <div class="chat-scroll" ref={box} tabIndex={0} role="region" aria-label={t('chat.conversation')}>
         <div class="chat-column">
           {items.length === 0 && !busy && <Empty icon="chat" title={t('chat.empty')} />}
-          <Transcript items={items} model={model} session={id} />
+          <Transcript items={items} model={model} session={id} hideOpen />
           {live && lead && (
             <div class="message agent-message" aria-hidden="true">
               <Avatar name={lead.name} busy />
@@ -66,16 +67,7 @@ export function ChatScreen({ id, model, version }: SessionProps) {
         )}
         <div class="chat-column">
           {waiting.length > 0 && (
-            <div class="dock-asks">
-              {waiting.slice(0, 3).map((pending) => (
-                <PendingCard key={pending.row.question} pending={pending} compact={'plan' in pending.row.matter && pending.row.matter.plan === 'proposal' && model.plans.has(pending.plan ?? '')} />
-              ))}
-              {waiting.length > 3 && (
-                <a class="small" href={link(['inbox'])}>
-                  {t('now.all_waiting', { count: waiting.length })}
-                </a>
-              )}
-            </div>
+            <Waiting waiting={waiting} model={model} />
           )}
           <Queue model={model} session={id} busy={busy} />
           {elsewhere && (
@@ -161,6 +153,30 @@ function useStickToEnd(change: string) {
     if (scroller) scroller.scrollTop = scroller.scrollHeight;
   };
   return { box, end, atEnd, toEnd };
+}
+
+/** What waits for the user in this session, one at a time. */
+function Waiting({ waiting, model }: { waiting: Pending[]; model: Model }) {
+  const [at, setAt] = useState(0);
+  const shown = Math.min(at, waiting.length - 1);
+  const pending = waiting[shown]!;
+  const isShownAbove = 'plan' in pending.row.matter && pending.row.matter.plan === 'proposal' && model.plans.has(pending.plan ?? '');
+  return (
+    <div class="dock-asks">
+      {waiting.length > 1 && (
+        <div class="ask-pager">
+          <span class="grow">{t('ask.nth', { nth: shown + 1, count: waiting.length })}</span>
+          <button type="button" class="ghost small" disabled={shown === 0} onClick={() => setAt(shown - 1)}>
+            {t('ask.previous')}
+          </button>
+          <button type="button" class="ghost small" disabled={shown + 1 >= waiting.length} onClick={() => setAt(shown + 1)}>
+            {t('ask.next')}
+          </button>
+        </div>
+      )}
+      <PendingCard key={pending.row.question} pending={pending} compact={isShownAbove} />
+    </div>
+  );
 }
 
 /** Who works, and at what. */

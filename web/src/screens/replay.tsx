@@ -4,6 +4,7 @@ import { clock, dollars, tokens } from '../lib/format';
 import { t, word } from '../lib/i18n';
 import { apply, newModel, transcript, type Model } from '../lib/model';
 import { place } from '../lib/router';
+import { planView } from '../lib/store';
 import type { StreamEvent } from '../lib/types';
 import { Avatar, Badge, Button, Dialog, Empty, Segmented } from '../ui/basics';
 import { CopyButton } from '../ui/markdown';
@@ -92,7 +93,7 @@ export function ReplayScreen({ id, held }: SessionProps) {
           {[...model.plans.values()].map((plan) => (
             <div key={plan.id} class="card">
               <strong class="small">{plan.goal}</strong>
-              <TaskList tasks={shownTasks(plan, null)} />
+              <TaskList tasks={shownTasks(plan, planView(plan.id), true)} />
             </div>
           ))}
         </section>
@@ -128,7 +129,7 @@ function ReplayTranscript({ model, session, agent }: { model: Model; session: st
           <Icon name="clock" size={16} /> {t('replay.nothing_yet')}
         </p>
       )}
-      <Transcript items={items} model={model} session={session} />
+      <Transcript items={items} model={model} session={session} past />
       <div ref={end} />
     </>
   );
@@ -145,7 +146,7 @@ function useModelAt(id: string, events: StreamEvent[], at: number): Model {
       if (event) apply(from.model, event);
     }
     kept.current = { model: from.model, at };
-    return from.model;
+    return { ...from.model };
   }, [id, events, at]);
 }
 

@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { folderName } from '../app';
 import { post } from '../lib/api';
 import { dollars, tokens } from '../lib/format';
@@ -45,10 +45,12 @@ export function SessionScreen({ id, tab, rest }: { id: string; tab: string; rest
   }, [id]);
   const version = held.version.value ?? 0;
   const loaded = held.loaded.value;
+  // The model is changed in place; a new object for each change lets components see it.
+  const model = useMemo(() => ({ ...held.model }), [held, version]);
   const Screen = SCREENS[tab as keyof typeof SCREENS] ?? ChatScreen;
   return (
     <div class={`session-page tab-${tab}`}>
-      <SessionHead id={id} model={held.model} tab={tab} />
+      <SessionHead id={id} model={model} tab={tab} />
       {loaded === 'failed' ? (
         <div class="page">
           <p class="error-text" role="alert">
@@ -59,7 +61,7 @@ export function SessionScreen({ id, tab, rest }: { id: string; tab: string; rest
       ) : loaded !== 'yes' ? (
         <Loading />
       ) : (
-        <Screen id={id} held={held} model={held.model} version={version} rest={rest} />
+        <Screen id={id} held={held} model={model} version={version} rest={rest} />
       )}
     </div>
   );

@@ -36,7 +36,7 @@ export function PlanGraph({ layout, tasks, picked, onPick }: { layout: Layout; t
   };
   return (
     <div class="graph-frame">
-      <div class="graph-tools">
+      <div class="graph-tools" role="toolbar" aria-label={t('plan.view')}>
         <button type="button" class="ghost icon-btn" aria-label={t('graph.zoom_out')} title={t('graph.zoom_out')} onClick={() => setZoom(Math.max(0.25, zoom / 1.25))}>
           −
         </button>
@@ -53,7 +53,7 @@ export function PlanGraph({ layout, tasks, picked, onPick }: { layout: Layout; t
             <svg width={width} height={height} aria-hidden="true">
               <defs>
                 {['plain', 'critical', 'live'].map((kind) => (
-                  <marker key={kind} id={`arrow-${kind}`} viewBox="0 0 8 8" refX="6" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+                  <marker key={kind} id={`arrow-${kind}`} viewBox="0 0 8 8" refX="6" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11" orient="auto-start-reverse">
                     <path d="M0 0.500 7 4 0 7.500z" class={`arrow ${kind}`} />
                   </marker>
                 ))}

@@ -29,9 +29,15 @@ export interface ShownTask {
 
 const FINE_STATES = new Set(['asking', 'answered', 'waiting', 'checking', 'deferred', 'paused', 'corrected', 'stopped']);
 
-export function shownTasks(plan: PlanState | null, view: PlanView | null): ShownTask[] {
+/** `past`: the plan is shown as it was, and what the server says about now does not count. */
+export function shownTasks(plan: PlanState | null, view: PlanView | null, past = false): ShownTask[] {
   const ids = view ? view.tasks.map((task) => task.id) : [...(plan?.tasks.keys() ?? [])];
-  return ids.map((id) => merge(id, plan?.tasks.get(id) ?? null, view?.tasks.find((task) => task.id === id) ?? null));
+  return ids.map((id) => merge(id, plan?.tasks.get(id) ?? null, then(view?.tasks.find((task) => task.id === id) ?? null, past)));
+}
+
+function then(task: PlanTask | null, past: boolean): PlanTask | null {
+  if (!task || !past) return task;
+  return { ...task, status: 'planned', retry_count: 0, started_at: undefined, finished_at: undefined, result: undefined, error: '', worker: null, spent: undefined };
 }
 
 function merge(id: string, live: TaskState | null, more: PlanTask | null): ShownTask {
@@ -141,7 +147,7 @@ function TaskRow({ task }: { task: ShownTask }) {
           {task.title}
           {task.critical && (
             <span class="path-mark" title={t('plan.critical')}>
-              <Icon name="fork" size={13} />
+              <Icon name="path" size={13} />
               <span class="sr-only">{t('plan.critical')}</span>
             </span>
           )}

@@ -41,15 +41,15 @@ function rows(items: Item[]): Row[] {
 /** Calls whose effect is shown as something else. */
 const HIDDEN_TOOLS = new Set(['submit_plan', 'propose_plan']);
 
-export function Transcript({ items, model, session, mark }: { items: Item[]; model: Model; session: string; mark?: string | null }) {
+export function Transcript({ items, model, session, mark, hideOpen = false, past = false }: { items: Item[]; model: Model; session: string; mark?: string | null; /** Open questions are shown elsewhere. */ hideOpen?: boolean; past?: boolean }) {
   return (
     <>
-      {rows(items).map((row) => ('tools' in row ? <Tools key={row.key} items={row.tools} mark={mark} /> : <Entry key={row.key} item={row.item} model={model} session={session} marked={row.key === mark} />))}
+      {rows(items).map((row) => ('tools' in row ? <Tools key={row.key} items={row.tools} mark={mark} /> : <Entry key={row.key} item={row.item} model={model} session={session} marked={row.key === mark} hideOpen={hideOpen} past={past} />))}
     </>
   );
 }
 
-function Entry({ item, model, session, marked }: { item: Exclude<Item, ToolItem>; model: Model; session: string; marked: boolean }) {
+function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude<Item, ToolItem>; model: Model; session: string; marked: boolean; hideOpen: boolean; past: boolean }) {
   const name = item.agent ? (model.agents.get(item.agent)?.name ?? '') : '';
   const id = `at-${item.key}`;
   const mark = marked ? ' marked' : '';
@@ -81,10 +81,12 @@ function Entry({ item, model, session, marked }: { item: Exclude<Item, ToolItem>
         </div>
       );
     case 'plan':
-      return <PlanCard plan={item.plan} model={model} session={session} />;
+      return <PlanCard plan={item.plan} model={model} session={session} past={past} />;
     case 'ask': {
       const question = model.questions.get(item.question);
-      return question && !question.plan ? <AskRow question={question} id={id} /> : question && question.state !== 'asked' ? <AnswerRow question={question} /> : null;
+      if (!question) return null;
+      if (question.state !== 'asked') return <AnswerRow question={question} />;
+      return hideOpen || question.plan ? null : <AskRow question={question} id={id} />;
     }
     case 'error':
       return (
@@ -243,7 +245,6 @@ export function changeOf(fields: Record<string, unknown>): string | null {
 }
 
 function AskRow({ question, id }: { question: QuestionState; id: string }) {
-  if (question.state !== 'asked') return <AnswerRow question={question} />;
   return (
     <div class="notice wait" id={id}>
       <Icon name="inbox" size={16} />
@@ -257,6 +258,21 @@ function AskRow({ question, id }: { question: QuestionState; id: string }) {
 /** An answered question: who answered, where and when. */
 function AnswerRow({ question }: { question: QuestionState }) {
   const no = question.said === 'no' || question.said.startsWith('reject');
+  const said = (
+    <span class="small muted nowrap">
+      {question.state === 'withdrawn' ? t('said.withdrawn') : `${word('said', question.said)} · ${question.by}`}
+      {question.answeredAt && ` · ${clock(question.answeredAt)}`}
+    </span>
+  );
+  if (question.plan && !question.comment) {
+    return (
+      <div class="answer-row fold-head">
+        <Icon name={no ? 'cross' : 'check'} size={15} />
+        <span class="small grow">{t('plan.word')}</span>
+        {said}
+      </div>
+    );
+  }
   return (
     <div class="answer-row">
       <Fold
@@ -266,10 +282,7 @@ function AnswerRow({ question }: { question: QuestionState }) {
             <span class="small grow ellipsis">
               {question.plan ? t('plan.word') : `${question.name} · ${question.tool}`} <span class="muted mono">{question.plan ? '' : cut(plain(question.message), 80)}</span>
             </span>
-            <span class="small muted nowrap">
-              {question.state === 'withdrawn' ? t('said.withdrawn') : `${word('said', question.said)} · ${question.by}`}
-              {question.answeredAt && ` · ${clock(question.answeredAt)}`}
-            </span>
+            {said}
           </>
         }
       >
@@ -285,11 +298,11 @@ function AnswerRow({ question }: { question: QuestionState }) {
 }
 
 /** A plan inside of the conversation; it is live. */
-export function PlanCard({ plan: id, model, session }: { plan: string; model: Model; session: string }) {
+export function PlanCard({ plan: id, model, session, past }: { plan: string; model: Model; session: string; past: boolean }) {
   const plan = model.plans.get(id);
   const view = planView(id);
   if (!plan) return null;
-  const tasks = shownTasks(plan, view);
+  const tasks = shownTasks(plan, view, past);
   const { done, all, failed } = progress(tasks);
   const ended = plan.endedAt !== null;
   return (
