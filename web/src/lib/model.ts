@@ -510,11 +510,15 @@ export function openQuestions(model: Model): QuestionState[] {
   return [...model.questions.values()].filter((question) => question.state === 'asked');
 }
 
+/** Requests between agents that only keep the team going; they are among the messages. */
+const HANDSHAKE = /^\w+_(request|response|approved|rejected|notification) (is sent to|has come)/;
+
 /** The transcript of one agent; of the lead with plans. */
 export function transcript(model: Model, agent: string | null): Item[] {
   const lead = model.lead;
   const shown = agent ?? lead;
   return model.items.filter((item) => {
+    if (item.k === 'note' && HANDSHAKE.test(item.text)) return false;
     if (item.agent === shown) return true;
     if (shown !== lead) return false;
     return item.agent === null ? item.k !== 'note' : item.k === 'ask';

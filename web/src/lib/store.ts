@@ -159,9 +159,17 @@ export function refreshSoon(delay = 250) {
   }, delay);
 }
 
+let asked = 0;
+let shown = 0;
+
 export async function refresh(): Promise<void> {
+  const turn = ++asked;
   try {
-    now.value = await get<Now>('/now');
+    const answer = await get<Now>('/now');
+    // An answer that was overtaken by a later one is out of date.
+    if (turn < shown) return;
+    shown = turn;
+    now.value = answer;
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) connection.value = 'login';
   }

@@ -17,6 +17,11 @@ export function cut(text: string, max: number): string {
   return `${text.slice(0, end)}…`;
 }
 
+/** Long ids are shown by their ends, which tell them apart. */
+export function shortIds(text: string): string {
+  return text.replace(/\b((?:ses|agt|pln|env|trn|ask)_)[0-9a-f]{20,}\b/g, (id, kind: string) => `${kind}${id.slice(-6)}`);
+}
+
 /** The first line that is not empty. */
 export function firstLine(text: string): string {
   return text.split('\n', 40).map((line) => line.trim()).find((line) => line !== '') ?? '';

@@ -4,7 +4,7 @@ import { get, query } from '../lib/api';
 import { clock, dateTime } from '../lib/format';
 import { t } from '../lib/i18n';
 import { explain } from '../lib/store';
-import { plain } from '../lib/text';
+import { plain, shortIds } from '../lib/text';
 import type { AuditRecord } from '../lib/types';
 import { Button, Empty, Loading } from '../ui/basics';
 import { Icon } from '../ui/icons';
@@ -86,10 +86,10 @@ export function AuditTable({ path, change }: { path: string | null; change: numb
                   <td class="nowrap small" title={dateTime(record.at_ms)}>
                     {clock(record.at_ms)}
                   </td>
-                  <td class="nowrap">{record.agent ?? record.actor}</td>
+                  <td class="nowrap">{shortIds(record.agent ?? record.actor)}</td>
                   <td class="nowrap mono small">{record.event}</td>
                   <td class="what">
-                    {record.task && <span class="tag">{record.task}</span>} {record.erased ? t('audit.erased') : plain(record.what)}
+                    {record.task && <span class="tag">{record.task}</span>} {record.erased ? t('audit.erased') : shortIds(plain(record.what))}
                   </td>
                   <td class="small allowed">
                     {record.refused ? <span class="fail-text">{describe((record.refused as { by?: unknown }).by)}</span> : record.allowed ? describe(record.allowed) : ''}

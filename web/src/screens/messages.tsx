@@ -1,15 +1,16 @@
 // Messages between the agents, in threads, with what became of each.
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { query } from '../lib/api';
 import { clock } from '../lib/format';
 import { t, word } from '../lib/i18n';
 import type { Model } from '../lib/model';
 import { mayWrite } from '../lib/store';
-import { cut, firstLine, plain } from '../lib/text';
+import { cut, firstLine, plain, shortIds } from '../lib/text';
 import type { MailRecord } from '../lib/types';
 import { Avatar, Button, Empty, Fold, Segmented } from '../ui/basics';
 import { Icon } from '../ui/icons';
 import { Markdown } from '../ui/markdown';
-import { useFetch, useSettled } from '../ui/use-fetch';
+import { useSettled } from '../ui/use-fetch';
 import { act, type SessionProps } from './session';
 
 /** Messages that only keep the team going. */
@@ -30,8 +31,11 @@ interface Letter {
 export function MessagesScreen({ id, model }: SessionProps) {
   const [which, setWhich] = useState<'said' | 'all'>('said');
   const count = useSettled(model.mail.length);
-  const { data } = useFetch<{ messages: MailRecord[] }>(`/sessions/${id}/messages`, count);
-  const letters = useMemo(() => letterList(model, data?.messages ?? []), [model, data, model.mail.length]);
+  const [records, setRecords] = useState<MailRecord[]>([]);
+  useEffect(() => {
+    query<MailRecord[]>('messages', { session: id }).then(setRecords, () => {});
+  }, [id, count]);
+  const letters = useMemo(() => letterList(model, records), [model, records, model.mail.length]);
   const threads = useMemo(() => threadList(letters.filter((one) => which === 'all' || !CONTROL.has(one.kind))), [letters, which]);
   return (
     <div class="page narrow">
@@ -120,7 +124,7 @@ function LetterRow({ letter }: { letter: Letter }) {
         {bad && <p class="small fail-text">{letter.why}</p>}
         {letter.text &&
           (long ? (
-            <Fold head={<span class="small muted ellipsis">{cut(firstLine(letter.text), 120)}</span>}>{() => <Markdown text={letter.text} />}</Fold>
+            <Fold head={<span class="small muted ellipsis">{cut(shortIds(firstLine(letter.text)), 120)}</span>}>{() => <Markdown text={letter.text} />}</Fold>
           ) : (
             <Markdown text={letter.text} />
           ))}

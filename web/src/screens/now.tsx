@@ -128,7 +128,7 @@ function RunCard({ run }: { run: Run }) {
             <Avatar name={person.name} size="s" busy={person.state === 'busy'} />
             <span class="name">{person.name}</span>
             <span class="muted grow ellipsis">{doing(person)}</span>
-            {person.since_ms && <span class="muted small"><Elapsed from={person.since_ms} /></span>}
+            {person.since_ms && <span class="muted small nowrap"><Elapsed from={person.since_ms} /></span>}
           </li>
         ))}
       </ul>

@@ -86,30 +86,35 @@ function Values() {
   return (
     <section aria-labelledby="values">
       <h2 id="values">{t('settings.server')}</h2>
-      <p class="muted small">
-        {t('settings.files')} {data.files.length > 0 ? data.files.map((file) => <code key={file}>{file}</code>) : '–'}
-      </p>
-      <div class="row wrap">
-        <label class="search grow">
-          <Icon name="search" size={16} />
-          <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} placeholder={t('settings.search')} aria-label={t('settings.search')} />
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={changed} onChange={() => setChanged(!changed)} /> {t('settings.only_changed')}
-        </label>
-      </div>
-      <ul class="rows card flush settings-list">
-        {found.map((one) => (
-          <li key={one.key} class="setting-row">
-            <div class="row wrap">
-              <code class="grow">{one.key}</code>
-              <span class={one.source ? 'value changed' : 'value'}>{one.value}</span>
-              <span class="tag">{one.source ?? t('settings.default')}</span>
-            </div>
-            {one.about && <p class="muted small">{one.about}</p>}
-          </li>
-        ))}
-      </ul>
+      {data.settings.length === 0 && <p class="muted">{t('settings.none')}</p>}
+      {data.settings.length > 0 && (
+        <>
+          <p class="muted small">
+            {t('settings.files')} {data.files.length > 0 ? data.files.map((file) => <code key={file}>{file}</code>) : '–'}
+          </p>
+          <div class="row wrap">
+            <label class="search grow">
+              <Icon name="search" size={16} />
+              <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} placeholder={t('settings.search')} aria-label={t('settings.search')} />
+            </label>
+            <label class="check">
+              <input type="checkbox" checked={changed} onChange={() => setChanged(!changed)} /> {t('settings.only_changed')}
+            </label>
+          </div>
+          <ul class="rows card flush settings-list">
+            {found.map((one) => (
+              <li key={one.key} class="setting-row">
+                <div class="row wrap">
+                  <code class="grow">{one.key}</code>
+                  <span class={one.source ? 'value changed' : 'value'}>{one.value}</span>
+                  <span class="tag">{one.source ?? t('settings.default')}</span>
+                </div>
+                {one.about && <p class="muted small">{one.about}</p>}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
     </section>
   );
 }

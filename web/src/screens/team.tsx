@@ -36,7 +36,7 @@ export function TeamScreen({ id, model, version }: SessionProps) {
                 </div>
                 <Badge state={agent.state} text={word('state', agent.state)} />
               </header>
-              <p class="small clamp2">{roll ? doing(roll.person) : agent.task || member?.description}</p>
+              <p class="small clamp2">{agent.state === 'busy' && roll ? doing(roll.person) : agent.task || member?.description}</p>
               <p class="muted small num">
                 {t('cost.tokens', { count: tokens(used) })} · {roll ? money(roll.person.nano) : dollars(agent.usd)} · {t('chat.model_calls', { count: agent.calls })}
                 {roll && roll.unread > 0 && ` · ${t('team.unread', { count: roll.unread })}`}

@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { clock, duration, money, tokens } from '../lib/format';
 import { t, word } from '../lib/i18n';
-import { plain } from '../lib/text';
+import { plain, shortIds } from '../lib/text';
 import type { Span } from '../lib/types';
 import { Loading, Segmented } from '../ui/basics';
 import { Icon, type IconName } from '../ui/icons';
@@ -62,6 +62,11 @@ function bounds(root: Span): [number, number] {
   return [from, Math.max(to, from + 1)];
 }
 
+function nameOf(span: Span): string {
+  const name = shortIds(plain(span.name));
+  return /^(ses|pln)_/.test(name) || name === '' ? `${word('span', span.kind)} ${name}` : name;
+}
+
 function Row({ span, depth, from, to }: { span: Span; depth: number; from: number; to: number }) {
   const kids = span.children ?? [];
   const [open, setOpen] = useState(depth < 3);
@@ -81,9 +86,9 @@ function Row({ span, depth, from, to }: { span: Span; depth: number; from: numbe
           )}
           <Icon name={ICONS[span.kind] ?? 'info'} size={14} />
           <span class={span.failed ? 'ellipsis fail-text' : 'ellipsis'} title={`${span.name} · ${span.outcome}${span.by ? ` · ${span.by}` : ''}`}>
-            {plain(span.name) || word('span', span.kind)}
+            {nameOf(span)}
           </span>
-          <span class="muted tiny-text ellipsis">{plain(span.by ? `${span.outcome} · ${span.by}` : span.outcome)}</span>
+          <span class="muted tiny-text ellipsis">{shortIds(plain(span.by ? `${span.outcome} · ${span.by}` : span.outcome))}</span>
         </span>
         <span class="trace-bar-cell" title={clock(span.at_ms)}>
           <span class={`trace-bar kind-${span.kind}${span.failed ? ' failed' : ''}`} style={{ left: `${Math.min(99.5, left)}%`, width: `${Math.min(width, 100 - left)}%` }} />

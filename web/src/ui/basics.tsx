@@ -1,7 +1,7 @@
 // Parts that every screen uses.
 import { signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { duration } from '../lib/format';
 import { t, word } from '../lib/i18n';
 import { Icon, type IconName } from './icons';
@@ -92,13 +92,13 @@ export function Button(props: JSX.IntrinsicElements['button'] & { icon?: IconNam
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  const before = useRef(document.activeElement as HTMLElement | null);
+  useLayoutEffect(() => {
     const dialog = ref.current!;
-    const before = document.activeElement as HTMLElement | null;
     if (!dialog.open) dialog.showModal();
     return () => {
       dialog.close();
-      before?.focus?.();
+      before.current?.focus();
     };
   }, []);
   return (

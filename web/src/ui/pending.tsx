@@ -64,6 +64,7 @@ function AskTitle({ pending }: { pending: Pending }) {
   if ('tool' in matter) {
     const { tool, action } = matter.tool;
     if (action.deed === 'ask') return <strong>{t('ask.asks_you', { who: pending.who })}</strong>;
+    if (action.deed === 'propose') return <strong>{t('ask.proposes', { who: pending.who })}</strong>;
     if (action.deed === 'merge') return <strong>{t('ask.merge', { who: pending.who })}</strong>;
     return (
       <strong>
@@ -82,6 +83,7 @@ type ToolMatterOf = Extract<Matter, { tool: unknown }>;
 export function Exact({ deed, target, preview }: { deed: string; target: string; preview: string }) {
   const clean = plain(preview);
   if (clean && looksLikeDiff(clean)) return <DiffView text={clean} />;
+  if (deed === 'propose') return <Markdown text={clean || target} />;
   if (deed === 'execute') return <Code text={plain(clean || target)} lang="sh" label={t('ask.command')} />;
   return (
     <>
@@ -90,7 +92,7 @@ export function Exact({ deed, target, preview }: { deed: string; target: string;
           <span class="muted">{word('deed', deed)}</span> <code>{plain(target)}</code>
         </p>
       )}
-      {clean && clean !== target && <Code text={clean} lang={languageOf(target)} label={t('ask.preview')} />}
+      {clean && clean !== target && <Code text={clean} lang={/^\s*[{[]/.test(clean) ? 'json' : languageOf(target)} label={t('ask.preview')} />}
     </>
   );
 }
@@ -109,7 +111,7 @@ function ToolMatter({ pending, matter }: { pending: Pending; matter: ToolMatterO
   const send = (allow: boolean, more: Record<string, unknown> = {}) => {
     const always = allow && scope !== 'once' ? { always: true, until: scope } : {};
     const said = comment.trim() ? { comment: comment.trim() } : {};
-    void answer(question, { allow, ...always, ...said, ...more }, t(allow ? 'ask.allowed_done' : 'ask.denied_done'));
+    void answer(question, { allow, ...always, ...said, ...more });
   };
   return (
     <>
@@ -173,7 +175,7 @@ function ToolMatter({ pending, matter }: { pending: Pending; matter: ToolMatterO
 function AskText({ pending, text }: { pending: Pending; text: string }) {
   const [reply, setReply] = useState('');
   const options = [...plain(text).matchAll(/^\s*(?:\d{1,2}[.)]|[-*])\s+(.{1,120})$/gm)].map((match) => match[1]!.trim()).slice(0, 8);
-  const send = (words: string) => void answer(pending.row.question, { allow: true, comment: words }, t('ask.answered_done'));
+  const send = (words: string) => void answer(pending.row.question, { allow: true, comment: words });
   return (
     <>
       <Markdown text={text} />

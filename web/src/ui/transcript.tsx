@@ -8,7 +8,7 @@ import { t, word } from '../lib/i18n';
 import type { Item, Model, QuestionState, ToolCall } from '../lib/model';
 import { link } from '../lib/router';
 import { planView } from '../lib/store';
-import { cut, firstLine, plain } from '../lib/text';
+import { cut, firstLine, plain, shortIds } from '../lib/text';
 import { Avatar, Badge, Bar, Fold } from './basics';
 import { DiffView } from './diff';
 import { Icon, type IconName } from './icons';
@@ -111,7 +111,7 @@ function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude
 function noteText(text: string): string {
   if (text === 'budget:reached') return t('chat.budget_reached');
   if (text === 'budget:raised') return t('chat.budget_raised');
-  return plain(text);
+  return shortIds(plain(text));
 }
 
 function Tools({ items, mark }: { items: ToolItem[]; mark?: string | null }) {
