@@ -1,5 +1,11 @@
 // Money, time and numbers for people.
-import { locale, t } from './i18n';
+import { locale, t, word } from './i18n';
+
+/** A person and the place they answered from, as the server names them: `ada at web`. */
+export function author(by: string): string {
+  const match = /^(.+) at (\w+)$/.exec(by);
+  return match ? t('by.person', { who: match[1]!, door: word('door', match[2]!) }) : by;
+}
 
 export function money(nano: number): string {
   return dollars(nano / 1e9);
@@ -21,13 +27,13 @@ export function tokens(count: number): string {
 }
 
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 1000) return t('time.ms', { ms: Math.max(0, Math.round(ms)) });
   const seconds = ms / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 10) return t('time.s', { s: seconds.toFixed(1) });
+  if (seconds < 60) return t('time.s', { s: Math.round(seconds) });
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return t('time.min', { min: minutes, s: Math.floor(seconds % 60) });
+  return t('time.h', { h: Math.floor(minutes / 60), min: minutes % 60 });
 }
 
 export function ago(at: number, now = Date.now()): string {

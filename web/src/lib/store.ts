@@ -2,6 +2,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import { noteAnswer } from './answered';
 import { ApiError, eventsUrl, get, post } from './api';
+import { author } from './format';
 import { language, read, t, write } from './i18n';
 import { apply, newModel, type Model } from './model';
 import { notifyWaiting } from './notify';
@@ -335,7 +336,7 @@ export const mayWrite = computed(() => me.value !== null && me.value.role !== 'v
 export function explain(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.code === 'offline') return t('error.offline');
-    if (error.code === 'answered') return t('error.answered', { by: String(error.detail.by ?? '') });
+    if (error.code === 'answered') return t('error.answered', { by: author(String(error.detail.by ?? '')) });
     return error.message;
   }
   return error instanceof Error ? error.message : String(error);

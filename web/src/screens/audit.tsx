@@ -1,7 +1,7 @@
 // Everything that happened, who allowed it, and the hash that proves it.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, query } from '../lib/api';
-import { clock, dateTime } from '../lib/format';
+import { author, clock, dateTime } from '../lib/format';
 import { t } from '../lib/i18n';
 import { explain } from '../lib/store';
 import { plain, shortIds } from '../lib/text';
@@ -139,6 +139,6 @@ export function describe(value: unknown): string {
 }
 
 function by(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value && typeof value === 'object' ? String(Object.values(value)[0] ?? '') : '';
+  if (typeof value === 'string') return author(value);
+  return value && typeof value === 'object' ? author(String(Object.values(value)[0] ?? '')) : '';
 }

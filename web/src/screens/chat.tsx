@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { command, del, post } from '../lib/api';
+import { author } from '../lib/format';
 import { t } from '../lib/i18n';
 import { isBusy, transcript, type Model } from '../lib/model';
 import { link } from '../lib/router';
@@ -113,7 +114,7 @@ function useElsewhere() {
   const last = answeredElsewhere.value;
   useEffect(() => {
     if (!last) return;
-    toast(t('ask.answered_elsewhere', { by: last.by, words: cut(plain(last.words), 60) }));
+    toast(t('ask.answered_elsewhere', { by: author(last.by), words: cut(plain(last.words), 60) }));
     answeredElsewhere.value = null;
   }, [last]);
 }

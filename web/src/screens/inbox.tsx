@@ -1,5 +1,5 @@
 import { t, word } from '../lib/i18n';
-import { clock } from '../lib/format';
+import { author, clock } from '../lib/format';
 import { answeredHere } from '../lib/answered';
 import { inbox, mayDecide } from '../lib/store';
 import { Empty } from '../ui/basics';
@@ -40,7 +40,7 @@ export function InboxScreen() {
                 <span class="grow ellipsis">{one.words}</span>
                 <span class="small">{word('said', one.said)}</span>
                 <span class="muted small nowrap">
-                  {one.by} · {clock(one.at)}
+                  {author(one.by)} · {clock(one.at)}
                 </span>
               </li>
             ))}

@@ -142,7 +142,7 @@ function PlanHead({ plan, view, tasks }: { plan: PlanState; view: PlanView | nul
             <Elapsed from={plan.approvedAt} to={plan.endedAt} />
           </div>
         )}
-        {spent && <Figure label={t('plan.spent')} value={`${money(spent.nano)} · ${tokens(spent.usage.input + spent.usage.output)}`} />}
+        {spent && <Figure label={t('plan.spent')} value={`${money(spent.nano)} · ${t('cost.tokens', { count: tokens(spent.usage.input + spent.usage.output) })}`} />}
         {view?.forecast && <Figure label={t('plan.forecast')} value={`${view.forecast.likely_nano === null ? '?' : money(view.forecast.likely_nano)} · ${duration(view.forecast.likely_ms)}`} />}
         {view?.tally && ended && <Figure label={t('proof.verified')} value={`${view.tally.verified}/${view.tally.done}`} />}
       </div>

@@ -71,7 +71,8 @@ function Row({ span, depth, from, to }: { span: Span; depth: number; from: numbe
   const kids = span.children ?? [];
   const [open, setOpen] = useState(depth < 3);
   const left = ((span.at_ms - from) / (to - from)) * 100;
-  const width = Math.max(0.3, ((span.ms ?? 0) / (to - from)) * 100);
+  // What has not ended goes on to the right edge.
+  const width = Math.max(0.3, ((span.ms ?? to - span.at_ms) / (to - from)) * 100);
   const used = span.usage.input + span.usage.output + span.usage.cache_read + span.usage.cache_write;
   return (
     <li>
@@ -85,7 +86,7 @@ function Row({ span, depth, from, to }: { span: Span; depth: number; from: numbe
             <span class="tree-mark" />
           )}
           <Icon name={ICONS[span.kind] ?? 'info'} size={14} />
-          <span class={span.failed ? 'ellipsis fail-text' : 'ellipsis'} title={`${span.name} · ${span.outcome}${span.by ? ` · ${span.by}` : ''}`}>
+          <span class={span.failed ? 'ellipsis span-name fail-text' : 'ellipsis span-name'} title={`${span.name} · ${span.outcome}${span.by ? ` · ${span.by}` : ''}`}>
             {nameOf(span)}
           </span>
           <span class="muted tiny-text ellipsis">{shortIds(plain(span.by ? `${span.outcome} · ${span.by}` : span.outcome))}</span>

@@ -1,11 +1,11 @@
 // A conversation: messages, tool calls, plans, questions.
 import type { ComponentChildren } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { looksLikeDiff } from '../lib/diff';
-import { clock, duration } from '../lib/format';
+import { author, clock, duration } from '../lib/format';
 import { languageOf } from '../lib/highlight';
 import { t, word } from '../lib/i18n';
-import type { Item, Model, QuestionState, ToolCall } from '../lib/model';
+import type { AgentState, Item, Model, QuestionState, ToolCall } from '../lib/model';
 import { link } from '../lib/router';
 import { planView } from '../lib/store';
 import { cut, firstLine, plain, shortIds } from '../lib/text';
@@ -16,6 +16,8 @@ import { Code, Markdown } from './markdown';
 import { Exact } from './pending';
 import { Forecast, PlanBadge, progress, shownTasks, TaskList } from './plan-parts';
 
+/** Rows of a long conversation that are shown at first. */
+const ROWS_SHOWN = 150;
 /** Finished calls in a row beyond this are folded. */
 const CALLS_SHOWN = 3;
 
@@ -42,9 +44,18 @@ function rows(items: Item[]): Row[] {
 const HIDDEN_TOOLS = new Set(['submit_plan', 'propose_plan']);
 
 export function Transcript({ items, model, session, mark, hideOpen = false, past = false }: { items: Item[]; model: Model; session: string; mark?: string | null; /** Open questions are shown elsewhere. */ hideOpen?: boolean; past?: boolean }) {
+  const [shown, setShown] = useState(ROWS_SHOWN);
+  const all = rows(items);
+  // A marked item must be there, however old it is.
+  const from = mark ? 0 : Math.max(0, all.length - shown);
   return (
     <>
-      {rows(items).map((row) => ('tools' in row ? <Tools key={row.key} items={row.tools} mark={mark} /> : <Entry key={row.key} item={row.item} model={model} session={session} marked={row.key === mark} hideOpen={hideOpen} past={past} />))}
+      {from > 0 && (
+        <button type="button" class="btn small earlier" onClick={() => setShown(shown + ROWS_SHOWN)}>
+          {t('chat.earlier', { count: from })}
+        </button>
+      )}
+      {all.slice(from).map((row) => ('tools' in row ? <Tools key={row.key} items={row.tools} mark={mark} model={model} session={session} /> : <Entry key={row.key} item={row.item} model={model} session={session} marked={row.key === mark} hideOpen={hideOpen} past={past} />))}
     </>
   );
 }
@@ -114,11 +125,20 @@ function noteText(text: string): string {
   return shortIds(plain(text));
 }
 
-function Tools({ items, mark }: { items: ToolItem[]; mark?: string | null }) {
+/** The agent that a call started, if it did. */
+function calledAgent(model: Model, call: ToolCall): AgentState | null {
+  if (toolIcon(call.name) !== 'agent') return null;
+  for (const agent of model.agents.values()) {
+    if (!agent.lead && (agent.name === call.target || agent.task === call.target) && agent.startedAt >= call.at - 50 && (call.ms === undefined || agent.startedAt <= call.at + call.ms + 50)) return agent;
+  }
+  return null;
+}
+
+function Tools({ items, mark, model, session }: { items: ToolItem[]; mark?: string | null; model: Model; session: string }) {
   const open = items.filter((item) => item.call.result === undefined);
   const done = items.filter((item) => item.call.result !== undefined);
   const folded = done.length > CALLS_SHOWN && !items.some((item) => item.key === mark);
-  const row = (item: ToolItem) => <ToolRow key={item.key} call={item.call} id={`at-${item.key}`} open={item.key === mark} />;
+  const row = (item: ToolItem) => <ToolRow key={item.key} call={item.call} id={`at-${item.key}`} open={item.key === mark} agent={calledAgent(model, item.call)?.id ?? null} session={session} />;
   return (
     <div class="tools">
       {folded ? <Fold class="tools-fold" head={<ToolsHead calls={done.map((item) => item.call)} />}>{() => done.map(row)}</Fold> : done.map(row)}
@@ -155,7 +175,7 @@ export function toolIcon(name: string): IconName {
   return 'settings';
 }
 
-function ToolRow({ call, id, open }: { call: ToolCall; id: string; open: boolean }) {
+function ToolRow({ call, id, open, agent, session }: { call: ToolCall; id: string; open: boolean; agent: string | null; session: string }) {
   const running = call.result === undefined;
   const bad = call.isError || call.ending === 'refused' || call.ending === 'invalid';
   return (
@@ -180,7 +200,16 @@ function ToolRow({ call, id, open }: { call: ToolCall; id: string; open: boolean
           </>
         }
       >
-        {() => <ToolDetail call={call} />}
+        {() => (
+          <>
+            <ToolDetail call={call} />
+            {agent && (
+              <a class="small" href={link(['s', session, 'agent', agent])}>
+                {t('team.transcript')}
+              </a>
+            )}
+          </>
+        )}
       </Fold>
       {running && call.progress && <pre class="progress">{plain(call.progress)}</pre>}
     </div>
@@ -260,7 +289,7 @@ function AnswerRow({ question }: { question: QuestionState }) {
   const no = question.said === 'no' || question.said.startsWith('reject');
   const said = (
     <span class="small muted nowrap">
-      {question.state === 'withdrawn' ? t('said.withdrawn') : `${word('said', question.said)} · ${question.by}`}
+      {question.state === 'withdrawn' ? t('said.withdrawn') : `${word('said', question.said)} · ${author(question.by)}`}
       {question.answeredAt && ` · ${clock(question.answeredAt)}`}
     </span>
   );
