@@ -19,7 +19,7 @@ export interface ToolCall {
 }
 
 export type Item = { key: string; at: number; seq: number; agent: string | null } & (
-  | { k: 'user'; text: string; from: string; to: string }
+  | { k: 'user'; id: string; text: string; from: string; to: string }
   | { k: 'text'; text: string; end?: string; cut?: boolean }
   | { k: 'tool'; call: ToolCall }
   | { k: 'plan'; plan: string }
@@ -414,7 +414,7 @@ function mail(model: Model, event: Of<'mail'>) {
   model.mail.push({ id: event.id, at: event.at_ms, from: event.from, to: event.to, toName: event.to_name ?? '', kind: event.kind, replyTo: event.reply_to ?? null, text: event.message ?? '' });
   if (event.from.startsWith('user/') && (event.kind === 'user_input' || event.kind === 'text') && event.message) {
     const to = event.to.startsWith('agent/') ? event.to.slice(6) : null;
-    push(model, event, to, { k: 'user', text: event.message, from: event.from.slice(5), to: event.to_name ?? '' });
+    push(model, event, to, { k: 'user', id: event.id, text: event.message, from: event.from.slice(5), to: event.to_name ?? '' });
     if (event.kind === 'user_input') model.waiting.push({ id: event.id, text: event.message });
   }
 }
@@ -500,9 +500,18 @@ function isYou(model: Model, agent: string): boolean {
   return false;
 }
 
-/** Whether an agent works or a message waits for one. */
+/** Whether an agent works, or a plan does without one (its checks run). */
 export function isBusy(model: Model): boolean {
-  return model.status.agents.some((one) => one.working) || model.waiting.length > 0;
+  if (model.status.agents.some((one) => one.working)) return true;
+  for (const plan of model.plans.values()) if (plan.endedAt === null && plan.approvedAt !== null && plan.state === 'running' && openQuestions(model).length === 0) return true;
+  return false;
+}
+
+/** The user took messages back before an agent read them. The stream does not tell. */
+export function withdraw(model: Model, ids: Iterable<string>) {
+  const gone = new Set(ids);
+  model.waiting = model.waiting.filter((one) => !gone.has(one.id));
+  model.items = model.items.filter((item) => item.k !== 'user' || !gone.has(item.id));
 }
 
 /** The questions that wait for an answer. */
@@ -510,8 +519,8 @@ export function openQuestions(model: Model): QuestionState[] {
   return [...model.questions.values()].filter((question) => question.state === 'asked');
 }
 
-/** Requests between agents that only keep the team going; they are among the messages. */
-const HANDSHAKE = /^\w+_(request|response|approved|rejected|notification) (is sent to|has come)/;
+/** Requests between agents that only keep the team going, and stops, which the end of a turn tells. */
+const HANDSHAKE = /^(\w+_(request|response|approved|rejected|notification) (is sent to|has come)|stopped by )/;
 
 /** The transcript of one agent; of the lead with plans. */
 export function transcript(model: Model, agent: string | null): Item[] {

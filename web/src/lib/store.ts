@@ -1,12 +1,12 @@
 // The state of the page: what the server said, kept up to date by one event stream.
 import { batch, computed, signal } from '@preact/signals';
 import { noteAnswer } from './answered';
-import { ApiError, eventsUrl, get, post } from './api';
+import { ApiError, del, eventsUrl, get, post, query } from './api';
 import { author } from './format';
 import { language, read, t, write } from './i18n';
-import { apply, newModel, type Model } from './model';
+import { apply, newModel, withdraw, type Model } from './model';
 import { notifyWaiting } from './notify';
-import { EVENT_TYPES, type Me, type Now, type Pending, type PlanView, type SessionRow, type StreamEvent } from './types';
+import { EVENT_TYPES, type MailRecord, type Me, type Now, type Pending, type PlanView, type SessionRow, type StreamEvent } from './types';
 
 export type Connection = 'starting' | 'live' | 'offline' | 'login';
 
@@ -70,11 +70,34 @@ export async function loadSession(id: string): Promise<void> {
       known.loaded.value = 'yes';
       known.version.value = (known.version.value ?? 0) + 1;
     });
+    void dropWithdrawn(known);
   } catch (error) {
     known.error = error instanceof Error ? error.message : String(error);
     known.loaded.value = 'failed';
     if (error instanceof ApiError && error.status === 401) connection.value = 'login';
   }
+}
+
+/** Leaves out messages that were taken back before this page was opened. */
+async function dropWithdrawn(known: Held) {
+  if (known.model.items.filter((item) => item.k === 'user').length < 2) return;
+  try {
+    const records = await query<MailRecord[]>('messages', { session: known.model.id });
+    const gone = records.filter((record) => record.fate === 'Withdrawn').map((record) => record.envelope.id);
+    if (gone.length === 0) return;
+    withdraw(known.model, gone);
+    show(known);
+  } catch {
+    // They are shown as said, then.
+  }
+}
+
+/** Takes an unread message back. */
+export async function takeBack(session: string, message: string): Promise<void> {
+  await del(`/sessions/${session}/messages/${message}`);
+  const known = sessionOf(session);
+  withdraw(known.model, [message]);
+  show(known);
 }
 
 function take(known: Held, event: StreamEvent) {

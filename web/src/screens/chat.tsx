@@ -1,10 +1,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { command, del, post } from '../lib/api';
+import { command, post } from '../lib/api';
 import { author } from '../lib/format';
 import { t } from '../lib/i18n';
 import { isBusy, transcript, type Model } from '../lib/model';
 import { link } from '../lib/router';
-import { answeredElsewhere, explain, inbox, mayWrite, me, sessions } from '../lib/store';
+import { answeredElsewhere, explain, inbox, mayWrite, me, sessions, takeBack } from '../lib/store';
 import { cut, firstLine, plain } from '../lib/text';
 import type { Pending } from '../lib/types';
 import { Avatar, Elapsed, Empty, toast } from '../ui/basics';
@@ -28,7 +28,11 @@ export function ChatScreen({ id, model, version }: SessionProps) {
 
   const send = async (text: string, wait: boolean) => {
     try {
-      await post(`/sessions/${id}/messages`, wait ? { text, wait: true } : { text });
+      // `@name words` goes to that teammate, as in the terminal.
+      const to = /^@([\w-]+)\s+(\S[\s\S]*)$/.exec(text);
+      const mate = to && [...model.agents.values()].find((agent) => !agent.lead && agent.name === to[1]);
+      const body = mate ? { text: to[2], to: [mate.name] } : wait ? { text, wait: true } : { text };
+      await post(`/sessions/${id}/messages`, body);
       toEnd();
       return true;
     } catch (error) {
@@ -210,10 +214,9 @@ function AtWork({ model, session }: { model: Model; session: string }) {
 function Queue({ model, session, busy }: { model: Model; session: string; busy: boolean }) {
   const working = model.status.agents.some((one) => one.working && one.agent === model.lead);
   if (!busy || !working || model.waiting.length === 0) return null;
-  const takeBack = async (id: string) => {
+  const take = async (id: string) => {
     try {
-      await del(`/sessions/${session}/messages/${id}`);
-      model.waiting = model.waiting.filter((one) => one.id !== id);
+      await takeBack(session, id);
       toast(t('chat.taken_back'));
     } catch (error) {
       toast(explain(error), 'error');
@@ -225,7 +228,7 @@ function Queue({ model, session, busy }: { model: Model; session: string; busy: 
         <li key={one.id} class="chip">
           <Icon name="clock" size={14} />
           <span class="ellipsis">{cut(firstLine(plain(one.text)), 60)}</span>
-          <button type="button" class="ghost icon-btn" aria-label={t('chat.take_back')} title={t('chat.take_back')} onClick={() => void takeBack(one.id)}>
+          <button type="button" class="ghost icon-btn" aria-label={t('chat.take_back')} title={t('chat.take_back')} onClick={() => void take(one.id)}>
             <Icon name="cross" size={13} />
           </button>
         </li>

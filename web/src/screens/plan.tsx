@@ -118,7 +118,7 @@ function Legend() {
 }
 
 function PlanHead({ plan, view, tasks }: { plan: PlanState; view: PlanView | null; tasks: ShownTask[] }) {
-  const { done, all, failed, running } = progress(tasks);
+  const { done, all, failed, running } = progress(tasks, plan);
   const ended = plan.endedAt !== null;
   const spent = view?.tally?.spent;
   return (

@@ -101,8 +101,8 @@ function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude
     }
     case 'error':
       return (
-        <div class={`notice fail${mark}`} id={id} role="note">
-          <Icon name="warn" size={16} />
+        <div class={`notice ${item.end === 'interrupted' ? 'wait' : 'fail'}${mark}`} id={id} role="note">
+          <Icon name={item.end === 'interrupted' ? 'stop' : 'warn'} size={16} />
           <span>
             {name && <strong>{name}: </strong>}
             {item.end === 'interrupted' ? t('chat.interrupted') : plain(item.text)}
@@ -332,7 +332,7 @@ export function PlanCard({ plan: id, model, session, past }: { plan: string; mod
   const view = planView(id);
   if (!plan) return null;
   const tasks = shownTasks(plan, view, past);
-  const { done, all, failed } = progress(tasks);
+  const { done, all, failed } = progress(tasks, plan);
   const ended = plan.endedAt !== null;
   return (
     <article class="card plan-card" aria-label={plan.goal}>
