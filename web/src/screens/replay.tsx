@@ -10,6 +10,7 @@ import { Avatar, Badge, Button, Dialog, Empty, Segmented } from '../ui/basics';
 import { CopyButton } from '../ui/markdown';
 import { Icon } from '../ui/icons';
 import { shownTasks, TaskList } from '../ui/plan-parts';
+import { RewindDialog } from '../ui/rewind';
 import { Transcript } from '../ui/transcript';
 import type { SessionProps } from './session';
 
@@ -21,6 +22,7 @@ export function ReplayScreen({ id, held }: SessionProps) {
   const [speed, setSpeed] = useState<'1' | '4' | '16'>('4');
   const [who, setWho] = useState('');
   const [forking, setForking] = useState(false);
+  const [rewinding, setRewinding] = useState(false);
   const model = useModelAt(id, events, at);
 
   useEffect(() => {
@@ -65,6 +67,9 @@ export function ReplayScreen({ id, held }: SessionProps) {
           ]}
           onChange={setSpeed}
         />
+        <Button small icon="review" disabled={!event || at === 0} onClick={() => setRewinding(true)}>
+          {t('replay.files')}
+        </Button>
         <Button small icon="fork" disabled={!event} onClick={() => setForking(true)}>
           {t('replay.fork')}
         </Button>
@@ -101,6 +106,7 @@ export function ReplayScreen({ id, held }: SessionProps) {
           <ReplayTranscript model={model} session={id} agent={shown} />
         </section>
       </div>
+      {rewinding && event && <RewindDialog session={id} to={{ behind: event.seq }} onClose={() => setRewinding(false)} />}
       {forking && event && (
         <Dialog title={t('replay.fork')} onClose={() => setForking(false)}>
           <p>{t('replay.fork_about')}</p>

@@ -1,5 +1,5 @@
 // What agents changed: worktrees that wait for a decision, and every edit by agent.
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { parseDiff } from '../lib/diff';
 import { clock } from '../lib/format';
 import { t } from '../lib/i18n';
@@ -7,10 +7,11 @@ import type { Item, Model } from '../lib/model';
 import { link } from '../lib/router';
 import { inbox } from '../lib/store';
 import { plain } from '../lib/text';
-import { Avatar, Empty, Fold } from '../ui/basics';
+import { Avatar, Button, Empty, Fold } from '../ui/basics';
 import { FileDiff } from '../ui/diff';
 import { Icon } from '../ui/icons';
 import { PendingCard } from '../ui/pending';
+import { RewindDialog } from '../ui/rewind';
 import { changeOf } from '../ui/transcript';
 import { useFetch, useSettled } from '../ui/use-fetch';
 import type { SessionProps } from './session';
@@ -29,10 +30,21 @@ export function ReviewScreen({ id, model, version }: SessionProps) {
   const merges = inbox.value.filter((pending) => pending.session === id && 'tool' in pending.row.matter && ['merge', 'write', 'write_own'].includes(pending.row.matter.tool.action.deed));
   const changes = useMemo(() => changeList(model), [model, version]);
   const trees = data?.worktrees ?? [];
+  const [rewinding, setRewinding] = useState(false);
   const nothing = merges.length === 0 && changes.length === 0 && trees.length === 0;
   return (
     <div class="page narrow">
-      {nothing && <Empty icon="review" title={t('review.empty')} />}
+      {nothing ? (
+        <Empty icon="review" title={t('review.empty')} />
+      ) : (
+        <div class="row">
+          <p class="muted grow">{t('review.about')}</p>
+          <Button icon="replay" small onClick={() => setRewinding(true)}>
+            {t('rewind.open')}
+          </Button>
+        </div>
+      )}
+      {rewinding && <RewindDialog session={id} to={null} onClose={() => setRewinding(false)} />}
       {merges.length > 0 && (
         <section aria-labelledby="to-decide">
           <h2 id="to-decide">{t('review.decide')}</h2>

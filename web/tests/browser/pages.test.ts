@@ -1,6 +1,8 @@
 // The pages in a real browser, against a real server with recorded models.
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { openBrowser, openPage, PROMPT, propose, startServer, type Server } from './server';
@@ -74,6 +76,22 @@ test('a plan is approved and carried out', async () => {
   await isDone(page);
   assert.match((await tasks.nth(2).textContent())!, /done.*attempt 2.*verified/);
   await finished(page);
+  await done();
+});
+
+test('files are put back one by one, after a preview', { skip: process.env.MAX_TEAM_URL ? 'the server is not ours' : false }, async () => {
+  const { page, done } = await open();
+  await page.goto(`${server.url}/#/s/${await aSession(page)}/review`);
+  await page.getByRole('button', { name: 'Put files back…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Put files back' });
+  await dialog.getByRole('button', { name: /Three coffees/ }).click();
+  await dialog.getByRole('checkbox', { name: 'tests/cart_test.sh' }).uncheck();
+  assert.equal(existsSync(join(server.folder, 'tests/cart_test.sh')), true);
+  assert.match(readFileSync(join(server.folder, 'lib/total.sh'), 'utf8'), /count/);
+  await dialog.getByRole('button', { name: 'Put 1 file back' }).click();
+  await page.getByText('1 file put back').waitFor();
+  assert.equal(existsSync(join(server.folder, 'tests/cart_test.sh')), true, 'left out');
+  assert.doesNotMatch(readFileSync(join(server.folder, 'lib/total.sh'), 'utf8'), /count/, 'put back');
   await done();
 });
 
@@ -283,17 +301,19 @@ test('hostile output of an agent stays text', async () => {
   await done();
 });
 
-test('a server that is killed and started again: the page reconnects and goes on', { skip: process.env.MAX_TEAM_URL ? 'the server is not ours' : false }, async () => {
+test('a lost server is told, and nothing that was written is lost', { skip: process.env.MAX_TEAM_URL ? 'the server is not ours' : false }, async () => {
   await withServer(async (at, openHere) => {
     const { page, done } = await openHere();
     await propose(page);
-    await page.getByRole('button', { name: 'Approve', exact: true }).click();
-    await page.waitForTimeout(1500);
     await at.crash();
     await page.getByText('The server cannot be reached. What you see').waitFor();
+    assert.equal(await page.locator('.plan-card').count(), 1, 'the conversation can still be read');
+    await page.getByRole('textbox', { name: 'Message' }).fill('Are you there?');
+    await page.keyboard.press('Enter');
+    await page.getByText('Nothing was sent').waitFor();
+    assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'Are you there?');
     await at.restart();
     await page.getByText('The server cannot be reached. What you see').waitFor({ state: 'detached', timeout: 30_000 });
-    await page.locator('.plan-card .badge', { hasText: 'done' }).waitFor({ timeout: 60_000 });
     await done();
   });
 });

@@ -8,6 +8,8 @@ import { chromium, type Browser, type BrowserContext, type BrowserContextOptions
 
 export interface Server {
   url: string;
+  /** The project that the team works in. */
+  folder: string;
   /** A link to sign in with; it works once. */
   login: string;
   /** Kills the server without a warning. */
@@ -20,14 +22,14 @@ export interface Server {
 export async function startServer(): Promise<Server> {
   const running = process.env.MAX_TEAM_URL;
   const nothing = async () => {};
-  if (running) return { url: running, login: `${running}/login#code`, crash: nothing, restart: nothing, stop: nothing };
+  if (running) return { url: running, folder: '', login: `${running}/login#code`, crash: nothing, restart: nothing, stop: nothing };
   const program = process.env.MAX_TEAM_BIN;
   if (!program) throw new Error('set MAX_TEAM_BIN to the program, or MAX_TEAM_URL to a running server');
   const home = mkdtempSync(join(tmpdir(), 'max-team-web-'));
   let child: ChildProcess;
   const start = async (port: number) => {
     child = spawn(program, ['serve', '--port', String(port), '--json', '--demo'], { env: { ...process.env, MAX_TEAM_HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
-    return JSON.parse(await firstLine(child)) as { url: string; login: string; port: number };
+    return JSON.parse(await firstLine(child)) as { url: string; login: string; port: number; folder: string };
   };
   const end = async (signal: NodeJS.Signals) => {
     const over = new Promise((done) => child.once('exit', done));
@@ -37,6 +39,7 @@ export async function startServer(): Promise<Server> {
   const said = await start(0);
   return {
     url: said.url,
+    folder: said.folder,
     login: said.login,
     crash: () => end('SIGKILL'),
     restart: async () => {
