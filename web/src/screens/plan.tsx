@@ -1,27 +1,29 @@
 import { useEffect, useState } from 'preact/hooks';
+import { get } from '../lib/api';
 import { duration, money, tokens } from '../lib/format';
 import { read, t, word, write } from '../lib/i18n';
 import { go, link } from '../lib/router';
-import { fetchPlan, mayWrite, planView } from '../lib/store';
+import { explain, fetchPlan, mayWrite, planView } from '../lib/store';
 import { plain } from '../lib/text';
 import type { PlanState } from '../lib/model';
 import type { Artifact, PlanView } from '../lib/types';
-import { Badge, Bar, Button, Elapsed, Empty, Fold, Segmented } from '../ui/basics';
+import { Badge, Bar, Button, Elapsed, Empty, Fold, Segmented, toast } from '../ui/basics';
 import { PlanGraph } from '../ui/graph';
 import { Icon } from '../ui/icons';
 import { Code, Markdown } from '../ui/markdown';
 import { PlanActions } from '../ui/pending';
 import { Forecast, PlanBadge, progress, shownTasks, TaskList, type ShownTask } from '../ui/plan-parts';
+import { useFetch, useSettled } from '../ui/use-fetch';
 import { act, type SessionProps } from './session';
 
-export function PlanScreen({ id, model, rest }: SessionProps) {
+export function PlanScreen({ id, model, version, rest }: SessionProps) {
   const plans = [...model.plans.values()];
   const plan = model.plans.get(rest[0] ?? '') ?? plans.at(-1);
   if (!plan) {
     return (
-      <Empty icon="plan" title={t('plan.none')}>
-        <p>{t('plan.none_about')}</p>
-      </Empty>
+      <div class="page wide">
+        <SharedTasks session={id} version={version} empty />
+      </div>
     );
   }
   return (
@@ -39,7 +41,59 @@ export function PlanScreen({ id, model, rest }: SessionProps) {
         </label>
       )}
       <OnePlan key={plan.id} session={id} plan={plan} wanted={rest[1] ?? null} />
+      <SharedTasks session={id} version={version} />
     </div>
+  );
+}
+
+interface ListedTask {
+  id: string;
+  subject: string;
+  description: string;
+  status: string;
+  owner: string;
+  blocked_by: string[];
+  in_plan: string | null;
+}
+
+const LIST_STATES: Record<string, string> = { pending: 'planned', in_progress: 'running', completed: 'done' };
+
+/** The list of tasks that the agents of a session share besides plans. */
+function SharedTasks({ session, version, empty = false }: { session: string; version: number; empty?: boolean }) {
+  const change = useSettled(version, 800);
+  const { data } = useFetch<{ task_lines: ListedTask[] }>(`/sessions/${session}/tasks`, change);
+  const tasks = (data?.task_lines ?? []).filter((task) => task.in_plan === null && task.status !== 'deleted');
+  if (tasks.length === 0) {
+    return empty ? (
+      <Empty icon="plan" title={t('plan.none')}>
+        <p>{t('plan.none_about')}</p>
+      </Empty>
+    ) : null;
+  }
+  return (
+    <section aria-labelledby="shared">
+      <h2 id="shared">{t('list.title')}</h2>
+      <ul class="rows card flush">
+        {tasks.map((task) => (
+          <li key={task.id}>
+            <Fold
+              class="fact"
+              head={
+                <>
+                  <span class="muted small num">#{task.id}</span>
+                  <span class="grow ellipsis">{plain(task.subject)}</span>
+                  {task.blocked_by.length > 0 && <span class="muted small">← {task.blocked_by.map((other) => `#${other}`).join(' ')}</span>}
+                  {task.owner && <span class="small">{task.owner}</span>}
+                  <Badge state={LIST_STATES[task.status] ?? task.status} text={word('list', task.status)} />
+                </>
+              }
+            >
+              {() => <Markdown text={task.description || task.subject} />}
+            </Fold>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
@@ -79,6 +133,9 @@ function OnePlan({ session, plan, wanted }: { session: string; plan: PlanState; 
         />
         <span class="grow" />
         <Legend />
+        <Button small look="ghost" icon="copy" onClick={() => void copyMermaid(plan.id)}>
+          Mermaid
+        </Button>
       </div>
       <div class={chosen ? 'split' : ''}>
         <div class="grow">
@@ -94,6 +151,15 @@ function OnePlan({ session, plan, wanted }: { session: string; plan: PlanState; 
       </div>
     </>
   );
+}
+
+async function copyMermaid(plan: string) {
+  try {
+    await navigator.clipboard.writeText(await get<string>(`/plans/${plan}/mermaid`));
+    toast(t('plan.copied'));
+  } catch (error) {
+    toast(explain(error), 'error');
+  }
 }
 
 function aboutKey(about: PlanView['questions'][number]['about']) {

@@ -134,7 +134,7 @@ test('an answer on another page closes the question here, and says who gave it',
     await other.page.locator('.ask-card').last().getByRole('button', { name: 'Reject' }).click();
     await other.page.getByRole('dialog').getByRole('button', { name: 'Reject' }).click();
     await one.page.getByRole('button', { name: 'Approve', exact: true }).waitFor({ state: 'detached' });
-    await one.page.locator('.answer-row', { hasText: /rejected .* at web/ }).waitFor();
+    await one.page.locator('.answer-row', { hasText: /rejected .*\(browser\)/ }).waitFor();
     await one.done();
     await other.done();
   });

@@ -40,7 +40,7 @@ test('every key is used, and every used key exists', () => {
   const used = [...all.matchAll(/\bt\(\s*'([a-z_0-9.]+)'/g)].map((match) => match[1]!);
   for (const key of used) assert.ok(keys.has(key), `t('${key}')`);
   const prefixes = new Set([...all.matchAll(/word\(\s*'([a-z_]+)'|kind="([a-z_]+)"|t\(`([a-z_]+)\./g)].map((match) => match[1] ?? match[2] ?? match[3]!));
-  for (const word of ['state', 'plan', 'task', 'cost', 'timeline']) prefixes.add(word);
+  for (const word of ['state', 'plan', 'task', 'cost', 'timeline', 'list']) prefixes.add(word);
   for (const key of keys) assert.ok(all.includes(`'${key}'`) || prefixes.has(key.split('.')[0]!), `${key} is not used`);
 });
 
