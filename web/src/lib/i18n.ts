@@ -26,7 +26,8 @@ export function read(key: string): string | null {
 
 export function write(key: string, value: string) {
   try {
-    localStorage.setItem(key, value);
+    if (value === '') localStorage.removeItem(key);
+    else localStorage.setItem(key, value);
   } catch {
     // Without storage, the choice lasts as long as the page.
   }

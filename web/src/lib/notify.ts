@@ -12,10 +12,14 @@ export async function askForNotifications() {
 
 export function notifyWaiting(who: string, what: string, session: string) {
   if (!can || Notification.permission !== 'granted' || document.visibilityState === 'visible') return;
-  const note = new Notification(t('notify.title', { who: who || t('plan.word') }), { body: cut(plain(what), 160), tag: `max-team-${session}`, icon: '/icon.svg' });
-  note.onclick = () => {
-    window.focus();
-    location.hash = '#/inbox';
-    note.close();
-  };
+  try {
+    const note = new Notification(t('notify.title', { who: who || t('plan.word') }), { body: cut(plain(what), 160), tag: `max-team-${session}`, icon: '/icon.svg' });
+    note.onclick = () => {
+      window.focus();
+      location.hash = '#/inbox';
+      note.close();
+    };
+  } catch {
+    // Browsers on phones show notifications of service workers only.
+  }
 }
