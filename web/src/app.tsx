@@ -1,9 +1,10 @@
 import { effect, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { ago } from './lib/format';
+import { ago, author } from './lib/format';
 import { chooseLanguage, language, locale, t } from './lib/i18n';
 import { link, place } from './lib/router';
-import { connection, inbox, me, now, reconnectNow, sessions } from './lib/store';
+import { answeredElsewhere, connection, inbox, me, now, reconnectNow, sessions } from './lib/store';
+import { cut, plain } from './lib/text';
 import { chooseTheme, theme } from './lib/theme';
 import type { SessionRow } from './lib/types';
 import { AuditScreen } from './screens/audit';
@@ -15,7 +16,7 @@ import { NewChatScreen } from './screens/new-chat';
 import { NowScreen } from './screens/now';
 import { SessionScreen } from './screens/session';
 import { SettingsScreen } from './screens/settings';
-import { Dot, Loading, Toasts } from './ui/basics';
+import { Dot, Loading, toast, Toasts } from './ui/basics';
 import { Icon, Logo, type IconName } from './ui/icons';
 
 const drawer = signal(false);
@@ -42,6 +43,7 @@ export function App() {
 
 function Shell() {
   const current = place.value.path[0] ?? 'now';
+  useElsewhere();
   useEffect(() => {
     drawer.value = false;
   }, [place.value]);
@@ -62,6 +64,16 @@ function Shell() {
       <Toasts />
     </div>
   );
+}
+
+/** Tells when a question was answered on another surface. */
+function useElsewhere() {
+  const last = answeredElsewhere.value;
+  useEffect(() => {
+    if (!last) return;
+    toast(t('ask.answered_elsewhere', { by: author(last.by), words: cut(plain(last.words), 60) }));
+    answeredElsewhere.value = null;
+  }, [last]);
 }
 
 function skip(event: Event) {

@@ -355,6 +355,9 @@ function error(model: Model, event: Of<'error'>, agent: AgentState | null) {
     if (event.retry_at_ms) open(model, agent.id, 'limit', event.at_ms, event.message).to = event.retry_at_ms;
   }
   if (event.response) push(model, { ...event, part: (event.part ?? 0) + 100 }, agent?.id ?? null, { k: 'text', text: event.response, end: event.end ?? 'failed' });
+  // Of the attempts at one call, the last failure is shown.
+  const last = model.items.at(-1);
+  if (last?.k === 'error' && last.retryAt !== undefined && last.agent === (agent?.id ?? null)) model.items.pop();
   push(model, event, agent?.id ?? null, { k: 'error', text: event.message, end: event.end ?? '', retryAt: event.retry_at_ms });
 }
 

@@ -1,10 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { command, post } from '../lib/api';
-import { author } from '../lib/format';
 import { t } from '../lib/i18n';
 import { isBusy, transcript, type Model } from '../lib/model';
 import { link } from '../lib/router';
-import { answeredElsewhere, explain, inbox, mayWrite, me, sessions, takeBack } from '../lib/store';
+import { explain, inbox, mayWrite, me, sessions, takeBack } from '../lib/store';
 import { cut, firstLine, plain } from '../lib/text';
 import type { Pending } from '../lib/types';
 import { Avatar, Elapsed, Empty, toast } from '../ui/basics';
@@ -24,7 +23,6 @@ export function ChatScreen({ id, model, version }: SessionProps) {
   const row = sessions.value.find((one) => one.session === id);
   const elsewhere = row !== undefined && row.cwd !== me.value?.folder;
   const { box, end, atEnd, toEnd } = useStickToEnd(`${version}/${waiting.length}`);
-  useElsewhere();
 
   const send = async (text: string, wait: boolean) => {
     try {
@@ -111,16 +109,6 @@ async function compact(session: string) {
   } catch (error) {
     toast(explain(error), 'error');
   }
-}
-
-/** Tells when a question was answered on another surface. */
-function useElsewhere() {
-  const last = answeredElsewhere.value;
-  useEffect(() => {
-    if (!last) return;
-    toast(t('ask.answered_elsewhere', { by: author(last.by), words: cut(plain(last.words), 60) }));
-    answeredElsewhere.value = null;
-  }, [last]);
 }
 
 /** Keeps the newest message in sight, unless the reader has scrolled up. */

@@ -101,8 +101,8 @@ function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude
     }
     case 'error':
       return (
-        <div class={`notice ${item.end === 'interrupted' ? 'wait' : 'fail'}${mark}`} id={id} role="note">
-          <Icon name={item.end === 'interrupted' ? 'stop' : 'warn'} size={16} />
+        <div class={`notice ${item.end === 'interrupted' || item.retryAt ? 'wait' : 'fail'}${mark}`} id={id} role="note">
+          <Icon name={item.end === 'interrupted' ? 'stop' : item.retryAt ? 'clock' : 'warn'} size={16} />
           <span>
             {name && <strong>{name}: </strong>}
             {item.end === 'interrupted' ? t('chat.interrupted') : plain(item.text)}

@@ -101,6 +101,17 @@ test('a refused call has a row although it never began', () => {
   assert.equal(model.items[0]!.k, 'tool');
 });
 
+test('of the failed attempts at a call, the last is shown', () => {
+  const model = newModel('s');
+  for (const nth of [1, 2, 3]) {
+    apply(model, event('status', { message: 'calls m', model: 'm', iteration: 1 }));
+    apply(model, event('error', { iteration: 1, message: `attempt ${nth}`, done: false, retry_at_ms: 2000 + nth }));
+  }
+  assert.deepEqual(model.items.map((item) => item.k === 'error' && item.text), ['attempt 3']);
+  apply(model, event('error', { iteration: 1, message: 'given up', done: true, end: 'failed' }));
+  assert.equal(model.items.length, 1);
+});
+
 test('unknown events and unknown fields are ignored', () => {
   const model = newModel('s');
   assert.doesNotThrow(() => apply(model, event('from_the_future', { wonder: true })));
