@@ -17,6 +17,7 @@ pub mod open;
 pub mod permissions;
 pub mod plan_diagram;
 pub mod plan_file;
+pub mod plan_view;
 mod search_service;
 pub mod selection;
 pub mod setup;

@@ -5,6 +5,7 @@
 //! imply is not drawn: the order is the same without it. The same plan always gives the same lines, no line is wider
 //! than asked, and how wide a letter is, the caller says.
 
+mod grid;
 mod layout;
 mod route;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::fmt::Write as _;
 
 use max_team_core::plan::{Draft, Graph, WhenCondition};
 
+pub use grid::{PlacedEdge, PlacedTask, PlanLayout, place};
 use layout::{Layout, Spot};
 
 /// Tasks that are drawn one by one; more of them are counted.

@@ -1,13 +1,8 @@
 //! `plans list` and `plans show`: the plans of the journal, drawn, as JSON, as a chart or as a file.
-//!
-//! The JSON of a task has the names that the product's design gave it, so that what reads those reads this.
 
-use std::collections::HashMap;
-
-use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::PlanQuestion;
-use max_team_core::plan::{Plan, PlanState, TaskStatus, TaskView};
+use max_team_core::plan::{Plan, PlanState};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{PlanLine, query};
 use serde_json::{Value, json};
@@ -23,6 +18,7 @@ use max_team_workspace::format::short;
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::plan_diagram;
 use max_team_workspace::plan_file;
+use max_team_workspace::plan_view;
 use max_team_workspace::setup::AppEnv;
 
 /// Characters of a goal in the list.
@@ -40,7 +36,10 @@ pub(crate) fn run(place: &AppEnv, command: &args::Plans) -> anyhow::Result<Exit>
             let id = find(&context, id.as_deref())?;
             let (plan, state) = context.read(query::PlanWithState { plan: id })?;
             match (plan.draft(), plan.graph()) {
-                _ if *json => format!("{}\n", whole(&context, id, &plan, state)?),
+                _ if *json => {
+                    let events = context.read(query::PlanEvents { plan: id })?;
+                    format!("{}\n", plan_view::view(id, &plan, state, &events))
+                }
                 (Some(draft), Some(graph)) if *mermaid => plan_diagram::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
                 _ => show(&plan, state, PlanDetail::of(*full, "--full"), context.lang),
@@ -143,120 +142,4 @@ fn show(plan: &Plan, state: PlanState, depth: PlanDetail<'_>, lang: Lang) -> Str
         text.push_str(&format!("{}\n", lang.plan_stands(state)));
     }
     text
-}
-
-/// When things happened to a task.
-#[derive(Debug, Clone, Copy, Default)]
-struct Times {
-    updated: i64,
-    started: Option<i64>,
-    finished: Option<i64>,
-}
-
-fn whole(context: &JournalContext, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
-    let events = context.read(query::PlanEvents { plan: id })?;
-    let created = events.first().map_or(0, |(at_ms, _)| *at_ms);
-    let times = times(&events);
-    let tasks: Vec<Value> = plan
-        .tasks()
-        .map(|view| {
-            let known = times.get(view.task.id.as_str()).copied().unwrap_or_default();
-            task(plan, &view, created, known)
-        })
-        .collect();
-    Ok(json!({
-        "id": id,
-        "session": plan.session(),
-        "goal": plan.draft().map(|draft| &draft.goal),
-        "created_at": rfc3339(created),
-        "approved": plan.is_approved(),
-        "state": state,
-        "ended": plan.ended(),
-        "tally": plan.tally(),
-        "forecast": plan.forecast(),
-        "tasks": tasks,
-    }))
-}
-
-fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
-    let over =
-        matches!(view.status, TaskStatus::Done | TaskStatus::Failed | TaskStatus::Skipped | TaskStatus::Cancelled);
-    let upstream: Vec<_> = plan.upstream(view.index).into_iter().flat_map(|(_, artifacts)| artifacts).collect();
-    let mut value = json!({
-        "id": view.task.id,
-        "title": view.task.title,
-        "description": view.task.description,
-        "agent_name": view.member,
-        "depends_on": view.task.needs,
-        "artifacts": upstream,
-        "status": view.status.name(),
-        "retry_count": view.attempt.saturating_sub(1),
-        "max_retries": view.task.retry,
-        "created_at": rfc3339(created),
-        "updated_at": rfc3339(times.updated.max(created)),
-    });
-    let result = (view.result.is_some() || !view.error.is_empty() && over).then(|| {
-        let mut result = json!({
-            "success": view.status == TaskStatus::Done,
-            "output": view.result.map_or_else(|| plan.output(view.index), |result| &result.output),
-        });
-        if let (Some(found), Value::Object(result)) = (view.result, &mut result) {
-            result.insert("artifacts".to_owned(), json!(found.artifacts));
-            result.insert("proof".to_owned(), json!(found.proof));
-            result.insert("evidence".to_owned(), json!(found.evidence));
-            if let Some(correction) = &view.correction {
-                result.insert("correction".to_owned(), json!(correction));
-            }
-            if let Some(cached) = &found.cached {
-                result.insert("cached".to_owned(), json!(cached));
-            }
-        }
-        if let (false, Value::Object(result)) = (view.error.is_empty() || view.status == TaskStatus::Done, &mut result)
-        {
-            result.insert("error".to_owned(), json!(view.error));
-        }
-        result
-    });
-    if let Value::Object(value) = &mut value {
-        let more = [
-            ("result", result),
-            ("started_at", times.started.map(|at_ms| json!(rfc3339(at_ms)))),
-            ("finished_at", times.finished.filter(|_| over).map(|at_ms| json!(rfc3339(at_ms)))),
-        ];
-        value.extend(more.into_iter().filter_map(|(name, found)| Some((name.to_owned(), found?))));
-    }
-    value
-}
-
-fn times(events: &[(i64, Event)]) -> HashMap<&str, Times> {
-    let mut times: HashMap<&str, Times> = HashMap::new();
-    for (at_ms, event) in events {
-        let (task, started, finished) = match event {
-            Event::TaskAssigned(assigned) => (&assigned.task, false, false),
-            Event::TaskStarted(started) => (&started.task, true, false),
-            Event::TaskAsked(asked) => (&asked.task, false, false),
-            Event::TaskAnswered(answered) => (&answered.task, false, false),
-            Event::TaskResumed(resumed) => (&resumed.task, false, false),
-            Event::TaskReported(reported) => (&reported.task, false, false),
-            Event::TaskDeferred(deferred) => (&deferred.task, false, false),
-            Event::TaskQueued(queued) => (&queued.task, false, false),
-            Event::TaskRuled(ruled) => (&ruled.task, false, false),
-            Event::TaskPaused(paused) => (&paused.task, false, false),
-            Event::TaskDone(done) => (&done.task, false, true),
-            Event::TaskCorrected(corrected) => (&corrected.task, false, false),
-            Event::TaskFailed(failed) => (&failed.task, false, true),
-            Event::TaskSkipped(skipped) => (&skipped.task, false, true),
-            Event::TaskCancelled(cancelled) => (&cancelled.task, false, true),
-            _ => continue,
-        };
-        let known = times.entry(task).or_default();
-        known.updated = *at_ms;
-        if started {
-            known.started.get_or_insert(*at_ms);
-        }
-        if finished {
-            known.finished = Some(*at_ms);
-        }
-    }
-    times
 }

@@ -47,7 +47,8 @@ impl Layout {
         Some((loose, gaps))
     }
 
-    fn new(graph: &Graph) -> Self {
+    /// Where everything stands.
+    pub(super) fn new(graph: &Graph) -> Self {
         let mut columns = columns(graph);
         for _ in 0..SWEEPS {
             sort(&mut columns);
