@@ -596,6 +596,21 @@ impl TeamHandle {
         Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
     }
 
+    /// From now on, streams also have the live pieces of sessions that other processes run. If this fails, their answers come whole.
+    pub fn hear_others(&self) -> Result<(), std::io::Error> {
+        let runtime = Arc::downgrade(&self.runtime);
+        self.runtime.shared.pieces.hear_others(move |pass_on| {
+            let runtime = runtime.upgrade();
+            runtime.iter().for_each(|runtime| pass_on(&runtime.shared.pieces));
+            runtime.is_some()
+        })
+    }
+
+    /// Like [`stream`](Self::stream), without the live pieces of answers.
+    pub fn log(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
+        StreamReader::open(&self.runtime.shared.journal, scope, from)
+    }
+
     /// Notices from now on: the stream for a frontend in this process, which shares the events instead of getting them in the
     /// format of the wire.
     pub fn watch(&self) -> mpsc::Receiver<Notice> {

@@ -104,6 +104,7 @@ impl Shared {
             closed: closed(&options.home),
             trees: TrackedTrees::within(&options.home),
             homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
+            pieces: Pieces::within(&options.home),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,
@@ -112,7 +113,6 @@ impl Shared {
             skills: Arc::new(Library::new(options.skills)),
             remember: options.remember,
             notices: NoticeBus::new(options.audit.map(Audit::new)),
-            pieces: Pieces::default(),
         })
     }
 

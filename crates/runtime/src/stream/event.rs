@@ -145,6 +145,9 @@ pub enum What {
         iteration: u32,
         /// The next characters of the text.
         delta: String,
+        /// Whether `delta` is the whole text so far: sent to a reader that comes in the middle of an answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        whole: bool,
     },
     /// A turn ended normally.
     Final {

@@ -118,7 +118,7 @@ mod tests {
         let text = || format!("use {key}");
         let told = [
             What::Final { iteration: 1, response: text(), done: true, end: "answered".into() },
-            What::ContentDelta { iteration: 1, delta: text() },
+            What::ContentDelta { iteration: 1, delta: text(), whole: false },
             What::Status { iteration: 1, message: text(), tool_id: None, model: None },
         ];
         for what in told {

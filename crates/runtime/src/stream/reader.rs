@@ -78,6 +78,8 @@ pub struct StreamReader {
 enum Came {
     Entry(Box<Entry>),
     Piece(Option<Arc<LivePiece>>),
+    /// A piece that waits until the log is read.
+    Early,
 }
 
 impl StreamReader {
@@ -125,6 +127,7 @@ impl StreamReader {
                     self.ready.extend(event);
                 }
                 Came::Piece(None) => self.pieces = None,
+                Came::Early => {}
             }
         }
     }
@@ -143,9 +146,21 @@ impl StreamReader {
             Some(pieces) => tokio::select! {
                 biased;
                 entry = self.watch.next() => Came::Entry(Box::new(entry?)),
-                piece = pieces.recv() => Came::Piece(piece),
+                piece = pieces.recv() => match piece {
+                    // Another process has committed what comes before it, and may not have told us yet.
+                    Some(piece) if piece.is_from_outside => {
+                        self.waiting.push_back(piece);
+                        Came::Early
+                    }
+                    piece => Came::Piece(piece),
+                },
             },
         })
+    }
+
+    /// The place behind all entries that were read.
+    pub fn position(&self) -> Mark {
+        Mark { seq: self.seq, part: None }
     }
 
     /// The next event that is already in the log; `None` if all of it was read.
@@ -287,7 +302,7 @@ impl StreamReader {
                     return None;
                 }
                 source.next_piece += 1;
-                What::ContentDelta { iteration, delta: text.clone() }
+                What::ContentDelta { iteration, delta: text.clone(), whole: false }
             }
             LiveContent::Progress { key, words } => {
                 bench.calls.get(key)?;

@@ -88,7 +88,7 @@ async fn pieces_of_an_answer_come_before_it_and_lead_on_to_it() {
     }
     let (pieces, rest): (Vec<_>, Vec<_>) = seen.iter().partition(|event| is_delta(event));
     let words = pieces.iter().map(|event| match &event.what {
-        What::ContentDelta { delta, iteration: 1 } => delta.as_str(),
+        What::ContentDelta { delta, iteration: 1, .. } => delta.as_str(),
         other => panic!("{other:?}"),
     });
     assert_eq!(words.collect::<String>(), "one two three four");
