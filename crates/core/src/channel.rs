@@ -13,6 +13,9 @@ use crate::limits::{CHANNEL_NAME_CHARS_MAX, CHAT_ID_CHARS_MAX};
 /// The channel of MCP clients. The account is the client's name, the chat the folder that the team works in.
 pub const MCP: &str = "mcp";
 
+/// The channel of the web server. A chat there is one conversation.
+pub const WEB: &str = "webui";
+
 /// One chat of an account of a channel, written `<channel>:<account>/<chat>` (`telegram:home_bot/4711`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChatAddress {
@@ -52,9 +55,9 @@ impl ChatAddress {
         &self.chat
     }
 
-    /// Whether answers are sent there. An MCP client fetches them with its calls instead.
+    /// Whether answers are sent there. MCP clients and web pages fetch them instead.
     pub fn is_sent_answers(&self) -> bool {
-        self.channel != MCP
+        self.channel != MCP && self.channel != WEB
     }
 
     /// The key of a message that the service calls `native`: delivering it twice changes nothing.

@@ -17,6 +17,36 @@ pub const SEND_ATTEMPTS_MAX: u32 = 10;
 pub const SEND_GRACE_MS: u64 = 5_000;
 /// Sessions of chats that are open at a time. A message of a further chat is refused while all of them work or wait for a person.
 pub const CHATS_OPEN_MAX: usize = 64;
+/// HTTP connections of the web server that are open at a time; a further one waits.
+pub const WEB_CONNECTIONS_MAX: usize = 512;
+/// Event streams of the web server that are open at a time; a further one is refused.
+pub const WEB_WATCHERS_MAX: usize = 256;
+/// Events that wait for one watcher. A slower one reads the log again from its place.
+pub const WEB_WATCHER_EVENTS_MAX: usize = 1_024;
+/// Answers in progress whose text is kept for watchers that come in the middle.
+pub const WEB_LIVE_ANSWERS_MAX: usize = 1_024;
+/// Bytes of the body of a request to the web server.
+pub const WEB_BODY_BYTES_MAX: usize = 1 << 20;
+/// Stored events in one answer of the web server.
+pub const WEB_EVENTS_PAGE_MAX: usize = 5_000;
+/// Rows of one list in an answer of the web server.
+pub const WEB_ROWS_MAX: usize = 500;
+/// Requests that one token may send at once, and how many more per second.
+pub const WEB_REQUESTS_BURST: u32 = 300;
+pub const WEB_REQUESTS_PER_SECOND: u32 = 60;
+/// Attempts to log in that may fail at once, and milliseconds until one more may.
+pub const WEB_LOGINS_BURST: u32 = 10;
+pub const WEB_LOGIN_MS: u64 = 6_000;
+/// Characters of an idempotency key.
+pub const WEB_KEY_CHARS_MAX: usize = 200;
+/// Milliseconds that a login link can be used.
+pub const WEB_LOGIN_LINK_MS: i64 = 60 * 60_000;
+/// Milliseconds that a browser stays logged in.
+pub const WEB_COOKIE_MS: i64 = 30 * 24 * 60 * 60_000;
+/// Tokens of the web server that exist at a time, browsers included.
+pub const WEB_TOKENS_MAX: usize = 256;
+/// Milliseconds that a request for a chat completion waits for the team.
+pub const WEB_COMPLETION_MS_MAX: u64 = 60 * 60_000;
 /// Calls of MCP clients that wait for the team at a time; a further one is refused.
 pub const MCP_CALLS_MAX: usize = 64;
 /// The longest time that a call of an MCP client waits for the team; the work goes on, and the client asks for its outcome later.

@@ -241,7 +241,7 @@ impl Gateway {
             let Some(session) = open.get(at).map(|(_, session)| *session) else {
                 return Err(GatewayError::Full(self.open_max));
             };
-            if self.is_busy(session).await? {
+            if is_busy(&self.team, session).await? {
                 at += 1;
             } else {
                 self.team.close(session).await;
@@ -250,15 +250,16 @@ impl Gateway {
         }
         Ok(())
     }
+}
 
-    async fn is_busy(&self, session: SessionId) -> Result<bool, RuntimeError> {
-        // A message that no turn has taken in yet begins one soon. Asked before the status: once it is taken in, the status says so.
-        if !self.team.ask(query::AgentsAtWork { session }).await?.is_empty() {
-            return Ok(true);
-        }
-        let status = self.team.ask(query::Status { session }).await?;
-        Ok(status.is_busy() || self.team.ask(query::HasRunningPlan { session }).await?)
+/// Whether an agent or a plan of a session works, or a question waits for a person.
+pub(crate) async fn is_busy(team: &TeamHandle, session: SessionId) -> Result<bool, RuntimeError> {
+    // A message that no turn has taken in yet begins one soon. Asked before the status: once it is taken in, the status says so.
+    if !team.ask(query::AgentsAtWork { session }).await?.is_empty() {
+        return Ok(true);
     }
+    let status = team.ask(query::Status { session }).await?;
+    Ok(status.is_busy() || team.ask(query::HasRunningPlan { session }).await?)
 }
 
 #[cfg(test)]

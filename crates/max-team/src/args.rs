@@ -19,6 +19,7 @@ mod permissions;
 mod replay;
 mod reserved;
 mod rewind;
+mod serve;
 mod skills;
 mod stream;
 mod tasks;
@@ -50,6 +51,7 @@ pub(crate) use permissions::{ExplainVerdict, Permissions};
 pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use reserved::{find as find_reserved, reserved};
 pub(crate) use rewind::Rewind;
+pub(crate) use serve::{Serve, ServeCommand, ServeOptions, ServeToken};
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Attach, Events, Logs, Reading};
 pub(crate) use tasks::{TaskListScope, Tasks, Update};
@@ -255,6 +257,8 @@ pub(crate) struct TalkFlags {
 pub(crate) enum Command {
     /// Show the team at work without a key: recorded models, real tools
     Demo(Demo),
+    /// Open the team in the browser, and for programs over HTTP
+    Serve(Box<Serve>),
     /// Let Max write a plan file; nothing runs
     Plan {
         /// The goal of the plan

@@ -23,8 +23,8 @@ use max_team_runtime::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Demo, Format, Input, RunSkill, TalkFlags, TeamFlags};
-use crate::demo;
+use crate::args::{Demo, Format, Input, RunSkill, ServeOptions, TalkFlags, TeamFlags};
+use crate::demo::{self, DemoStage};
 use crate::flags;
 use crate::headless::{self, Consent, Headless, RunVerdict, Task};
 use crate::recordings;
@@ -35,10 +35,8 @@ use max_team_workspace::config::Config;
 use max_team_workspace::config::choice::Frontend;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::mcp::{self, FoundServers};
 use max_team_workspace::models::{self, ChosenModel};
 use max_team_workspace::open::Workspace;
-use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::skills;
 use max_team_workspace::team::LeadKind;
@@ -68,8 +66,10 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
         }
         read => read?,
     };
-    if workspace.config.server.mode == Frontend::Web {
-        headless::talk(place.lang(&workspace.config).web_is_not_there());
+    if workspace.config.server.mode == Frontend::Web && talk.print.is_none() && has_screen(place) {
+        drop(workspace);
+        let options = ServeOptions { open: true, ..ServeOptions::at_home(&talk) };
+        return crate::commands::serve::serve(place, &options);
     }
     let task = task(place, &workspace.root, &talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
@@ -334,37 +334,15 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     }
     let scenario = demo::scenario(options.name.as_deref())?;
     let record = asked_for(place, options.record.as_deref())?;
-    let talk = TalkFlags::default();
-    let mut config = place.settings(None, flags::overrides(&talk))?;
-    config.audit.enabled = false;
-    let lang = place.lang(&config);
+    let lang = place.lang(&place.settings(None, Vec::new())?);
     let (intro, outro) = demo::words(lang);
     let tape = scenario.tape(lang);
-    let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
     let is_watched = !options.yes && has_screen(place);
     let refuses = !options.yes && stdin::says_no()?;
+    let stage = DemoStage::new(place, scenario, lang, is_watched)?;
+    let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed } = stage;
     // A user who watched may want to look at the files.
     scratch.disable_cleanup(options.keep || is_watched);
-    let folder = scratch.path().canonicalize()?;
-    setup::check_name(&folder, None)?;
-    let root = folder.join(scenario.name);
-    scenario.lay_out(&root, lang)?;
-    let away = AppEnv { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
-    let router = tape.router(!is_watched, lang)?;
-    let open = demo::open(&away, router.clone())?;
-    let missing = demo::try_sandbox(&root).err();
-    let sandboxed = missing.is_none();
-    let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
-    let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    config.project.sandbox &= sandboxed;
-    // The demo's own servers, and none of the user's.
-    let list = root.join(mcp::PROJECT_FILE);
-    let mcp_config = list.exists().then(|| list.display().to_string()).into_iter().collect();
-    let only = Selection { mcp_config, strict_mcp_config: true, ..Selection::default() };
-    let found = FoundServers::read(&away, &config, &root, &only)?;
-    let sources = mcp::servers(&away, &config, &root, found.entries(&[]));
-    let also = setup::RuntimeParts { remember: None, sources };
-    let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, also)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());
@@ -390,7 +368,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
 }
 
 /// Runs a face on a runtime of its own, then parks everything.
-fn drive<F: Future<Output = anyhow::Result<Exit>>>(
+pub(crate) fn drive<F: Future<Output = anyhow::Result<Exit>>>(
     team: &TeamHandle,
     face: impl FnOnce(Signals) -> F,
 ) -> anyhow::Result<Exit> {

@@ -6,7 +6,7 @@
 
 mod scenarios;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,14 +15,20 @@ use max_team_core::ledger::Price;
 use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_llm::{Catalog, Replay, Router};
-use max_team_runtime::{OpenOptions, Which};
+use max_team_runtime::{OpenOptions, TeamHandle, Which};
 use max_team_tools::command::{self, CommandError, CommandSandbox};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::TalkFlags;
+use crate::flags;
+use max_team_workspace::config::Config;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
+use max_team_workspace::mcp::{self, FoundServers};
 use max_team_workspace::models::ChosenModel;
-use max_team_workspace::setup::AppEnv;
+use max_team_workspace::selection::Selection;
+use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::team::{self, LeadKind, PARALLEL_DEFAULT, SessionLead, TeamOptions};
 
 pub(crate) use scenarios::NAMES;
@@ -99,7 +105,7 @@ impl Scenario {
     }
 
     /// Lays the scratch project out; under version control, where there is any.
-    pub(crate) fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), CliError> {
+    fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), CliError> {
         let broken = |error: std::io::Error| {
             CliError::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
         };
@@ -118,7 +124,7 @@ impl Scenario {
 impl DemoRecording {
     /// The recorded models; `unattended` plays them without pauses. After the end of the recording they say that it is
     /// over.
-    pub(crate) fn router(&self, unattended: bool, lang: Lang) -> Result<Router, CliError> {
+    fn router(&self, unattended: bool, lang: Lang) -> Result<Router, CliError> {
         let replay = Replay::read(self.recording).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
         let replay = replay.ending_with(lang.demo_is_over());
         Ok(Router::replay(if unattended { replay.at_once() } else { replay }))
@@ -126,7 +132,7 @@ impl DemoRecording {
 }
 
 /// Tries to run a command in the scratch project as agents do; says why that cannot be.
-pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
+fn try_sandbox(root: &Path) -> Result<(), String> {
     // The one program that every demo needs.
     let argv = ["sh", "-c", ":"].map(str::to_owned);
     let ran = command::run(&argv, root, TRIAL_WAIT, Some(&CommandSandbox::around(root)), &CancellationToken::new());
@@ -135,6 +141,50 @@ pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
         Ok(ran) => Err(ran.output.trim().to_owned()),
         Err(CommandError::NoSandbox { why, .. }) => Err(why),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A demo that is ready to be played: a scratch project, and a team with recorded models in it.
+pub(crate) struct DemoStage {
+    /// Removed at the end, unless it is kept.
+    pub(crate) scratch: TempDir,
+    pub(crate) root: PathBuf,
+    /// In the project, with a home of its own.
+    pub(crate) place: AppEnv,
+    pub(crate) config: Config,
+    pub(crate) open: OpenOptions,
+    pub(crate) team: TeamHandle,
+    /// Why commands run without a sandbox, if they do.
+    pub(crate) unsandboxed: Option<String>,
+}
+
+impl DemoStage {
+    /// `is_watched` plays the models at the speed of a reader.
+    pub(crate) fn new(place: &AppEnv, scenario: &Scenario, lang: Lang, is_watched: bool) -> anyhow::Result<Self> {
+        let mut config = place.settings(None, flags::overrides(&TalkFlags::default()))?;
+        config.audit.enabled = false;
+        let scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
+        let folder = scratch.path().canonicalize()?;
+        setup::check_name(&folder, None)?;
+        let root = folder.join(scenario.name);
+        scenario.lay_out(&root, lang)?;
+        let away = AppEnv { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
+        let router = scenario.tape(lang).router(!is_watched, lang)?;
+        let open = open(&away, router.clone())?;
+        let missing = try_sandbox(&root).err();
+        let sandboxed = missing.is_none();
+        let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
+        let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
+        config.project.sandbox &= sandboxed;
+        // The demo's own servers, and none of the user's.
+        let list = root.join(mcp::PROJECT_FILE);
+        let mcp_config = list.exists().then(|| list.display().to_string()).into_iter().collect();
+        let only = Selection { mcp_config, strict_mcp_config: true, ..Selection::default() };
+        let found = FoundServers::read(&away, &config, &root, &only)?;
+        let sources = mcp::servers(&away, &config, &root, found.entries(&[]));
+        let also = setup::RuntimeParts { remember: None, sources };
+        let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, also)?;
+        Ok(Self { scratch, root, place: away, config, open, team, unsandboxed })
     }
 }
 
@@ -154,7 +204,7 @@ fn first_commit(root: &Path) {
 
 /// The session of the demo: the built-in team, all with the recorded model. `place` is in the scratch project, which
 /// has no team of its own.
-pub(crate) fn open(place: &AppEnv, router: Router) -> Result<OpenOptions, CliError> {
+fn open(place: &AppEnv, router: Router) -> Result<OpenOptions, CliError> {
     // The recorded model is free.
     let model = Model {
         provider: "recording".into(),

@@ -183,6 +183,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Models(options)) => return commands::models::run(&here()?, &options),
         Some(Command::Doctor(options)) => return commands::doctor::run(&here()?, &options),
         Some(Command::Demo(options)) => return converse::demo(&here()?, &options),
+        Some(Command::Serve(command)) => return commands::serve::run(&here()?, *command),
         Some(Command::Plan { goal, output, force, record, team }) => {
             let options = commands::plan::PlanOptions { output, force, record, flags: team };
             return commands::plan::plan(&here()?, goal, options);

@@ -56,6 +56,7 @@ mod records;
 mod replay;
 mod rewind;
 mod run;
+mod serve;
 mod skills;
 mod stream;
 mod tasks;

@@ -4,7 +4,6 @@
 //! `Host`, are refused. On an address that other machines can reach, every request needs the bearer token.
 
 use std::convert::Infallible;
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +25,14 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::secret::{is_equal, new_secret};
+
 /// The only path that is served.
 const PATH: &str = "/mcp";
 /// How long a client may take to send the head of a request.
 const HEAD_WAIT: Duration = Duration::from_secs(30);
 /// How long to wait after a connection could not be accepted, such as when no file can be opened.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
-/// Random bytes of a generated token.
-const TOKEN_BYTES: usize = 32;
 
 /// The address to listen on, and the requests that are accepted there.
 #[derive(Debug, Clone)]
@@ -98,7 +97,7 @@ impl<H: ServerHandler + Clone> HttpServer<H> {
         let listener = TcpListener::bind((host.as_str(), port)).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         let is_local = address.ip().is_loopback();
-        let generated = (token.is_none() && !is_local).then(new_token).transpose().map_err(ServeError::Token)?;
+        let generated = (token.is_none() && !is_local).then(new_secret).transpose().map_err(ServeError::Token)?;
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(stop.clone())
@@ -205,20 +204,8 @@ impl<H: ServerHandler> Front<H> {
     }
 }
 
-/// Compares in a time that does not tell how many bytes are right.
-fn is_equal(given: &[u8], token: &[u8]) -> bool {
-    let differences = given.iter().zip(token).fold(0, |differences, (one, other)| differences | (one ^ other));
-    given.len() == token.len() && differences == 0
-}
-
 fn refuse(status: StatusCode, words: &'static str) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from_static(words.as_bytes())).boxed());
     *answer.status_mut() = status;
     answer
-}
-
-fn new_token() -> Result<String, std::io::Error> {
-    let mut bytes = [0_u8; TOKEN_BYTES];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

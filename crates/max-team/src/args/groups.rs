@@ -3,7 +3,7 @@
 use super::documented;
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Talk", &["demo", "send", "attach", "sessions"]),
+    ("Talk", &["demo", "serve", "send", "attach", "sessions"]),
     ("Plans", &["plan", "run", "plans", "inbox", "approve", "deny", "stop"]),
     ("Watch", &["ps", "events", "logs", "mail", "trace", "cost"]),
     ("Team", &["team", "agents", "tools", "tasks", "worktrees"]),

@@ -1,6 +1,6 @@
 //! Names kept for commands of later versions: an error today, never a prompt that costs money.
 
-pub(crate) const RESERVED: [&str; 5] = ["acp", "channels", "cron", "pairing", "serve"];
+pub(crate) const RESERVED: [&str; 4] = ["acp", "channels", "cron", "pairing"];
 
 /// The reserved name that a command line begins with; the language may stand before it.
 pub(crate) fn reserved(mut words: impl Iterator<Item = String>) -> Option<&'static str> {
@@ -26,11 +26,11 @@ mod tests {
     #[test]
     fn a_reserved_name_comes_first_or_behind_the_language() {
         let reserved = |line: &str| reserved(line.split(' ').map(str::to_owned));
-        assert_eq!(reserved("serve --port 80"), Some("serve"));
+        assert_eq!(reserved("channels list"), Some("channels"));
         assert_eq!(reserved("--lang zh cron list"), Some("cron"));
         assert_eq!(reserved("--lang=zh acp"), Some("acp"));
-        assert_eq!(reserved("-p serve"), None);
+        assert_eq!(reserved("-p cron"), None);
         assert_eq!(reserved("--lang zh"), None);
-        assert_eq!(reserved("served"), None);
+        assert_eq!(reserved("crontab"), None);
     }
 }

@@ -61,7 +61,7 @@ fn check(server: &McpServer, name: &str) -> Result<(), CliError> {
 }
 
 /// Opens an address in the user's browser, if there is a screen. Without one, the user has the printed address.
-fn open_browser(place: &AppEnv, url: &str) {
+pub(super) fn open_browser(place: &AppEnv, url: &str) {
     let has_screen =
         ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| place.env.get(name).is_some_and(|it| !it.is_empty()));
     let program = match (cfg!(target_os = "macos"), has_screen) {

@@ -26,6 +26,7 @@ pub(crate) mod plans;
 pub(crate) mod ps;
 pub(crate) mod replay;
 pub(crate) mod rewind;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod skills;
 pub(crate) mod stop;

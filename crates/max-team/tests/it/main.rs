@@ -57,6 +57,7 @@ mod revisions;
 mod rewind;
 mod running;
 mod secrets;
+mod serve;
 mod sessions;
 mod skills;
 mod startup;

@@ -55,6 +55,19 @@ pub(super) struct RejectedValue {
     pub(super) why: &'static str,
 }
 
+/// A setting as it is in effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingRow {
+    pub key: &'static str,
+    /// Its shown form: a secret is `***`.
+    pub value: String,
+    pub default: String,
+    /// The file and line, or the flag, that set it; none when it has its default.
+    pub source: Option<String>,
+    /// What it means.
+    pub about: &'static str,
+}
+
 /// All that happened while loading.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueTrail {
@@ -95,6 +108,22 @@ impl ValueTrail {
             Some(row) => (quote(&row.shown), row.source.show()),
             None => (quote(&(key.default)()), "default".to_owned()),
         }
+    }
+
+    /// All settings as they are in effect.
+    pub(super) fn list(&self) -> Vec<SettingRow> {
+        let row = |key: &'static ConfigKey| {
+            let set = self.rows.iter().rev().find(|row| row.path == key.path);
+            let default = (key.default)();
+            SettingRow {
+                key: key.path,
+                value: set.map_or_else(|| default.clone(), |row| row.shown.clone()),
+                default,
+                source: set.map(|row| row.source.show()),
+                about: key.doc.trim(),
+            }
+        };
+        table::keys().map(row).collect()
     }
 
     fn page(&self, key: &ConfigKey) -> String {

@@ -37,6 +37,7 @@ pub use shape::{Count, Shape, Switch, Usd};
 pub use table::{Audit, Journal, Keys, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
 pub use time::{Time, duration};
 
+pub use explain::SettingRow;
 use explain::{ValueSource, ValueTrail};
 use layers::Layers;
 
@@ -147,6 +148,16 @@ impl Config {
     /// Where values came from: of one key (`llm.timeout`), of one section (`llm`), or of all.
     pub fn explain(&self, key: Option<&str>) -> Result<String, ConfigError> {
         self.trail.explain(key)
+    }
+
+    /// All settings as they are in effect, with their sources.
+    pub fn list(&self) -> Vec<SettingRow> {
+        self.trail.list()
+    }
+
+    /// The files with settings that were read, the weakest first.
+    pub fn files(&self) -> &[String] {
+        &self.trail.read
     }
 
     /// Who chose a value.

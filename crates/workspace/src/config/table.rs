@@ -124,6 +124,8 @@ table! {
         port: u16 as Port = 8080;
         /// What opens without a command: the terminal or the web page.
         mode: Frontend as OneOf<Frontend> = Frontend::Cli;
+        /// Address under which browsers reach the web page through a proxy; null if they reach it directly.
+        public_url: Option<String> as Maybe<Url> = None;
     }
 
     /// The model and the way to it.

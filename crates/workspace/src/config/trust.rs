@@ -30,6 +30,7 @@ const OUTSIDE: &str = "a project's file may not point outside the project";
 const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
 pub const MEMORY: &str = "a project's file may not have more of you remembered or told";
 const KEEP: &str = "a project's file may not decide how long your sessions are kept";
+const PAGES: &str = "a project's file may not decide under which names the web page is reached";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
@@ -43,6 +44,7 @@ pub(super) fn by_key(path: &str) -> Option<&'static str> {
         "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
         "llm.api_key_helper" | "tools.mcp_servers" | "tools.browser_path" => Some(RUN),
         "journal.keep_days" => Some(KEEP),
+        "server.public_url" => Some(PAGES),
         "tools.loki_url"
         | "tools.prometheus_url"
         | "tools.geocode_url"

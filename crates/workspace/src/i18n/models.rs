@@ -56,10 +56,10 @@ impl Lang {
     /// The command that does the job of a reserved name today.
     fn instead_of(self, name: &str) -> &'static str {
         match (name, self) {
-            ("acp" | "serve", Self::En) => {
+            ("acp", Self::En) => {
                 "Another program can drive the team with `max-team -p --input-format stream-json --output-format stream-json`."
             }
-            ("acp" | "serve", Self::Zh) => {
+            ("acp", Self::Zh) => {
                 "其他程序可用 `max-team -p --input-format stream-json --output-format stream-json` 驱动团队。"
             }
             ("cron", Self::En) => "Let the system's scheduler run `max-team -p \"PROMPT\"`.",

@@ -237,6 +237,7 @@ impl Lang {
             "cli" => self.door_command_line(),
             "terminal" => self.door_chat(),
             "headless" => self.door_headless(),
+            "web" => self.door_web(),
             _ => return None,
         };
         Some(self.person_at_door(if who == "owner" { self.you_word() } else { who }, door))

@@ -1,0 +1,122 @@
+//! Refusals and failures, as the API tells them.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use max_team_runtime::RuntimeError;
+use max_team_workspace::exit::CliError;
+use serde_json::{Value, json};
+
+/// A request that was not carried out.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    message: String,
+    /// Further fields of the error object.
+    more: Option<Box<Value>>,
+    /// Seconds after which the request may be sent again.
+    retry_after: Option<u64>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), more: None, retry_after: None }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        let words = "log in with the link that `max-team serve` printed, or send `Authorization: Bearer TOKEN`";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    pub(crate) fn rate_limited(seconds: u64) -> Self {
+        let message = format!("too many requests: try again in {seconds} s");
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
+        Self { retry_after: Some(seconds), ..error }
+    }
+
+    /// The object that stands for it in answers.
+    pub(crate) fn object(&self) -> Value {
+        let mut object = json!({ "code": self.code, "message": self.message });
+        if let (Value::Object(object), Some(Value::Object(more))) = (&mut object, self.more.as_deref()) {
+            object.extend(more.clone());
+        }
+        object
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({ "error": self.object() }))).into_response();
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl From<RuntimeError> for ApiError {
+    fn from(error: RuntimeError) -> Self {
+        let message = error.to_string();
+        match error {
+            RuntimeError::RoleTooLow { .. } => Self::forbidden(message),
+            RuntimeError::NoSession(_)
+            | RuntimeError::NoQuestion(_)
+            | RuntimeError::NoReader { .. }
+            | RuntimeError::NoPoint { .. }
+            | RuntimeError::NoPlanTask(_)
+            | RuntimeError::NothingToContinue(_) => Self::not_found(message),
+            RuntimeError::Answered { by, said, at_ms } => {
+                let more = Some(Box::new(json!({ "by": by, "said": said, "at_ms": at_ms })));
+                Self { more, ..Self::new(StatusCode::CONFLICT, "answered", message) }
+            }
+            RuntimeError::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
+            RuntimeError::Silent
+            | RuntimeError::Plan(_)
+            | RuntimeError::Memory(_)
+            | RuntimeError::Tasks(_)
+            | RuntimeError::Schema { .. }
+            | RuntimeError::TooMuch => Self::bad_request(message),
+            RuntimeError::Journal(_)
+            | RuntimeError::Audit(_)
+            | RuntimeError::Unreadable { .. }
+            | RuntimeError::BadText { .. } => Self::internal(message),
+            _ => Self::conflict(message),
+        }
+    }
+}
+
+impl From<CliError> for ApiError {
+    /// Settings, keys or definitions that cannot be used now.
+    fn from(error: CliError) -> Self {
+        Self::conflict(error.to_string())
+    }
+}

@@ -1,0 +1,80 @@
+//! What requests carry: bodies, parameters, ids and idempotency keys.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use http::StatusCode;
+use http::request::Parts;
+use max_team_core::hash::Hash;
+use max_team_core::id::EnvelopeId;
+use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_KEY_CHARS_MAX};
+use max_team_runtime::new_id;
+use serde::de::DeserializeOwned;
+
+use super::Web;
+use super::access::Visitor;
+use super::error::ApiError;
+
+/// A JSON body. An empty one is an empty object.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Web>> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, web: &Arc<Web>) -> Result<Self, ApiError> {
+        let too_large = |_| {
+            let words = format!("the body has more than {WEB_BODY_BYTES_MAX} bytes");
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+        };
+        let bytes = Bytes::from_request(request, web).await.map_err(too_large)?;
+        let bytes: &[u8] = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes };
+        let wrong = |error| ApiError::bad_request(format!("the body is not as expected: {error}"));
+        Ok(Self(serde_json::from_slice(bytes).map_err(wrong)?))
+    }
+}
+
+/// The parameters behind the question mark.
+#[derive(Debug)]
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Web>> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _web: &Arc<Web>) -> Result<Self, ApiError> {
+        let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        read.map(|query| Self(query.0)).map_err(|error| ApiError::bad_request(error.body_text()))
+    }
+}
+
+/// The key of an order: the one that the client gives, so that the order is carried out once, or a new one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrderKey(pub(crate) EnvelopeId);
+
+impl OrderKey {
+    /// The key for a text that a visitor chose. Keys of different visitors never meet.
+    pub(crate) fn of(visitor: &Visitor, text: &str) -> Result<Self, ApiError> {
+        if text.is_empty() || text.chars().count() > WEB_KEY_CHARS_MAX {
+            let words = format!("an idempotency key has 1 to {WEB_KEY_CHARS_MAX} characters");
+            return Err(ApiError::bad_request(words));
+        }
+        let fields = ["web", &visitor.principal.user, text].map(str::as_bytes);
+        Ok(Self(EnvelopeId::new(Hash::of_fields(&fields).uuid())))
+    }
+
+    /// A key that no other order has.
+    pub(crate) fn fresh() -> Self {
+        Self(EnvelopeId::new(new_id()))
+    }
+}
+
+impl FromRequestParts<Arc<Web>> for OrderKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, ApiError> {
+        let Some(given) = parts.headers.get("idempotency-key").cloned() else { return Ok(Self::fresh()) };
+        let visitor = Visitor::from_request_parts(parts, web).await?;
+        Self::of(&visitor, given.to_str().map_err(|_| ApiError::bad_request("the idempotency key is no text"))?)
+    }
+}

@@ -1,0 +1,203 @@
+//! The OpenAPI document, made from the table of routes.
+
+use axum::Json;
+use serde_json::{Map, Value, json};
+
+use super::access::Visitor;
+use super::routes::{Route, table};
+use super::session_routes::SESSION_PARTS;
+
+pub(crate) async fn document(_visitor: Visitor) -> Json<Value> {
+    Json(made())
+}
+
+fn made() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in table() {
+        let operations = paths.entry(route.path).or_insert_with(|| json!({}));
+        if let Value::Object(operations) = operations {
+            operations.insert(route.method.to_owned(), operation(&route));
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Max Team", "version": env!("CARGO_PKG_VERSION"),
+            "description": "The team over HTTP: commands, queries and the stream of events, with readable routes for the most common of them.",
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "max_team_PORT" },
+            },
+            "schemas": {
+                "Error": {
+                    "type": "object", "required": ["error"],
+                    "properties": { "error": {
+                        "type": "object", "required": ["code", "message"],
+                        "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
+                    } },
+                },
+            },
+        },
+        "security": [{ "token": [] }, { "cookie": [] }],
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let mut parameters: Vec<Value> =
+        names.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": parameter(name) })).collect();
+    parameters.extend(
+        query_parameters(route.path)
+            .iter()
+            .filter(|_| route.method == "get")
+            .map(|name| json!({ "name": name, "in": "query", "required": false, "schema": parameter(name) })),
+    );
+    if route.method != "get" {
+        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
+        parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema }));
+    }
+    let mut operation = json!({
+        "operationId": id(route), "summary": route.about, "parameters": parameters, "responses": responses(route),
+    });
+    if let Value::Object(operation) = &mut operation {
+        if let Some(schema) = body(route.path).filter(|_| route.method == "post") {
+            let is_required = schema.get("required") != Some(&json!([]));
+            let content = json!({ "application/json": { "schema": schema } });
+            operation.insert("requestBody".to_owned(), json!({ "required": is_required, "content": content }));
+        }
+        if route.is_open {
+            operation.insert("security".to_owned(), json!([]));
+        }
+    }
+    operation
+}
+
+/// A name for generated clients: `post_sessions_session_messages`.
+fn id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/api/v1").replace(['{', '}', '.'], "");
+    let words = path.split('/').filter(|word| !word.is_empty());
+    std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn query_parameters(path: &str) -> &'static [&'static str] {
+    match path {
+        "/api/v1/events" => &["session", "agent", "from"],
+        "/api/v1/sessions/{session}/events" => &["agent", "from", "limit"],
+        "/api/v1/sessions" => &["limit"],
+        "/api/v1/sessions/{session}/{part}" => &["after", "since_ms"],
+        "/api/v1/cost" => &["since_ms"],
+        _ => &[],
+    }
+}
+
+/// The values that a parameter of this name can have. Ids are given whole; the server also takes unique ends of them.
+fn parameter(name: &str) -> Value {
+    let id = |prefix: &str| json!({ "type": "string", "pattern": format!("^{prefix}_[0-9a-f]{{32}}$") });
+    match name {
+        "session" => id("ses"),
+        "plan" => id("pln"),
+        "question" => id("ask"),
+        "message" => id("env"),
+        "agent" => id("agt"),
+        "part" => json!({ "type": "string", "enum": SESSION_PARTS }),
+        "from" => json!({ "type": "string", "pattern": "^[0-9]{1,15}(\\.[0-9]{1,6})?$" }),
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 5_000 }),
+        _ => json!({ "type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64 }),
+    }
+}
+
+/// The body of a request that has one.
+fn body(path: &str) -> Option<Value> {
+    let text = json!({ "type": "string", "minLength": 1, "pattern": "\\S" });
+    let flag = json!({ "type": "boolean" });
+    let names = json!({ "type": "array", "items": text });
+    let one = |name: &str, schema: Value| json!({ "type": "object", "required": [name], "properties": { name: schema }, "additionalProperties": false });
+    let decision = json!({ "oneOf": [
+        { "enum": ["approve", "first_wave"] },
+        one("changes", text.clone()),
+        one("reject", text.clone()),
+        one("edit", json!({ "type": "array", "items": { "type": "object" } })),
+        one("rule", json!({ "description": "skip, retry, fixed, accept or give_up" })),
+    ] });
+    let object = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    Some(match path {
+        "/api/v1/login" => json!({ "oneOf": [
+            object(json!({ "code": text }), &["code"]),
+            object(json!({ "token": text }), &["token"]),
+        ] }),
+        "/api/v1/commands" | "/api/v1/queries" => {
+            json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "description": "One object with one key: its name." })
+        }
+        "/api/v1/sessions" => object(json!({ "text": text, "agent": text }), &[]),
+        "/api/v1/sessions/{session}/messages" => object(json!({ "text": text, "wait": flag, "to": names }), &["text"]),
+        "/api/v1/sessions/{session}/continue" => object(json!({ "to": names }), &[]),
+        "/api/v1/questions/{question}/answer" => {
+            let until = json!({ "type": "string", "enum": ["once", "task", "session", "repository"] });
+            let properties = json!({
+                "decision": decision, "allow": flag, "always": flag, "until": until, "comment": text, "drop": flag, "put_off": flag,
+            });
+            object(properties, &[])
+        }
+        "/api/v1/plans/{plan}/decision" => object(json!({ "decision": decision, "question": text }), &["decision"]),
+        "/api/v1/plans/{plan}/stop" => object(json!({ "task": text }), &[]),
+        "/v1/chat/completions" => json!({
+            "type": "object", "required": ["model", "messages"],
+            "properties": {
+                "model": text, "stream": flag, "user": text,
+                "messages": { "type": "array", "minItems": 1, "items": {
+                    "type": "object", "required": ["role", "content"], "properties": { "role": text },
+                } },
+            },
+        }),
+        _ => return None,
+    })
+}
+
+fn responses(route: &Route) -> Value {
+    let error = json!({ "description": "Refused or failed", "content": {
+        "application/json": { "schema": { "$ref": "#/components/schemas/Error" } },
+    } });
+    let (kind, schema) = match route.path {
+        "/metrics" | "/api/v1/plans/{plan}/mermaid" => ("text/plain", json!({ "type": "string" })),
+        "/api/v1/events" => ("text/event-stream", json!({ "type": "string" })),
+        _ => ("application/json", json!({ "type": "object" })),
+    };
+    let done = json!({ "description": "Done", "content": { kind: { "schema": schema } } });
+    let (status, done) = match (route.method, route.path) {
+        (_, "/api/v1/login" | "/api/v1/logout") | ("delete", _) => ("204", json!({ "description": "Done" })),
+        (_, "/api/v1/ws") => ("101", json!({ "description": "The WebSocket begins" })),
+        ("post", "/api/v1/sessions") => ("201", done),
+        ("post", path) if ["messages", "interrupt", "stop", "continue"].iter().any(|end| path.ends_with(end)) => {
+            ("202", done)
+        }
+        _ => ("200", done),
+    };
+    json!({ status: done, "default": error })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_operation_has_a_name_of_its_own_and_each_path_parameter_is_declared() {
+        let document = made();
+        let mut names = BTreeSet::new();
+        let mut count = 0;
+        for (path, operations) in document["paths"].as_object().into_iter().flatten() {
+            for operation in operations.as_object().into_iter().flatten().map(|(_, operation)| operation) {
+                count += 1;
+                names.insert(operation["operationId"].to_string());
+                let declared =
+                    operation["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "path");
+                assert_eq!(declared.count(), path.matches('{').count(), "{path}");
+            }
+        }
+        assert!(count > 30 && names.len() == count, "{names:?}");
+    }
+}

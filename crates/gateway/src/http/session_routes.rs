@@ -1,0 +1,257 @@
+//! Sessions: lists, messages, and what is known about one.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use max_team_core::event::LaunchFlags;
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::limits::WEB_ROWS_MAX;
+use max_team_runtime::{Command, PlanLine, Query, SessionRow, query};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Web;
+use super::access::Visitor;
+use super::error::ApiError;
+use super::extract::{Body, OrderKey, Params};
+
+/// Rows of the first page.
+const ROWS_DEFAULT: usize = 50;
+
+/// The facts about a session that one query answers.
+pub(crate) const SESSION_PARTS: [&str; 8] =
+    ["trace", "cost", "tasks", "team", "memory", "audit", "details", "worktrees"];
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct PageQuery {
+    limit: Option<usize>,
+    /// Audit records behind this place.
+    after: Option<u64>,
+    since_ms: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSession {
+    text: Option<String>,
+    agent: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    text: String,
+    #[serde(default)]
+    wait: bool,
+    #[serde(default)]
+    to: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipients {
+    #[serde(default)]
+    to: Vec<String>,
+}
+
+impl Web {
+    async fn rows(&self, rows: &[SessionRow]) -> Result<Vec<Value>, ApiError> {
+        let here = self.sessions.list().await;
+        let mut values = Vec::new();
+        for row in rows {
+            values.push(self.sessions.row(row, &here).await?);
+        }
+        Ok(values)
+    }
+
+    async fn row(&self, session: SessionId) -> Result<Value, ApiError> {
+        let row = self.team.ask(query::Session { session }).await?;
+        self.sessions.row(&row, &self.sessions.list().await).await
+    }
+
+    async fn plans(&self, limit: usize) -> Result<Vec<PlanLine>, ApiError> {
+        let mut plans = self.team.ask(query::AllPlans {}).await?;
+        plans.truncate(limit);
+        Ok(plans)
+    }
+}
+
+pub(crate) async fn now(State(web): State<Arc<Web>>, _visitor: Visitor) -> Result<Json<Value>, ApiError> {
+    // First the place: an event that comes meanwhile is told twice rather than never.
+    let position = web.team.ask(query::Position {}).await?;
+    let sessions = web.team.ask(query::Sessions { limit: ROWS_DEFAULT }).await?;
+    Ok(Json(json!({
+        "position": position.to_string(),
+        "inbox": web.waiting(None).await?,
+        "people": web.team.ask(query::Ps { all: false }).await?,
+        "sessions": web.rows(&sessions).await?,
+        "plans": web.plans(ROWS_DEFAULT).await?,
+    })))
+}
+
+pub(crate) async fn list(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Params(page): Params<PageQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let limit = page.limit.unwrap_or(ROWS_DEFAULT).min(WEB_ROWS_MAX);
+    let sessions = web.team.ask(query::Sessions { limit }).await?;
+    Ok(Json(json!({ "sessions": web.rows(&sessions).await? })))
+}
+
+pub(crate) async fn create(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Body(new): Body<NewSession>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let choice = LaunchFlags { agent: new.agent, ..LaunchFlags::default() };
+    let name = key.0.uuid().simple().to_string();
+    let session = web.sessions.create(&visitor.principal, &name, &choice, false).await?;
+    let id = match new.text {
+        Some(text) => Some(web.carry_out(&visitor, key, Command::Say { session, text }).await?),
+        None => None,
+    };
+    let mut answer = json!({ "session": web.row(session).await? });
+    if let (Value::Object(answer), Some(id)) = (&mut answer, id) {
+        answer.insert("id".to_owned(), json!(id));
+    }
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+pub(crate) async fn show(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let session = web.find_session(&session).await?;
+    let position = web.team.ask(query::Position {}).await?;
+    Ok(Json(json!({
+        "session": web.row(session).await?,
+        "status": web.team.ask(query::Status { session }).await?,
+        "agents": web.team.ask(query::Agents { session }).await?,
+        "plans": web.team.ask(query::Plans { session }).await?,
+        "inbox": web.waiting(Some(session)).await?,
+        "position": position.to_string(),
+    })))
+}
+
+/// Facts about a session that one query answers.
+pub(crate) async fn part(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Path((session, part)): Path<(String, String)>,
+    Params(page): Params<PageQuery>,
+) -> Result<Json<Value>, ApiError> {
+    if !SESSION_PARTS.contains(&part.as_str()) {
+        return Err(ApiError::not_found(format!("a session has no `{part}`; there are {}", SESSION_PARTS.join(", "))));
+    }
+    let session = web.find_session(&session).await?;
+    let query = match part.as_str() {
+        "trace" => Query::Trace(query::Trace { session }),
+        "cost" => Query::Costs(query::Costs { session: Some(session), since_ms: page.since_ms.unwrap_or_default() }),
+        "tasks" => Query::TaskLines(query::TaskLines { session }),
+        "team" => Query::Team(query::Team { session }),
+        "memory" => Query::Recalled(query::Recalled { session }),
+        "audit" => Query::Audit(query::Audit { session: Some(session), after_seq: page.after.unwrap_or_default() }),
+        "details" => Query::Details(query::Details { session }),
+        _ => Query::Worktrees(query::Worktrees { session }),
+    };
+    Ok(Json(web.look_up(query).await?))
+}
+
+pub(crate) async fn messages(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let session = web.find_session(&session).await?;
+    Ok(Json(web.look_up(Query::Messages(query::Messages { session })).await?))
+}
+
+pub(crate) async fn costs(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Params(page): Params<PageQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let costs = query::Costs { session: None, since_ms: page.since_ms.unwrap_or_default() };
+    Ok(Json(web.look_up(Query::Costs(costs)).await?))
+}
+
+pub(crate) async fn send(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Path(session): Path<String>,
+    Body(NewMessage { text, wait, to }): Body<NewMessage>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = web.find_session(&session).await?;
+    let command = match (to.is_empty(), wait) {
+        (false, _) => Command::Write { session, to, text },
+        (true, true) => Command::Queue { session, text },
+        (true, false) => Command::Say { session, text },
+    };
+    let id = web.carry_out(&visitor, key, command).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))))
+}
+
+pub(crate) async fn take_back(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Path((session, message)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let session = web.find_session(&session).await?;
+    let envelope: EnvelopeId =
+        message.parse().map_err(|error: max_team_core::id::IdError| ApiError::bad_request(error.to_string()))?;
+    web.carry_out(&visitor, key, Command::Withdraw { session, envelope }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn interrupt(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Path(session): Path<String>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = web.find_session(&session).await?;
+    accepted(web.carry_out(&visitor, key, Command::Interrupt { session }).await)
+}
+
+pub(crate) async fn stop(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Path(session): Path<String>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = web.find_session(&session).await?;
+    accepted(web.carry_out(&visitor, key, Command::StopSession { session }).await)
+}
+
+pub(crate) async fn go_on(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    key: OrderKey,
+    Path(session): Path<String>,
+    Body(Recipients { to }): Body<Recipients>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = web.find_session(&session).await?;
+    accepted(web.carry_out(&visitor, key, Command::Continue { session, to }).await)
+}
+
+/// Runs a closed session in this server.
+pub(crate) async fn open(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let session = web.find_session(&session).await?;
+    web.sessions.ensure(session, &visitor.principal).await?;
+    Ok(Json(json!({ "session": web.row(session).await? })))
+}
+
+pub(crate) fn accepted(done: Result<EnvelopeId, ApiError>) -> Result<(StatusCode, Json<Value>), ApiError> {
+    Ok((StatusCode::ACCEPTED, Json(json!({ "id": done? }))))
+}

@@ -1,0 +1,251 @@
+//! The sessions that the server runs: opened by a message, kept open without a client, and opened again after a restart.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use max_team_core::channel::{ChatAddress, WEB};
+use max_team_core::event::LaunchFlags;
+use max_team_core::id::SessionId;
+use max_team_core::limits::CHATS_OPEN_MAX;
+use max_team_core::message::{Principal, Role};
+use max_team_runtime::{Notice, OpenOptions, RuntimeError, SessionRow, TeamHandle, Which, query};
+use max_team_workspace::exit::CliError;
+use max_team_workspace::open::Workspace;
+use max_team_workspace::selection::Selection;
+use max_team_workspace::setup::AppEnv;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use super::WEB_DOOR;
+use super::error::ApiError;
+use crate::gateway::is_busy;
+
+/// The account of the sessions that pages begin.
+const ACCOUNT: &str = "local";
+
+/// Where new sessions get their team from.
+#[derive(Debug)]
+pub enum SessionSource {
+    /// The settings and definitions of a folder, read for each session.
+    Folder { place: Box<AppEnv>, selection: Box<Selection>, root: PathBuf },
+    /// A recorded demo.
+    Recorded { open: Box<OpenOptions>, root: PathBuf },
+}
+
+impl SessionSource {
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::Folder { root, .. } | Self::Recorded { root, .. } => root,
+        }
+    }
+
+    /// The request that opens a session; `choice` names its lead and team.
+    fn request(&self, which: Which, choice: &LaunchFlags) -> Result<OpenOptions, CliError> {
+        match self {
+            Self::Recorded { open, .. } => Ok(OpenOptions { which, ..(**open).clone() }),
+            Self::Folder { place, selection, .. } => {
+                let LaunchFlags { agents, agent, solo, coordinator } = choice.clone();
+                let mut selection = (**selection).clone();
+                selection.agents = agents.map(PathBuf::from).or(selection.agents);
+                selection.agent = agent.or(selection.agent);
+                selection.solo |= solo;
+                selection.coordinator |= coordinator;
+                // Changed definitions are told to one session, so each reads its own.
+                let workspace = Workspace::read(place, &selection, Vec::new())?;
+                Ok(OpenOptions { choice: selection.choice(place), ..workspace.request(which) })
+            }
+        }
+    }
+}
+
+/// The sessions that are open in this server.
+#[derive(Debug)]
+pub(crate) struct OpenSessions {
+    team: TeamHandle,
+    source: SessionSource,
+    /// The file that lists them, by folder, for the next process.
+    register: PathBuf,
+    /// Least recently used first. The lock is held while one is opened, so that two requests open it once.
+    open: Mutex<VecDeque<SessionId>>,
+}
+
+impl OpenSessions {
+    pub(crate) fn new(team: TeamHandle, source: SessionSource, home: &Path) -> Self {
+        Self { team, source, register: home.join("serve").join("sessions.json"), open: Mutex::default() }
+    }
+
+    pub(crate) fn source(&self) -> &SessionSource {
+        &self.source
+    }
+
+    /// The sessions that are open here.
+    pub(crate) async fn list(&self) -> Vec<SessionId> {
+        self.open.lock().await.iter().copied().collect()
+    }
+
+    /// Begins a conversation, or finds the one that the same key has begun.
+    pub(crate) async fn create(
+        &self,
+        by: &Principal,
+        name: &str,
+        choice: &LaunchFlags,
+        is_unattended: bool,
+    ) -> Result<SessionId, ApiError> {
+        let account = if by.user.starts_with(WEB_DOOR) { plain(&by.user) } else { ACCOUNT.to_owned() };
+        let chat = ChatAddress::new(WEB, &account, name).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let mut open = self.open.lock().await;
+        let chats = self.team.ask(query::Chats { channel: WEB.to_owned(), account }).await?;
+        if let Some(row) = chats.into_iter().find(|row| row.chat.as_ref() == Some(&chat)) {
+            self.open_known(&mut open, row.session, by).await?;
+            return Ok(row.session);
+        }
+        let request = OpenOptions { unattended: is_unattended, ..self.source.request(Which::Chat(chat), choice)? };
+        self.begin(&mut open, request, by).await
+    }
+
+    /// Makes sure that some process runs a session: this one, unless another does.
+    pub(crate) async fn ensure(&self, session: SessionId, by: &Principal) -> Result<(), ApiError> {
+        self.open_known(&mut *self.open.lock().await, session, by).await
+    }
+
+    async fn open_known(
+        &self,
+        open: &mut VecDeque<SessionId>,
+        session: SessionId,
+        by: &Principal,
+    ) -> Result<(), ApiError> {
+        if let Some(at) = open.iter().position(|other| *other == session) {
+            let known = open.remove(at);
+            open.extend(known);
+            return Ok(());
+        }
+        if self.team.ask(query::Owner { session }).await?.is_some() {
+            return Ok(());
+        }
+        let choice = self.team.ask(query::SessionChoice { session }).await?;
+        let request = self.source.request(Which::Id(session), &choice)?;
+        self.begin(open, request, by).await.map(drop)
+    }
+
+    async fn begin(
+        &self,
+        open: &mut VecDeque<SessionId>,
+        request: OpenOptions,
+        by: &Principal,
+    ) -> Result<SessionId, ApiError> {
+        self.make_room(open).await?;
+        let which = request.which.clone();
+        let session = match (self.team.open(by.clone(), self.source.root(), request).await, which) {
+            (Ok(opened), _) => opened.session,
+            // Another process was faster: its messages travel through the journal.
+            (Err(RuntimeError::OwnedElsewhere { .. }), Which::Id(session)) => return Ok(session),
+            (Err(error), _) => return Err(error.into()),
+        };
+        open.push_back(session);
+        self.remember(open);
+        Ok(session)
+    }
+
+    /// Closes idle sessions, least recently used first, until there is room for one more.
+    async fn make_room(&self, open: &mut VecDeque<SessionId>) -> Result<(), ApiError> {
+        let mut at = 0;
+        while open.len() >= CHATS_OPEN_MAX {
+            let Some(session) = open.get(at).copied() else {
+                let words = format!("{CHATS_OPEN_MAX} sessions are at work, which is the limit: try again later");
+                return Err(ApiError::unavailable(words));
+            };
+            if is_busy(&self.team, session).await? {
+                at += 1;
+            } else {
+                self.team.close(session).await;
+                open.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the list of open sessions down. Without the file a restarted server opens a session when a message comes for it.
+    fn remember(&self, open: &VecDeque<SessionId>) {
+        let mut folders = self.registered();
+        folders.insert(self.source.root().display().to_string(), open.iter().copied().collect());
+        let folder = self.register.parent().unwrap_or(Path::new("."));
+        let written = std::fs::create_dir_all(folder).and_then(|()| {
+            let new = self.register.with_extension("new");
+            std::fs::write(&new, serde_json::to_vec(&folders)?)?;
+            std::fs::rename(new, &self.register)
+        });
+        drop(written);
+    }
+
+    fn registered(&self) -> BTreeMap<String, Vec<SessionId>> {
+        let text = std::fs::read(&self.register).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Opens the sessions with unfinished work that the last process had open in this folder.
+    pub(crate) async fn resume(&self, user: &str) {
+        let by = Principal { door: WEB_DOOR.to_owned(), user: user.to_owned(), role: Role::Owner };
+        let sessions = self.registered().remove(&self.source.root().display().to_string()).unwrap_or_default();
+        for session in sessions {
+            let row = self.team.ask(query::Session { session }).await;
+            let is_unfinished = match row {
+                Ok(row) => !row.answered || is_busy(&self.team, session).await.unwrap_or(false),
+                Err(_) => false,
+            };
+            if is_unfinished {
+                // One that cannot be opened stays closed; the message that opens it tells why.
+                drop(self.ensure(session, &by).await);
+            }
+        }
+    }
+
+    /// Heeds what becomes of open sessions.
+    pub(crate) async fn follow(&self, mut notices: mpsc::Receiver<Notice>) {
+        loop {
+            match notices.recv().await {
+                Some(Notice::Stopped { error, .. }) if matches!(*error, RuntimeError::Behind(_)) => {
+                    notices = self.team.watch();
+                    self.close_dead().await;
+                }
+                // The next message opens the session again, and it goes on from the journal.
+                Some(Notice::Stopped { session, whole: true, .. }) => self.close(session).await,
+                Some(_) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Closes the sessions whose lead no longer runs; called after notices were missed.
+    async fn close_dead(&self) {
+        for session in self.list().await {
+            if self.team.ask(query::Details { session }).await.is_err() {
+                self.close(session).await;
+            }
+        }
+    }
+
+    async fn close(&self, session: SessionId) {
+        let mut open = self.open.lock().await;
+        self.team.close(session).await;
+        open.retain(|other| *other != session);
+    }
+
+    /// A row of the list of sessions, with the process that runs it.
+    pub(crate) async fn row(&self, row: &SessionRow, here: &[SessionId]) -> Result<Value, ApiError> {
+        let open = match here.contains(&row.session) {
+            true => Some("here"),
+            false => self.team.ask(query::Owner { session: row.session }).await?.map(|_| "elsewhere"),
+        };
+        let mut value = serde_json::to_value(row).map_err(|error| ApiError::internal(error.to_string()))?;
+        if let Value::Object(value) = &mut value {
+            value.insert("open".to_owned(), json!(open));
+        }
+        Ok(value)
+    }
+}
+
+/// A name that can be the account of a chat.
+fn plain(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).take(64).collect()
+}

@@ -1,0 +1,114 @@
+//! `serve`: its flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use max_team_gateway::http::tokens::TokenScope;
+use max_team_workspace::selection::Selection;
+
+use super::{TalkFlags, TeamFlags};
+use crate::demo::NAMES;
+
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Serve {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+    #[command(flatten)]
+    pub(crate) options: ServeOptions,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Print a link that logs one browser in at a running server, once
+    Link {
+        /// The port of the server; without it, the one in the settings
+        #[arg(long, value_name = "N")]
+        port: Option<u16>,
+    },
+    /// Create, list and revoke tokens for programs and other devices
+    #[command(subcommand)]
+    Token(ServeToken),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ServeToken {
+    /// Create a token and print it; it is not shown again
+    Create {
+        /// A name to recognise it by
+        name: String,
+        /// What it allows. read: look at everything. chat: also talk to the team and stop it. operate: also answer
+        /// questions, approve plans and change settings
+        #[arg(long, value_name = "SCOPE", default_value = "chat", value_parser = scope)]
+        scope: TokenScope,
+        /// End it after this time, such as 12h or 30d; without it, it lasts until it is revoked
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List tokens and the browsers that are logged in
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a token; a running server refuses it from now on
+    Revoke {
+        /// The name or id in `serve token list`
+        name: String,
+    },
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServeOptions {
+    /// Listen on this port (0: a free one); without it, the one in the settings
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Listen on this address; one that other machines can reach needs TLS or a proxy
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Print the address and the login link as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Serve a recorded team in a scratch project, without a key; NAME as in `demo --list`
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "team", value_parser = NAMES, hide_possible_values = true)]
+    pub(crate) demo: Option<String>,
+    /// The certificate chain for TLS (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A proxy in front of the server ends TLS; `server.public_url` must name its address
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
+    /// Serve one agent with all tools, without the team
+    #[arg(long)]
+    pub(crate) solo: bool,
+    /// A file that defines the team, instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+    /// A settings file to use instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl ServeOptions {
+    /// On this machine alone, with the team that other flags name.
+    pub(crate) fn at_home(talk: &TalkFlags) -> Self {
+        let TeamFlags { agents, config, .. } = talk.team.clone();
+        Self { host: "127.0.0.1".to_owned(), solo: talk.solo, agents, config, ..Self::default() }
+    }
+
+    pub(crate) fn selection(&self) -> Selection {
+        let (solo, agents, config) = (self.solo, self.agents.clone(), self.config.clone());
+        Selection { solo, agents, config, ..Selection::default() }
+    }
+}
+
+fn scope(text: &str) -> Result<TokenScope, String> {
+    let found = TokenScope::NAMES.iter().find(|(name, _)| *name == text).map(|(_, scope)| *scope);
+    found.ok_or_else(|| format!("want one of {}", TokenScope::NAMES.map(|(name, _)| name).join(", ")))
+}

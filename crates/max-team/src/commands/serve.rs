@@ -1,0 +1,217 @@
+//! `serve`: the team in a browser, and for programs over HTTP.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use max_team_core::time::rfc3339;
+use max_team_gateway::http::tokens::{TokenKind, TokenStore};
+use max_team_gateway::http::{AboutServer, DemoPrompt, SessionSource, WebOptions, WebServer, login_link};
+use max_team_runtime::{TeamHandle, now_ms};
+use max_team_workspace::config::{self, Config};
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::format::local;
+use max_team_workspace::i18n::Lang;
+use max_team_workspace::open::Workspace;
+use max_team_workspace::setup::AppEnv;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::mcp_login::open_browser;
+use super::table::table;
+use crate::args::{Serve, ServeCommand, ServeOptions, ServeToken};
+use crate::converse::drive;
+use crate::demo::{self, DemoStage};
+
+/// Characters of a token's name.
+const NAME_CHARS_MAX: usize = 64;
+
+pub(crate) fn run(place: &AppEnv, command: Serve) -> anyhow::Result<Exit> {
+    match command.command {
+        Some(ServeCommand::Token(command)) => tokens(place, command),
+        Some(ServeCommand::Link { port }) => link(place, port),
+        None => serve(place, &command.options),
+    }
+}
+
+/// The team that is served, and where it lives.
+struct ServedTeam {
+    team: TeamHandle,
+    source: SessionSource,
+    /// Where the server runs: a demo has a home of its own.
+    place: AppEnv,
+    about: AboutServer,
+    /// Ends with the server.
+    _stage: Option<DemoStage>,
+}
+
+pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Exit> {
+    let config = place.settings(options.config.as_deref(), Vec::new())?;
+    let web = web_options(&config, options)?;
+    let lang = place.lang(&config);
+    let ServedTeam { team, source, place, about, _stage } = match &options.demo {
+        Some(name) => of_demo(place, name, lang)?,
+        None => of_folder(place, options, lang)?,
+    };
+    let opens = options.open;
+    let is_json = options.json;
+    drive(&team.clone(), |mut signals| async move {
+        let home = place.home.clone();
+        let folder = about.folder.clone();
+        let is_demo = about.demo.is_some();
+        let server = WebServer::bind(team, source, home, about, web).await;
+        let server = server.map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
+        let login = server.login_link()?;
+        if is_json {
+            let line = json!({ "url": server.url(), "port": server.port(), "login": login, "folder": folder, "demo": is_demo });
+            announce(&line.to_string());
+        } else {
+            announce(&lang.serve_listens(server.url(), &folder, &login));
+        }
+        if opens {
+            open_browser(&place, &login);
+        }
+        let shutdown = CancellationToken::new();
+        tokio::select! {
+            () = server.run(&shutdown) => Ok(Exit::Ok),
+            signal = signals.next() => Ok(signal),
+        }
+    })
+}
+
+/// Prints a line with a secret that is meant for the user's eyes: other output has none.
+fn announce(line: &str) {
+    let mut out = std::io::stdout();
+    // A reader that went away does not need it.
+    drop(writeln!(out, "{line}").and_then(|()| out.flush()));
+}
+
+fn web_options(config: &Config, options: &ServeOptions) -> Result<WebOptions, CliError> {
+    let public_url = config.server.public_url.clone().map(|url| url.trim_end_matches('/').to_owned());
+    if options.behind_proxy && public_url.is_none() {
+        return Err(CliError::said(Exit::Usage, |lang| lang.serve_needs_public_url().to_owned()));
+    }
+    Ok(WebOptions {
+        host: options.host.clone(),
+        port: options.port.unwrap_or(config.server.port),
+        tls: options.tls_cert.clone().zip(options.tls_key.clone()),
+        public_url: public_url.filter(|_| options.behind_proxy || options.tls_cert.is_some()),
+        is_behind_proxy: options.behind_proxy,
+    })
+}
+
+fn of_folder(place: &AppEnv, options: &ServeOptions, lang: Lang) -> Result<ServedTeam, CliError> {
+    let selection = options.selection();
+    let workspace = Workspace::read(place, &selection, Vec::new())?;
+    let storage = place.begin(&workspace.config)?;
+    let team = workspace.start(place, storage, "a web server", true)?;
+    let root = workspace.root.clone();
+    let about = about(place, &root.display().to_string(), lang, None);
+    let source = SessionSource::Folder { place: Box::new(place.clone()), selection: Box::new(selection), root };
+    Ok(ServedTeam { team, source, place: place.clone(), about, _stage: None })
+}
+
+fn of_demo(place: &AppEnv, name: &str, lang: Lang) -> anyhow::Result<ServedTeam> {
+    let scenario = demo::scenario(Some(name))?;
+    let stage = DemoStage::new(place, scenario, lang, true)?;
+    stage.unsandboxed.iter().for_each(|words| crate::headless::talk(words));
+    let demo = DemoPrompt { name: name.to_owned(), prompt: scenario.tape(lang).prompt.to_owned() };
+    let about = about(place, &stage.root.display().to_string(), lang, Some(demo));
+    let source = SessionSource::Recorded { open: Box::new(stage.open.clone()), root: stage.root.clone() };
+    Ok(ServedTeam { team: stage.team.clone(), source, place: stage.place.clone(), about, _stage: Some(stage) })
+}
+
+fn about(place: &AppEnv, folder: &str, lang: Lang, demo: Option<DemoPrompt>) -> AboutServer {
+    let language = if lang == Lang::Zh { "zh" } else { "en" };
+    AboutServer { user: place.principal("web").user, folder: folder.to_owned(), language, demo }
+}
+
+fn link(place: &AppEnv, port: Option<u16>) -> anyhow::Result<Exit> {
+    let config = place.settings(None, Vec::new())?;
+    let own = format!("http://127.0.0.1:{}", port.unwrap_or(config.server.port));
+    let url = config.server.public_url.filter(|_| port.is_none()).unwrap_or(own);
+    announce(&login_link(&TokenStore::new(&place.home), url.trim_end_matches('/'))?);
+    Ok(Exit::Ok)
+}
+
+fn tokens(place: &AppEnv, command: ServeToken) -> anyhow::Result<Exit> {
+    let store = TokenStore::new(&place.home);
+    let lang = place.speaks();
+    match command {
+        ServeToken::Create { name, scope, expires } => {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+            if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+                return Err(CliError::said(Exit::Usage, |lang| lang.serve_token_name(&name, NAME_CHARS_MAX)).into());
+            }
+            let end = expires.map(|text| end_of(&text)).transpose()?;
+            let made = store.create(&name, scope, end, now_ms());
+            announce(&made.map_err(|error| CliError::new(Exit::Failed, error.to_string()))?);
+            crate::headless::talk(lang.serve_token_once());
+        }
+        ServeToken::List { json } => list(&store, json, lang)?,
+        ServeToken::Revoke { name } => {
+            if store.revoke(&name, now_ms())? == 0 {
+                return Err(CliError::said(Exit::Failed, |lang| lang.serve_no_token(&name)).into());
+            }
+            super::print(&format!("{}\n", lang.serve_token_revoked(&name)))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The time at which a token ends that lasts so long.
+fn end_of(text: &str) -> Result<i64, CliError> {
+    let wrong = || CliError::said(Exit::Usage, |lang| lang.serve_bad_time(text));
+    let duration = match text.strip_suffix('d') {
+        Some(days) => days.parse::<u64>().ok().and_then(|days| days.checked_mul(86_400)).map(Duration::from_secs),
+        None => config::duration(text),
+    };
+    let ms = duration.and_then(|duration| i64::try_from(duration.as_millis()).ok()).filter(|ms| *ms > 0);
+    ms.and_then(|ms| now_ms().checked_add(ms)).ok_or_else(wrong)
+}
+
+fn list(store: &TokenStore, as_json: bool, lang: Lang) -> anyhow::Result<()> {
+    let mut tokens = store.list()?;
+    tokens.retain(|token| token.kind != TokenKind::Login);
+    if as_json {
+        let rows: Vec<Value> = tokens
+            .iter()
+            .map(|token| {
+                json!({
+                    "id": token.id, "name": token.name, "kind": token.kind, "scope": token.scope,
+                    "created_at": rfc3339(token.created_at_ms), "expires_at": token.expires_at_ms.map(rfc3339),
+                })
+            })
+            .collect();
+        super::print(&format!("{}\n", Value::from(rows)))?;
+        return Ok(());
+    }
+    if tokens.is_empty() {
+        super::print(&format!("{}\n", lang.serve_no_tokens()))?;
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = tokens
+        .iter()
+        .map(|token| {
+            let end = token.expires_at_ms.map_or_else(|| lang.serve_token_endless().to_owned(), local);
+            vec![token.id.clone(), token.name.clone(), token.scope.name().to_owned(), local(token.created_at_ms), end]
+        })
+        .collect();
+    super::print(&table(&lang.serve_token_heads(), &rows))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_last_for_days_or_any_other_time() {
+        for (text, ms) in [("30d", 30 * 86_400_000), ("12h", 12 * 3_600_000), ("90", 90_000)] {
+            let end = end_of(text).map(|end| end - now_ms());
+            assert!(end.is_ok_and(|left| (ms - 5_000..=ms).contains(&left)), "{text}");
+        }
+        for text in ["", "0", "soon", "d", "-1d"] {
+            assert!(end_of(text).is_err(), "{text}");
+        }
+    }
+}
