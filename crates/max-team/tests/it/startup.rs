@@ -43,7 +43,7 @@ fn to_1960() -> String {
 fn a_reserved_name_is_never_a_prompt() {
     let server = ModelServer::start([]);
     let program = Program::team(&server);
-    for name in ["acp", "serve", "cron", "channels", "pairing"] {
+    for name in ["acp", "cron", "channels", "pairing"] {
         let lines: [&[&str]; 6] = [
             &[name],
             &[name, "list"],

@@ -125,6 +125,7 @@ impl Tab {
             (state.is_loading, state.is_quiet, state.stopped_at) = (true, false, None);
         }
         let limit = Duration::from_millis(BROWSER_LOAD_MS);
+        let downloads = self.page.context.downloads.count();
         let session = Some(self.page.session.as_str());
         let call = self.devtools.call_within(limit, session, "Page.navigate", json!({ "url": url }));
         let answer = tokio::select! {
@@ -142,7 +143,7 @@ impl Tab {
         };
         let error = answer.get("errorText").and_then(Value::as_str).filter(|text| !text.is_empty());
         let is_download =
-            !self.page.context.downloads.is_empty() || answer.get("isDownload") == Some(&Value::Bool(true));
+            self.page.context.downloads.count() > downloads || answer.get("isDownload") == Some(&Value::Bool(true));
         match error {
             Some(_) if is_download => {
                 // The answer may come before the event which says that the download began.
@@ -454,8 +455,9 @@ impl Tab {
             "[the page is too large for its tree ({elements} elements, {chars} characters); this is the beginning of its text. Fetch it \
              in parts instead]"
         );
-        let text =
-            text.as_str().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+        let text = text.as_str().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty());
+        // No line of the page's own words may look like an element with a reference.
+        let text = text.map(|line| format!("| {line}"));
         Ok(Content { title, lines: std::iter::once(note).chain(text).collect() })
     }
 

@@ -38,11 +38,10 @@ const LINES_MAX: usize = 5_000;
 #[derive(Debug, Default)]
 pub struct Browsers {
     lookup: Lookup,
-    running: tokio::sync::Mutex<HashMap<String, Weak<Chromium>>>,
+    /// By profile, and by whether they run in the sandbox: an agent never shares one that is less contained than the agent itself.
+    running: tokio::sync::Mutex<HashMap<(String, bool), Weak<Chromium>>>,
     /// When browsers were lost, by profile.
     lost: Arc<Mutex<HashMap<String, Vec<Instant>>>>,
-    /// Windows in which the user signs in, by profile.
-    pub(super) windows: tokio::sync::Mutex<HashMap<String, Arc<Chromium>>>,
 }
 
 impl Browsers {
@@ -56,8 +55,9 @@ impl Browsers {
 
     /// The Chromium of a profile, started if there is none.
     async fn chromium(&self, cx: &ToolContext, profile: &str) -> Result<Arc<Chromium>, ToolError> {
+        let key = (profile.to_owned(), cx.sandbox.on);
         let mut running = self.running.lock().await;
-        if let Some(chromium) = running.get(profile).and_then(Weak::upgrade).filter(|known| known.ended().is_none()) {
+        if let Some(chromium) = running.get(&key).and_then(Weak::upgrade).filter(|known| known.ended().is_none()) {
             return Ok(chromium);
         }
         let now = Instant::now();
@@ -71,11 +71,8 @@ impl Browsers {
                 BROWSER_RESTART_MS / 60_000
             )));
         }
-        if self.windows.lock().await.get(profile).is_some_and(|window| window.ended().is_none()) {
-            return Err(ToolError::correctable(format!("the user signs in to the profile `{profile}` now")));
-        }
         let chromium = self.start(cx, profile, false).await?;
-        running.insert(profile.to_owned(), Arc::downgrade(&chromium));
+        running.insert(key, Arc::downgrade(&chromium));
         Ok(chromium)
     }
 
@@ -87,7 +84,7 @@ impl Browsers {
         is_visible: bool,
     ) -> Result<Arc<Chromium>, ToolError> {
         let services = &cx.services;
-        let program = find_chromium(services.browser_path.as_deref()).ok_or_else(missing)?;
+        let program = find_chromium(services.browser_path.as_deref()).ok_or_else(|| missing(services))?;
         let folder = if profile.is_empty() { None } else { Some(services.profile_folder(profile)?) };
         let launch = Launch { program, profile: folder, is_sandboxed: cx.sandbox.on && !is_visible, is_visible };
         cx.progress.say(|| "starting Chromium".to_owned());
@@ -101,15 +98,15 @@ impl Browsers {
         let started = Chromium::start(launch, guard, on_lost).await;
         started.map_err(|why| ToolError::correctable(format!("Chromium could not be started: {why}")))
     }
-
-    /// Whether an agent has the profile open.
-    pub(super) async fn is_in_use(&self, profile: &str) -> bool {
-        let running = self.running.lock().await;
-        running.get(profile).and_then(Weak::upgrade).is_some_and(|known| known.ended().is_none())
-    }
 }
 
-fn missing() -> ToolError {
+fn missing(services: &Services) -> ToolError {
+    if let Some(named) = &services.browser_path {
+        return ToolError::correctable(format!(
+            "`tools.browser_path` names `{}`, which is no program here, so there is no `browser`; only the user can change it",
+            named.display()
+        ));
+    }
     ToolError::correctable(
         "no Chromium was found, so there is no `browser`; the user can install it (`sudo apt install chromium`) or name it \
          with `tools.browser_path`. Everything else works without it",
@@ -120,6 +117,8 @@ fn missing() -> ToolError {
 #[derive(Debug, Default)]
 pub struct AgentBrowser {
     seat: tokio::sync::Mutex<Option<Seat>>,
+    /// The window in which the user signs in for this agent.
+    pub(super) window: tokio::sync::Mutex<Option<Arc<Chromium>>>,
     shown: Mutex<ShownPage>,
 }
 
@@ -240,9 +239,16 @@ pub(super) async fn run(cx: &ToolContext, input: &BrowserInput, intent: &Action)
     let mut seat = cx.browser.seat.lock().await;
     let limit = Duration::from_millis(BROWSER_ACTION_MS);
     let done = timeout(limit, run_in(cx, &mut seat, input, intent)).await;
-    done.unwrap_or_else(|_| {
-        Err(ToolError::correctable(format!("the action was not done within {} s", limit.as_secs())))
-    })
+    done.unwrap_or_else(|_| Err(unclear(input.action, format!("the action took longer than {} s", limit.as_secs()))))
+}
+
+/// An error after which the page may have got the action: one that changes something must not be repeated blindly.
+fn unclear(action: BrowserAction, words: String) -> ToolError {
+    if action.is_change() {
+        ToolError::Unknown(format!("{words}; whether it took effect is unknown: look at the page before you repeat it"))
+    } else {
+        ToolError::correctable(words)
+    }
 }
 
 async fn run_in(
@@ -310,8 +316,12 @@ async fn run_in(
     }
     match done {
         Ok(Some(image)) => picture(&page, image),
-        Ok(None) => report(cx, seat, input, notes).await,
-        Err(error) => Err(failed(seat, &page, &error)),
+        Ok(None) => report(cx, seat, input, notes).await.map_err(|error| match error {
+            ToolError::Correctable(words) => unclear(input.action, words),
+            other => other,
+        }),
+        Err(error @ DevToolsError::Refused(_)) => Err(failed(seat, &page, &error)),
+        Err(error) => Err(unclear(input.action, failed(seat, &page, &error).to_string())),
     }
 }
 
@@ -325,7 +335,10 @@ fn failed(seat: &Seat, page: &Page, error: &DevToolsError) -> ToolError {
 
 /// The host of a page, as the policy judges it.
 fn page_host(page: &Page) -> String {
-    Url::parse(&lock(&page.state).url).ok().filter(Url::has_host).map(|url| host(&url)).unwrap_or_default()
+    let url = lock(&page.state).url.clone();
+    // A page that a script made has the host of its maker.
+    let url = url.strip_prefix("blob:").unwrap_or(&url);
+    Url::parse(url).ok().filter(Url::has_host).map(|url| host(&url)).unwrap_or_default()
 }
 
 fn picture(page: &Page, data: String) -> Result<Output, ToolError> {
@@ -348,6 +361,9 @@ pub(super) async fn open(
     let profile = input.profile.clone().unwrap_or_default();
     if seat.as_ref().is_some_and(|seat| input.profile.is_some() && seat.profile != profile) {
         *seat = None;
+    }
+    if let Some(window) = cx.browser.window.lock().await.take() {
+        window.close().await;
     }
     let taken = match seat.take() {
         Some(taken) => taken,
@@ -373,7 +389,7 @@ pub(super) async fn open(
         Ok(()) => report(cx, seat, input, notes).await,
         Err(error) => {
             let refusals = seat.chromium.guard.take_refusals();
-            let ToolError::Correctable(words) = trouble(&seat.chromium, &error) else { return Err(missing()) };
+            let words = trouble(&seat.chromium, &error).to_string();
             let words = std::iter::once(words).chain(refusals).collect::<Vec<_>>().join("; ");
             Err(ToolError::correctable(format!("`{}`: {words}", visible(&clip(url.as_str(), TITLE_BYTES_MAX)))))
         }
@@ -411,6 +427,9 @@ async fn report(
     let url = lock(&page.state).url.clone();
     let mut text =
         format!("[`{}`: {}]\n", visible(&clip(&url, super::SHOWN_BYTES_MAX)), visible(&clip(&title, TITLE_BYTES_MAX)));
+    if !seat.profile.is_empty() {
+        text.push_str(&format!("[in the profile `{}`; `profile: \"\"` with `open` leaves it]\n", seat.profile));
+    }
     if pages.len() > 1 || input.action == BrowserAction::Tabs {
         for (at, other) in pages.iter().enumerate() {
             let mark = if other.target == page.target { " (in use)" } else { "" };
@@ -459,6 +478,11 @@ async fn render(cx: &ToolContext, url: &Url) -> Result<RenderedPage, ToolError> 
         };
         tab.navigate(url.as_str(), &mut Vec::new()).await.map_err(failed)?;
         tab.until_quiet().await;
+        if let Some(next) = lock(&page.state).stopped_at.clone() {
+            let words =
+                format!("it leads to another host, `{next}`, which was not followed; fetch that address instead");
+            return Err(failed(DevToolsError::Refused(words)));
+        }
         let html = tab.html(2 * PAGE_BYTES_MAX).await.map_err(failed)?;
         let state = lock(&page.state);
         let url = Url::parse(&state.url).unwrap_or_else(|_| url.clone());

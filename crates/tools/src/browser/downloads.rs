@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::limits::BROWSER_DOWNLOAD_BYTES_MAX;
@@ -44,19 +45,29 @@ struct Download {
 #[derive(Debug, Default)]
 pub(super) struct Downloads {
     all: Mutex<HashMap<String, Download>>,
+    count: AtomicUsize,
     pub(super) changed: Notify,
 }
 
 impl Downloads {
-    pub(super) fn began(&self, params: &Value) {
+    /// Remembers a download; `false` if there are too many.
+    pub(super) fn began(&self, params: &Value) -> bool {
         let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default();
         let mut all = lock(&self.all);
-        if all.len() < DOWNLOADS_MAX {
+        let is_taken = all.len() < DOWNLOADS_MAX;
+        if is_taken {
             let (url, name) = (text("url").to_owned(), safe_name(text("suggestedFilename")));
             all.insert(text("guid").to_owned(), Download { url, name, state: DownloadState::Running });
         }
         drop(all);
+        self.count.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
+        is_taken
+    }
+
+    /// How many have begun.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     pub(super) fn progressed(&self, devtools: &DevTools, context: &Context, params: &Value) {

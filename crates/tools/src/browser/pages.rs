@@ -156,6 +156,31 @@ impl Page {
         params.get("frameId").and_then(Value::as_str) == Some(self.target.as_str())
     }
 
+    /// A document is shown. One whose request was not seen, because Chromium had fetched it ahead, is left at once.
+    fn on_navigated(&self, devtools: &DevTools, url: String) {
+        *lock(&self.context.dialog) = None;
+        let is_stopped = !url.starts_with("chrome-error:") && !self.context.admits(&url);
+        if is_stopped {
+            self.stop_at(&url);
+            devtools.post(Some(&self.session), "Page.navigate", &json!({ "url": "about:blank" }));
+        }
+        self.update(|state| {
+            state.url = if is_stopped { String::new() } else { url };
+            (state.is_fetching, state.is_leaving) = (false, false);
+            state.is_loading |= is_stopped;
+            state.refs.clear();
+        });
+    }
+
+    /// Tells that another host was not opened.
+    fn stop_at(&self, url: &str) {
+        let url = visible(&clip(url, NOTE_BYTES_MAX));
+        self.context.note(format!(
+            "the page leads to another host: `{url}`. Call `browser` with `action: open` and that address if you want it"
+        ));
+        self.update(|state| (state.stopped_at, state.is_leaving, state.is_fetching) = (Some(url), false, false));
+    }
+
     fn on_event(&self, devtools: &DevTools, method: &str, params: &Value) {
         let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default();
         match method {
@@ -185,12 +210,7 @@ impl Page {
                 let Some(frame) = params.get("frame") else { return };
                 let field = |name: &str| frame.get(name).and_then(Value::as_str).unwrap_or_default();
                 if field("id") == self.target {
-                    let url = format!("{}{}", field("url"), field("urlFragment"));
-                    self.update(|state| {
-                        state.url = url;
-                        (state.is_fetching, state.is_leaving) = (false, false);
-                        state.refs.clear();
-                    });
+                    self.on_navigated(devtools, format!("{}{}", field("url"), field("urlFragment")));
                 }
             }
             "Inspector.targetCrashed" => self.update(|state| state.is_crashed = true),
@@ -223,11 +243,7 @@ impl Page {
         // An answer without a document leaves the page as it is; after an error it would show that, or take no more clicks.
         let nothing = json!({ "requestId": request, "responseCode": 204 });
         devtools.post(Some(&self.session), "Fetch.fulfillRequest", &nothing);
-        let url = visible(&clip(url, NOTE_BYTES_MAX));
-        self.context.note(format!(
-            "the page leads to another host: `{url}`. Call `browser` with `action: open` and that address if you want it"
-        ));
-        self.update(|state| (state.stopped_at, state.is_leaving, state.is_fetching) = (Some(url), false, false));
+        self.stop_at(url);
     }
 
     /// A dialog holds the page up, so it is answered at once.
@@ -327,8 +343,11 @@ impl Pages {
             [only] => Some(Arc::clone(only)),
             _ => None,
         };
-        if let Some(context) = page.as_ref().map(|page| Arc::clone(&page.context)).or_else(only) {
-            context.downloads.began(params);
+        let context = page.as_ref().map(|page| Arc::clone(&page.context)).or_else(only);
+        if !context.is_some_and(|context| context.downloads.began(params)) {
+            // Nothing would bound or tell it.
+            let guid = params.get("guid").cloned().unwrap_or_default();
+            self.devtools.post(None, "Browser.cancelDownload", &json!({ "guid": guid }));
         }
         if let Some(page) = page {
             page.update(|state| state.is_fetching = false);

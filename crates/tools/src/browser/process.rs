@@ -32,12 +32,20 @@ const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "goog
 /// Where it is on macOS.
 const APPLICATION: &str = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
 /// Makes the input and output of the process the pipes that Chromium takes orders from (descriptors 3 and 4).
-const ENTER: &str = r#"exec 3<&0 4>&1 </dev/null >&2; exec "$0" --proxy-server="$HTTP_PROXY" "$@""#;
+///
+/// A page that Chromium fetches ahead because another page asks for it would be shown without a request that can be stopped, so a new
+/// profile forbids that.
+const ENTER: &str = r#"exec 3<&0 4>&1 </dev/null >&2; program=$1; profile=$2; shift 2
+mkdir -p "$profile/Default"; preferences="$profile/Default/Preferences"
+[ -e "$preferences" ] || echo '{"net":{"network_prediction_options":2}}' >"$preferences"
+exec "$program" --proxy-server="$HTTP_PROXY" --user-data-dir="$profile" "$@""#;
 /// Bytes of Chromium's own messages that an error repeats.
 const COMPLAINT_BYTES_MAX: usize = 600;
 /// How often an idle browser is looked for.
 const IDLE_LOOK: Duration = Duration::from_secs(20);
 
+/// How often a profile that is in use is looked at.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// How long it may take to close.
 const CLOSE: Duration = Duration::from_secs(5);
 /// Variables that lead a program to the user's screen.
@@ -121,6 +129,8 @@ pub(super) enum Ended {
 impl Drop for Chromium {
     fn drop(&mut self) {
         self.end.cancel();
+        // The process may end before its thread does.
+        self.folder.remove();
     }
 }
 
@@ -131,6 +141,10 @@ impl Chromium {
         guard: Guard,
         on_lost: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>, String> {
+        let lock_file = match &launch.profile {
+            Some(profile) => Some(lock_profile(profile).await?),
+            None => None,
+        };
         let folder =
             Arc::new(Folder::make().map_err(|error| format!("no folder for the browser can be made: {error}"))?);
         let end = CancellationToken::new();
@@ -153,6 +167,7 @@ impl Chromium {
         let (told, client) = (Arc::clone(&ended), devtools.clone());
         let gone = CancellationToken::new();
         let left = gone.clone().drop_guard();
+        let is_visible = run.launch.is_visible;
         let work = move || {
             let over = run.run();
             let is_lost = matches!(over, Ended::Lost(_));
@@ -162,13 +177,17 @@ impl Chromium {
             if is_lost {
                 on_lost();
             }
-            drop(left);
+            // Only now another browser may use the profile.
+            drop((lock_file, left));
         };
         thread::Builder::new().name("browser".into()).spawn(work).map_err(|error| error.to_string())?;
         let used_at = Mutex::new(Instant::now());
         let chromium = Arc::new(Self { devtools, pages, guard, folder, used_at, end, ended, gone });
         chromium.set_up().await?;
-        tokio::spawn(close_when_idle(Arc::downgrade(&chromium), chromium.end.clone()));
+        // A window is the user's for as long as its agent waits.
+        if !is_visible {
+            tokio::spawn(close_when_idle(Arc::downgrade(&chromium), chromium.end.clone()));
+        }
         Ok(chromium)
     }
 
@@ -195,11 +214,6 @@ impl Chromium {
     pub(super) fn ended(&self) -> Option<Ended> {
         let ended = lock(&self.ended).clone();
         ended.or_else(|| self.devtools.is_over().then_some(Ended::Closed))
-    }
-
-    /// Fires when no process of it is left, so that its profile is free.
-    pub(super) fn gone(&self) -> CancellationToken {
-        self.gone.clone()
     }
 
     /// Closes it as a user would, so that it writes its cookies, and waits for its end.
@@ -288,8 +302,11 @@ impl ChromiumRun {
             given.push(("HTTP_PROXY".to_owned(), format!("http://{address}")));
             self.serve(listener);
         }
-        let mut argv: Vec<String> = ["/bin/sh", "-c", ENTER].map(str::to_owned).to_vec();
-        argv.push(program.display().to_string());
+        // In a file tree of its own, `/tmp` is empty and gone with the process.
+        let of_its_own = || if has_namespaces { PathBuf::from("/tmp/profile") } else { self.folder.0.join("profile") };
+        let profile = profile.clone().unwrap_or_else(of_its_own);
+        let mut argv: Vec<String> = ["/bin/sh", "-c", ENTER, "browser"].map(str::to_owned).to_vec();
+        argv.extend([program, &profile].map(|path| path.display().to_string()));
         argv.extend(ARGUMENTS.map(str::to_owned));
         if !is_visible {
             argv.push("--headless=new".to_owned());
@@ -298,10 +315,6 @@ impl ChromiumRun {
         if *is_sandboxed || rustix::process::geteuid().is_root() {
             argv.push("--no-sandbox".to_owned());
         }
-        // In a file tree of its own, `/tmp` is empty and gone with the process.
-        let of_its_own = || if has_namespaces { PathBuf::from("/tmp/profile") } else { self.folder.0.join("profile") };
-        let profile = profile.clone().unwrap_or_else(of_its_own);
-        argv.push(format!("--user-data-dir={}", profile.display()));
         let spec = sandbox.server(argv, &self.folder.downloads(), &given, self.input.clone());
         let mut spec = spec.map_err(|error| error.to_string())?;
         spec.ends_its_children = true;
@@ -375,6 +388,10 @@ impl Folder {
         Ok(folder)
     }
 
+    fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+
     /// Where Chromium puts files.
     pub(super) fn downloads(&self) -> PathBuf {
         self.0.join("downloads")
@@ -383,8 +400,22 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.remove();
     }
+}
+
+/// Takes a profile, which one browser at a time can use; waits for one that is about to end. Chromium's own lock does not see a
+/// browser in other namespaces.
+async fn lock_profile(profile: &Path) -> Result<fs::File, String> {
+    let file = fs::File::create(profile.join("max-team.lock")).map_err(|error| error.to_string())?;
+    let until = Instant::now() + CLOSE;
+    while rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= until {
+            return Err("another browser uses this profile; try again when it is closed".to_owned());
+        }
+        tokio::time::sleep(LOCK_LOOK).await;
+    }
+    Ok(file)
 }
 
 /// Removes folders of processes that were killed.

@@ -205,7 +205,14 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
         Loaded::Elsewhere(url, next) => return Ok(Fetched::Elsewhere(url, next)),
     };
     let read = text_of(cx, &page, &wanted.view).await;
-    let needs_scripts = read.as_ref().is_ok_and(|text| text.needs_scripts && !wanted.view.raw);
+    let needs_scripts = match &read {
+        Ok(text) => text.needs_scripts && !wanted.view.raw,
+        // What a selector looks for may be written by scripts.
+        Err(_) if wanted.view.selector.is_some() => {
+            text_of(cx, &page, &PageView::default()).await.is_ok_and(|text| text.needs_scripts)
+        }
+        Err(_) => false,
+    };
     if !needs_scripts || wanted.render == RenderMode::Never {
         return read.map(|text| Fetched::Page(page.url.clone(), text));
     }
@@ -215,7 +222,15 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
         text.is_incomplete = true;
         return Ok(Fetched::Page(page.url.clone(), text));
     }
-    render(cx, wanted).await
+    match (render(cx, wanted).await, read) {
+        // Text without scripts is better than none.
+        (Err(error), Ok(mut text)) => {
+            text.notes.push(format!("its scripts could not be run: {error}"));
+            text.is_incomplete = true;
+            Ok(Fetched::Page(page.url.clone(), text))
+        }
+        (rendered, _) => rendered,
+    }
 }
 
 async fn text_of(cx: &ToolContext, page: &Arc<CachedPage>, view: &PageView) -> Result<PageText, ToolError> {

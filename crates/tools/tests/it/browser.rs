@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use max_team_core::agent::Constraints;
@@ -20,11 +20,15 @@ mod pages;
 mod safety;
 mod sign_in;
 
+/// Tests of one process run side by side; one that kills browsers takes this for itself.
+static ALIVE: RwLock<()> = RwLock::new(());
+
 /// A project with a browser, and the runtime that it lives in.
 struct Browsing {
     project: Project,
     runtime: Runtime,
     base: String,
+    _alive: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Browsing {
@@ -34,6 +38,12 @@ impl Browsing {
     }
 
     fn with(server: &Server, browsers: Browsers) -> Option<Self> {
+        let alive = ALIVE.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Self { _alive: Some(alive), ..Self::alone(server, browsers)? })
+    }
+
+    /// The same, for a test that holds [`ALIVE`] for itself.
+    fn alone(server: &Server, browsers: Browsers) -> Option<Self> {
         if find_chromium(None).is_none() {
             #[expect(clippy::print_stderr, reason = "the notice that this test did nothing")]
             {
@@ -48,7 +58,7 @@ impl Browsing {
         project.cx.services = Arc::new(Services { private_hosts, ..Services::default() });
         project.cx.browsers = Arc::new(browsers);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Some(Self { project, runtime, base: format!("http://127.0.0.1:{}", server.port) })
+        Some(Self { project, runtime, base: format!("http://127.0.0.1:{}", server.port), _alive: None })
     }
 
     fn output(&self, input: &Value) -> Result<Output, ToolError> {

@@ -53,6 +53,7 @@ fn classes_say_what_a_crash_means() {
     let classes: Vec<(&str, Repeatability)> =
         project.registry.specs().map(|Spec { name, class, .. }| (name.as_str(), *class)).collect();
     let want = [
+        ("browser", Repeatability::Opaque),
         ("coverage_report", Repeatability::Opaque),
         ("edit_file", Repeatability::Idempotent),
         ("geocode", Repeatability::Pure),

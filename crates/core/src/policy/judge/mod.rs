@@ -182,7 +182,9 @@ impl JudgedAction<'_> {
     /// A host that neither a rule nor the member's definition names is always asked about.
     fn fetch(&self, host: &str) -> Judgement {
         let subject = RuleSubject::Host(host);
-        if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
+        // An answer about a click in the browser must not open every host to it.
+        let allow = || self.allow_by(subject, |rule| rule.is_of_hosts() || self.tool != rule::BROWSER);
+        if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(allow) {
             return judged;
         }
         if glob::hosts(&self.rules.constraints.allowed_hosts, host) {

@@ -22,6 +22,8 @@ use super::glob::Glob;
 const SKILL: &str = "skill";
 /// The tool that searches the web.
 pub(super) const SEARCH: &str = "web_search";
+/// The tool whose name as a rule allows acts on a page, and no host.
+pub(super) const BROWSER: &str = "browser";
 
 /// The list that a rule belongs to, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -297,6 +299,11 @@ impl Rule {
     /// The pattern of a command, if it is one.
     pub(super) fn command_pattern(&self) -> Option<&CommandPattern> {
         if let RuleSpec::Command(words) = &self.spec { Some(words) } else { None }
+    }
+
+    /// Whether it is about hosts.
+    pub(super) fn is_of_hosts(&self) -> bool {
+        matches!(self.tool, RuleTool::Fetch)
     }
 
     /// Whether it applies to this call.

@@ -78,8 +78,10 @@ fn the_user_signs_in_in_a_window() {
         assert!(Instant::now() < until, "the window shows the form: {:?}", server.asked());
         browsing.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
     }
-    let busy = browsing.refused(&json!({ "action": "open", "url": browsing.base, "profile": "shop" }));
-    assert!(busy.contains("signs in to the profile `shop` now"), "{busy}");
+    let mut other = with_profile(&server, home.path()).unwrap();
+    other.project.cx.browsers = Arc::clone(&browsing.project.cx.browsers);
+    let busy = other.refused(&json!({ "action": "open", "url": other.base, "profile": "shop" }));
+    assert!(busy.contains("another browser uses this profile"), "{busy}");
     let declined = browsing.answer(&form, question.clone().with_answer(None)).unwrap_err();
     assert!(declined.to_string().contains("did not sign in"), "{declined}");
     let there = json!({ "action": "sign_in", "url": format!("{}/", browsing.base), "profile": "shop" });
