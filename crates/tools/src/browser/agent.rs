@@ -20,12 +20,12 @@ use super::guard::{Guard, Lookup};
 use super::pages::{Context, Page};
 use super::process::{Chromium, Ended, Launch, find_chromium};
 use super::sign_in::sign_in;
-use super::{BrowserAction, BrowserInput, NAME, address};
+use super::{BrowserAction, BrowserInput, NAME};
 use crate::remote::on_thread;
 use crate::services::Services;
 use crate::text::{clip, visible};
 use crate::tool::{Output, ToolContext, ToolError};
-use crate::web::{PageRenderer, RenderFuture, RenderedPage, host};
+use crate::web::{PageRenderer, RenderFuture, RenderedPage, address, host};
 
 /// Times that a browser is started again within [`BROWSER_RESTART_MS`].
 const RESTARTS_MAX: usize = 1;

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::devtools::lock;
+use crate::web::is_host_opened;
 
 /// Bytes of a request before its body.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -73,21 +74,13 @@ impl Guard {
         };
         // One private address among public ones is a trap as well.
         match found.iter().find(|address| !is_public(**address)) {
-            Some(own) if !self.may_be_private(bare, port) => Err(format!(
+            Some(own) if !is_host_opened(&self.private, bare, Some(port)) => Err(format!(
                 "`{bare}` is `{own}`, on this machine or in a private network; only the user can open it, with \
                  `tools.private_hosts`"
             )),
             _ if found.is_empty() => Err(format!("`{bare}` has no address")),
             _ => Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect()),
         }
-    }
-
-    fn may_be_private(&self, host: &str, port: u16) -> bool {
-        let with_port = [format!("{host}:{port}"), format!("[{host}]:{port}")];
-        let names = |entry: &String| {
-            entry.eq_ignore_ascii_case(host) || with_port.iter().any(|name| entry.eq_ignore_ascii_case(name))
-        };
-        self.private.iter().any(names)
     }
 
     async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {

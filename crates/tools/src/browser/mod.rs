@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use max_team_core::limits::{BROWSER_ACTION_MS, BROWSER_START_MS};
 use max_team_core::policy::{Action, ActionKind, Repeatability};
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,12 +29,10 @@ pub use process::find_chromium;
 use crate::remote::{RemoteFuture, RemoteTool};
 use crate::text::{clip, visible};
 use crate::tool::{Spec, ToolContext, ToolError};
-use crate::web::host;
+use crate::web::{address, host};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "browser";
-/// Bytes of an address.
-const URL_BYTES_MAX: usize = 4_096;
 /// Bytes of an input that a person is shown.
 const SHOWN_BYTES_MAX: usize = 400;
 
@@ -186,23 +183,4 @@ fn preview(cx: &ToolContext, input: &BrowserInput) -> String {
     let words = [quoted(&input.text), quoted(&input.value)].concat();
     let submit = if input.submit == Some(true) { " and press Enter" } else { "" };
     format!("{}{words}{}{submit} on {page}", input.action.name(), element.unwrap_or_default())
-}
-
-/// An address of the web that a model wrote.
-fn address(text: &str) -> Result<Url, ToolError> {
-    let wrong = |words: &str| {
-        let shown = visible(&clip(text, SHOWN_BYTES_MAX));
-        ToolError::correctable(format!("the address `{shown}` {words}"))
-    };
-    if text.len() > URL_BYTES_MAX {
-        return Err(wrong("is too long"));
-    }
-    let url = Url::parse(text).map_err(|err| wrong(&format!("cannot be used: {err}; begin with `https://`")))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong("is no web address; it must begin with `https://` or `http://`"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("has a name or password in it; leave that out"));
-    }
-    Ok(url)
 }

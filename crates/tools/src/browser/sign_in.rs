@@ -6,11 +6,11 @@
 use max_team_core::policy::Action;
 use serde_json::json;
 
+use super::BrowserInput;
 use super::agent::{Seat, check, open};
 use super::process::has_screen;
-use super::{BrowserInput, address};
 use crate::tool::{Output, ToolContext, ToolError};
-use crate::web::host;
+use crate::web::{address, host};
 
 /// Opens the window and asks the user; with the user's answer, closes it and opens the page for the agent.
 pub(super) async fn sign_in(

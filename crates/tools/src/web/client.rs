@@ -172,8 +172,12 @@ fn check_literal(url: &Url, private: &[String]) -> Result<(), PrivateAddress> {
 
 /// Whether the user has opened this host, for all ports (`HOST`) or for one (`HOST:PORT`).
 pub(crate) fn is_opened(private: &[String], url: &Url) -> bool {
-    let Some(host) = url.host_str().map(bare) else { return false };
-    let port = url.port_or_known_default();
+    url.host_str().is_some_and(|host| is_host_opened(private, host, url.port_or_known_default()))
+}
+
+/// Whether the user has opened this host at this port.
+pub(crate) fn is_host_opened(private: &[String], host: &str, port: Option<u16>) -> bool {
+    let host = bare(host);
     private.iter().any(|rule| match split_port(rule) {
         (name, None) => bare(name).eq_ignore_ascii_case(host),
         (name, only) => bare(name).eq_ignore_ascii_case(host) && only == port,

@@ -306,8 +306,15 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
     Err(ToolError::correctable(format!("`{}` is redirected more than {REDIRECTS_MAX} times", shown(&url))))
 }
 
-/// An address that a model or a user wrote.
+/// An address to fetch: what stands behind `#` never reaches a server.
 pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
+    let mut url = address(text)?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// An address that a model or a user wrote.
+pub(crate) fn address(text: &str) -> Result<Url, ToolError> {
     let wrong = |words: &str| {
         let shown = visible(&clip(text, URL_SHOWN_MAX));
         ToolError::correctable(format!("the address `{shown}` {words}"))
@@ -315,14 +322,13 @@ pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
     if text.len() > URL_BYTES_MAX {
         return Err(wrong("is too long"));
     }
-    let mut url = Url::parse(text).map_err(|err| wrong(&format!("cannot be used: {err}; begin with `https://`")))?;
+    let url = Url::parse(text).map_err(|err| wrong(&format!("cannot be used: {err}; begin with `https://`")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err(wrong("is no web address; it must begin with `https://` or `http://`"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("has a name or password in it; leave that out"));
     }
-    url.set_fragment(None);
     Ok(url)
 }
 
