@@ -4,7 +4,7 @@
 //! never changes models and never decides what to send.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use max_team_core::agent::Model;
@@ -31,6 +31,8 @@ pub struct Router {
 enum Backend {
     Http(Http),
     Replay(Replay),
+    /// No provider is set up yet.
+    Pending(OnceLock<Router>),
 }
 
 #[derive(Debug)]
@@ -64,28 +66,54 @@ impl Router {
         Self { backend: Arc::new(Backend::Replay(replay)) }
     }
 
+    /// A router to providers that are set up later, with [`Router::set_up`].
+    pub fn pending() -> Self {
+        Self { backend: Arc::new(Backend::Pending(OnceLock::new())) }
+    }
+
+    /// Whether no provider is set up yet.
+    pub fn is_pending(&self) -> bool {
+        matches!(self.backend(), Backend::Pending(_))
+    }
+
+    /// Passes requests on to `router` from now on. Changes nothing if this router has its providers.
+    pub fn set_up(&self, router: &Self) {
+        if let Backend::Pending(slot) = &*self.backend
+            && !router.is_pending()
+        {
+            slot.get_or_init(|| router.clone());
+        }
+    }
+
+    fn backend(&self) -> &Backend {
+        match &*self.backend {
+            Backend::Pending(slot) => slot.get().map_or(&*self.backend, Self::backend),
+            backend => backend,
+        }
+    }
+
     /// How a model is spoken to.
     pub fn wire(&self, model: &Model) -> Wire {
-        match &*self.backend {
+        match self.backend() {
             Backend::Http(http) => Wire { stream: http.stream, ..http.catalog.wire(model) },
-            Backend::Replay(_) => Wire::new(Dialect::Anthropic, &model.provider, &model.name),
+            Backend::Replay(_) | Backend::Pending(_) => Wire::new(Dialect::Anthropic, &model.provider, &model.name),
         }
     }
 
     /// The proxy that a provider is asked through, if there is one; an error says what has to be corrected before anything is
     /// asked.
     pub fn proxy_for(&self, provider: &str) -> Result<Option<String>, String> {
-        match &*self.backend {
+        match self.backend() {
             Backend::Http(http) => {
                 http.providers.get(provider).map_or(Ok(None), |route| http.client.proxy_for(&route.endpoint))
             }
-            Backend::Replay(_) => Ok(None),
+            Backend::Replay(_) | Backend::Pending(_) => Ok(None),
         }
     }
 
     /// Does the work of the first call to a provider ahead of it. Blocks for some milliseconds.
     pub fn warm(&self, provider: &str) {
-        if let Backend::Http(http) = &*self.backend
+        if let Backend::Http(http) = self.backend()
             && let Some(route) = http.providers.get(provider)
         {
             http.client.warm(&route.endpoint);
@@ -99,9 +127,10 @@ impl Router {
         cancel: &CancellationToken,
         mut on_delta: impl FnMut(Delta<'_>) + Send,
     ) -> Result<Answer, CallError> {
-        match &*self.backend {
+        match self.backend() {
             Backend::Http(http) => http.call(request, cancel, &mut on_delta).await,
             Backend::Replay(replay) => replay.call(request, cancel, &mut on_delta).await,
+            Backend::Pending(_) => Err(not_set_up(&request.wire.provider)),
         }
     }
 }
@@ -115,8 +144,7 @@ impl Http {
     ) -> Result<Answer, CallError> {
         let provider = &request.wire.provider;
         let Some(Route { endpoint, pace }) = self.providers.get(provider) else {
-            let detail = format!("`{provider}` is not set up; choose another model, or configure the provider");
-            return Err(CallError::failed(Failure::InvalidRequest, detail));
+            return Err(not_set_up(provider));
         };
         if let Some(variables) = endpoint.missing_key() {
             return Err(CallError::failed(Failure::Auth, format!("no key for `{provider}`; set {variables}")));
@@ -126,6 +154,11 @@ impl Http {
         }
         self.client.call(endpoint, request, cancel, sink).await
     }
+}
+
+fn not_set_up(provider: &str) -> CallError {
+    let detail = format!("`{provider}` is not set up; choose another model, or configure the provider");
+    CallError::failed(Failure::InvalidRequest, detail)
 }
 
 async fn keep(pace: &RateLimit, cancel: &CancellationToken, sink: &mut Sink<'_>) -> Result<(), CallError> {

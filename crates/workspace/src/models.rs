@@ -46,6 +46,16 @@ pub struct ChosenModel {
 }
 
 impl ChosenModel {
+    /// Whether no provider was set up when it was chosen or since.
+    pub fn is_pending(&self) -> bool {
+        self.router.is_pending()
+    }
+
+    /// Asks the provider of `other` from now on, if none was set up so far.
+    pub fn set_up(&self, other: &Self) {
+        self.router.set_up(&other.router);
+    }
+
     /// The models that can be chosen now: those listed for the provider that is set up.
     pub fn names(&self) -> Vec<String> {
         let here = self.catalog.models().filter(|model| model.provider == self.model.provider);
@@ -111,6 +121,28 @@ pub fn choose(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> 
         None => return local(config, place, &catalog, named),
     };
     build(config, place, &catalog, &provider, named)
+}
+
+/// Like `choose`, but without a key the model that would be asked, and a router that gets a provider later: enough to show a team, not
+/// to ask it.
+pub fn choose_or_wait(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> {
+    match choose(config, place) {
+        Err(stop) if stop.exit == Exit::NoKey => without_key(config, place),
+        chosen => chosen,
+    }
+}
+
+fn without_key(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> {
+    let bad = |error: &dyn std::fmt::Display| CliError::new(Exit::Config, error.to_string());
+    let catalog = Arc::new(catalog(config)?);
+    let named = config.llm.default_model.as_deref();
+    let [usual, ..] = PREFERRED;
+    let provider = provider_for(config, &place.env, &catalog, named)?.unwrap_or_else(|| usual.to_owned());
+    let row = catalog.provider(&provider).map_err(|error| bad(&error))?;
+    let name = named.or(row.default_model.as_deref()).unwrap_or_default();
+    let model = sized(catalog.resolve(name, Some(&provider)).map_err(|error| bad(&error))?, config);
+    let (key_source, router) = ("none".to_owned(), Router::pending());
+    Ok(ChosenModel { model, fallback: None, fast: None, key_source, router, catalog })
 }
 
 /// The models of a recorded run, as the catalogue has them now. Needs no key, because no provider is called.

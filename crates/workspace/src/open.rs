@@ -37,6 +37,12 @@ impl Workspace {
         Self::read_in(place, selection, overrides, who, |root| Ok(root.to_path_buf()))
     }
 
+    /// Reads everything although the model's key may be missing; [`ChosenModel::is_pending`] says whether it is.
+    pub fn read_without_key(place: &AppEnv, selection: &Selection) -> Result<Self, CliError> {
+        let who = LeadKind::read(selection, place)?;
+        Self::read_with(place, selection, Vec::new(), who, |root| Ok(root.to_path_buf()), models::choose_or_wait)
+    }
+
     /// Reads everything else for an agent or team that is already read. `made` turns the project's folder into the folder to work in (a
     /// fork makes a worktree); the permission rules of that folder count.
     pub fn read_in(
@@ -46,9 +52,20 @@ impl Workspace {
         who: LeadKind,
         made: impl FnOnce(&Path) -> Result<PathBuf, CliError>,
     ) -> Result<Self, CliError> {
+        Self::read_with(place, selection, overrides, who, made, models::choose)
+    }
+
+    fn read_with(
+        place: &AppEnv,
+        selection: &Selection,
+        overrides: Vec<Override>,
+        who: LeadKind,
+        made: impl FnOnce(&Path) -> Result<PathBuf, CliError>,
+        choose: fn(&Config, &AppEnv) -> Result<ChosenModel, CliError>,
+    ) -> Result<Self, CliError> {
         let config = place.settings(selection.config.as_deref(), who.overrides(overrides))?;
         config.warnings.iter().for_each(|warning| place.tell(warning));
-        let chosen = Arc::new(models::choose(&config, place)?);
+        let chosen = Arc::new(choose(&config, place)?);
         let root = made(&setup::project_root(place, &config)?)?;
         let settings = setup::settings_for(&chosen, &config, selection.structured)?;
         let settings = setup::permitted(place, &config, &root, selection, settings)?;
