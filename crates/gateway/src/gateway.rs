@@ -214,7 +214,9 @@ impl Gateway {
                 return Ok(session);
             }
         }
-        self.make_room(open).await?;
+        if !close_idle(&self.team, open, self.open_max, |(_, session)| *session).await? {
+            return Err(GatewayError::Full(self.open_max));
+        }
         // Changed definitions are told to one session, so each reads its own.
         let workspace = Workspace::read(&self.place, &self.selection, Vec::new()).map_err(GatewayError::Workspace)?;
         let request = workspace.request(Which::Chat(chat.clone()));
@@ -232,24 +234,27 @@ impl Gateway {
         open.push_back((chat.clone(), session));
         Ok(session)
     }
+}
 
-    /// Closes idle sessions, least recently used first, until there is room for one more. A session in which an agent or a plan works,
-    /// or a question waits for a person, stays open.
-    async fn make_room(&self, open: &mut VecDeque<(ChatAddress, SessionId)>) -> Result<(), GatewayError> {
-        let mut at = 0;
-        while open.len() >= self.open_max {
-            let Some(session) = open.get(at).map(|(_, session)| *session) else {
-                return Err(GatewayError::Full(self.open_max));
-            };
-            if is_busy(&self.team, session).await? {
-                at += 1;
-            } else {
-                self.team.close(session).await;
-                open.remove(at);
-            }
+/// Closes idle sessions, least recently used first, until fewer than `max` are open; false if there are too many that are not idle. A
+/// session in which an agent or a plan works, or a question waits for a person, stays open.
+pub(crate) async fn close_idle<T>(
+    team: &TeamHandle,
+    open: &mut VecDeque<T>,
+    max: usize,
+    session_of: impl Fn(&T) -> SessionId,
+) -> Result<bool, RuntimeError> {
+    let mut at = 0;
+    while open.len() >= max {
+        let Some(session) = open.get(at).map(&session_of) else { return Ok(false) };
+        if is_busy(team, session).await? {
+            at += 1;
+        } else {
+            team.close(session).await;
+            open.remove(at);
         }
-        Ok(())
     }
+    Ok(true)
 }
 
 /// Whether an agent or a plan of a session works, or a question waits for a person.

@@ -342,7 +342,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let stage = DemoStage::new(place, scenario, lang, is_watched)?;
     let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed } = stage;
     // A user who watched may want to look at the files.
-    scratch.disable_cleanup(options.keep || is_watched);
+    scratch.iter_mut().for_each(|scratch| scratch.disable_cleanup(options.keep || is_watched));
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());

@@ -104,6 +104,15 @@ impl Scenario {
         }
     }
 
+    /// Lays the project out again beside the first one, for a session that begins with it.
+    pub(crate) fn lay_out_beside(&self, first: &Path, lang: Lang) -> Result<PathBuf, CliError> {
+        let is_free = |root: &PathBuf| !root.exists();
+        let mut names = (2_u32..).map(|number| first.with_file_name(format!("{}-{number}", self.name)));
+        let root = names.find(is_free).unwrap_or_else(|| first.to_owned());
+        self.lay_out(&root, lang)?;
+        Ok(root)
+    }
+
     /// Lays the scratch project out; under version control, where there is any.
     fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), CliError> {
         let broken = |error: std::io::Error| {
@@ -147,7 +156,7 @@ fn try_sandbox(root: &Path) -> Result<(), String> {
 /// A demo that is ready to be played: a scratch project, and a team with recorded models in it.
 pub(crate) struct DemoStage {
     /// Removed at the end, unless it is kept.
-    pub(crate) scratch: TempDir,
+    pub(crate) scratch: Option<TempDir>,
     pub(crate) root: PathBuf,
     /// In the project, with a home of its own.
     pub(crate) place: AppEnv,
@@ -159,15 +168,39 @@ pub(crate) struct DemoStage {
 }
 
 impl DemoStage {
-    /// `is_watched` plays the models at the speed of a reader.
+    /// In a folder that is removed at the end. `is_watched` plays the models at the speed of a reader.
     pub(crate) fn new(place: &AppEnv, scenario: &Scenario, lang: Lang, is_watched: bool) -> anyhow::Result<Self> {
+        let scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
+        let stage = Self::within(scratch.path(), place, scenario, lang, is_watched)?;
+        Ok(Self { scratch: Some(scratch), ..stage })
+    }
+
+    /// In the folder that `MAX_TEAM_HOME` names, so that the next process goes on with unfinished sessions; in one that is removed at
+    /// the end if the variable is not set. Each demo has a journal of its own there: its sessions fit its recording only.
+    pub(crate) fn kept(place: &AppEnv, scenario: &Scenario, lang: Lang) -> anyhow::Result<Self> {
+        if place.env.get("MAX_TEAM_HOME").is_none_or(str::is_empty) {
+            return Self::new(place, scenario, lang, true);
+        }
+        let folder = place.home.join("demo").join(scenario.name);
+        std::fs::create_dir_all(&folder)?;
+        Self::within(&folder, place, scenario, lang, true)
+    }
+
+    fn within(
+        folder: &Path,
+        place: &AppEnv,
+        scenario: &Scenario,
+        lang: Lang,
+        is_watched: bool,
+    ) -> anyhow::Result<Self> {
         let mut config = place.settings(None, flags::overrides(&TalkFlags::default()))?;
         config.audit.enabled = false;
-        let scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
-        let folder = scratch.path().canonicalize()?;
+        let folder = folder.canonicalize()?;
         setup::check_name(&folder, None)?;
         let root = folder.join(scenario.name);
-        scenario.lay_out(&root, lang)?;
+        if !root.exists() {
+            scenario.lay_out(&root, lang)?;
+        }
         let away = AppEnv { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
         let router = scenario.tape(lang).router(!is_watched, lang)?;
         let open = open(&away, router.clone())?;
@@ -184,7 +217,7 @@ impl DemoStage {
         let sources = mcp::servers(&away, &config, &root, found.entries(&[]));
         let also = setup::RuntimeParts { remember: None, sources };
         let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, also)?;
-        Ok(Self { scratch, root, place: away, config, open, team, unsandboxed })
+        Ok(Self { scratch: None, root, place: away, config, open, team, unsandboxed })
     }
 }
 

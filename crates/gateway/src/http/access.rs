@@ -204,7 +204,7 @@ pub(crate) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Va
     Json(json!({
         "user": principal.user, "role": principal.role, "scope": token.scope, "door": principal.door, "token": token.name,
         "version": env!("CARGO_PKG_VERSION"), "folder": about.folder, "demo": about.demo, "language": about.language,
-        "stream": max_team_runtime::stream::STREAM_VERSION,
+        "stream": max_team_runtime::stream::STREAM_VERSION, "problem": web.sessions.source().problem(),
     }))
 }
 

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use max_team_runtime::RuntimeError;
-use max_team_workspace::exit::CliError;
+use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::i18n::Lang;
 use serde_json::{Value, json};
 
 /// A request that was not carried out.
@@ -114,9 +115,16 @@ impl From<RuntimeError> for ApiError {
     }
 }
 
-impl From<CliError> for ApiError {
+impl ApiError {
     /// Settings, keys or definitions that cannot be used now.
+    pub(crate) fn of_setup(error: &CliError, lang: Lang) -> Self {
+        let code = if error.exit == Exit::NoKey { "no_key" } else { "conflict" };
+        Self::new(StatusCode::CONFLICT, code, error.words(lang))
+    }
+}
+
+impl From<CliError> for ApiError {
     fn from(error: CliError) -> Self {
-        Self::conflict(error.to_string())
+        Self::of_setup(&error, Lang::En)
     }
 }

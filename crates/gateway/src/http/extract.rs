@@ -1,16 +1,19 @@
 //! What requests carry: bodies, parameters, ids and idempotency keys.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::StatusCode;
 use http::request::Parts;
 use max_team_core::hash::Hash;
-use max_team_core::id::EnvelopeId;
+use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_KEY_CHARS_MAX};
-use max_team_runtime::new_id;
+use max_team_runtime::{Command, new_id};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::Web;
 use super::access::Visitor;
@@ -32,6 +35,35 @@ impl<T: DeserializeOwned> FromRequest<Arc<Web>> for Body<T> {
         let bytes: &[u8] = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes };
         let wrong = |error| ApiError::bad_request(format!("the body is not as expected: {error}"));
         Ok(Self(serde_json::from_slice(bytes).map_err(wrong)?))
+    }
+}
+
+/// A write to the session in the path.
+pub(crate) struct SessionOrder {
+    pub(crate) web: Arc<Web>,
+    pub(crate) visitor: Visitor,
+    pub(crate) key: OrderKey,
+    pub(crate) session: SessionId,
+}
+
+impl FromRequestParts<Arc<Web>> for SessionOrder {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, ApiError> {
+        let visitor = Visitor::from_request_parts(parts, web).await?;
+        let key = OrderKey::from_request_parts(parts, web).await?;
+        let path = Path::<BTreeMap<String, String>>::from_request_parts(parts, web).await;
+        let path = path.map_err(|error| ApiError::bad_request(error.body_text()))?;
+        let session = web.find_session(path.get("session").map_or("", String::as_str)).await?;
+        Ok(Self { web: Arc::clone(web), visitor, key, session })
+    }
+}
+
+impl SessionOrder {
+    /// Carries a command for the session out.
+    pub(crate) async fn carry_out(self, command: Command) -> Result<(StatusCode, Json<Value>), ApiError> {
+        let id = self.web.carry_out(&self.visitor, self.key, command).await?;
+        Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))))
     }
 }
 

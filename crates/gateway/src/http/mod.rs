@@ -44,7 +44,7 @@ use hub::Hub;
 use metrics::Metrics;
 use rate::RateLimit;
 use sessions::OpenSessions;
-pub use sessions::SessionSource;
+pub use sessions::{NewProject, SessionSource};
 use tokens::TokenStore;
 
 /// The name of this way in, in principals and answers.

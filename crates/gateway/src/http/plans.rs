@@ -16,7 +16,6 @@ use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
 use super::extract::{Body, OrderKey};
-use super::session_routes::accepted;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,5 +99,6 @@ pub(crate) async fn stop(
     Body(StopBody { task }): Body<StopBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let plan = web.find_plan(&plan).await?;
-    accepted(web.carry_out(&visitor, key, Command::Stop { plan, task }).await)
+    let id = web.carry_out(&visitor, key, Command::Stop { plan, task }).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))))
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey, Params};
+use super::extract::{Body, OrderKey, Params, SessionOrder};
 
 /// Rows of the first page.
 const ROWS_DEFAULT: usize = 50;
@@ -181,77 +181,50 @@ pub(crate) async fn costs(
 }
 
 pub(crate) async fn send(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    key: OrderKey,
-    Path(session): Path<String>,
+    order: SessionOrder,
     Body(NewMessage { text, wait, to }): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let session = web.find_session(&session).await?;
+    let session = order.session;
     let command = match (to.is_empty(), wait) {
         (false, _) => Command::Write { session, to, text },
         (true, true) => Command::Queue { session, text },
         (true, false) => Command::Say { session, text },
     };
-    let id = web.carry_out(&visitor, key, command).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))))
+    order.carry_out(command).await
 }
 
 pub(crate) async fn take_back(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    key: OrderKey,
-    Path((session, message)): Path<(String, String)>,
+    order: SessionOrder,
+    Path((_, message)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let session = web.find_session(&session).await?;
+    let session = order.session;
     let envelope: EnvelopeId =
         message.parse().map_err(|error: max_team_core::id::IdError| ApiError::bad_request(error.to_string()))?;
-    web.carry_out(&visitor, key, Command::Withdraw { session, envelope }).await?;
+    drop(order.carry_out(Command::Withdraw { session, envelope }).await?);
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(crate) async fn interrupt(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    key: OrderKey,
-    Path(session): Path<String>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let session = web.find_session(&session).await?;
-    accepted(web.carry_out(&visitor, key, Command::Interrupt { session }).await)
+pub(crate) async fn interrupt(order: SessionOrder) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = order.session;
+    order.carry_out(Command::Interrupt { session }).await
 }
 
-pub(crate) async fn stop(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    key: OrderKey,
-    Path(session): Path<String>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let session = web.find_session(&session).await?;
-    accepted(web.carry_out(&visitor, key, Command::StopSession { session }).await)
+pub(crate) async fn stop(order: SessionOrder) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let session = order.session;
+    order.carry_out(Command::StopSession { session }).await
 }
 
 pub(crate) async fn go_on(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    key: OrderKey,
-    Path(session): Path<String>,
+    order: SessionOrder,
     Body(Recipients { to }): Body<Recipients>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let session = web.find_session(&session).await?;
-    accepted(web.carry_out(&visitor, key, Command::Continue { session, to }).await)
+    let session = order.session;
+    order.carry_out(Command::Continue { session, to }).await
 }
 
 /// Runs a closed session in this server.
-pub(crate) async fn open(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
-    Path(session): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    let session = web.find_session(&session).await?;
+pub(crate) async fn open(order: SessionOrder) -> Result<Json<Value>, ApiError> {
+    let SessionOrder { web, visitor, session, .. } = order;
     web.sessions.ensure(session, &visitor.principal).await?;
     Ok(Json(json!({ "session": web.row(session).await? })))
-}
-
-pub(crate) fn accepted(done: Result<EnvelopeId, ApiError>) -> Result<(StatusCode, Json<Value>), ApiError> {
-    Ok((StatusCode::ACCEPTED, Json(json!({ "id": done? }))))
 }

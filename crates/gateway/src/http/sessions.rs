@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use max_team_core::channel::{ChatAddress, WEB};
 use max_team_core::event::LaunchFlags;
@@ -10,6 +11,7 @@ use max_team_core::limits::CHATS_OPEN_MAX;
 use max_team_core::message::{Principal, Role};
 use max_team_runtime::{Notice, OpenOptions, RuntimeError, SessionRow, TeamHandle, Which, query};
 use max_team_workspace::exit::CliError;
+use max_team_workspace::models::{self, ChosenModel};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::AppEnv;
@@ -18,7 +20,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::WEB_DOOR;
 use super::error::ApiError;
-use crate::gateway::is_busy;
+use crate::gateway::{close_idle, is_busy};
 
 /// The account of the sessions that pages begin.
 const ACCOUNT: &str = "local";
@@ -27,9 +29,30 @@ const ACCOUNT: &str = "local";
 #[derive(Debug)]
 pub enum SessionSource {
     /// The settings and definitions of a folder, read for each session.
-    Folder { place: Box<AppEnv>, selection: Box<Selection>, root: PathBuf },
-    /// A recorded demo.
-    Recorded { open: Box<OpenOptions>, root: PathBuf },
+    Folder {
+        place: Box<AppEnv>,
+        selection: Box<Selection>,
+        root: PathBuf,
+        /// The model that the runtime was started with; its provider may be set up later.
+        chosen: Arc<ChosenModel>,
+    },
+    /// A recorded demo. The recording begins in its own project, so each session gets one.
+    Recorded { open: Box<OpenOptions>, root: PathBuf, lay_out: NewProject },
+}
+
+/// Lays out another project for a recorded session.
+pub struct NewProject(Box<dyn Fn() -> Result<PathBuf, CliError> + Send + Sync>);
+
+impl NewProject {
+    pub fn new(lay_out: impl Fn() -> Result<PathBuf, CliError> + Send + Sync + 'static) -> Self {
+        Self(Box::new(lay_out))
+    }
+}
+
+impl std::fmt::Debug for NewProject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NewProject").finish()
+    }
 }
 
 impl SessionSource {
@@ -39,11 +62,38 @@ impl SessionSource {
         }
     }
 
+    /// Why no message can be answered, if none can.
+    pub fn problem(&self) -> Option<String> {
+        let Self::Folder { place, selection, chosen, .. } = self else { return None };
+        if !chosen.is_pending() {
+            return None;
+        }
+        let config = place.settings(selection.config.as_deref(), Vec::new());
+        let stop = config.and_then(|config| models::choose(&config, place)).err()?;
+        Some(stop.words(place.speaks()).to_owned())
+    }
+
+    /// Whether this server can run a session of this folder.
+    fn has(&self, cwd: &str) -> bool {
+        match self {
+            Self::Folder { root, .. } => root == Path::new(cwd),
+            Self::Recorded { root, .. } => root.parent() == Path::new(cwd).parent(),
+        }
+    }
+
+    /// The folder for a new session.
+    fn new_root(&self, has_sessions: bool) -> Result<PathBuf, ApiError> {
+        match self {
+            Self::Recorded { lay_out, .. } if has_sessions => Ok(lay_out.0()?),
+            Self::Folder { root, .. } | Self::Recorded { root, .. } => Ok(root.clone()),
+        }
+    }
+
     /// The request that opens a session; `choice` names its lead and team.
-    fn request(&self, which: Which, choice: &LaunchFlags) -> Result<OpenOptions, CliError> {
+    fn request(&self, which: Which, choice: &LaunchFlags) -> Result<OpenOptions, ApiError> {
         match self {
             Self::Recorded { open, .. } => Ok(OpenOptions { which, ..(**open).clone() }),
-            Self::Folder { place, selection, .. } => {
+            Self::Folder { place, selection, chosen, .. } => {
                 let LaunchFlags { agents, agent, solo, coordinator } = choice.clone();
                 let mut selection = (**selection).clone();
                 selection.agents = agents.map(PathBuf::from).or(selection.agents);
@@ -51,7 +101,9 @@ impl SessionSource {
                 selection.solo |= solo;
                 selection.coordinator |= coordinator;
                 // Changed definitions are told to one session, so each reads its own.
-                let workspace = Workspace::read(place, &selection, Vec::new())?;
+                let workspace = Workspace::read(place, &selection, Vec::new());
+                let workspace = workspace.map_err(|stop| ApiError::of_setup(&stop, place.speaks()))?;
+                chosen.set_up(&workspace.chosen);
                 Ok(OpenOptions { choice: selection.choice(place), ..workspace.request(which) })
             }
         }
@@ -100,7 +152,9 @@ impl OpenSessions {
             return Ok(row.session);
         }
         let request = OpenOptions { unattended: is_unattended, ..self.source.request(Which::Chat(chat), choice)? };
-        self.begin(&mut open, request, by).await
+        let has_sessions = !self.team.ask(query::Sessions { limit: 1 }).await?.is_empty();
+        let root = self.source.new_root(has_sessions)?;
+        self.begin(&mut open, &root, request, by).await
     }
 
     /// Makes sure that some process runs a session: this one, unless another does.
@@ -124,18 +178,24 @@ impl OpenSessions {
         }
         let choice = self.team.ask(query::SessionChoice { session }).await?;
         let request = self.source.request(Which::Id(session), &choice)?;
-        self.begin(open, request, by).await.map(drop)
+        let row = self.team.ask(query::Session { session }).await?;
+        let root = if self.source.has(&row.cwd) { PathBuf::from(row.cwd) } else { self.source.root().to_owned() };
+        self.begin(open, &root, request, by).await.map(drop)
     }
 
     async fn begin(
         &self,
         open: &mut VecDeque<SessionId>,
+        root: &Path,
         request: OpenOptions,
         by: &Principal,
     ) -> Result<SessionId, ApiError> {
-        self.make_room(open).await?;
+        if !close_idle(&self.team, open, CHATS_OPEN_MAX, |session| *session).await? {
+            let words = format!("{CHATS_OPEN_MAX} sessions are at work, which is the limit: try again later");
+            return Err(ApiError::unavailable(words));
+        }
         let which = request.which.clone();
-        let session = match (self.team.open(by.clone(), self.source.root(), request).await, which) {
+        let session = match (self.team.open(by.clone(), root, request).await, which) {
             (Ok(opened), _) => opened.session,
             // Another process was faster: its messages travel through the journal.
             (Err(RuntimeError::OwnedElsewhere { .. }), Which::Id(session)) => return Ok(session),
@@ -144,24 +204,6 @@ impl OpenSessions {
         open.push_back(session);
         self.remember(open);
         Ok(session)
-    }
-
-    /// Closes idle sessions, least recently used first, until there is room for one more.
-    async fn make_room(&self, open: &mut VecDeque<SessionId>) -> Result<(), ApiError> {
-        let mut at = 0;
-        while open.len() >= CHATS_OPEN_MAX {
-            let Some(session) = open.get(at).copied() else {
-                let words = format!("{CHATS_OPEN_MAX} sessions are at work, which is the limit: try again later");
-                return Err(ApiError::unavailable(words));
-            };
-            if is_busy(&self.team, session).await? {
-                at += 1;
-            } else {
-                self.team.close(session).await;
-                open.remove(at);
-            }
-        }
-        Ok(())
     }
 
     /// Writes the list of open sessions down. Without the file a restarted server opens a session when a message comes for it.
@@ -239,6 +281,7 @@ impl OpenSessions {
         let mut value = serde_json::to_value(row).map_err(|error| ApiError::internal(error.to_string()))?;
         if let Value::Object(value) = &mut value {
             value.insert("open".to_owned(), json!(open));
+            value.insert("continuable".to_owned(), json!(self.source.has(&row.cwd)));
         }
         Ok(value)
     }

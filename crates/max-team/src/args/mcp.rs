@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use max_team_workspace::selection::Selection;
 
 use super::mcp_client::McpClient;
+use super::serve::ServedFlags;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mcp {
@@ -33,20 +33,6 @@ pub(crate) struct ServeMcp {
     /// Accept requests of web pages from this origin, such as http://localhost:6274
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
-    /// Serve one agent with all tools, without the team
-    #[arg(long)]
-    pub(crate) solo: bool,
-    /// A file that defines the team, instead of the project's own
-    #[arg(long, value_name = "FILE")]
-    pub(crate) agents: Option<PathBuf>,
-    /// A settings file to use instead of the project's own
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-}
-
-impl ServeMcp {
-    pub(crate) fn selection(&self) -> Selection {
-        let (solo, agents, config) = (self.solo, self.agents.clone(), self.config.clone());
-        Selection { solo, agents, config, ..Selection::default() }
-    }
+    #[command(flatten)]
+    pub(crate) served: ServedFlags,
 }

@@ -84,6 +84,13 @@ pub(crate) struct ServeOptions {
     /// A proxy in front of the server ends TLS; `server.public_url` must name its address
     #[arg(long)]
     pub(crate) behind_proxy: bool,
+    #[command(flatten)]
+    pub(crate) served: ServedFlags,
+}
+
+/// The team that a server offers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServedFlags {
     /// Serve one agent with all tools, without the team
     #[arg(long)]
     pub(crate) solo: bool,
@@ -95,16 +102,19 @@ pub(crate) struct ServeOptions {
     pub(crate) config: Option<PathBuf>,
 }
 
+impl ServedFlags {
+    pub(crate) fn selection(&self) -> Selection {
+        let (solo, agents, config) = (self.solo, self.agents.clone(), self.config.clone());
+        Selection { solo, agents, config, ..Selection::default() }
+    }
+}
+
 impl ServeOptions {
     /// On this machine alone, with the team that other flags name.
     pub(crate) fn at_home(talk: &TalkFlags) -> Self {
         let TeamFlags { agents, config, .. } = talk.team.clone();
-        Self { host: "127.0.0.1".to_owned(), solo: talk.solo, agents, config, ..Self::default() }
-    }
-
-    pub(crate) fn selection(&self) -> Selection {
-        let (solo, agents, config) = (self.solo, self.agents.clone(), self.config.clone());
-        Selection { solo, agents, config, ..Selection::default() }
+        let served = ServedFlags { solo: talk.solo, agents, config };
+        Self { host: "127.0.0.1".to_owned(), served, ..Self::default() }
     }
 }
 

@@ -35,7 +35,7 @@ fn serve(place: &AppEnv, options: ServeMcp) -> anyhow::Result<Exit> {
         return Err(CliError::said(Exit::Usage, |lang| lang.bad_origin(origin)).into());
     }
     let token = options.token_file.as_deref().map(read_token).transpose()?;
-    let server = McpServer::open(place.clone(), options.selection())?;
+    let server = McpServer::open(place.clone(), options.served.selection())?;
     let lang = place.speaks();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOOL_THREADS_MAX).build()?;

@@ -1,11 +1,12 @@
 //! `serve`: the team in a browser, and for programs over HTTP.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::time::rfc3339;
 use max_team_gateway::http::tokens::{TokenKind, TokenStore};
-use max_team_gateway::http::{AboutServer, DemoPrompt, SessionSource, WebOptions, WebServer, login_link};
+use max_team_gateway::http::{AboutServer, DemoPrompt, NewProject, SessionSource, WebOptions, WebServer, login_link};
 use max_team_runtime::{TeamHandle, now_ms};
 use max_team_workspace::config::{self, Config};
 use max_team_workspace::exit::{CliError, Exit};
@@ -45,7 +46,7 @@ struct ServedTeam {
 }
 
 pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Exit> {
-    let config = place.settings(options.config.as_deref(), Vec::new())?;
+    let config = place.settings(options.served.config.as_deref(), Vec::new())?;
     let web = web_options(&config, options)?;
     let lang = place.lang(&config);
     let ServedTeam { team, source, place, about, _stage } = match &options.demo {
@@ -100,23 +101,27 @@ fn web_options(config: &Config, options: &ServeOptions) -> Result<WebOptions, Cl
 }
 
 fn of_folder(place: &AppEnv, options: &ServeOptions, lang: Lang) -> Result<ServedTeam, CliError> {
-    let selection = options.selection();
-    let workspace = Workspace::read(place, &selection, Vec::new())?;
+    let selection = options.served.selection();
+    let workspace = Workspace::read_without_key(place, &selection)?;
     let storage = place.begin(&workspace.config)?;
     let team = workspace.start(place, storage, "a web server", true)?;
     let root = workspace.root.clone();
     let about = about(place, &root.display().to_string(), lang, None);
-    let source = SessionSource::Folder { place: Box::new(place.clone()), selection: Box::new(selection), root };
+    let chosen = Arc::clone(&workspace.chosen);
+    let source = SessionSource::Folder { place: Box::new(place.clone()), selection: Box::new(selection), root, chosen };
+    source.problem().iter().for_each(|words| crate::headless::talk(words));
     Ok(ServedTeam { team, source, place: place.clone(), about, _stage: None })
 }
 
 fn of_demo(place: &AppEnv, name: &str, lang: Lang) -> anyhow::Result<ServedTeam> {
     let scenario = demo::scenario(Some(name))?;
-    let stage = DemoStage::new(place, scenario, lang, true)?;
+    let stage = DemoStage::kept(place, scenario, lang)?;
     stage.unsandboxed.iter().for_each(|words| crate::headless::talk(words));
     let demo = DemoPrompt { name: name.to_owned(), prompt: scenario.tape(lang).prompt.to_owned() };
     let about = about(place, &stage.root.display().to_string(), lang, Some(demo));
-    let source = SessionSource::Recorded { open: Box::new(stage.open.clone()), root: stage.root.clone() };
+    let first = stage.root.clone();
+    let lay_out = NewProject::new(move || scenario.lay_out_beside(&first, lang));
+    let source = SessionSource::Recorded { open: Box::new(stage.open.clone()), root: stage.root.clone(), lay_out };
     Ok(ServedTeam { team: stage.team.clone(), source, place: stage.place.clone(), about, _stage: Some(stage) })
 }
 

@@ -12,10 +12,10 @@ use super::plans::{news, plan, task, voice};
 use super::program::{Program, finish, soon};
 
 /// A server that ends with the test.
-struct Server {
-    child: Child,
-    address: String,
-    code: String,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) code: String,
 }
 
 impl Drop for Server {
@@ -26,7 +26,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(program: &Program, words: &[&str]) -> Server {
+pub(crate) fn serve(program: &Program, words: &[&str]) -> Server {
     let words: Vec<&str> = ["serve", "--port", "0", "--json"].iter().chain(words).copied().collect();
     let mut child = program.start(&words);
     let mut line = String::new();
@@ -39,32 +39,32 @@ fn serve(program: &Program, words: &[&str]) -> Server {
 
 /// An answer: its status, its head and its body.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    fn code(&self) -> (u16, String) {
+    pub(crate) fn code(&self) -> (u16, String) {
         (self.status, self.json()["error"]["code"].as_str().unwrap_or_default().to_owned())
     }
 }
 
 /// A client with a cookie or a token.
 #[derive(Clone)]
-struct Client {
+pub(crate) struct Client {
     address: String,
     header: (&'static str, String),
 }
 
 impl Client {
     /// A browser that opens the login link.
-    fn browser(server: &Server) -> Self {
+    pub(crate) fn browser(server: &Server) -> Self {
         let nobody = Self { address: server.address.clone(), header: ("x-none", "-".into()) };
         let login = nobody.post("/api/v1/login", &json!({ "code": server.code }));
         assert_eq!(login.status, 204, "{login:?}");
@@ -74,7 +74,7 @@ impl Client {
         Self { header, ..nobody }
     }
 
-    fn token(server: &Server, token: &str) -> Self {
+    pub(crate) fn token(server: &Server, token: &str) -> Self {
         Self { address: server.address.clone(), header: ("authorization", format!("Bearer {token}")) }
     }
 
@@ -91,7 +91,7 @@ impl Client {
         stream
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("connection", "close")]).collect();
         let mut text = String::new();
         // A refused body may end the connection before all of it was sent.
@@ -101,38 +101,38 @@ impl Client {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], "")
     }
 
-    fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         self.send("POST", path, &[], &body.to_string())
     }
 
     /// Begins a session with a message.
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         let answer = self.post("/api/v1/sessions", &json!({ "text": text }));
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["session"]["session"].as_str().unwrap().to_owned()
     }
 
-    fn events(&self, query: &str, headers: &[(&str, &str)]) -> Events {
+    pub(crate) fn events(&self, query: &str, headers: &[(&str, &str)]) -> Events {
         let stream = self.begin("GET", &format!("/api/v1/events{query}"), headers, "");
         Events { lines: BufReader::new(stream), id: String::new(), seen: Vec::new() }
     }
 }
 
 /// A stream of events.
-struct Events {
+pub(crate) struct Events {
     lines: BufReader<TcpStream>,
     /// The last mark.
     id: String,
-    seen: Vec<Value>,
+    pub(crate) seen: Vec<Value>,
 }
 
 impl Events {
     /// The next event.
-    fn next(&mut self) -> Value {
+    pub(crate) fn next(&mut self) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.lines.read_line(&mut line).unwrap() > 0, "the stream has ended: {:?}", self.seen);
@@ -147,7 +147,7 @@ impl Events {
         }
     }
 
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let event = self.next();
             if wanted(&event) {
@@ -157,8 +157,12 @@ impl Events {
     }
 }
 
-fn is_final(event: &Value) -> bool {
+pub(crate) fn is_final(event: &Value) -> bool {
     event["type"] == "final" && event["agent"]["lead"] == true
+}
+
+pub(crate) fn is_asked(event: &Value) -> bool {
+    event["type"] == "approval" && event["state"] == "asked"
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn a_browser_logs_in_talks_answers_and_resumes_the_stream() {
     let position = browser.get("/api/v1/now").json()["position"].as_str().unwrap().to_owned();
     let mut all = browser.events(&format!("?from={position}"), &[]);
     let session = browser.say("write hello into a.txt");
-    let asked = all.until(|event| event["type"] == "approval" && event["state"] == "asked");
+    let asked = all.until(is_asked);
     let question = asked["question"].as_str().unwrap();
     let inbox = browser.get("/api/v1/inbox").json();
     assert_eq!(inbox["inbox"][0]["row"]["question"], question, "{inbox}");
@@ -406,7 +410,6 @@ fn a_plan_is_decided_in_the_browser_or_elsewhere() {
     let program = Program::team(&model);
     let server = serve(&program, &[]);
     let browser = Client::browser(&server);
-    let is_asked = |event: &Value| event["type"] == "approval" && event["state"] == "asked";
     let is_over = |event: &Value| event["type"] == "plan" && event["state"] == "done";
     for elsewhere in [false, true] {
         let session = browser.say("please look");
@@ -539,7 +542,7 @@ fn the_recorded_team_is_served_without_a_key() {
     assert_eq!(me["demo"]["name"], "fix", "{me}");
     let session = browser.say(me["demo"]["prompt"].as_str().unwrap());
     let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
-    let asked = events.until(|event| event["type"] == "approval" && event["state"] == "asked");
+    let asked = events.until(is_asked);
     assert!(asked["plan"].is_string(), "{asked}");
 }
 
@@ -551,4 +554,32 @@ fn an_address_that_others_can_reach_needs_protection() {
     assert!(ran.code == 1 && ran.err.contains("--tls-cert"), "{ran:?}");
     let ran = program.run(&["serve", "--solo", "--port", "0", "--behind-proxy"]);
     assert!(ran.code == 2 && ran.err.contains("server.public_url"), "{ran:?}");
+}
+
+#[test]
+fn pages_open_without_a_key_and_a_message_tells_what_is_missing() {
+    let program = Program::alone();
+    let server = serve(&program, &[]);
+    let browser = Client::browser(&server);
+    let terminal = program.run(&["-p", "hi"]);
+    assert_eq!(terminal.code, 4, "{terminal:?}");
+    for path in ["/api/v1/now", "/api/v1/team", "/api/v1/complete", "/api/v1/settings", "/v1/models"] {
+        assert_eq!(browser.get(path).status, 200, "{path}");
+    }
+    let refused = browser.post("/api/v1/sessions", &json!({ "text": "hi" }));
+    assert_eq!(refused.code(), (409, "no_key".to_owned()));
+    let words = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(terminal.err.contains(words.lines().next().unwrap()), "{words}: {terminal:?}");
+    assert_eq!(browser.get("/api/v1/me").json()["problem"], words);
+
+    // A key that is added later counts without a restart.
+    let model = ModelServer::start(Script::new().on(|_| true, Reply::text("Hello.")));
+    let settings = format!("llm:\n  provider: anthropic\n  base_url: {}\n  api_key: sk-test-0123\n", model.url());
+    let file = program.home().join("config.yaml");
+    std::fs::write(&file, settings).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let session = browser.say("hi");
+    let ended = browser.events(&format!("?session={session}&from=0"), &[]).until(is_final);
+    assert_eq!(ended["response"], "Hello.");
+    assert_eq!(browser.get("/api/v1/me").json()["problem"], Value::Null);
 }
