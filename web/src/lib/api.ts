@@ -1,4 +1,5 @@
 // Requests to the server this page came from.
+import { parsePlain } from './text';
 
 export class ApiError extends Error {
   constructor(
@@ -38,7 +39,8 @@ async function send<T>(method: string, path: string, body?: unknown): Promise<T>
   const text = await answer.text();
   let value: unknown;
   try {
-    value = text ? JSON.parse(text) : undefined;
+    // What a write answers may be sent back as it is.
+    value = text ? (method === 'GET' ? parsePlain(text) : JSON.parse(text)) : undefined;
   } catch {
     value = text;
   }

@@ -43,6 +43,8 @@ export interface AgentState {
   calls: number;
   startedAt: number;
   lastAt: number;
+  /** The event that ended its last answer: older pieces belong to that one. */
+  answeredSeq: number;
 }
 
 export interface TaskState {
@@ -167,7 +169,8 @@ export function newModel(id: string): Model {
 
 /** Whether the event is behind everything that the model knows. */
 export function isNew(model: Model, event: StreamEvent): boolean {
-  if (event.type === 'content_delta' || (event.type === 'status' && event.tool_id !== undefined)) return event.seq >= model.seq;
+  if (event.type === 'content_delta') return event.seq >= (model.agents.get(event.agent?.id ?? '')?.answeredSeq ?? 0);
+  if (event.type === 'status' && event.tool_id !== undefined) return event.seq >= model.seq;
   const part = event.part ?? LAST;
   return event.seq > model.seq || (event.seq === model.seq && part > model.part);
 }
@@ -239,7 +242,7 @@ type Of<T extends StreamEvent['type']> = Extract<StreamEvent, { type: T }>;
 function agentOf(model: Model, who: Who, at: number): AgentState {
   let known = model.agents.get(who.id);
   if (!known) {
-    known = { id: who.id, name: who.name, lead: who.lead, state: 'created', reason: null, task: '', model: '', doing: null, usage: { ...NOTHING }, usd: 0, calls: 0, startedAt: at, lastAt: at };
+    known = { id: who.id, name: who.name, lead: who.lead, state: 'created', reason: null, task: '', model: '', doing: null, usage: { ...NOTHING }, usd: 0, calls: 0, startedAt: at, lastAt: at, answeredSeq: 0 };
     model.agents.set(who.id, known);
     if (!model.lanes.has(who.id)) model.lanes.set(who.id, []);
     if (who.lead && !model.lead) model.lead = who.id;
@@ -282,7 +285,7 @@ function status(model: Model, event: Of<'status'>, agent: AgentState | null) {
     if (!agent) return;
     agent.model = event.model;
     agent.doing = { what: 'model', name: event.model, target: '', since: event.at_ms };
-    model.live.delete(agent.id);
+    endAnswer(model, event, agent);
     close(model, agent.id, ['model', 'limit', 'dependency'], event.at_ms);
     open(model, agent.id, 'model', event.at_ms, event.model);
     return;
@@ -290,9 +293,15 @@ function status(model: Model, event: Of<'status'>, agent: AgentState | null) {
   push(model, event, agent?.id ?? null, { k: 'note', text: event.message });
 }
 
+/** Drops the text that an agent was writing; it is stored now, or given up. */
+function endAnswer(model: Model, event: StreamEvent, agent: AgentState): boolean {
+  agent.answeredSeq = event.seq;
+  return model.live.delete(agent.id);
+}
+
 function toolStart(model: Model, event: Of<'tool_start'>, agent: AgentState | null) {
   if (!agent) return;
-  model.live.delete(agent.id);
+  endAnswer(model, event, agent);
   const call: ToolCall = { id: event.tool_id, agent: agent.id, name: event.tool_name, args: event.tool_args, target: event.target, at: event.at_ms, progress: '', cut: event.cut };
   model.calls.set(`${agent.id}/${event.tool_id}`, call);
   const key = push(model, event, agent.id, { k: 'tool', call });
@@ -303,7 +312,7 @@ function toolStart(model: Model, event: Of<'tool_start'>, agent: AgentState | nu
 
 function toolResult(model: Model, event: Of<'tool_result'>, agent: AgentState | null) {
   if (!agent) return;
-  model.live.delete(agent.id);
+  endAnswer(model, event, agent);
   let call = model.calls.get(`${agent.id}/${event.tool_id}`);
   if (!call) {
     // A refused call never began.
@@ -338,7 +347,7 @@ function lastText(model: Model, agent: string): Extract<Item, { k: 'text' }> | n
 
 function final(model: Model, event: Of<'final'>, agent: AgentState | null) {
   if (!agent) return;
-  model.live.delete(agent.id);
+  endAnswer(model, event, agent);
   agent.doing = null;
   close(model, agent.id, ['model', 'tool', 'limit', 'dependency'], event.at_ms);
   const last = lastText(model, agent.id);
@@ -349,7 +358,7 @@ function final(model: Model, event: Of<'final'>, agent: AgentState | null) {
 
 function error(model: Model, event: Of<'error'>, agent: AgentState | null) {
   if (agent) {
-    model.live.delete(agent.id);
+    endAnswer(model, event, agent);
     agent.doing = null;
     close(model, agent.id, event.done ? ['model', 'tool', 'limit', 'dependency', 'person'] : ['model', 'limit'], event.at_ms);
     if (event.retry_at_ms) open(model, agent.id, 'limit', event.at_ms, event.message).to = event.retry_at_ms;
@@ -448,7 +457,7 @@ function approval(model: Model, event: Of<'approval'>, agent: AgentState | null)
 
 function budget(model: Model, event: Of<'budget'>, agent: AgentState | null) {
   if (agent) {
-    const live = model.live.delete(agent.id);
+    const live = endAnswer(model, event, agent);
     if (live || agent.doing?.what === 'model') agent.doing = null;
     close(model, agent.id, ['model'], event.at_ms);
     // The text between two tool calls comes as a status of the same entry.

@@ -6,6 +6,7 @@ import { author } from './format';
 import { language, read, t, write } from './i18n';
 import { apply, newModel, withdraw, type Model } from './model';
 import { notifyWaiting } from './notify';
+import { parsePlain } from './text';
 import { EVENT_TYPES, type MailRecord, type Me, type Now, type Pending, type PlanView, type SessionRow, type StreamEvent } from './types';
 
 export type Connection = 'starting' | 'live' | 'offline' | 'login';
@@ -64,8 +65,9 @@ export async function loadSession(id: string): Promise<void> {
       if (!page.next || page.events.length === 0) break;
       from = page.next;
     }
-    for (const event of known.early) take(known, event);
+    for (const event of [...piecesOf(id).values(), ...known.early]) take(known, event);
     known.early = [];
+    pieces.delete(id);
     batch(() => {
       known.loaded.value = 'yes';
       known.version.value = (known.version.value ?? 0) + 1;
@@ -75,6 +77,25 @@ export async function loadSession(id: string): Promise<void> {
     known.error = error instanceof Error ? error.message : String(error);
     known.loaded.value = 'failed';
     if (error instanceof ApiError && error.status === 401) connection.value = 'login';
+  }
+}
+
+type Piece = Extract<StreamEvent, { type: 'content_delta' }>;
+
+// Answers that are being written in sessions that are not loaded, by session and agent: the stream sends what was said so far only once.
+const pieces = new Map<string, Map<string, Piece>>();
+const piecesOf = (session: string) => pieces.get(session) ?? new Map<string, Piece>();
+const ENDS_ANSWER = new Set(['tool_start', 'tool_result', 'final', 'error', 'budget']);
+
+function keepPiece(event: StreamEvent) {
+  if (!event.agent) return;
+  const known = piecesOf(event.session);
+  if (event.type === 'content_delta') {
+    const before = event.whole ? undefined : known.get(event.agent.id);
+    known.set(event.agent.id, { ...(before ?? event), delta: (before?.delta ?? '') + event.delta, whole: true });
+    pieces.set(event.session, known);
+  } else if (ENDS_ANSWER.has(event.type)) {
+    known.delete(event.agent.id);
   }
 }
 
@@ -132,6 +153,8 @@ function onEvent(event: StreamEvent) {
     show(known);
   } else if (known && known.loaded.value === 'loading') {
     known.early.push(event);
+  } else {
+    keepPiece(event);
   }
   switch (event.type) {
     case 'approval':
@@ -268,7 +291,7 @@ function connect() {
   const onMessage = (event: Event) => {
     if (!(event instanceof MessageEvent)) return;
     if (event.lastEventId) mark = event.lastEventId;
-    onEvent(JSON.parse(event.data as string) as StreamEvent);
+    onEvent(parsePlain(event.data as string) as StreamEvent);
   };
   for (const type of EVENT_TYPES) stream.addEventListener(type, onMessage);
   stream.addEventListener('ready', isOnline);
@@ -319,6 +342,7 @@ export async function logout(): Promise<void> {
   source?.close();
   source = null;
   held.clear();
+  pieces.clear();
   plans.clear();
   batch(() => {
     me.value = null;

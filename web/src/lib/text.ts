@@ -10,6 +10,14 @@ export function plain(text: string): string {
   return text.replace(/\r\n/g, '\n').replace(ESCAPES, '').replace(/^.*\r(?!$)/gm, '').replace(CONTROLS, '');
 }
 
+// What JSON texts hold if a string in them is not plain.
+const ESCAPED = /\\u00[0189]|\\r|[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
+
+/** Reads JSON; all strings in it are made plain. */
+export function parsePlain(json: string): unknown {
+  return ESCAPED.test(json) ? JSON.parse(json, (_, value: unknown) => (typeof value === 'string' ? plain(value) : value)) : JSON.parse(json);
+}
+
 /** The text, cut to a number of characters. */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;

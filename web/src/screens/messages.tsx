@@ -16,7 +16,7 @@ import { act, type SessionProps } from './session';
 /** Messages that only keep the team going. */
 const CONTROL = new Set(['idle_notification', 'permission_request', 'permission_response', 'shutdown_request', 'shutdown_approved', 'shutdown_rejected', 'stop', 'heartbeat', 'plan_approval_request', 'plan_approval_response']);
 
-interface Letter {
+interface Message {
   id: string;
   at: number;
   from: string;
@@ -35,8 +35,8 @@ export function MessagesScreen({ id, model }: SessionProps) {
   useEffect(() => {
     query<MailRecord[]>('messages', { session: id }).then(setRecords, () => {});
   }, [id, count]);
-  const letters = useMemo(() => letterList(model, records), [model, records, model.mail.length]);
-  const threads = useMemo(() => threadList(letters.filter((one) => which === 'all' || !CONTROL.has(one.kind))), [letters, which]);
+  const messages = useMemo(() => messageList(model, records), [model, records, model.mail.length]);
+  const threads = useMemo(() => threadList(messages.filter((one) => which === 'all' || !CONTROL.has(one.kind))), [messages, which]);
   return (
     <div class="page narrow">
       <div class="row wrap">
@@ -50,14 +50,14 @@ export function MessagesScreen({ id, model }: SessionProps) {
           onChange={setWhich}
         />
         <span class="grow" />
-        <WhoTalks letters={letters} />
+        <WhoTalks messages={messages} />
       </div>
       {threads.length === 0 && <Empty icon="messages" title={t('mail.empty')} />}
       <ul class="threads">
         {threads.map((thread) => (
           <li key={thread[0]!.id} class="card thread">
-            {thread.map((letter) => (
-              <LetterRow key={letter.id} letter={letter} />
+            {thread.map((message) => (
+              <MessageRow key={message.id} message={message} />
             ))}
           </li>
         ))}
@@ -67,7 +67,7 @@ export function MessagesScreen({ id, model }: SessionProps) {
   );
 }
 
-function letterList(model: Model, records: MailRecord[]): Letter[] {
+function messageList(model: Model, records: MailRecord[]): Message[] {
   const known = new Map(records.map((record) => [record.envelope.id, record]));
   return model.mail.map((mail) => {
     const record = known.get(mail.id);
@@ -76,8 +76,8 @@ function letterList(model: Model, records: MailRecord[]): Letter[] {
     return {
       id: mail.id,
       at: mail.at,
-      from: record?.from || nameOf(model, mail.from),
-      to: record?.to || mail.toName || nameOf(model, mail.to),
+      from: record?.from ? called(record.from) : nameOf(model, mail.from),
+      to: record?.to ? called(record.to) : mail.toName || nameOf(model, mail.to),
       kind: mail.kind,
       replyTo: mail.replyTo,
       text: plain(mail.text),
@@ -87,6 +87,11 @@ function letterList(model: Model, records: MailRecord[]): Letter[] {
   });
 }
 
+/** The server names plans and the user in English. */
+function called(name: string): string {
+  return name === 'plan' ? t('plan.word') : name === 'user' ? t('mail.you') : name;
+}
+
 function nameOf(model: Model, address: string): string {
   const [kind, id] = address.split('/', 2) as [string, string?];
   if (kind === 'agent') return model.agents.get(id ?? '')?.name ?? 'agent';
@@ -94,39 +99,39 @@ function nameOf(model: Model, address: string): string {
   return id ?? kind;
 }
 
-function threadList(letters: Letter[]): Letter[][] {
-  const roots = new Map<string, Letter[]>();
+function threadList(messages: Message[]): Message[][] {
+  const roots = new Map<string, Message[]>();
   const rootOf = new Map<string, string>();
-  for (const letter of letters) {
-    const root = (letter.replyTo && rootOf.get(letter.replyTo)) || letter.id;
-    rootOf.set(letter.id, root);
+  for (const message of messages) {
+    const root = (message.replyTo && rootOf.get(message.replyTo)) || message.id;
+    rootOf.set(message.id, root);
     const thread = roots.get(root);
-    if (thread) thread.push(letter);
-    else roots.set(root, [letter]);
+    if (thread) thread.push(message);
+    else roots.set(root, [message]);
   }
   return [...roots.values()].sort((a, b) => b.at(-1)!.at - a.at(-1)!.at);
 }
 
-function LetterRow({ letter }: { letter: Letter }) {
-  const long = letter.text.length > 280 || letter.text.split('\n').length > 4;
-  const bad = letter.fate === 'dead' || letter.fate === 'refused';
+function MessageRow({ message }: { message: Message }) {
+  const long = message.text.length > 280 || message.text.split('\n').length > 4;
+  const bad = message.fate === 'dead' || message.fate === 'refused';
   return (
-    <article class="letter">
-      <Avatar name={letter.from} size="s" />
+    <article class="mail-row">
+      <Avatar name={message.from} size="s" />
       <div class="grow">
-        <p class="letter-head">
-          <strong>{letter.from}</strong> <Icon name="send" size={12} /> <strong>{letter.to}</strong>
-          <span class="tag">{word('mail', letter.kind)}</span>
+        <p class="mail-head">
+          <strong>{message.from}</strong> <Icon name="send" size={12} /> <strong>{message.to}</strong>
+          <span class="tag">{word('mail', message.kind)}</span>
           <span class="grow" />
-          {letter.fate && <span class={bad ? 'tiny-text fail-text' : 'tiny-text muted'}>{word('fate', letter.fate)}</span>}
-          <time class="tiny-text muted">{clock(letter.at)}</time>
+          {message.fate && <span class={bad ? 'tiny-text fail-text' : 'tiny-text muted'}>{word('fate', message.fate)}</span>}
+          <time class="tiny-text muted">{clock(message.at)}</time>
         </p>
-        {bad && <p class="small fail-text">{letter.why}</p>}
-        {letter.text &&
+        {bad && <p class="small fail-text">{message.why}</p>}
+        {message.text &&
           (long ? (
-            <Fold head={<span class="small muted ellipsis">{cut(shortIds(firstLine(letter.text)), 120)}</span>}>{() => <Markdown text={letter.text} />}</Fold>
+            <Fold head={<span class="small muted ellipsis">{cut(shortIds(firstLine(message.text)), 120)}</span>}>{() => <Markdown text={message.text} />}</Fold>
           ) : (
-            <Markdown text={letter.text} />
+            <Markdown text={message.text} />
           ))}
       </div>
     </article>
@@ -134,9 +139,9 @@ function LetterRow({ letter }: { letter: Letter }) {
 }
 
 /** How often which agent wrote to which. */
-function WhoTalks({ letters }: { letters: Letter[] }) {
+function WhoTalks({ messages }: { messages: Message[] }) {
   const pairs = new Map<string, number>();
-  for (const letter of letters) pairs.set(`${letter.from} → ${letter.to}`, (pairs.get(`${letter.from} → ${letter.to}`) ?? 0) + 1);
+  for (const message of messages) pairs.set(`${message.from} → ${message.to}`, (pairs.get(`${message.from} → ${message.to}`) ?? 0) + 1);
   const most = [...pairs].sort((a, b) => b[1] - a[1]).slice(0, 3);
   return (
     <span class="tiny-text muted hide-phone">

@@ -80,7 +80,7 @@ function Rights({ member, mode }: { member?: Member; mode: string | null }) {
     <Fold
       head={
         <span class="small grow">
-          {t('team.rights')} <span class="tag">{shown}</span> <span class="muted">{t('team.tools', { count: member.tools.length })}</span>
+          {t('team.rights')} <code>{shown}</code> <span class="muted">{t('team.tools', { count: member.tools.length })}</span>
         </span>
       }
     >

@@ -22,7 +22,8 @@ interface Part {
 
 /** The part of the graph that is in sight, with a margin; `null`: all of it. */
 function useSight(box: { current: HTMLDivElement | null }, zoom: number, all: boolean): Part | null {
-  const [part, setPart] = useState<Part | null>(null);
+  // Before it is measured, the graph is at its start and not larger than the window.
+  const [part, setPart] = useState<Part | null>(() => (all ? null : { left: 0, right: innerWidth / zoom, top: 0, bottom: innerHeight / zoom }));
   useLayoutEffect(() => {
     const scroller = box.current;
     if (all || !scroller) {
