@@ -70,6 +70,9 @@ else
   say "without npm there is no conformance suite: it is not run"
 fi
 
+say "the browser interface"
+scripts/web.sh
+
 say "killed and started again"
 scripts/crash.sh --short
 

@@ -1,10 +1,11 @@
-// The server under test: `max-team serve --demo`, or one that runs already (MAX_TEAM_URL).
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+// The server under test, with a home and a project of its own.
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core';
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page, type Request } from 'playwright-core';
+import type { Model } from './model';
 
 export interface Server {
   url: string;
@@ -12,6 +13,8 @@ export interface Server {
   folder: string;
   /** A link to sign in with; it works once. */
   login: string;
+  /** What a terminal in the project prints for a command of the program. */
+  terminal: (...words: string[]) => Promise<string>;
   /** Kills the server without a warning. */
   crash: () => Promise<void>;
   /** Starts it again at the same address, with the same home. */
@@ -19,19 +22,22 @@ export interface Server {
   stop: () => Promise<void>;
 }
 
-export async function startServer(): Promise<Server> {
-  const running = process.env.MAX_TEAM_URL;
-  const nothing = async () => {};
-  if (running) return { url: running, folder: '', login: `${running}/login#code`, crash: nothing, restart: nothing, stop: nothing };
+/** With a model of the test; without one, the recorded team of `--demo`. */
+export async function startServer(model?: Model, ...words: string[]): Promise<Server> {
   const program = process.env.MAX_TEAM_BIN;
-  if (!program) throw new Error('set MAX_TEAM_BIN to the program, or MAX_TEAM_URL to a running server');
-  const home = mkdtempSync(join(tmpdir(), 'max-team-web-'));
+  if (!program) throw new Error('set MAX_TEAM_BIN to the program');
+  const root = mkdtempSync(join(tmpdir(), 'max-team-web-'));
+  const project = join(root, 'project');
+  mkdirSync(project);
+  const models = model ? { ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: 'sk-test-0123456789abcdef' } : {};
+  const options = { cwd: project, env: { PATH: process.env.PATH, HOME: root, MAX_TEAM_HOME: join(root, 'home'), ...models } };
   let child: ChildProcess;
   const start = async (port: number) => {
-    child = spawn(program, ['serve', '--port', String(port), '--json', '--demo'], { env: { ...process.env, MAX_TEAM_HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
+    child = spawn(program, ['serve', '--port', String(port), '--json', ...(model ? words : ['--demo'])], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
     return JSON.parse(await firstLine(child)) as { url: string; login: string; port: number; folder: string };
   };
   const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
     const over = new Promise((done) => child.once('exit', done));
     child.kill(signal);
     await over;
@@ -41,13 +47,17 @@ export async function startServer(): Promise<Server> {
     url: said.url,
     folder: said.folder,
     login: said.login,
+    terminal: (...words) =>
+      new Promise((done, fail) => {
+        execFile(program, words, options, (error, out, err) => (error ? fail(new Error(`max-team ${words.join(' ')}: ${err}`)) : done(out)));
+      }),
     crash: () => end('SIGKILL'),
     restart: async () => {
       await start(said.port);
     },
     stop: async () => {
       await end('SIGTERM');
-      rmSync(home, { recursive: true, force: true });
+      rmSync(root, { recursive: true, force: true });
     },
   };
 }
@@ -63,9 +73,32 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
 }
 
-/** A page with its own cookies that fails the test for errors, dialogs and breaches of the content security policy. */
-export async function openPage(browser: Browser, server: Server, state: BrowserContextOptions['storageState'], options: BrowserContextOptions = {}): Promise<{ page: Page; context: BrowserContext; faults: string[] }> {
-  const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1280, height: 860 }, ...options, storageState: state });
+export type State = Exclude<BrowserContextOptions['storageState'], string | undefined>;
+
+/** Opens the link to sign in, and keeps the cookie. */
+export async function signIn(browser: Browser, server: Server): Promise<State> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(server.login);
+  await page.getByRole('navigation', { name: 'Main' }).first().waitFor();
+  if (page.url().includes(server.login.split('#')[1]!)) throw new Error('the code stays in the address');
+  const state = await context.storageState();
+  await context.close();
+  return state;
+}
+
+export interface Opened {
+  page: Page;
+  context: BrowserContext;
+  /** Errors, dialogs and breaches of the content security policy. */
+  faults: string[];
+  /** Shows a screen, and waits until what it fetches is there. */
+  go: (where: string) => Promise<void>;
+}
+
+/** A page with its own cookies, for an English-speaking user at a desk unless told otherwise. */
+export async function openPage(browser: Browser, server: Server, state: State, options: BrowserContextOptions = {}): Promise<Opened> {
+  const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce', ...options, storageState: state });
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
@@ -76,15 +109,39 @@ export async function openPage(browser: Browser, server: Server, state: BrowserC
   page.on('console', (message) => {
     if (/Content Security Policy|Refused to/.test(message.text())) faults.push(message.text());
   });
-  page.setDefaultTimeout(15_000);
-  await page.goto(`${server.url}/#/now`);
-  return { page, context, faults };
+  page.setDefaultTimeout(20_000);
+  const idle = whenIdle(page);
+  const go = async (where: string) => {
+    await page.goto(`${server.url}/#/${where}`);
+    await idle();
+  };
+  await go('now');
+  return { page, context, faults, go };
 }
 
-/** Begins a session with the demo's prompt and waits for the plan. */
-export async function propose(page: Page): Promise<string> {
+/** Waits until the page has drawn what it asked for; the event stream never ends and does not count. */
+function whenIdle(page: Page): () => Promise<void> {
+  let open = 0;
+  const counts = (url: string) => url.includes('/api/v1/') && !url.includes('/api/v1/events');
+  page.on('request', (request) => counts(request.url()) && (open += 1));
+  const ended = (request: Request) => counts(request.url()) && (open -= 1);
+  page.on('requestfinished', ended);
+  page.on('requestfailed', ended);
+  const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
+  return async () => {
+    await page.locator('main').waitFor();
+    do {
+      await frames();
+      while (open > 0) await Promise.race([page.waitForEvent('requestfinished'), page.waitForEvent('requestfailed')]);
+      await frames();
+    } while (open > 0);
+  };
+}
+
+/** Begins a session with these words and waits for the plan. */
+export async function propose(page: Page, words = PROMPT): Promise<string> {
   await page.goto(`${new URL(page.url()).origin}/#/new`);
-  await page.getByRole('textbox', { name: 'Message' }).fill(PROMPT);
+  await page.getByRole('textbox', { name: 'Message' }).fill(words);
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Approve', exact: true }).first().waitFor();
   return /#\/s\/([^/]+)/.exec(page.url())![1]!;
