@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What Max Team costs by itself, as ratios against a minimal client in the same run.
-# scripts/bench.sh [version|first|first-million|long|rss|turn|journal|steps|plan|teammates|handoff|mail|search|walls|judge|defs|mcp|pages] [--json] [--messages N] [--kills N] [--entries N]
+# scripts/bench.sh [version|first|first-million|long|rss|turn|journal|steps|plan|teammates|handoff|mail|search|walls|judge|defs|mcp|pages|serve] [--json] [--messages N] [--kills N] [--entries N]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"

@@ -8,9 +8,8 @@ target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 expected="tests/conformance/expected.yml"
 suite=("$servers/node_modules/node/bin/node" "$servers/node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
-cargo build --quiet --locked -p max-team
-cargo build --quiet --locked -p max-team-mcp --example conformance_client
-cargo build --quiet --locked -p max-team-gateway --example conformance_server
+# With the whole workspace named, cargo takes what the tests have built; a single package would build its dependencies again.
+cargo build --quiet --locked --workspace --bin max-team --example conformance_client --example conformance_server
 
 work="$(mktemp -d)"
 server=""

@@ -78,7 +78,8 @@ scripts/crash.sh --short
 
 say "hostile input at random"
 seconds="${FUZZ_SECONDS:-60}"
-cargo run --quiet --locked -p max-team-tools --example fuzz_shell -- "$seconds"
-cargo run --quiet --locked -p max-team-tools --example fuzz_path -- "$seconds"
+cargo build --quiet --locked --workspace --example fuzz_shell --example fuzz_path
+"${CARGO_TARGET_DIR:-target}/debug/examples/fuzz_shell" "$seconds"
+"${CARGO_TARGET_DIR:-target}/debug/examples/fuzz_path" "$seconds"
 
 say "all green"

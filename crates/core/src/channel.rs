@@ -56,7 +56,7 @@ impl ChatAddress {
     }
 
     /// Whether answers are sent there. MCP clients and web pages fetch them instead.
-    pub fn is_sent_answers(&self) -> bool {
+    pub fn gets_answers_sent(&self) -> bool {
         self.channel != MCP && self.channel != WEB
     }
 

@@ -143,8 +143,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         place.check_names().map(|()| place)
     };
     match command {
-        Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
-        Some(Command::Man) => commands::manual::man()?,
+        Some(Command::Completion { shell }) => commands::man::completion(shell)?,
+        Some(Command::Man) => commands::man::man()?,
         Some(Command::Config(command)) => commands::config::run(&here()?, &command)?,
         Some(Command::Agents(command)) => return commands::agents::run(&here()?, command),
         Some(Command::Tools(command)) => commands::tools::run(&command)?,

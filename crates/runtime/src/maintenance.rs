@@ -200,8 +200,8 @@ impl Forgetting {
         let agents = ReadModel::new(journal).agents(session)?;
         let clear = || {
             AgentStore::files(&self.home, session).clear().map_err(|error| error.to_string())?;
-            let shelves = agents.iter().map(|row| OutputStore::of(&self.home, row.agent));
-            shelves.into_iter().try_for_each(|shelf| shelf.clear()).map_err(|error| error.to_string())
+            let stores = agents.iter().map(|row| OutputStore::of(&self.home, row.agent));
+            stores.into_iter().try_for_each(|store| store.clear()).map_err(|error| error.to_string())
         };
         Ok(forget_sessions(journal, &self.worker, &[session], by, clear).await?.entries)
     }

@@ -12,6 +12,7 @@ mod long;
 mod makespan;
 mod mcp;
 mod pages;
+mod serve;
 mod steps;
 mod teammates;
 mod tree;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 19] = [
+    let steps: [(&str, Step); 20] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         ("defs", defs::defs),
         ("mcp", mcp::mcp),
         ("pages", pages::pages),
+        ("serve", serve::serve),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));

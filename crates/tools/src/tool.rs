@@ -23,12 +23,12 @@ use crate::agent_store::AgentStore;
 use crate::browser::{AgentBrowser, Browsers};
 use crate::command::CommandSandbox;
 use crate::files::{OpenedFile, RelPath, Root};
+use crate::output_store::{self, OutputStore};
 use crate::policy_check::PolicyCheck;
 use crate::progress::Progress;
 use crate::remote::RemoteCalls;
 use crate::services::Services;
 use crate::shell::Background;
-use crate::spill::{self, OutputStore};
 use crate::text::{clip, ends, size};
 
 /// Bytes of an error's words.
@@ -148,8 +148,8 @@ impl ToolContext {
             let cx = Self { root: Arc::new(root), sight, folders, stores, ..self.clone() };
             return Ok(Some((cx, name)));
         }
-        let Some(name) = path.strip_prefix(spill::PREFIX) else { return Ok(None) };
-        let root = self.outputs.as_ref().and_then(|shelf| shelf.root().ok());
+        let Some(name) = path.strip_prefix(output_store::PREFIX) else { return Ok(None) };
+        let root = self.outputs.as_ref().and_then(|store| store.root().ok());
         let root = root.ok_or_else(|| ToolError::correctable(format!("there is no output `{}`", clip(path, 80))))?;
         let stores = Arc::from([]);
         let cx = Self { root: Arc::new(root), sight: Arc::default(), outputs: None, stores, ..self.clone() };
@@ -389,8 +389,8 @@ mod tests {
 
         let lines: String = (0..90_000).map(|number| format!("{number}\n")).collect();
         let long = Output { content: vec![Part::text(lines.as_str()), Part::text("more")], is_error: true };
-        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
-        for cx in [plain.clone(), ToolContext { outputs: shelf, ..plain }] {
+        let store = Some(Arc::new(OutputStore::new(home.path().join("store"))));
+        for cx in [plain.clone(), ToolContext { outputs: store, ..plain }] {
             let cut = long.clone().bounded(&cx);
             let [Part::Text { text }] = cut.content.as_slice() else { panic!("{cut:?}") };
             assert!(text.len() <= TOOL_RESULT_BYTES_MAX && cut.is_error);

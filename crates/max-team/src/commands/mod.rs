@@ -14,7 +14,7 @@ pub(crate) mod fetch;
 pub(crate) mod files;
 pub(crate) mod inbox;
 pub(crate) mod mail;
-pub(crate) mod manual;
+pub(crate) mod man;
 pub(crate) mod mcp;
 mod mcp_client;
 mod mcp_login;

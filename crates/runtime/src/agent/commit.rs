@@ -215,7 +215,7 @@ impl Agent {
     fn reply(&self, over: &TurnEnded, commit: &mut Commit) -> Result<Event, RuntimeError> {
         // The answer is shown to the user, so it must survive a power cut.
         commit.strength = Durability::Full;
-        let chat = self.active.chat.as_ref().filter(|chat| chat.is_sent_answers());
+        let chat = self.active.chat.as_ref().filter(|chat| chat.gets_answers_sent());
         commit.outbox.extend(chat.map(|chat| outbox::reply(chat, over)).transpose()?);
         let whole = over.end == TurnOutcome::Answered;
         Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))

@@ -10,13 +10,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Bench, children_cpu, median};
 
 const LAYERS: usize = 10;
 const WIDTH: usize = 10;
-const DELAY: Duration = Duration::from_millis(50);
+pub(crate) const DELAY: Duration = Duration::from_millis(50);
 const RUNS: usize = 7;
 /// How much longer than the minimal client we may take.
 const BAR: f64 = 1.03;
@@ -50,7 +50,7 @@ struct Run {
 }
 
 /// A folder with the plan and the team in it; and those.
-fn written(bench: &Bench, name: &str, role: &str) -> (PathBuf, PathBuf, PathBuf) {
+pub(crate) fn written(bench: &Bench, name: &str, role: &str) -> (PathBuf, PathBuf, PathBuf) {
     let folder = bench.scratch.path().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let (plan, team) = (folder.join("plan.yaml"), folder.join("agents.yaml"));
@@ -140,9 +140,8 @@ fn floor(bench: &Bench, bytes: usize) -> Run {
 }
 
 fn measure(start: impl Fn(&str) -> Command) -> Run {
-    let task = |request: &Recorded| request.last_user().lines().any(|line| line.starts_with("# Your task"));
     let script = Script::new()
-        .on(task, Reply::text("done").label("task"))
+        .on(is_task, Reply::text("done").label("task"))
         .on(|request| request.contains("is over:"), Reply::text("All done."))
         .delay(DELAY)
         .lean();
@@ -153,10 +152,42 @@ fn measure(start: impl Fn(&str) -> Command) -> Run {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{}: {said}, {:#?}", ended.status, server.problems());
     server.wait_answered(server.count());
-    let mut tasks = server.requests();
-    tasks.retain(|request| request.label.as_deref() == Some("task"));
+    let tasks = task_calls(&server);
     assert_eq!(tasks.len(), LAYERS * WIDTH, "calls for tasks; {said} {:#?}", server.problems());
     Run { cpu, ..timed(&tasks) }
+}
+
+pub(crate) fn is_task(request: &Recorded) -> bool {
+    request.last_user().lines().any(|line| line.starts_with("# Your task"))
+}
+
+/// The calls whose replies have the label `task`, in order of arrival.
+fn task_calls(server: &ModelServer) -> Vec<Recorded> {
+    let mut tasks = server.requests();
+    tasks.retain(|request| request.label.as_deref() == Some("task"));
+    tasks
+}
+
+/// Milliseconds from the first task's request to the end of the last task's answer. `others`: calls that are not for a task.
+pub(crate) fn wait_for_tasks(server: &ModelServer, others: usize) -> f64 {
+    server.wait_answered(others + LAYERS * WIDTH);
+    let tasks = task_calls(server);
+    assert_eq!(tasks.len(), LAYERS * WIDTH, "{:#?}", server.problems());
+    timed(&tasks).makespan
+}
+
+/// The tasks as the lead's model proposes them.
+pub(crate) fn proposed_tasks() -> Vec<Value> {
+    let needs = |layer: usize| -> Vec<String> {
+        (0..WIDTH).filter_map(|at| Some(format!("t{}-{at}", layer.checked_sub(1)?))).collect()
+    };
+    let task = |layer, at| {
+        json!({
+            "id": format!("t{layer}-{at}"), "title": format!("Part {at} of {layer}"), "agent": "worker",
+            "description": format!("Say done for part {at} of {layer}"), "depends_on": needs(layer),
+        })
+    };
+    (0..LAYERS).flat_map(|layer| (0..WIDTH).map(move |at| task(layer, at))).collect()
 }
 
 /// From a record of tasks in order of arrival.

@@ -86,7 +86,7 @@ fn action(cx: &ToolContext, args: &SearchCode) -> Result<Action, ToolError> {
 fn call(cx: &ToolContext, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     match cx.shelved(path)? {
-        Some((shelf, name)) => search(&shelf, &args, name, intent),
+        Some((store, name)) => search(&store, &args, name, intent),
         None => search(cx, &args, path, intent),
     }
 }

@@ -1,9 +1,9 @@
 //! Commands that run on while their agent does other things, and the two tools that look after them.
 //!
-//! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and
+//! Each has a thread of its own and a file in the agent's store that its output goes to. They belong to one agent and
 //! one process: they end when they are told to, when the agent's work is over, with the session, and with the process,
 //! because their supervisors then do. Nothing here is journalled; the agent loop records what began and what has
-//! ended. Other processes see them by notes on the shelf, which are removed when the agent's work is over.
+//! ended. Other processes see them by notes in the store, which are removed when the agent's work is over.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -363,10 +363,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Lets a command run on.
 pub(super) fn start(cx: &ToolContext, order: ShellExec, line: &str, note: &str) -> Result<Output, ToolError> {
-    let shelf = cx.outputs.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
+    let store = cx.outputs.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
     let mut jobs = lock(&cx.background.0);
     jobs.admit()?;
-    let (number, path, file) = shelf
+    let (number, path, file) = store
         .begin("sh", jobs.last + 1)
         .map_err(|error| ToolError::fatal(format!("there is no place for the command's output: {error}")))?;
     let note = if note.is_empty() { String::new() } else { format!(": {}", visible(&clip(note, NAME_BYTES_MAX))) };
@@ -377,19 +377,19 @@ pub(super) fn start(cx: &ToolContext, order: ShellExec, line: &str, note: &str) 
         name,
         path,
         output: file,
-        note: seen.note(shelf),
+        note: seen.note(store),
         time: order.time(),
         started: Instant::now(),
         cancel: CancellationToken::new(),
         state: Mutex::default(),
         changed: Condvar::new(),
     });
-    let (own, shelf, listener) = (Arc::clone(&job), Arc::clone(shelf), jobs.listener.clone());
+    let (own, store, listener) = (Arc::clone(&job), Arc::clone(store), jobs.listener.clone());
     let run = move || {
         let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
         own.follow_up(None);
         seen.over = Some(over.as_ref().map_or_else(String::clone, |over| ended(over, own.time)));
-        seen.note(&shelf);
+        seen.note(&store);
         // Also runs what was registered after the first call.
         own.follow_up(Some(over));
         own.changed.notify_all();

@@ -1,4 +1,4 @@
-//! A command in the background as other processes see it: a note beside its output, on its agent's shelf.
+//! A command in the background as other processes see it: a note beside its output, in its agent's store.
 //!
 //! A note names the process that wrote it. What a killed one left says nothing about now, and is not believed.
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::spill::OutputStore;
+use crate::output_store::OutputStore;
 
 /// How a note's name ends.
 const SUFFIX: &str = ".job.json";
@@ -35,14 +35,14 @@ impl JobNote {
     }
 
     /// Writes it down. What cannot be written is not seen from outside: that is no reason to run nothing.
-    pub(super) fn note(&self, shelf: &OutputStore) -> Option<PathBuf> {
+    pub(super) fn note(&self, store: &OutputStore) -> Option<PathBuf> {
         let text = serde_json::to_string(self).ok()?;
-        shelf.put(&format!("{}{SUFFIX}", self.id), &text).ok()
+        store.put(&format!("{}{SUFFIX}", self.id), &text).ok()
     }
 
-    /// Those that a living process looks after, on one shelf, in the order they began.
-    pub fn of(shelf: &OutputStore, pid: u32) -> Vec<Self> {
-        let texts = shelf.texts(SUFFIX).into_iter();
+    /// Those that a living process looks after, in one store, in the order they began.
+    pub fn of(store: &OutputStore, pid: u32) -> Vec<Self> {
+        let texts = store.texts(SUFFIX).into_iter();
         let mut jobs: Vec<Self> = texts.filter_map(|text| serde_json::from_str(&text).ok()).collect();
         jobs.retain(|job| job.pid == pid);
         jobs.sort_by_key(|job| job.since_ms);

@@ -252,11 +252,11 @@ impl World {
         };
         let isolation =
             CommandSandbox { sight: Arc::clone(&sight), limits, attended: true, ..CommandSandbox::around(&project) };
-        let shelf = Some(Arc::new(OutputStore::new(base.join("shelf"))));
+        let store = Some(Arc::new(OutputStore::new(base.join("store"))));
         let cx = ToolContext {
             sight,
             sandbox: Arc::new(isolation),
-            outputs: shelf,
+            outputs: store,
             ..ToolContext::new(Arc::new(Root::open(&project).unwrap()))
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -283,7 +283,7 @@ impl World {
             look(&project.join(name), &mut all);
         }
         let names = fs::read_dir(&self.base).unwrap().map(|entry| entry.unwrap().file_name());
-        let names: Vec<_> = names.filter(|name| name != "shelf").collect();
+        let names: Vec<_> = names.filter(|name| name != "store").collect();
         all.insert(self.base.clone(), format!("{} names", names.len()));
         all
     }

@@ -30,8 +30,8 @@ impl Project {
         fs::write(root.join("AGENTS.md"), "ours\n").unwrap();
         fs::write(root.join(".github/workflows/ci.yml"), "ours\n").unwrap();
         let cx = ToolContext::new(Arc::new(Root::open(&root).unwrap()));
-        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
-        Self { _home: home, root, cx: ToolContext { outputs: shelf, ..cx }, tools: Registry::builtin() }
+        let store = Some(Arc::new(OutputStore::new(home.path().join("store"))));
+        Self { _home: home, root, cx: ToolContext { outputs: store, ..cx }, tools: Registry::builtin() }
     }
 
     fn attended(mut self) -> Self {

@@ -182,8 +182,8 @@ fn a_wrong_name_gets_a_better_one() {
 #[test]
 fn too_large_outputs_are_kept_to_be_read() {
     let mut project = Project::new();
-    let shelf = project.outside("shelf/agent");
-    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(shelf.clone())));
+    let store = project.outside("store/agent");
+    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(store.clone())));
     for number in 0..100 {
         project.write(&format!("d{number}/f.txt"), format!("{}\n", "wide ".repeat(400)).repeat(4));
     }
@@ -191,7 +191,7 @@ fn too_large_outputs_are_kept_to_be_read() {
     // Whatever a tool gives, the registry bounds; a tool that bounds itself has nothing to keep.
     assert!(told.len() <= 96 << 10);
 
-    let kept = max_team_tools::OutputStore::new(shelf).keep("first\nsecond\n").unwrap();
+    let kept = max_team_tools::OutputStore::new(store).keep("first\nsecond\n").unwrap();
     let action = project.action("read_file", &json!({ "path": kept })).unwrap();
     assert_eq!((action.kind, action.target.as_str()), (ActionKind::Query, kept.as_str()));
     assert_eq!(

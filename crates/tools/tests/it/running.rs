@@ -26,8 +26,8 @@ impl Fixture {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
         let cx = ToolContext::new(Arc::new(Root::open(home.path().join("project")).unwrap()));
-        let shelf = Some(Arc::new(OutputStore::new(home.path().join("shelf"))));
-        Self { _home: home, cx: ToolContext { outputs: shelf, ..cx }, tools: Registry::builtin() }
+        let store = Some(Arc::new(OutputStore::new(home.path().join("store"))));
+        Self { _home: home, cx: ToolContext { outputs: store, ..cx }, tools: Registry::builtin() }
     }
 
     fn root(&self) -> &Path {
@@ -208,7 +208,7 @@ fn how_a_background_command_ended_is_told() {
     // Whichever comes first on this machine.
     let (timed, flooded) = ("TIMED OUT after 1 s", "STOPPED for taking too much (output)");
     assert!(late.contains(timed) || late.contains(flooded), "{}", &late[..200]);
-    assert!(fs::metadata(fixture._home.path().join("shelf/sh-3.txt")).unwrap().len() <= KEPT_BYTES_MAX as u64);
+    assert!(fs::metadata(fixture._home.path().join("store/sh-3.txt")).unwrap().len() <= KEPT_BYTES_MAX as u64);
     assert!(late.contains("; the next come with `since: "), "{}", &late[late.len() - 200..]);
 }
 

@@ -272,7 +272,7 @@ fn a_real_pytest_project_is_counted_and_measured_file_by_file() {
     let mut project = Project::new();
     fs::create_dir_all(project.inside(".venv/bin")).unwrap();
     std::os::unix::fs::symlink(python, project.inside(".venv/bin/python")).unwrap();
-    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(project.outside("shelf/a"))));
+    project.cx.outputs = Some(std::sync::Arc::new(max_team_tools::OutputStore::new(project.outside("store/a"))));
     project.write("app/__init__.py", "");
     project.write("app/used.py", "def one():\n    return 1\n");
     project.write("app/half.py", "def two():\n    return 2\n\ndef three():\n    return 3\n");

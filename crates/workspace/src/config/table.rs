@@ -2,7 +2,8 @@
 //!
 //! A line of the table below gives a key its place, type, shape, default and one sentence; from it come the struct that
 //! the program reads, the check of every file and flag, and the page that `config explain` prints. To add a key,
-//! add a line here and document it in `config/config.yaml`: a test compares the two.
+//! add a line here and document it in `config/config.yaml`: a test compares the two, and `tests/it/manual/generated.rs` writes the
+//! tables of the manual from it.
 
 use std::path::PathBuf;
 use std::time::Duration;

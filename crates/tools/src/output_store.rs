@@ -1,8 +1,8 @@
 //! Keeps outputs that are too large for a conversation as files to read.
 //!
-//! Each agent has a shelf of its own, outside the project, so that no agent reads there what only another may see, and
+//! Each agent has a store of its own, outside the project, so that no agent reads there what only another may see, and
 //! nothing is left in the tree. A model knows an output as `@output/NAME`. Names come from the content: the same
-//! output is kept once. The oldest outputs make room for new ones; a shelf that was not used for long is removed.
+//! output is kept once. The oldest outputs make room for new ones; a store that was not used for long is removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -28,13 +28,13 @@ pub struct OutputStore {
 }
 
 impl OutputStore {
-    /// A shelf in this folder, which is made when something is kept. Shelves that lie beside it and are old are
+    /// A store in this folder, which is made when something is kept. Stores that lie beside it and are old are
     /// removed then.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// The shelf of an agent, in the user's folder.
+    /// The store of an agent, in the user's folder.
     pub fn of(home: &Path, agent: AgentId) -> Self {
         Self::new(home.join("output").join(agent.to_string()))
     }
@@ -161,9 +161,9 @@ fn remove_old(above: &Path, age: Duration) {
 mod tests {
     use super::*;
 
-    fn names(shelf: &OutputStore) -> Vec<String> {
+    fn names(store: &OutputStore) -> Vec<String> {
         let mut names: Vec<_> =
-            fs::read_dir(&shelf.dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            fs::read_dir(&store.dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -172,30 +172,30 @@ mod tests {
     fn the_same_output_is_kept_once_and_is_private() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::TempDir::new().unwrap();
-        let shelf = OutputStore::new(home.path().join("output/agent"));
-        let name = shelf.keep("long").unwrap();
-        assert_eq!(shelf.keep("long").unwrap(), name);
+        let store = OutputStore::new(home.path().join("output/agent"));
+        let name = store.keep("long").unwrap();
+        assert_eq!(store.keep("long").unwrap(), name);
         let file = name.strip_prefix(PREFIX).unwrap();
-        assert_eq!(names(&shelf), [file]);
+        assert_eq!(names(&store), [file]);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&shelf.dir), mode(&shelf.dir.join(file))), (0o700, 0o600));
+        assert_eq!((mode(&store.dir), mode(&store.dir.join(file))), (0o700, 0o600));
     }
 
     #[test]
     fn the_oldest_make_room() {
         let home = tempfile::TempDir::new().unwrap();
-        let shelf = OutputStore::new(home.path().join("agent"));
-        fs::create_dir(&shelf.dir).unwrap();
+        let store = OutputStore::new(home.path().join("agent"));
+        fs::create_dir(&store.dir).unwrap();
         for (name, age) in [("old.txt", 100), ("young.txt", 10)] {
             // Sparse: only its length counts.
-            let file = File::create(shelf.dir.join(name)).unwrap();
+            let file = File::create(store.dir.join(name)).unwrap();
             file.set_len(KEPT_TOTAL_BYTES_MAX / 2).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
         }
-        let name = shelf.keep("new").unwrap();
+        let name = store.keep("new").unwrap();
         let mut want = vec![name.strip_prefix(PREFIX).unwrap().to_owned(), "young.txt".to_owned()];
         want.sort();
-        assert_eq!(names(&shelf), want);
+        assert_eq!(names(&store), want);
     }
 
     #[test]
