@@ -38,9 +38,13 @@ pub fn on_reopening(kind: ActionKind, brings_words: bool) -> UnattendedQuestion 
 }
 
 impl PermissionAnswer {
-    /// The refusal of a call that needs an approval, with what would have helped.
-    pub fn unattended(kind: ActionKind, recourse: Recourse) -> Self {
+    /// The refusal of a call that needs an approval, with what would have helped. `rules`: those that would allow it.
+    pub fn unattended(kind: ActionKind, recourse: Recourse, rules: &[String]) -> Self {
         let why = match (recourse, kind) {
+            (Recourse::RuleOrMode | Recourse::Rule, kind) if kind != ActionKind::Write && !rules.is_empty() => {
+                let why = format!("headless; `--allowed-tools '{}'` allows it, a chat can ask", rules.join(" "));
+                return Self::new(false, DecidedBy::Nobody(why));
+            }
             (Recourse::Person | Recourse::Nothing, _) => {
                 "headless; no rule or mode allows it, a chat can ask (`max-team -c`)"
             }
@@ -96,9 +100,19 @@ mod tests {
             (ActionKind::Execute, Recourse::Nothing, "no rule or mode allows it"),
         ];
         for (kind, recourse, words) in table {
-            let DecidedBy::Nobody(why) = PermissionAnswer::unattended(kind, recourse).by else { panic!("{kind:?}") };
+            let DecidedBy::Nobody(why) = PermissionAnswer::unattended(kind, recourse, &[]).by else {
+                panic!("{kind:?}")
+            };
             assert!(why.contains(words), "{kind:?} {recourse:?}: {why}");
         }
+    }
+
+    #[test]
+    fn a_refusal_names_the_rule_that_would_allow_the_call() {
+        let rules = ["WebFetch(domain:a.example)".to_owned()];
+        let answer = PermissionAnswer::unattended(ActionKind::Fetch, Recourse::Rule, &rules);
+        let DecidedBy::Nobody(why) = answer.by else { panic!("{:?}", answer.by) };
+        assert_eq!(why, "headless; `--allowed-tools 'WebFetch(domain:a.example)'` allows it, a chat can ask");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::active_session::ActiveSession;
-use crate::agent::{Agent, Control, Frame, Seat};
+use crate::agent::{Agent, Control, Frame, Seat, UNATTENDED};
 use crate::audit::AuditOptions;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, OpenOptions, OpenQuestion, OpenedSession, Queued, SessionDetails, TeamHandle, Which};
@@ -458,7 +458,8 @@ impl Runtime {
         }
         let callees = active.callees(&seen);
         let root = copy.map_or_else(|| active.root.clone(), Worktree::root);
-        let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees, active.is_unattended)?;
+        let note = active.is_unattended.then_some(UNATTENDED);
+        let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees, note)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
         let frame = if active.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) }.outlining();
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))

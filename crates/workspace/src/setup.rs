@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::agent::{ALL_SOURCES, Compaction, Definition, Settings};
+use max_team_core::delegation::offer::hidden_from;
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_llm::Router;
@@ -30,16 +31,23 @@ use crate::{agents, found_backups, permissions, skills};
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
 /// The tools of the agent with hands.
-const SOLO_TOOLS: [&str; 10] = [
+const SOLO_TOOLS: [&str; 17] = [
     "agent",
     "edit_file",
+    "git_diff",
+    "git_log",
+    "git_status",
     "list_dir",
+    "memory_read",
     "read_file",
     "run_shell",
+    "run_test",
     "search_code",
     "send_message",
     SKILL,
     "task",
+    "web_fetch",
+    "web_search",
     "write_file",
 ];
 
@@ -190,12 +198,13 @@ impl AppEnv {
 
 /// The agent that answers if no other is named.
 pub fn solo() -> Definition {
+    let tools = SOLO_TOOLS.map(str::to_owned).to_vec();
     Definition {
         name: "max".into(),
         role: "assistant".into(),
         prompt: SOLO_PROMPT.into(),
-        tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
-        hidden_tools: vec!["task".to_owned()],
+        hidden_tools: hidden_from(&tools, SOLO_PROMPT),
+        tools,
         sources: vec![ALL_SOURCES.to_owned()],
         ..Definition::default()
     }

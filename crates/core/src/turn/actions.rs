@@ -41,7 +41,8 @@ impl TurnActions {
     /// The line after the answer of an agent that got a task. `may_change`: whether it has tools that change files.
     pub fn summary_line(&self, may_change: bool) -> Option<String> {
         Some(match (self.calls, self.changed.as_slice(), self.commands) {
-            (0, ..) if self.failed > 0 => format!("called tools {} times, and no call succeeded", self.failed),
+            (0, ..) if self.failed == 1 => "made 1 tool call, and it failed".to_owned(),
+            (0, ..) if self.failed > 1 => format!("made {} tool calls, and all of them failed", self.failed),
             (0, ..) => "called no tool: it read only what it was given".to_owned(),
             (_, [], 0) if may_change => "changed no file".to_owned(),
             (_, [], 0) => return None,
@@ -109,6 +110,6 @@ mod tests {
         }
         let mut did = TurnActions::default();
         did.add_failed();
-        assert_eq!(did.summary_line(true).as_deref(), Some("called tools 1 times, and no call succeeded"));
+        assert_eq!(did.summary_line(true).as_deref(), Some("made 1 tool call, and it failed"));
     }
 }

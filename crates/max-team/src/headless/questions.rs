@@ -188,7 +188,7 @@ impl Headless {
             let (by, recourse) = (DecidedBy::Nobody("headless".to_owned()), asked.recourse);
             tally.refused_calls.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
         }
-        let answer = PermissionAnswer::unattended(asked.action.kind, asked.recourse);
+        let answer = PermissionAnswer::unattended(asked.action.kind, asked.recourse, asked.memory.rules());
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.questions.sent.remove(&asked.question);

@@ -104,7 +104,7 @@ fn a_correction_after_the_plan_is_checked_again() {
     let passed = "The task's checks after this correction:\n✓ a.txt: 7 bytes\n✓ grep -q 3 a.txt: exit 0";
     assert!(two.starts_with("NEW.") && two.contains(passed), "{two}");
     assert!(two.contains("[This answer cost $") && two.contains("; the task has cost $"), "{two}");
-    assert!(two.contains("[`send_message` to `area` goes on with it.]"), "{two}");
+    assert!(two.contains("[To ask it more: `send_message` to `area`.]"), "{two}");
     let failed = "The task's checks after this correction:\n✓ a.txt: 4 bytes\n✗ grep -q 3 a.txt: exit 1";
     assert!(four.starts_with("NEWER.") && four.contains(failed), "{four}");
     // Words change no file: what the checks said still holds.

@@ -287,7 +287,7 @@ impl ActiveSession {
         }
         let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
-        let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees, self.is_unattended)?;
+        let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees, self.unattended_note())?;
         let frame = if delegates { frame } else { frame.left_alone(&self.shared) };
         lock(&self.crew).frames.insert(key, frame.clone());
         Ok(frame)

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{ActiveSession, Place, fold_plan};
-use crate::agent::{Agent, Control, Frame, Seat};
+use crate::agent::{Agent, Control, Frame, Seat, UNATTENDED_MEMBER};
 use crate::error::RuntimeError;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::shared::lock;
@@ -161,6 +161,11 @@ impl ActiveSession {
         Ok(if delegates { frame } else { frame.left_alone(&self.shared) })
     }
 
+    /// The note for agents whose answers go to another agent, in a run without a chat.
+    pub(super) fn unattended_note(&self) -> Option<&'static str> {
+        self.is_unattended.then_some(UNATTENDED_MEMBER)
+    }
+
     /// The request frame of an agent in a worktree: with its files, not the project's.
     fn frame_in_copy(&self, definition: &Arc<Definition>, settings: &Arc<Settings>) -> Result<Frame, RuntimeError> {
         let (id, by) = (worktree::id_of(settings), definition.name.clone());
@@ -169,7 +174,8 @@ impl ActiveSession {
         let copy = worker.place(&self.shared)?;
         let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
-        let frame = Frame::new(&self.shared, &copy.root(), definition, settings, None, callees, self.is_unattended)?;
+        let frame =
+            Frame::new(&self.shared, &copy.root(), definition, settings, None, callees, self.unattended_note())?;
         Ok(frame.at_work_in(&copy))
     }
 

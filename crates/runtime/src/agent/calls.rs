@@ -465,7 +465,7 @@ impl Agent {
         let child = envelope.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         if let Some(child) = child.filter(|_| self.frame.registry.get(SEND_MESSAGE).is_some()) {
             let address = self.task_id_of(child).unwrap_or_else(|| rows::handle(by, child));
-            words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{address}` goes on with it.]"));
+            words.push_str(&format!("\n\n[To ask it more: `{SEND_MESSAGE}` to `{address}`.]"));
         }
         (words, is_error)
     }

@@ -35,8 +35,10 @@ const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
 /// Prompt for a lead, about the files of the project.
 const OUTLINE: &str = include_str!("../../../../prompts/outline.md");
 
-/// Prompt for every agent in a run without a chat.
+/// The note for the agent that the user talks to, in a run without a chat.
 pub(crate) const UNATTENDED: &str = include_str!("../../../../prompts/unattended.md");
+/// The note for the other agents of such a run: their answers go to another agent.
+pub(crate) const UNATTENDED_MEMBER: &str = include_str!("../../../../prompts/unattended_member.md");
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
@@ -77,8 +79,8 @@ struct PromptExtras {
     outline: Arc<str>,
     /// The standing part of the memory in a lead's system text; `None` for other agents.
     standing: Option<MemorySection>,
-    /// Whether the agent is told that the user cannot be asked.
-    is_unattended: bool,
+    /// Tells the agent that the user cannot be asked.
+    unattended_note: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +103,7 @@ impl Frame {
         settings: Arc<Settings>,
         schema: Option<serde_json::Value>,
         callees: Vec<Callee>,
-        is_unattended: bool,
+        unattended_note: Option<&'static str>,
     ) -> Result<Self, RuntimeError> {
         let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
         let wrong = |error: max_team_tools::RegistryError| RuntimeError::Definition {
@@ -156,7 +158,7 @@ impl Frame {
             delegates: true,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
-            extras: PromptExtras { is_unattended, ..PromptExtras::default() },
+            extras: PromptExtras { unattended_note, ..PromptExtras::default() },
         };
         frame.refresh(shared);
         frame.follow_sources(shared);
@@ -235,9 +237,7 @@ impl Frame {
             self.root.display(),
             shared.surroundings
         ));
-        if self.extras.is_unattended {
-            system.push_str(UNATTENDED);
-        }
+        system.push_str(self.extras.unattended_note.unwrap_or_default());
         if *self.system != *system {
             let [instructions, ..] = &mut self.blobs;
             *instructions = Blob::new(system.as_bytes().to_vec());

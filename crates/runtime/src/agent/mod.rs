@@ -79,7 +79,7 @@ use commit::Extra;
 use cx::Memo;
 pub(crate) use flight::look_at_words;
 use flight::{EffectDone, Flight};
-pub(crate) use frame::{Frame, UNATTENDED};
+pub(crate) use frame::{Frame, UNATTENDED, UNATTENDED_MEMBER};
 pub(crate) use hold::{PersonStop, since_of};
 pub(crate) use images::runs_on;
 use inbox::Inbox;

@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 
 use super::{Tape, again};
 use crate::active_session::{ActiveSession, fold_plan, under};
-use crate::agent::{EXPERT, Frame, UNATTENDED};
+use crate::agent::{EXPERT, Frame, UNATTENDED, UNATTENDED_MEMBER};
 use crate::error::RuntimeError;
 use crate::handle::{AgentSpec, OpenOptions, TeamHandle};
 use crate::runtime::Runtime;
@@ -558,7 +558,7 @@ fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
         text = Cow::Owned(format!("{}{}", text.get(..from).unwrap_or_default(), text.get(to..).unwrap_or_default()));
     }
     let mut lines = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n').filter(|line| *line != UNATTENDED) {
+    for line in text.split_inclusive('\n').filter(|line| ![UNATTENDED, UNATTENDED_MEMBER].contains(line)) {
         match CIRCUMSTANCES.iter().find(|name| line.starts_with(**name)) {
             Some(name) => lines.push_str(&format!("{name}…\n")),
             None => lines.push_str(line),

@@ -164,7 +164,8 @@ fn steps(view: &View, phase: usize, steps: &[Step]) -> Progress {
 /// Whether the program says that the agent of a result has done nothing.
 fn is_empty_claim(text: &str) -> bool {
     text.contains("called no tool")
-        || text.contains("no call succeeded")
+        || text.contains("tool call, and it failed")
+        || text.contains("all of them failed")
         || (text.contains("changed no file") && !text.contains("ran commands"))
 }
 

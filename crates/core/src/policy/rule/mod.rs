@@ -457,6 +457,7 @@ fn named(name: &str) -> (RuleTool, Alias) {
         "write_file" | "edit_file" => (RuleTool::Edit, Alias::Only(name.to_owned())),
         "WebFetch" | "web_fetch" | "http_get" => (RuleTool::Fetch, Alias::Whole),
         "WebSearch" => (RuleTool::Named(SEARCH.to_owned()), Alias::Whole),
+        "Browser" => (RuleTool::Named("browser".to_owned()), Alias::Whole),
         "Agent" | "Task" | "dispatch_task" => (RuleTool::Agent, Alias::Whole),
         name => {
             let other = crate::task_list::OTHER_NAMES.iter().find(|(other, _)| *other == name);
