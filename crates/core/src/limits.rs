@@ -518,6 +518,8 @@ pub const MEMORY_ROUNDS_MAX: u32 = 6;
 pub const MEMORY_HANDED_TRIES_MAX: u32 = 3;
 /// Times that a write to the memory is decided again because another write came first.
 pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
+/// Turns that are listed as told a fact.
+pub const MEMORY_USES_MAX: usize = 50;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 

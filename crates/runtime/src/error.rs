@@ -41,6 +41,18 @@ pub enum RuntimeError {
     /// This process does not serve that account of a channel.
     #[error("this process does not serve `{0}`: its messages are sent by the process that does")]
     NotServed(String),
+    /// A worktree that cannot be read, merged or removed.
+    #[error(transparent)]
+    Worktree(#[from] max_team_tools::worktree::WorktreeError),
+    /// An agent works in the worktree.
+    #[error("an agent works in the worktree `{0}`; decide when it is done, or stop it first")]
+    WorktreeInUse(String),
+    /// Other changes than those that a person was shown.
+    #[error("the worktree `{0}` has changed since it was shown, and nothing was taken; look at it again")]
+    WorktreeChanged(String),
+    /// No file of a worktree could be merged.
+    #[error("nothing was taken: {0}")]
+    NothingMerged(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),

@@ -13,9 +13,11 @@ use max_team_core::channel::{ChatAddress, Delivery};
 use max_team_core::chat::{Message, Usage};
 use max_team_core::cost::SessionCost;
 use max_team_core::event::{Event, LaunchFlags};
+use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::mcp::SourceStatus;
+use max_team_core::memory::{BoardScope, Key};
 use max_team_core::message::{Principal, Role};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
@@ -134,6 +136,33 @@ pub enum Command {
         /// All settings, not only those that changed.
         settings: Settings,
     },
+    /// Store a fact of the user in a memory board.
+    Remember {
+        scope: BoardScope,
+        key: Key,
+        /// An object becomes one fact per member.
+        value: serde_json::Value,
+    },
+    /// Forget the facts under a key, and erase their text from the memory's log. `query::MemoryUses` tells where else it stands.
+    Forget { scope: BoardScope, key: Key },
+    /// Merge files of a worktree into its project. `query::WorktreeChanges` tells what is left of it.
+    AcceptWorktree {
+        /// Its name.
+        worktree: String,
+        /// These files; without names, all that differ.
+        #[serde(default)]
+        files: Vec<String>,
+        /// The digest of the changes as `query::WorktreeChanges` gave them: others are not merged.
+        #[serde(default)]
+        shown: Option<Hash>,
+    },
+    /// Reject files of a worktree, or all of it: a worktree in which nothing is left to decide is removed.
+    RejectWorktree {
+        worktree: String,
+        /// These files; without names, the whole worktree.
+        #[serde(default)]
+        files: Vec<String>,
+    },
 }
 
 impl Command {
@@ -159,7 +188,11 @@ impl Command {
             | Self::Rewind { .. }
             | Self::Compact { .. }
             | Self::Uncompact { .. }
-            | Self::Configure { .. } => Role::Owner,
+            | Self::Configure { .. }
+            | Self::Remember { .. }
+            | Self::Forget { .. }
+            | Self::AcceptWorktree { .. }
+            | Self::RejectWorktree { .. } => Role::Owner,
         }
     }
 }
@@ -178,8 +211,8 @@ pub enum Which {
     Before(SessionId),
     /// The session of a chat of a messaging service; a new one, if it has none yet.
     Chat(ChatAddress),
-    /// A new one that continues from a point of another, within its constraints.
-    Fork(Box<Forked>, ResumedLead),
+    /// A new one that continues from a point of another, within its constraints; the session of a chat, if one is given.
+    Fork(Box<Forked>, ResumedLead, Option<ChatAddress>),
 }
 
 /// How to open a session. A resumed one keeps its agent and history, and at least the constraints that it had before
@@ -631,7 +664,7 @@ impl TeamHandle {
 
 /// The only place that compares a person's role with what they ask for. `TeamHandle` calls it for every command, and writers
 /// that need no running team (`UserMail`, `TaskLists`, `Caches`) for each of their own.
-pub(crate) fn require(by: &Principal, least: Role) -> Result<(), RuntimeError> {
+pub fn require(by: &Principal, least: Role) -> Result<(), RuntimeError> {
     if by.role >= least {
         return Ok(());
     }

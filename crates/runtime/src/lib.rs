@@ -56,14 +56,15 @@ pub use error::RuntimeError;
 pub use executor::block_on;
 pub use handle::{
     AgentSpec, Attached, Command, Delta, Lead, Notice, OpenOptions, OpenQuestion, OpenedSession, Order, Origin, Queued,
-    Recovered, SessionDetails, Team, TeamDefinitions, TeamHandle, Which,
+    Recovered, SessionDetails, Team, TeamDefinitions, TeamHandle, Which, require,
 };
 pub use maintenance::{
     SessionsForgotten, Tombstone, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows,
 };
 pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
 pub use max_team_core::teammate::Spawn;
-pub use memory::{ForgottenFacts, Hit, Memories, RecalledFacts, Remember, project_scope};
+pub use max_team_tools::worktree::WorktreeError;
+pub use memory::{FactUse, ForgottenFacts, Hit, Memories, MemoryUses, RecalledFacts, Remember, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
@@ -85,4 +86,4 @@ pub use user_mail::{
     CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
     ShownContent, UserMail, envelope_of, is_go_on,
 };
-pub use worktree::WaitingWorktree;
+pub use worktree::{ConflictText, WaitingWorktree, WorktreeReview};

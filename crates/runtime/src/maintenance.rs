@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
-use max_team_core::rewind::FileChange;
 use max_team_journal::{DriftReport, ExternalSeal, Journal, JournalError, Options, Report, Worker, WorkerInfo};
+use max_team_tools::worktree::{Accept, MergeResult, Worktree, WorktreeError};
 use max_team_tools::{AgentStore, OutputStore};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::plan::Basis;
 use crate::read_model::{EvidenceItem, Filter, ReadModel, WalkStep, WalkSummary};
 use crate::reader::TeamReader;
-use crate::rewind::{self, Rewind};
+use crate::rewind::Rewind;
 use crate::session::Sessions;
+use crate::worktree;
 
 pub(crate) use forget::gone;
 pub use forget::{ErasureOutcome as SessionsForgotten, Tombstone, forget_sessions, forks_of, prune_images};
@@ -173,15 +175,15 @@ impl Storage {
         Rewind::new(&self.journal, home, session)
     }
 
-    /// Records in the agent's session what a person is about to merge from a worktree, so that a rewind can undo it.
-    /// Blocking.
-    pub fn note_accepted(
+    /// Merges files of a worktree, once the agent's session says so, so that a rewind can undo it. Blocking.
+    pub fn accept_worktree(
         &self,
-        (worktree, project): (&str, &Path),
+        copy: &mut Worktree,
+        accept: &Accept<'_>,
         by: &Principal,
-        changes: &[FileChange],
-    ) -> Result<(), RuntimeError> {
-        rewind::note_accepted(&self.journal, (worktree, project), by, changes)
+        cancel: &CancellationToken,
+    ) -> Result<MergeResult, WorktreeError> {
+        worktree::accept_by(&self.journal, by, copy, accept, cancel)
     }
 }
 

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Caches;
 use crate::error::RuntimeError;
 use crate::maintenance::Tombstone;
-use crate::memory::{Hit, Memories, RecalledFacts};
+use crate::memory::{self, Hit, Memories, RecalledFacts};
 use crate::outbox::{self, OutgoingMessage};
 use crate::read_model::{
     Cost, EvidenceItem, Filter, IdTarget, MailRecord, Person, PlanLine, ReadModel, Record, Roll, Span,
@@ -432,6 +432,11 @@ questions! {
         scope: BoardScope,
         key: Key,
     } -> Option<Fact>, journal => Memories::new(journal).fact(&scope, &key);
+    /// Where the facts under a key came from, and which turns were told them, and why.
+    slow MemoryUses {
+        scope: BoardScope,
+        key: Key,
+    } -> memory::MemoryUses, journal => Memories::new(journal).uses(&scope, &key);
     /// The facts that each turn of a session was told, and why.
     stored Recalled {
         session: SessionId,
@@ -480,6 +485,14 @@ questions! {
     live Worktrees {
         session: SessionId,
     } -> Vec<worktree::WaitingWorktree>, runtime => runtime.waiting(session).await;
+    /// What differs in a worktree, and what would become of it; `None` if there is no such worktree.
+    live WorktreeChanges {
+        /// Its name.
+        worktree: String,
+    } -> Option<Box<worktree::WorktreeReview>>, runtime => {
+        let read = move |shared: &Shared| worktree::WorktreeReview::find(shared, &worktree);
+        Ok(blocking(runtime, read).await?.map(Box::new))
+    };
     /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
     live Paths {
         root: PathBuf,

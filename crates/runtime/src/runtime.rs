@@ -4,6 +4,7 @@
 //! starts the loop. A user's message is one transaction: the text in the session's stream and the message in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
+mod beside;
 mod command;
 mod redefine;
 mod resume;
@@ -43,7 +44,7 @@ use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
 use crate::user_mail::{self, PendingQuestion, UserMail};
-use crate::worktree::{self, WaitingWorktree};
+use crate::worktree;
 
 pub use resume::ResumedLead;
 
@@ -189,7 +190,7 @@ impl Runtime {
         }
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let bound = match &open.which {
-            Which::Fork(_, bound) => Some(bound.clone()),
+            Which::Fork(_, bound, _) => Some(bound.clone()),
             _ => ResumedLead::read(&turn),
         };
         let open = match &bound {
@@ -202,7 +203,7 @@ impl Runtime {
         active.bound = bound;
         active.is_unattended = open.unattended;
         active.chat = match &open.which {
-            Which::Chat(chat) => Some(chat.clone()),
+            Which::Chat(chat) | Which::Fork(.., Some(chat)) => Some(chat.clone()),
             _ if resumed => Sessions::new(&self.shared.journal).row(session)?.chat,
             _ => None,
         };
@@ -400,7 +401,7 @@ impl Runtime {
             let by = Some(DecidedBy::person(&by));
             events.push(Event::Configured(Configured { settings: Arc::clone(settings), definition, by }));
         }
-        if let Which::Fork(forked, _) = &open.which {
+        if let Which::Fork(forked, ..) = &open.which {
             events.push(Event::Forked(forked.clone()));
         }
         if let Which::Before(_) = open.which {
@@ -494,16 +495,6 @@ impl Runtime {
     pub(crate) async fn settled(&self, session: SessionId) -> Result<(), RuntimeError> {
         self.active(session)?.settle().await;
         Ok(())
-    }
-
-    /// The worktrees of a session with changes that wait for the user.
-    pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<WaitingWorktree>, RuntimeError> {
-        let known = ReadModel::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
-        let agents: Vec<AgentId> = known.chain([self.active(session)?.lead]).collect();
-        let home = self.shared.home.clone();
-        let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
-        // Worktrees that cannot be read are left out.
-        Ok(looked.unwrap_or_default())
     }
 
     pub(crate) async fn close_session(&self, session: SessionId) {

@@ -5,6 +5,8 @@
 //! sandbox nothing would keep an agent inside, so then there are no worktrees. `tools::worktree` makes and merges them,
 //! and can repeat every step; nothing is journalled here besides.
 
+mod decision;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +28,9 @@ use crate::active_session::ActiveSession;
 use crate::error::RuntimeError;
 use crate::rewind::Merger;
 use crate::shared::{Shared, now_ms};
+
+pub use decision::{ConflictText, WorktreeReview};
+pub(crate) use decision::{WorktreeDecision, accept_by};
 
 /// Files in conflict that a message names at most.
 const NAMED_MAX: usize = 10;
@@ -393,9 +398,9 @@ pub struct WaitingWorktree {
     pub trouble: Option<String>,
 }
 
-/// The worktrees of these agents with changes that wait, or may wait, for a decision. Blocking.
-pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<WaitingWorktree> {
-    let (copies, names) = (Worktrees::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
+/// The worktrees of these names with changes that wait, or may wait, for a decision. Blocking.
+pub(crate) fn waiting(home: &Path, names: &BTreeSet<String>) -> Vec<WaitingWorktree> {
+    let copies = Worktrees::within(home);
     let mut found: Vec<_> = names.iter().filter_map(|id| waits(&copies, id)).collect();
     found.sort_by_key(|(made_at_ms, _)| *made_at_ms);
     found.into_iter().map(|(_, waiting)| waiting).collect()

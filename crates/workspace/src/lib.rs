@@ -7,6 +7,7 @@ pub mod agents;
 pub mod api_keys;
 pub mod config;
 pub mod exit;
+pub mod fork;
 pub mod format;
 pub mod found_backups;
 pub mod i18n;

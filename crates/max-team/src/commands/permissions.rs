@@ -1,13 +1,9 @@
 //! `permissions`: what agents may do, and why.
 
 use max_team_core::agent::Constraints;
-use max_team_core::agent_dirs::AgentDir;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{
-    Action, ActionKind, Judgement, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict, judge,
-};
+use max_team_core::policy::{Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
 use max_team_core::suggest::candidates;
-use max_team_tools::shell;
 use serde_json::{Value, json};
 
 use crate::args::{ExplainVerdict, Permissions};
@@ -16,7 +12,9 @@ use max_team_terminal::text::{self, clean_line};
 use max_team_workspace::agents;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use max_team_workspace::permissions::{LoadedPermissions, RuleFlags, TrustedRules, load};
+use max_team_workspace::permissions::{
+    Explanation, LoadedPermissions, PermissionQuestion, RuleFlags, TrustedRules, load,
+};
 use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit> {
@@ -47,42 +45,15 @@ fn why(
         Some(name) => constraints(place, options, name)?,
         None => Constraints::default(),
     };
-    // An address is no command: without a tool, the question is about fetching it.
-    let is_address = options.tool.is_none() && host(&options.what).is_some();
-    let given = options.tool.as_deref().or(is_address.then_some("web_fetch"));
-    let action = match given {
-        None => shell::action(&options.what, root),
-        Some(tool) => {
-            let kind = kind(tool, &options.what)?;
-            let host = host(&options.what).filter(|_| kind == ActionKind::Fetch);
-            Action { kind, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
-        }
-    };
-    let tool = given.unwrap_or("run_shell");
+    let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what };
     let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
-    let judged = judge(&rules, tool, &action);
+    let explained = question.explain(root, &rules)?;
     let text = match options.json {
-        true => format!("{}\n", told_json(&judged)),
-        false => told(&judged, &action, mode, options, place.speaks()),
+        true => format!("{}\n", explained.json()),
+        false => told(&explained, mode, options, place.speaks()),
     };
     super::print(&text)?;
-    Ok(if judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
-}
-
-/// The host of an address of the web, with its port where that is not the scheme's own.
-fn host(text: &str) -> Option<String> {
-    let (rest, usual) = match text.strip_prefix("https://") {
-        Some(rest) => (rest, "443"),
-        None => (text.strip_prefix("http://")?, "80"),
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let name = authority.rsplit_once('@').map_or(authority, |(_, name)| name);
-    let (name, port) = match name.find(']') {
-        Some(end) => (name.get(..=end)?, name.get(end + 1..)?.trim_start_matches(':')),
-        None => name.split_once(':').unwrap_or((name, "")),
-    };
-    let shown = if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") };
-    (!name.is_empty() && !shown.contains(char::is_whitespace)).then(|| shown.to_ascii_lowercase())
+    Ok(if explained.judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
 }
 
 fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<Constraints, CliError> {
@@ -94,34 +65,11 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
     found.ok_or_else(|| CliError::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
 }
 
-fn kind(tool: &str, what: &str) -> Result<ActionKind, CliError> {
-    let is_own = AgentDir::split(what).is_some();
-    match tool {
-        "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(ActionKind::ReadOwn),
-        "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(ActionKind::WriteOwn),
-        "Read" | "read_file" | "list_dir" | "search_code" => Ok(ActionKind::Read),
-        "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
-        "WebFetch" | "web_fetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
-        "Agent" | "dispatch_task" => Ok(ActionKind::Team),
-        _ => Err(CliError::new(
-            Exit::Usage,
-            format!("`{tool}` cannot be asked about; try read_file, write_file, web_fetch or dispatch_task"),
-        )),
-    }
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow => "allow",
-        Verdict::Ask => "ask",
-        Verdict::Deny => "deny",
-    }
-}
-
-fn told(judged: &Judgement, action: &Action, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
+fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
+    let Explanation { judged, action, .. } = explained;
     let [because, written, hint, remembered, judged_for] = lang.why_heads();
     let rule = clean_line(&lang.told(&judged.rule));
-    let verdict = if lang == Lang::En { word(judged.verdict) } else { lang.verdict(judged.verdict) };
+    let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
     if !judged.hint.is_empty() {
@@ -135,17 +83,6 @@ fn told(judged: &Judgement, action: &Action, mode: Mode, options: &ExplainVerdic
     let width = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
     let pad = |name: &str| " ".repeat(width.saturating_sub(text::width(name)));
     rows.iter().map(|(name, value)| format!("{name}{}  {value}\n", pad(name))).collect()
-}
-
-fn told_json(judged: &Judgement) -> Value {
-    json!({
-        "verdict": word(judged.verdict),
-        "rule": judged.rule,
-        "origin": judged.origin,
-        "hint": judged.hint,
-        "danger": judged.is_danger,
-        "remember": judged.memory.rules(),
-    })
 }
 
 fn row(rule: &Rule, is_used: bool) -> Value {

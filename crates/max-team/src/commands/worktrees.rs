@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use max_team_core::message::Principal;
 use max_team_core::policy::Visibility;
-use max_team_core::rewind::FileChange;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::JournalError;
-use max_team_tools::worktree::{Accept, Fate, MergeResult, Review, Worktree, WorktreeError, Worktrees};
+use max_team_runtime::{ConflictText, WorktreeReview};
+use max_team_tools::worktree::{Accept, MergeResult, Review, Worktree, WorktreeError, Worktrees};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -121,26 +121,16 @@ impl WorktreeContext {
 
     fn show(&self, id: Option<&str>, json: bool) -> anyhow::Result<Exit> {
         let copy = self.find(id)?;
-        let review = self.review(&copy)?;
-        let begun = copy.begun().map_err(failed)?;
-        let mut conflicts = Vec::new();
-        for change in review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })) {
-            if let Some(text) = copy.conflict(&change.path, &self.cancel).map_err(failed)? {
-                conflicts.push((change.path.clone(), text));
-            }
-        }
+        let review = WorktreeReview::read(&copy, &self.cancel).map_err(failed)?;
         if json {
-            let all: Vec<Value> = conflicts.iter().map(|(path, text)| json!({ "path": path, "text": text })).collect();
-            let told = json!({ "id": copy.id(), "by": copy.by(), "project": copy.project(), "root": copy.root(),
-                "left": copy.left(), "changes": review.changes, "ignored": review.ignored, "begun": begun,
-                "diff": review.diff, "conflicts": all });
-            super::print(&format!("{told:#}\n"))?;
+            super::print(&format!("{:#}\n", serde_json::to_value(&review)?))?;
             return Ok(Exit::Ok);
         }
+        let WorktreeReview { begun, conflicts, .. } = &review;
         let mut text =
             format!("{}  {}  {}\n{}\n", copy.id(), copy.by(), local(copy.made_at_ms()), copy.root().display());
         if let Some(taken) = begun {
-            text.push_str(&format!("\n{}\n\n", self.lang.copy_begun(&taken, copy.id())));
+            text.push_str(&format!("\n{}\n\n", self.lang.copy_begun(taken, copy.id())));
         }
         if review.changes.is_empty() {
             text.push_str(&format!("\n{}\n", self.lang.copy_same()));
@@ -160,7 +150,7 @@ impl WorktreeContext {
             copy.left().iter().for_each(|left| text.push_str(&format!("  {left}\n")));
         }
         text.push_str(&format!("\n{}", review.diff.text));
-        for (path, both) in conflicts {
+        for ConflictText { path, text: both } in conflicts {
             text.push_str(&format!("\n{} {path}\n{both}", self.lang.copy_conflict()));
         }
         // What a model wrote must not drive the terminal.
@@ -172,20 +162,13 @@ impl WorktreeContext {
         let mut copy = self.find_free(id)?;
         let files = (!files.is_empty()).then_some(files);
         let accept = Accept { files, whole: false, shown: None, sight: &Visibility::default() };
-        let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
         // Without a journal there is no session to write it down in; one that cannot be opened is no reason to take it unwritten.
-        let storage = match Storage::open_existing(&self.home) {
-            Ok(storage) => Some(storage),
-            Err(JournalError::Absent { .. }) => None,
+        let merged = match Storage::open_existing(&self.home) {
+            Ok(storage) => storage.accept_worktree(&mut copy, &accept, &self.by, &self.cancel),
+            Err(JournalError::Absent { .. }) => copy.accept(&accept, &self.cancel, &mut |_| {}),
             Err(error) => return Err(setup::stop(&error).into()),
         };
-        let mut note = |changes: &[FileChange]| match &storage {
-            Some(storage) => {
-                storage.note_accepted((&name, &project), &self.by, changes).map_err(|error| error.to_string())
-            }
-            None => Ok(()),
-        };
-        let merged = copy.accept_noted(&accept, &self.cancel, &mut |_| {}, &mut note).map_err(failed)?;
+        let merged = merged.map_err(failed)?;
         for (path, why) in &merged.stuck {
             talk(&format!("{path}: {why}"));
         }

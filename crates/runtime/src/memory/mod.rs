@@ -10,16 +10,18 @@ mod recall;
 mod rows;
 mod tools;
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
-use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
+use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::limits::{MEMORY_USES_MAX, MEMORY_WRITE_TRIES_MAX};
 use max_team_core::memory::{
     self, Board, BoardScope, Fact, Key, MemorySet, RecalledFact, Section, Source, WriteRefusal, Writer,
 };
 use max_team_journal::{Durability, Erase, Expect, Journal, JournalError, Projection};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -60,6 +62,30 @@ pub struct ForgottenFacts {
     pub said_in: Vec<SessionId>,
     /// Other sessions whose prompts contained them; those prompts remain, too.
     pub told_in: Vec<SessionId>,
+}
+
+/// Where else the facts under a key stand, besides the memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct MemoryUses {
+    /// Sessions whose messages the facts come from.
+    pub said_in: Vec<SessionId>,
+    /// The last turns whose prompt contained one of them, newest first.
+    pub told: Vec<FactUse>,
+    /// How many earlier turns are left out.
+    pub left_out: usize,
+}
+
+/// A turn whose prompt contained a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FactUse {
+    pub session: SessionId,
+    pub turn: TurnId,
+    /// When it began.
+    pub at_ms: i64,
+    /// What the user had said.
+    pub said: String,
+    /// The fact, with its reason.
+    pub fact: RecalledFact,
 }
 
 /// The board of the project in a folder.
@@ -206,21 +232,51 @@ impl<'j> Memories<'j> {
 
     /// The sessions whose prompts contained a fact under a key.
     fn told_in(&self, scope: &BoardScope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
-        let is_meant = |told: &RecalledFact| told.scope == *scope && told.key.below(key).is_some();
-        let (mut found, mut after) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        self.each_use(scope, key, |told| {
+            if !found.contains(&told.session) {
+                found.push(told.session);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Where the facts under a key came from, and the last turns that were told them.
+    pub fn uses(&self, scope: &BoardScope, key: &Key) -> Result<MemoryUses, RuntimeError> {
+        let mut uses = MemoryUses::default();
+        for (_, set) in self.written(scope, key)? {
+            uses.said_in.extend(set.source.session.filter(|session| !uses.said_in.contains(session)));
+        }
+        let mut told = VecDeque::new();
+        self.each_use(scope, key, |one| {
+            if told.len() == MEMORY_USES_MAX {
+                told.pop_front();
+                uses.left_out += 1;
+            }
+            told.push_back(one);
+        })?;
+        uses.told = told.into_iter().rev().collect();
+        Ok(uses)
+    }
+
+    /// Walks over the turns whose prompt contained a fact under a key, oldest first.
+    fn each_use(&self, scope: &BoardScope, key: &Key, mut each: impl FnMut(FactUse)) -> Result<(), RuntimeError> {
+        let is_meant = |told: &&RecalledFact| told.scope == *scope && told.key.below(key).is_some();
+        let mut after = 0;
         loop {
             let turns = self.journal.read_event(TURN_STARTED, after, PAGE)?;
-            let Some(last) = turns.last() else { return Ok(found) };
+            let Some(last) = turns.last() else { return Ok(()) };
             after = last.seq;
             for turn in &turns {
                 let Ok(Event::TurnStarted(started)) = event_of(turn) else { continue };
-                if !started.recall.is_some_and(|recall| recall.facts.iter().any(is_meant)) {
+                let Some(fact) = started.recall.iter().flat_map(|recall| &recall.facts).find(is_meant).cloned() else {
                     continue;
-                }
+                };
                 let agent = turn.stream.strip_prefix("agent/").unwrap_or_default();
                 let session = crate::rows::row::<String>(self.journal, crate::rows::AGENT, agent)?;
-                let session = session.and_then(|session| session.parse().ok());
-                found.extend(session.filter(|session| !found.contains(session)));
+                let Some(session) = session.and_then(|session| session.parse().ok()) else { continue };
+                let said = max_team_core::chat::Message::user(started.input).text();
+                each(FactUse { session, turn: started.turn, at_ms: turn.at_ms, said, fact });
             }
         }
     }

@@ -9,7 +9,7 @@ use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Principal};
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Edit};
-use max_team_core::policy::DecidedBy;
+use max_team_core::policy::{DecidedBy, MergeDecision};
 use max_team_journal::Durability;
 use tokio::sync::oneshot;
 
@@ -97,6 +97,14 @@ impl Runtime {
             }
             Command::StopSession { session } => self.stop_session(session, &order).await,
             Command::Configure { session, settings } => self.configure(session, settings, &order.by).await,
+            Command::Remember { ref scope, ref key, ref value } => self.remember(&order.by, (scope, key), value).await,
+            Command::Forget { ref scope, ref key } => self.forget(&order.by, scope, key).await,
+            Command::AcceptWorktree { ref worktree, ref files, shown } => {
+                self.decide_worktree(&order, worktree, (MergeDecision::Taken, files, shown)).await
+            }
+            Command::RejectWorktree { ref worktree, ref files } => {
+                self.decide_worktree(&order, worktree, (MergeDecision::Dropped, files, None)).await
+            }
         }
     }
 

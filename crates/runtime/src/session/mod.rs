@@ -279,6 +279,16 @@ impl<'j> Sessions<'j> {
         self.last_of(used)?.ok_or(RuntimeError::NothingToContinue(here))
     }
 
+    /// A session that works in a folder, if one does; also one of a chat.
+    pub(crate) fn working_in(&self, folder: &Path) -> Result<Option<SessionId>, RuntimeError> {
+        let (here, mut found) = (folder.display().to_string(), None);
+        self.each_before(OPENED, i64::MAX, |row| {
+            found = found.or_else(|| (row.cwd == here).then_some(row.session));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// The session of the whole journal that was used last, in its order.
     pub fn last_used(&self) -> Result<Option<SessionRow>, RuntimeError> {
         let mut used: Vec<SessionId> = self.list(1)?.into_iter().map(|row| row.session).collect();

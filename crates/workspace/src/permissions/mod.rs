@@ -6,6 +6,7 @@
 //! judges nothing.
 
 mod additional_dirs;
+mod explain;
 mod files;
 mod foreign;
 mod local;
@@ -21,6 +22,7 @@ use crate::exit::{CliError, Exit};
 use crate::i18n::Lang;
 use crate::setup::AppEnv;
 
+pub use explain::{Explanation, PermissionQuestion};
 use files::SettingsFile;
 pub use foreign::{Hook, Unused};
 pub use local::{remember, remembered, write};

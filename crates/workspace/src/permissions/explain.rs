@@ -1,0 +1,103 @@
+//! What would become of a call: allowed, asked about or denied, by which rule, and where that rule is written.
+
+use std::path::Path;
+
+use max_team_core::agent_dirs::AgentDir;
+use max_team_core::policy::{Action, ActionKind, Judgement, Rules, Verdict, judge};
+use max_team_tools::shell;
+use serde_json::{Value, json};
+
+use crate::exit::{CliError, Exit};
+
+/// The tool that runs a command line.
+const COMMAND: &str = "run_shell";
+
+/// A call to judge.
+#[derive(Debug, Clone)]
+pub struct PermissionQuestion<'a> {
+    /// The tool; without one, a web address is fetched and anything else is a command line.
+    pub tool: Option<&'a str>,
+    /// A command line or a web address; with a tool, a path, host or member.
+    pub input: &'a str,
+}
+
+/// The judgement about a call.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    pub tool: String,
+    pub action: Action,
+    pub judged: Judgement,
+}
+
+impl PermissionQuestion<'_> {
+    /// Judges the call in a project's folder.
+    pub fn explain(&self, root: &Path, rules: &Rules<'_>) -> Result<Explanation, CliError> {
+        let host = host(self.input);
+        let tool = self.tool.or(host.is_some().then_some("web_fetch")).unwrap_or(COMMAND);
+        let action = match tool {
+            COMMAND | "Bash" => shell::action(self.input, root),
+            tool => {
+                let kind = kind(tool, self.input)?;
+                let host = host.filter(|_| kind == ActionKind::Fetch);
+                Action { kind, ..Action::read(host.unwrap_or_else(|| self.input.to_owned())) }
+            }
+        };
+        let tool = if tool == "Bash" { COMMAND } else { tool };
+        let judged = judge(rules, tool, &action);
+        Ok(Explanation { tool: tool.to_owned(), action, judged })
+    }
+}
+
+impl Explanation {
+    pub fn verdict(&self) -> &'static str {
+        match self.judged.verdict {
+            Verdict::Allow => "allow",
+            Verdict::Ask => "ask",
+            Verdict::Deny => "deny",
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let judged = &self.judged;
+        json!({
+            "verdict": self.verdict(),
+            "rule": judged.rule,
+            "origin": judged.origin,
+            "hint": judged.hint,
+            "danger": judged.is_danger,
+            "remember": judged.memory.rules(),
+        })
+    }
+}
+
+/// The host of an address of the web, with its port where that is not the scheme's own.
+fn host(text: &str) -> Option<String> {
+    let (rest, usual) = match text.strip_prefix("https://") {
+        Some(rest) => (rest, "443"),
+        None => (text.strip_prefix("http://")?, "80"),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let name = authority.rsplit_once('@').map_or(authority, |(_, name)| name);
+    let (name, port) = match name.find(']') {
+        Some(end) => (name.get(..=end)?, name.get(end + 1..)?.trim_start_matches(':')),
+        None => name.split_once(':').unwrap_or((name, "")),
+    };
+    let shown = if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") };
+    (!name.is_empty() && !shown.contains(char::is_whitespace)).then(|| shown.to_ascii_lowercase())
+}
+
+fn kind(tool: &str, input: &str) -> Result<ActionKind, CliError> {
+    let is_own = AgentDir::split(input).is_some();
+    match tool {
+        "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(ActionKind::ReadOwn),
+        "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(ActionKind::WriteOwn),
+        "Read" | "read_file" | "list_dir" | "search_code" => Ok(ActionKind::Read),
+        "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
+        "WebFetch" | "web_fetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
+        "Agent" | "dispatch_task" => Ok(ActionKind::Team),
+        _ => Err(CliError::new(
+            Exit::Usage,
+            format!("`{tool}` cannot be asked about; try run_shell, read_file, write_file, web_fetch or dispatch_task"),
+        )),
+    }
+}
