@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use max_team_runtime::RuntimeError;
+use max_team_core::memory::WriteRefusal;
+use max_team_runtime::{RuntimeError, WorktreeError};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use serde_json::{Value, json};
@@ -94,7 +95,9 @@ impl From<RuntimeError> for ApiError {
             | RuntimeError::NoReader { .. }
             | RuntimeError::NoPoint { .. }
             | RuntimeError::NoPlanTask(_)
-            | RuntimeError::NothingToContinue(_) => Self::not_found(message),
+            | RuntimeError::NothingToContinue(_)
+            | RuntimeError::Worktree(WorktreeError::NotFound(_))
+            | RuntimeError::Memory(WriteRefusal::Nothing(_)) => Self::not_found(message),
             RuntimeError::Answered { by, said, at_ms } => {
                 let more = Some(Box::new(json!({ "by": by, "said": said, "at_ms": at_ms })));
                 Self { more, ..Self::new(StatusCode::CONFLICT, "answered", message) }
@@ -103,6 +106,7 @@ impl From<RuntimeError> for ApiError {
             RuntimeError::Silent
             | RuntimeError::Plan(_)
             | RuntimeError::Memory(_)
+            | RuntimeError::Worktree(WorktreeError::Name(_) | WorktreeError::NotChanged(_))
             | RuntimeError::Tasks(_)
             | RuntimeError::Schema { .. }
             | RuntimeError::TooMuch => Self::bad_request(message),
@@ -125,6 +129,9 @@ impl ApiError {
 
 impl From<CliError> for ApiError {
     fn from(error: CliError) -> Self {
-        Self::of_setup(&error, Lang::En)
+        match error.exit {
+            Exit::Usage => Self::bad_request(error.words(Lang::En)),
+            _ => Self::of_setup(&error, Lang::En),
+        }
     }
 }

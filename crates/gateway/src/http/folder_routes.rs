@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use max_team_core::agent::{Definition, Settings};
+use max_team_core::agent::{Constraints, Definition, Settings};
+use max_team_core::policy::{Mode, Rules};
 use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{OpenOptions, query};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::open::Workspace;
+use max_team_workspace::permissions::PermissionQuestion;
 use max_team_workspace::skills;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
+use super::extract::Body;
 use super::sessions::SessionSource;
 
 /// Paths that are offered for completion.
@@ -77,6 +82,52 @@ pub(crate) async fn complete(State(web): State<Arc<Web>>, _visitor: Visitor) -> 
     let mut paths = web.team.ask(query::Paths { root, settings: open.settings, team: open.team }).await?;
     paths.truncate(PATHS_MAX);
     Ok(Json(json!({ "paths": paths, "skills": skills, "agents": agents })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallToJudge {
+    /// Without it, a web address is fetched and anything else is a command line.
+    tool: Option<String>,
+    input: String,
+    agent: Option<String>,
+    mode: Option<Mode>,
+}
+
+/// Judges a call by the rules of a new session: those of one of its agents, or without the constraints of any.
+pub(crate) async fn why(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Body(call): Body<CallToJudge>,
+) -> Result<Json<Value>, ApiError> {
+    let open = web.new_session()?;
+    let found = match &call.agent {
+        None => None,
+        Some(name) => {
+            let mut members = members(&open).into_iter();
+            let found = members.find(|(definition, ..)| definition.name == *name);
+            Some(found.ok_or_else(|| ApiError::not_found(format!("there is no agent `{name}`")))?)
+        }
+    };
+    let settings = match found {
+        Some((_, settings, _)) => settings.clone(),
+        None => Settings { constraints: Constraints::default(), ..open.settings.clone() },
+    };
+    let mode = call.mode.unwrap_or(settings.mode);
+    let question = PermissionQuestion { tool: call.tool.as_deref(), input: &call.input };
+    let rules = Rules { mode, ..settings.rules() };
+    let explained = question.explain(web.sessions.source().root(), &rules)?;
+    let is_offered = found.is_none_or(|(definition, ..)| definition.tools.contains(&explained.tool));
+    let mut told = explained.json();
+    if let Value::Object(told) = &mut told {
+        // The rule is a sentence of the records; this is the same in Chinese.
+        told.insert("rule_zh".to_owned(), json!(Lang::Zh.told(&explained.judged.rule)));
+        told.insert("tool".to_owned(), json!(explained.tool));
+        told.insert("target".to_owned(), json!(explained.action.target));
+        told.insert("mode".to_owned(), json!(mode));
+        told.insert("offered".to_owned(), json!(is_offered));
+    }
+    Ok(Json(told))
 }
 
 pub(crate) async fn settings(State(web): State<Arc<Web>>, _visitor: Visitor) -> Result<Json<Value>, ApiError> {

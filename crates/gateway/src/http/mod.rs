@@ -12,8 +12,10 @@ mod error;
 mod events;
 mod extract;
 mod folder_routes;
+mod forks;
 mod hub;
 mod inbox;
+mod memory_routes;
 mod metrics;
 mod openapi;
 mod plans;
@@ -24,6 +26,7 @@ mod sessions;
 mod team;
 pub mod tokens;
 mod watcher;
+mod worktree_routes;
 mod ws;
 
 use std::net::SocketAddr;

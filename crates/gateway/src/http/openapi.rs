@@ -1,11 +1,17 @@
 //! The OpenAPI document, made from the table of routes.
 
 use axum::Json;
+use max_team_core::policy::Mode;
 use serde_json::{Map, Value, json};
 
 use super::access::Visitor;
+use super::memory_routes::BoardName;
 use super::routes::{Route, table};
 use super::session_routes::SESSION_PARTS;
+
+/// Keys of facts, as far as generated clients need to know them.
+const KEY_PATTERN: &str =
+    "^(personality|user_profile|preferences|agent_errors|dialog_context|notes)(\\.[A-Za-z0-9_-]{1,12}){1,4}$";
 
 pub(crate) async fn document(_visitor: Visitor) -> Json<Value> {
     Json(made())
@@ -102,6 +108,10 @@ fn parameter(name: &str) -> Value {
         "question" => id("ask"),
         "message" => id("env"),
         "agent" => id("agt"),
+        // Names of worktrees and keys of facts.
+        "worktree" => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,80}$" }),
+        "board" => json!({ "type": "string", "enum": BoardName::NAMES }),
+        "key" => json!({ "type": "string", "pattern": KEY_PATTERN }),
         "part" => json!({ "type": "string", "enum": SESSION_PARTS }),
         "from" => json!({ "type": "string", "pattern": "^[0-9]{1,15}(\\.[0-9]{1,6})?$" }),
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 5_000 }),
@@ -141,6 +151,27 @@ fn body(path: &str) -> Option<Value> {
             });
             object(properties, &[])
         }
+        "/api/v1/sessions/{session}/fork" => {
+            let at =
+                json!({ "type": "string", "pattern": "^(end|last-turn|turn:[1-9][0-9]{0,5}|#?[1-9][0-9]{0,14})$" });
+            object(json!({ "at": at, "here": flag, "text": text }), &[])
+        }
+        "/api/v1/worktrees/{worktree}/accept" => {
+            let shown = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
+            object(json!({ "files": names, "shown": shown }), &[])
+        }
+        "/api/v1/worktrees/{worktree}/reject" => object(json!({ "files": names }), &[]),
+        "/api/v1/memory" => {
+            let key = json!({ "type": "string", "pattern": KEY_PATTERN });
+            let value =
+                json!({ "description": "A text, or any other JSON value; an object becomes one fact per member." });
+            let board = json!({ "type": "string", "enum": BoardName::NAMES });
+            object(json!({ "key": key, "value": value, "board": board }), &["key", "value"])
+        }
+        "/api/v1/permissions/why" => {
+            let mode = json!({ "type": "string", "enum": Mode::NAMES.map(|(name, _)| name) });
+            object(json!({ "tool": text, "input": text, "agent": text, "mode": mode }), &["input"])
+        }
         "/api/v1/plans/{plan}/decision" => object(json!({ "decision": decision, "question": text }), &["decision"]),
         "/api/v1/plans/{plan}/stop" => object(json!({ "task": text }), &[]),
         "/v1/chat/completions" => json!({
@@ -169,7 +200,7 @@ fn responses(route: &Route) -> Value {
     let (status, done) = match (route.method, route.path) {
         (_, "/api/v1/login" | "/api/v1/logout") | ("delete", _) => ("204", json!({ "description": "Done" })),
         (_, "/api/v1/ws") => ("101", json!({ "description": "The WebSocket begins" })),
-        ("post", "/api/v1/sessions") => ("201", done),
+        ("post", "/api/v1/sessions" | "/api/v1/sessions/{session}/fork") => ("201", done),
         ("post", path) if ["messages", "interrupt", "stop", "continue"].iter().any(|end| path.ends_with(end)) => {
             ("202", done)
         }

@@ -9,7 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use max_team_core::limits::WEB_BODY_BYTES_MAX;
 
 use super::{
-    Web, access, assets, completion, events, folder_routes, inbox, metrics, openapi, plans, session_routes, team, ws,
+    Web, access, assets, completion, events, folder_routes, forks, inbox, memory_routes, metrics, openapi, plans,
+    session_routes, team, worktree_routes, ws,
 };
 
 /// A route, with what the OpenAPI document says about it.
@@ -62,12 +63,14 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new("get", "/api/v1/cost", "Cost of all sessions", session_routes::costs),
         Route::new("get", "/api/v1/complete", "Paths, skills and agents to complete", folder_routes::complete),
         Route::new("get", "/api/v1/settings", "Settings with their sources", folder_routes::settings),
+        Route::new("post", "/api/v1/permissions/why", "Whether a call would be allowed, and why", folder_routes::why),
         Route::new("get", "/api/v1/team", "The lead, members and experts of a new session", folder_routes::team),
         Route::new("get", "/v1/models", "Agents as models of an OpenAI-compatible API", completion::models),
         Route::new("post", "/v1/chat/completions", "Ask the team, OpenAI-compatible", completion::completions),
     ];
     table.extend(of_sessions());
     table.extend(of_plans());
+    table.extend(of_files_and_memory());
     table
 }
 
@@ -88,6 +91,12 @@ fn of_sessions() -> Vec<Route> {
         Route::new("post", "/api/v1/sessions/{session}/interrupt", "Stop the lead's turn", session_routes::interrupt),
         Route::new("post", "/api/v1/sessions/{session}/stop", "Stop everything in it", session_routes::stop),
         Route::new("post", "/api/v1/sessions/{session}/continue", "Go on with stopped work", session_routes::go_on),
+        Route::new(
+            "post",
+            "/api/v1/sessions/{session}/fork",
+            "Continue from a point of it in a new session",
+            forks::fork,
+        ),
         Route::new("post", "/api/v1/sessions/{session}/open", "Run it in this server", session_routes::open),
         Route::new(
             "get",
@@ -106,6 +115,18 @@ fn of_plans() -> Vec<Route> {
         Route::new("get", "/api/v1/plans/{plan}/mermaid", "A plan as a Mermaid chart", plans::mermaid),
         Route::new("post", "/api/v1/plans/{plan}/decision", "Decide about a plan", plans::decide),
         Route::new("post", "/api/v1/plans/{plan}/stop", "Give up a plan or a task", plans::stop),
+    ]
+}
+
+fn of_files_and_memory() -> Vec<Route> {
+    vec![
+        Route::new("get", "/api/v1/worktrees/{worktree}", "What differs in a worktree", worktree_routes::show),
+        Route::new("post", "/api/v1/worktrees/{worktree}/accept", "Merge its files", worktree_routes::accept),
+        Route::new("post", "/api/v1/worktrees/{worktree}/reject", "Reject its files", worktree_routes::reject),
+        Route::new("get", "/api/v1/memory", "Facts about the user and the project", memory_routes::list),
+        Route::new("post", "/api/v1/memory", "Store a fact", memory_routes::remember),
+        Route::new("get", "/api/v1/memory/{board}/{key}", "A fact, and where else it stands", memory_routes::show),
+        Route::new("delete", "/api/v1/memory/{board}/{key}", "Forget the facts under a key", memory_routes::forget),
     ]
 }
 

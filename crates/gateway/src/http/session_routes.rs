@@ -66,7 +66,7 @@ impl Web {
         Ok(values)
     }
 
-    async fn row(&self, session: SessionId) -> Result<Value, ApiError> {
+    pub(crate) async fn row(&self, session: SessionId) -> Result<Value, ApiError> {
         let row = self.team.ask(query::Session { session }).await?;
         self.sessions.row(&row, &self.sessions.list().await).await
     }

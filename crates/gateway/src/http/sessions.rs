@@ -9,12 +9,15 @@ use max_team_core::event::LaunchFlags;
 use max_team_core::id::SessionId;
 use max_team_core::limits::CHATS_OPEN_MAX;
 use max_team_core::message::{Principal, Role};
+use max_team_runtime::maintenance::Storage;
 use max_team_runtime::{Notice, OpenOptions, RuntimeError, SessionRow, TeamHandle, Which, query};
 use max_team_workspace::exit::CliError;
+use max_team_workspace::fork::project_of;
 use max_team_workspace::models::{self, ChosenModel};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
 use max_team_workspace::setup::AppEnv;
+use max_team_workspace::team::LeadKind;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
@@ -35,6 +38,8 @@ pub enum SessionSource {
         root: PathBuf,
         /// The model that the runtime was started with; its provider may be set up later.
         chosen: Arc<ChosenModel>,
+        /// The storage that the runtime was started on.
+        storage: Storage,
     },
     /// A recorded demo. The recording begins in its own project, so each session gets one.
     Recorded { open: Box<OpenOptions>, root: PathBuf, lay_out: NewProject },
@@ -73,11 +78,14 @@ impl SessionSource {
         Some(stop.words(place.speaks()).to_owned())
     }
 
-    /// Whether this server can run a session of this folder.
-    fn has(&self, cwd: &str) -> bool {
+    /// Whether this server can run a session of this folder: the project's own, or a worktree of it.
+    pub(crate) fn has(&self, cwd: &str) -> bool {
+        let cwd = Path::new(cwd);
         match self {
-            Self::Folder { root, .. } => root == Path::new(cwd),
-            Self::Recorded { root, .. } => root.parent() == Path::new(cwd).parent(),
+            Self::Folder { root, place, .. } => {
+                root == cwd || project_of(&place.home, cwd).is_some_and(|project| project == *root)
+            }
+            Self::Recorded { root, .. } => root.parent() == cwd.parent(),
         }
     }
 
@@ -89,8 +97,8 @@ impl SessionSource {
         }
     }
 
-    /// The request that opens a session; `choice` names its lead and team.
-    fn request(&self, which: Which, choice: &LaunchFlags) -> Result<OpenOptions, ApiError> {
+    /// The request that opens a session in a folder; `choice` names its lead and team.
+    pub(crate) fn request(&self, which: Which, choice: &LaunchFlags, root: &Path) -> Result<OpenOptions, ApiError> {
         match self {
             Self::Recorded { open, .. } => Ok(OpenOptions { which, ..(**open).clone() }),
             Self::Folder { place, selection, chosen, .. } => {
@@ -101,7 +109,8 @@ impl SessionSource {
                 selection.solo |= solo;
                 selection.coordinator |= coordinator;
                 // Changed definitions are told to one session, so each reads its own.
-                let workspace = Workspace::read(place, &selection, Vec::new());
+                let workspace = LeadKind::read(&selection, place)
+                    .and_then(|who| Workspace::read_in(place, &selection, Vec::new(), who, |_| Ok(root.to_path_buf())));
                 let workspace = workspace.map_err(|stop| ApiError::of_setup(&stop, place.speaks()))?;
                 chosen.set_up(&workspace.chosen);
                 Ok(OpenOptions { choice: selection.choice(place), ..workspace.request(which) })
@@ -113,17 +122,20 @@ impl SessionSource {
 /// The sessions that are open in this server.
 #[derive(Debug)]
 pub(crate) struct OpenSessions {
-    team: TeamHandle,
-    source: SessionSource,
+    pub(crate) team: TeamHandle,
+    pub(crate) source: Arc<SessionSource>,
     /// The file that lists them, by folder, for the next process.
     register: PathBuf,
     /// Least recently used first. The lock is held while one is opened, so that two requests open it once.
-    open: Mutex<VecDeque<SessionId>>,
+    pub(crate) open: Mutex<VecDeque<SessionId>>,
+    /// Held while a fork is made, which takes longer than opening a session.
+    pub(crate) forking: Mutex<()>,
 }
 
 impl OpenSessions {
     pub(crate) fn new(team: TeamHandle, source: SessionSource, home: &Path) -> Self {
-        Self { team, source, register: home.join("serve").join("sessions.json"), open: Mutex::default() }
+        let register = home.join("serve").join("sessions.json");
+        Self { team, source: Arc::new(source), register, open: Mutex::default(), forking: Mutex::default() }
     }
 
     pub(crate) fn source(&self) -> &SessionSource {
@@ -143,18 +155,30 @@ impl OpenSessions {
         choice: &LaunchFlags,
         is_unattended: bool,
     ) -> Result<SessionId, ApiError> {
-        let account = if by.user.starts_with(WEB_DOOR) { plain(&by.user) } else { ACCOUNT.to_owned() };
-        let chat = ChatAddress::new(WEB, &account, name).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let (chat, account) = Self::chat(by, name)?;
         let mut open = self.open.lock().await;
-        let chats = self.team.ask(query::Chats { channel: WEB.to_owned(), account }).await?;
-        if let Some(row) = chats.into_iter().find(|row| row.chat.as_ref() == Some(&chat)) {
-            self.open_known(&mut open, row.session, by).await?;
-            return Ok(row.session);
+        if let Some(session) = self.of_chat(&chat, account).await? {
+            self.open_known(&mut open, session, by).await?;
+            return Ok(session);
         }
-        let request = OpenOptions { unattended: is_unattended, ..self.source.request(Which::Chat(chat), choice)? };
         let has_sessions = !self.team.ask(query::Sessions { limit: 1 }).await?.is_empty();
         let root = self.source.new_root(has_sessions)?;
+        let request = self.source.request(Which::Chat(chat), choice, &root)?;
+        let request = OpenOptions { unattended: is_unattended, ..request };
         self.begin(&mut open, &root, request, by).await
+    }
+
+    /// The chat that a visitor begins under a name, and its account.
+    pub(crate) fn chat(by: &Principal, name: &str) -> Result<(ChatAddress, String), ApiError> {
+        let account = if by.user.starts_with(WEB_DOOR) { plain(&by.user) } else { ACCOUNT.to_owned() };
+        let chat = ChatAddress::new(WEB, &account, name).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        Ok((chat, account))
+    }
+
+    /// The session of a chat, if it has one.
+    pub(crate) async fn of_chat(&self, chat: &ChatAddress, account: String) -> Result<Option<SessionId>, ApiError> {
+        let chats = self.team.ask(query::Chats { channel: WEB.to_owned(), account }).await?;
+        Ok(chats.into_iter().find(|row| row.chat.as_ref() == Some(chat)).map(|row| row.session))
     }
 
     /// Makes sure that some process runs a session: this one, unless another does.
@@ -177,13 +201,13 @@ impl OpenSessions {
             return Ok(());
         }
         let choice = self.team.ask(query::SessionChoice { session }).await?;
-        let request = self.source.request(Which::Id(session), &choice)?;
         let row = self.team.ask(query::Session { session }).await?;
         let root = if self.source.has(&row.cwd) { PathBuf::from(row.cwd) } else { self.source.root().to_owned() };
+        let request = self.source.request(Which::Id(session), &choice, &root)?;
         self.begin(open, &root, request, by).await.map(drop)
     }
 
-    async fn begin(
+    pub(crate) async fn begin(
         &self,
         open: &mut VecDeque<SessionId>,
         root: &Path,

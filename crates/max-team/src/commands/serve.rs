@@ -104,11 +104,12 @@ fn of_folder(place: &AppEnv, options: &ServeOptions, lang: Lang) -> Result<Serve
     let selection = options.served.selection();
     let workspace = Workspace::read_without_key(place, &selection)?;
     let storage = place.begin(&workspace.config)?;
-    let team = workspace.start(place, storage, "a web server", true)?;
+    let team = workspace.start(place, storage.clone(), "a web server", true)?;
     let root = workspace.root.clone();
     let about = about(place, &root.display().to_string(), lang, None);
     let chosen = Arc::clone(&workspace.chosen);
-    let source = SessionSource::Folder { place: Box::new(place.clone()), selection: Box::new(selection), root, chosen };
+    let (place_box, selection) = (Box::new(place.clone()), Box::new(selection));
+    let source = SessionSource::Folder { place: place_box, selection, root, chosen, storage };
     source.problem().iter().for_each(|words| crate::headless::talk(words));
     Ok(ServedTeam { team, source, place: place.clone(), about, _stage: None })
 }

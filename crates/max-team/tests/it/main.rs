@@ -58,6 +58,7 @@ mod rewind;
 mod running;
 mod secrets;
 mod serve;
+mod serve_decisions;
 mod serve_demo;
 mod sessions;
 mod skills;

@@ -11,7 +11,7 @@ use super::context::wait_for;
 use super::plans::{news, plan, task, voice, write};
 use super::program::{Program, Ran};
 
-fn git(program: &Program, words: &[&str]) -> String {
+pub(crate) fn git(program: &Program, words: &[&str]) -> String {
     let ran = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
         .args(words)
@@ -23,7 +23,7 @@ fn git(program: &Program, words: &[&str]) -> String {
 }
 
 /// A team whose coder changes three files in a copy, checked by this command.
-fn team(check: &str) -> ModelServer {
+pub(crate) fn team(check: &str) -> ModelServer {
     team_that(json!({ "verify": [check] }), &["a.txt", "b.txt", "新.txt"])
 }
 
@@ -43,7 +43,7 @@ fn team_that(task_with: Value, files: &[&str]) -> ModelServer {
     )
 }
 
-fn project(server: &ModelServer) -> Program {
+pub(crate) fn project(server: &ModelServer) -> Program {
     let program = Program::team(server).file("a.txt", "one\n").file("b.txt", "one\n");
     for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
         git(&program, words);
@@ -125,7 +125,7 @@ fn work_that_fails_its_checks_is_kept_for_the_user() {
 }
 
 /// A lead that has somebody with a copy of their own change something.
-fn delegating() -> (ModelServer, Program) {
+pub(crate) fn delegating() -> (ModelServer, Program) {
     let calls = vec![
         Reply::new().tool("d", "dispatch_task", json!({ "agent": "scribe", "description": "Write into a.txt." })),
         Reply::text("The scribe is done."),
