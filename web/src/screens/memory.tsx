@@ -1,23 +1,14 @@
 // What is remembered, who wrote it, what the model was told of it and why; and the skills.
-import { useEffect, useState } from 'preact/hooks';
-import { query } from '../lib/api';
+import { useState } from 'preact/hooks';
 import { ago, clock } from '../lib/format';
 import { t } from '../lib/i18n';
-import { link } from '../lib/router';
-import { explain, me, sessions } from '../lib/store';
+import { mayDecide, sessions } from '../lib/store';
 import { cut, plain } from '../lib/text';
-import { Empty, Fold, Segmented } from '../ui/basics';
+import { Button, Empty, Fold, Loading, Segmented } from '../ui/basics';
+import { FactDetails, FactForm, valueText, why, type BoardName, type Fact } from '../ui/fact';
 import { Icon } from '../ui/icons';
 import { Markdown } from '../ui/markdown';
 import { useFetch } from '../ui/use-fetch';
-
-interface Fact {
-  key: string;
-  value: unknown;
-  by: unknown;
-  source?: { session?: string; quote?: string; file?: string };
-  at_ms: number;
-}
 
 interface Recalled {
   turn: string;
@@ -54,30 +45,41 @@ export function MemoryScreen() {
 }
 
 function Facts() {
-  const [boards, setBoards] = useState<{ scope: string; facts: Fact[] }[]>([]);
-  const [error, setError] = useState('');
+  const [change, setChange] = useState(0);
+  const { data, error } = useFetch<{ boards: { board: BoardName; facts: Fact[] }[] }>('/memory', change);
   const [words, setWords] = useState('');
-  useEffect(() => {
-    const scopes = ['user', `project:${me.value?.folder ?? ''}`];
-    Promise.all(scopes.map((scope) => query<{ facts: Record<string, Fact> }>('memory', { scope }).then((board) => ({ scope, facts: Object.values(board.facts ?? {}) })))).then(setBoards, (failure) => setError(explain(failure)));
-  }, []);
+  const [adding, setAdding] = useState(false);
+  const changed = () => {
+    setAdding(false);
+    setChange((count) => count + 1);
+  };
+  const boards = data?.boards ?? [];
   const low = words.toLowerCase();
   const match = (fact: Fact) => !low || `${fact.key} ${valueText(fact.value)}`.toLowerCase().includes(low);
   const count = boards.reduce((sum, board) => sum + board.facts.length, 0);
   if (error) return <p class="error-text">{error}</p>;
-  if (count === 0) return <Empty icon="memory" title={t('memory.empty')} />;
+  if (!data) return <Loading />;
   return (
     <>
-      <label class="search">
-        <Icon name="search" size={16} />
-        <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} placeholder={t('memory.search')} aria-label={t('memory.search')} />
-      </label>
-      {boards.map((board) => {
-        const found = board.facts.filter(match);
+      <div class="row wrap">
+        <label class="search grow">
+          <Icon name="search" size={16} />
+          <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} placeholder={t('memory.search')} aria-label={t('memory.search')} />
+        </label>
+        {mayDecide.value && (
+          <Button icon="plus" onClick={() => setAdding(true)}>
+            {t('memory.add')}
+          </Button>
+        )}
+      </div>
+      {count === 0 && <Empty icon="memory" title={t('memory.empty')} />}
+      {adding && <FactForm board={null} fact={null} onClose={() => setAdding(false)} onDone={changed} />}
+      {boards.map(({ board, facts }) => {
+        const found = facts.filter(match);
         if (found.length === 0) return null;
         return (
-          <section key={board.scope}>
-            <h2>{t(board.scope === 'user' ? 'memory.of_user' : 'memory.of_project')}</h2>
+          <section key={board}>
+            <h2>{t(board === 'user' ? 'memory.of_user' : 'memory.of_project')}</h2>
             <ul class="rows card flush">
               {found.map((fact) => (
                 <li key={fact.key}>
@@ -91,36 +93,7 @@ function Facts() {
                       </>
                     }
                   >
-                    {() => (
-                      <dl class="facts">
-                        <dt>{t('memory.value')}</dt>
-                        <dd>{plain(valueText(fact.value))}</dd>
-                        <dt>{t('memory.by')}</dt>
-                        <dd>{writer(fact.by)}</dd>
-                        {fact.source?.quote && (
-                          <>
-                            <dt>{t('memory.quote')}</dt>
-                            <dd>“{plain(fact.source.quote)}”</dd>
-                          </>
-                        )}
-                        {fact.source?.session && (
-                          <>
-                            <dt>{t('memory.session')}</dt>
-                            <dd>
-                              <a href={link(['s', fact.source.session, 'chat'])}>{fact.source.session.slice(-8)}</a>
-                            </dd>
-                          </>
-                        )}
-                        {fact.source?.file && (
-                          <>
-                            <dt>{t('memory.file')}</dt>
-                            <dd>
-                              <code>{fact.source.file}</code>
-                            </dd>
-                          </>
-                        )}
-                      </dl>
-                    )}
+                    {() => <FactDetails board={board} fact={fact} onChanged={changed} />}
                   </Fold>
                 </li>
               ))}
@@ -130,15 +103,6 @@ function Facts() {
       })}
     </>
   );
-}
-
-function valueText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function writer(by: unknown): string {
-  if (typeof by === 'string') return by;
-  return by && typeof by === 'object' ? `${Object.keys(by)[0]}: ${String(Object.values(by)[0])}` : '';
 }
 
 /** What the model was told from memory in a session, turn by turn. */
@@ -182,15 +146,6 @@ function Told() {
       </div>
     </>
   );
-}
-
-function why(reason: unknown): string {
-  if (typeof reason === 'string') return reason.replace(/_/g, ' ');
-  if (reason && typeof reason === 'object') {
-    const [kind, detail] = Object.entries(reason)[0]!;
-    return `${kind.replace(/_/g, ' ')}: ${Array.isArray(detail) ? detail.join(', ') : typeof detail === 'object' ? JSON.stringify(detail) : String(detail)}`;
-  }
-  return '';
 }
 
 function Skills() {

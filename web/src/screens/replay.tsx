@@ -6,8 +6,8 @@ import { apply, newModel, transcript, type Model } from '../lib/model';
 import { place } from '../lib/router';
 import { planView } from '../lib/store';
 import type { StreamEvent } from '../lib/types';
-import { Avatar, Badge, Button, Dialog, Empty, Segmented } from '../ui/basics';
-import { CopyButton } from '../ui/markdown';
+import { Avatar, Badge, Button, Empty, Segmented } from '../ui/basics';
+import { ForkDialog } from '../ui/fork';
 import { Icon } from '../ui/icons';
 import { shownTasks, TaskList } from '../ui/plan-parts';
 import { RewindDialog } from '../ui/rewind';
@@ -70,7 +70,7 @@ export function ReplayScreen({ id, held }: SessionProps) {
         <Button small icon="review" disabled={!event || at === 0} onClick={() => setRewinding(true)}>
           {t('replay.files')}
         </Button>
-        <Button small icon="fork" disabled={!event} onClick={() => setForking(true)}>
+        <Button small icon="fork" disabled={!event || at === 0} onClick={() => setForking(true)}>
           {t('replay.fork')}
         </Button>
       </div>
@@ -107,15 +107,7 @@ export function ReplayScreen({ id, held }: SessionProps) {
         </section>
       </div>
       {rewinding && event && <RewindDialog session={id} to={{ behind: event.seq }} onClose={() => setRewinding(false)} />}
-      {forking && event && (
-        <Dialog title={t('replay.fork')} onClose={() => setForking(false)}>
-          <p>{t('replay.fork_about')}</p>
-          <div class="row">
-            <pre class="command grow">{`max-team fork ${id} --at ${event.seq}`}</pre>
-            <CopyButton text={`max-team fork ${id} --at ${event.seq}`} />
-          </div>
-        </Dialog>
-      )}
+      {forking && event && <ForkDialog session={id} at={event.seq} onClose={() => setForking(false)} />}
     </div>
   );
 }

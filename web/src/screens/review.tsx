@@ -14,19 +14,13 @@ import { PendingCard } from '../ui/pending';
 import { RewindDialog } from '../ui/rewind';
 import { changeOf } from '../ui/transcript';
 import { useFetch, useSettled } from '../ui/use-fetch';
+import { WorktreeCard, type WaitingWorktree } from '../ui/worktree';
 import type { SessionProps } from './session';
-
-interface Worktree {
-  id: string;
-  by: string;
-  open: number;
-  ignored: number;
-  trouble: string | null;
-}
 
 export function ReviewScreen({ id, model, version }: SessionProps) {
   const change = useSettled(version, 1000);
-  const { data } = useFetch<{ worktrees: Worktree[] }>(`/sessions/${id}/worktrees`, change);
+  const [decided, setDecided] = useState(0);
+  const { data } = useFetch<{ worktrees: WaitingWorktree[] }>(`/sessions/${id}/worktrees`, `${change} ${decided}`);
   const merges = inbox.value.filter((pending) => pending.session === id && 'tool' in pending.row.matter && ['merge', 'write', 'write_own'].includes(pending.row.matter.tool.action.deed));
   const changes = useMemo(() => changeList(model), [model, version]);
   const trees = data?.worktrees ?? [];
@@ -58,19 +52,11 @@ export function ReviewScreen({ id, model, version }: SessionProps) {
       {trees.length > 0 && (
         <section aria-labelledby="trees">
           <h2 id="trees">{t('review.worktrees')}</h2>
-          <ul class="rows card flush">
+          <div class="stack">
             {trees.map((tree) => (
-              <li key={tree.id} class="row-link">
-                <Icon name="fork" size={16} />
-                <span class="grow">
-                  <code>{tree.id}</code> <span class="muted small">{tree.by}</span>
-                  {tree.trouble && <span class="fail-text small block">{tree.trouble}</span>}
-                </span>
-                <span class="small">{t('review.files', { count: tree.open })}</span>
-                <code class="small hide-phone">max-team worktrees show {tree.id}</code>
-              </li>
+              <WorktreeCard key={tree.id} tree={tree} change={`${change} ${decided}`} onDecided={() => setDecided((count) => count + 1)} />
             ))}
-          </ul>
+          </div>
         </section>
       )}
       {changes.map((group) => (

@@ -7,6 +7,7 @@ import { chooseTheme, theme } from '../lib/theme';
 import type { Setting } from '../lib/types';
 import { Button, Loading, Segmented, toast } from '../ui/basics';
 import { Icon } from '../ui/icons';
+import { PermissionTest } from '../ui/permission-test';
 import { useFetch } from '../ui/use-fetch';
 
 export function SettingsScreen() {
@@ -68,6 +69,7 @@ export function SettingsScreen() {
           </Button>
         </div>
       </section>
+      <PermissionTest />
       <Values />
     </div>
   );

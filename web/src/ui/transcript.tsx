@@ -113,10 +113,22 @@ function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude
     case 'note':
       return (
         <div class={`notice${mark}`} id={id}>
-          <span class="muted small">{noteText(item.text)}</span>
+          <span class="muted small">
+            <Note text={item.text} />
+          </span>
         </div>
       );
   }
+}
+
+function Note({ text }: { text: string }) {
+  const fork = /^goes on from (ses_[0-9a-f]+) behind (\d+)$/.exec(text);
+  if (!fork) return <>{noteText(text)}</>;
+  return (
+    <>
+      {t('fork.continues', { seq: fork[2]! })} <a href={link(['s', fork[1]!, 'chat'])}>{shortIds(fork[1]!)}</a>
+    </>
+  );
 }
 
 function noteText(text: string): string {
