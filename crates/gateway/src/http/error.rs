@@ -105,7 +105,14 @@ impl From<RuntimeError> for ApiError {
             RuntimeError::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
             RuntimeError::Silent
             | RuntimeError::Plan(_)
-            | RuntimeError::Memory(_)
+            | RuntimeError::Memory(
+                WriteRefusal::NotYours { .. }
+                | WriteRefusal::Unquoted(_)
+                | WriteRefusal::TooLarge { .. }
+                | WriteRefusal::TooMany(_)
+                | WriteRefusal::Key(_)
+                | WriteRefusal::Empty(_),
+            )
             | RuntimeError::Worktree(WorktreeError::Name(_) | WorktreeError::NotChanged(_))
             | RuntimeError::Tasks(_)
             | RuntimeError::Schema { .. }

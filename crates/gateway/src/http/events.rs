@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::Params;
+use super::extract::{Params, Path, page_limit};
 use super::watcher::Watcher;
 
 /// Time without an event after which a comment is sent, so that proxies and clients know that the connection lives.
@@ -128,7 +128,7 @@ pub(crate) async fn stored(
 ) -> Result<Json<Value>, ApiError> {
     let scope = web.scope(Some(&session), asked.agent.as_deref()).await?;
     let from = asked.from.as_deref().map(mark).transpose()?.unwrap_or_default();
-    let limit = asked.limit.unwrap_or(PAGE_DEFAULT).clamp(1, WEB_EVENTS_PAGE_MAX);
+    let limit = page_limit(asked.limit, PAGE_DEFAULT, WEB_EVENTS_PAGE_MAX)?;
     let mut reader = web.team.log(scope, from)?;
     let mut events = Vec::new();
     while let Some(event) = reader.try_next()? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::StatusCode;
 use http::request::Parts;
 use max_team_core::hash::Hash;
@@ -52,8 +52,7 @@ impl FromRequestParts<Arc<Web>> for SessionOrder {
     async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, ApiError> {
         let visitor = Visitor::from_request_parts(parts, web).await?;
         let key = OrderKey::from_request_parts(parts, web).await?;
-        let path = Path::<BTreeMap<String, String>>::from_request_parts(parts, web).await;
-        let path = path.map_err(|error| ApiError::bad_request(error.body_text()))?;
+        let Path(path) = Path::<BTreeMap<String, String>>::from_request_parts(parts, web).await?;
         let session = web.find_session(path.get("session").map_or("", String::as_str)).await?;
         Ok(Self { web: Arc::clone(web), visitor, key, session })
     }
@@ -64,6 +63,28 @@ impl SessionOrder {
     pub(crate) async fn carry_out(self, command: Command) -> Result<(StatusCode, Json<Value>), ApiError> {
         let id = self.web.carry_out(&self.visitor, self.key, command).await?;
         Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))))
+    }
+}
+
+/// The parameters in the path.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Web>> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, ApiError> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, web).await;
+        read.map(|path| Self(path.0)).map_err(|error| ApiError::bad_request(error.body_text()))
+    }
+}
+
+/// The length of a page: what the client asks for, within 1 and a limit.
+pub(crate) fn page_limit(given: Option<usize>, usual: usize, max: usize) -> Result<usize, ApiError> {
+    match given {
+        None => Ok(usual),
+        Some(limit) if (1..=max).contains(&limit) => Ok(limit),
+        Some(limit) => Err(ApiError::bad_request(format!("`limit` is {limit}; it is a number from 1 to {max}"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use max_team_core::id::SessionId;
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::policy::{DecidedBy, GrantScope, PermissionAnswer};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey};
+use super::extract::{Body, OrderKey, Path};
 
 /// An answer to a question of an agent (`allow`), or of a plan (`decision`).
 #[derive(Debug, Deserialize)]

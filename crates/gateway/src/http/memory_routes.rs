@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use max_team_core::memory::{BoardScope, Fact, Key, KeyError};
 use max_team_runtime::{Command, project_scope, query};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey};
+use super::extract::{Body, OrderKey, Path};
 
 /// Which of the two boards is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -21,6 +21,7 @@ mod openapi;
 mod plans;
 mod rate;
 mod routes;
+mod schemas;
 mod session_routes;
 mod sessions;
 mod team;

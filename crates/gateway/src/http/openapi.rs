@@ -1,17 +1,17 @@
 //! The OpenAPI document, made from the table of routes.
 
 use axum::Json;
-use max_team_core::policy::Mode;
+use max_team_core::limits::{WEB_EVENTS_PAGE_MAX, WEB_ROWS_MAX};
 use serde_json::{Map, Value, json};
 
 use super::access::Visitor;
 use super::memory_routes::BoardName;
 use super::routes::{Route, table};
-use super::session_routes::SESSION_PARTS;
+use super::schemas::{KEY_PATTERN, body};
+use super::session_routes::{NUMBER_MAX, SESSION_PARTS};
 
-/// Keys of facts, as far as generated clients need to know them.
-const KEY_PATTERN: &str =
-    "^(personality|user_profile|preferences|agent_errors|dialog_context|notes)(\\.[A-Za-z0-9_-]{1,12}){1,4}$";
+/// Writes that need no idempotency key: they read, or begin and end a login.
+const KEYLESS: [&str; 4] = ["/api/v1/queries", "/api/v1/permissions/why", "/api/v1/login", "/api/v1/logout"];
 
 pub(crate) async fn document(_visitor: Visitor) -> Json<Value> {
     Json(made())
@@ -55,13 +55,10 @@ fn operation(route: &Route) -> Value {
     let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> =
         names.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": parameter(name) })).collect();
-    parameters.extend(
-        query_parameters(route.path)
-            .iter()
-            .filter(|_| route.method == "get")
-            .map(|name| json!({ "name": name, "in": "query", "required": false, "schema": parameter(name) })),
-    );
-    if route.method != "get" {
+    parameters.extend(query_parameters(route.path).iter().filter(|_| route.method == "get").map(
+        |name| json!({ "name": name, "in": "query", "required": false, "schema": query_parameter(route.path, name) }),
+    ));
+    if route.method != "get" && !KEYLESS.contains(&route.path) {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema }));
     }
@@ -114,77 +111,16 @@ fn parameter(name: &str) -> Value {
         "key" => json!({ "type": "string", "pattern": KEY_PATTERN }),
         "part" => json!({ "type": "string", "enum": SESSION_PARTS }),
         "from" => json!({ "type": "string", "pattern": "^[0-9]{1,15}(\\.[0-9]{1,6})?$" }),
-        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 5_000 }),
-        _ => json!({ "type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64 }),
+        _ => json!({ "type": "integer", "minimum": 0, "maximum": NUMBER_MAX }),
     }
 }
 
-/// The body of a request that has one.
-fn body(path: &str) -> Option<Value> {
-    let text = json!({ "type": "string", "minLength": 1, "pattern": "\\S" });
-    let flag = json!({ "type": "boolean" });
-    let names = json!({ "type": "array", "items": text });
-    let one = |name: &str, schema: Value| json!({ "type": "object", "required": [name], "properties": { name: schema }, "additionalProperties": false });
-    let decision = json!({ "oneOf": [
-        { "enum": ["approve", "first_wave"] },
-        one("changes", text.clone()),
-        one("reject", text.clone()),
-        one("edit", json!({ "type": "array", "items": { "type": "object" } })),
-        one("rule", json!({ "description": "skip, retry, fixed, accept or give_up" })),
-    ] });
-    let object = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-    Some(match path {
-        "/api/v1/login" => json!({ "oneOf": [
-            object(json!({ "code": text }), &["code"]),
-            object(json!({ "token": text }), &["token"]),
-        ] }),
-        "/api/v1/commands" | "/api/v1/queries" => {
-            json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "description": "One object with one key: its name." })
-        }
-        "/api/v1/sessions" => object(json!({ "text": text, "agent": text }), &[]),
-        "/api/v1/sessions/{session}/messages" => object(json!({ "text": text, "wait": flag, "to": names }), &["text"]),
-        "/api/v1/sessions/{session}/continue" => object(json!({ "to": names }), &[]),
-        "/api/v1/questions/{question}/answer" => {
-            let until = json!({ "type": "string", "enum": ["once", "task", "session", "repository"] });
-            let properties = json!({
-                "decision": decision, "allow": flag, "always": flag, "until": until, "comment": text, "drop": flag, "put_off": flag,
-            });
-            object(properties, &[])
-        }
-        "/api/v1/sessions/{session}/fork" => {
-            let at =
-                json!({ "type": "string", "pattern": "^(end|last-turn|turn:[1-9][0-9]{0,5}|#?[1-9][0-9]{0,14})$" });
-            object(json!({ "at": at, "here": flag, "text": text }), &[])
-        }
-        "/api/v1/worktrees/{worktree}/accept" => {
-            let shown = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
-            object(json!({ "files": names, "shown": shown }), &[])
-        }
-        "/api/v1/worktrees/{worktree}/reject" => object(json!({ "files": names }), &[]),
-        "/api/v1/memory" => {
-            let key = json!({ "type": "string", "pattern": KEY_PATTERN });
-            let value =
-                json!({ "description": "A text, or any other JSON value; an object becomes one fact per member." });
-            let board = json!({ "type": "string", "enum": BoardName::NAMES });
-            object(json!({ "key": key, "value": value, "board": board }), &["key", "value"])
-        }
-        "/api/v1/permissions/why" => {
-            let mode = json!({ "type": "string", "enum": Mode::NAMES.map(|(name, _)| name) });
-            object(json!({ "tool": text, "input": text, "agent": text, "mode": mode }), &["input"])
-        }
-        "/api/v1/plans/{plan}/decision" => object(json!({ "decision": decision, "question": text }), &["decision"]),
-        "/api/v1/plans/{plan}/stop" => object(json!({ "task": text }), &[]),
-        "/v1/chat/completions" => json!({
-            "type": "object", "required": ["model", "messages"],
-            "properties": {
-                "model": text, "stream": flag, "user": text,
-                "messages": { "type": "array", "minItems": 1, "items": {
-                    "type": "object", "required": ["role", "content"], "properties": { "role": text },
-                } },
-            },
-        }),
-        _ => return None,
-    })
+fn query_parameter(path: &str, name: &str) -> Value {
+    let max = if path.ends_with("/events") { WEB_EVENTS_PAGE_MAX } else { WEB_ROWS_MAX };
+    match name {
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": max }),
+        _ => parameter(name),
+    }
 }
 
 fn responses(route: &Route) -> Value {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::PlanDecision;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey};
+use super::extract::{Body, OrderKey, Path};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use max_team_core::event::LaunchFlags;
 use max_team_core::id::{EnvelopeId, SessionId};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey, Params, SessionOrder};
+use super::extract::{Body, OrderKey, Params, Path, SessionOrder, page_limit};
 
 /// Rows of the first page.
 const ROWS_DEFAULT: usize = 50;
@@ -29,7 +29,26 @@ pub(crate) struct PageQuery {
     limit: Option<usize>,
     /// Audit records behind this place.
     after: Option<u64>,
-    since_ms: Option<i64>,
+    since_ms: Option<u64>,
+}
+
+/// The largest whole number that every client can write in JSON.
+pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+impl PageQuery {
+    fn after(&self) -> Result<u64, ApiError> {
+        number("after", self.after)
+    }
+
+    fn since_ms(&self) -> Result<i64, ApiError> {
+        number("since_ms", self.since_ms).map(u64::cast_signed)
+    }
+}
+
+fn number(name: &str, given: Option<u64>) -> Result<u64, ApiError> {
+    let number = given.unwrap_or_default();
+    let wrong = || ApiError::bad_request(format!("`{name}` is {number}; it is a number from 0 to {NUMBER_MAX}"));
+    if number <= NUMBER_MAX { Ok(number) } else { Err(wrong()) }
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,7 +115,7 @@ pub(crate) async fn list(
     _visitor: Visitor,
     Params(page): Params<PageQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let limit = page.limit.unwrap_or(ROWS_DEFAULT).min(WEB_ROWS_MAX);
+    let limit = page_limit(page.limit, ROWS_DEFAULT, WEB_ROWS_MAX)?;
     let sessions = web.team.ask(query::Sessions { limit }).await?;
     Ok(Json(json!({ "sessions": web.rows(&sessions).await? })))
 }
@@ -107,6 +126,9 @@ pub(crate) async fn create(
     key: OrderKey,
     Body(new): Body<NewSession>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
+    if new.agent.as_ref().is_some_and(|agent| agent.trim().is_empty()) {
+        return Err(ApiError::bad_request("`agent` is empty; leave it out to talk to the lead"));
+    }
     let choice = LaunchFlags { agent: new.agent, ..LaunchFlags::default() };
     let name = key.0.uuid().simple().to_string();
     let session = web.sessions.create(&visitor.principal, &name, &choice, false).await?;
@@ -151,11 +173,11 @@ pub(crate) async fn part(
     let session = web.find_session(&session).await?;
     let query = match part.as_str() {
         "trace" => Query::Trace(query::Trace { session }),
-        "cost" => Query::Costs(query::Costs { session: Some(session), since_ms: page.since_ms.unwrap_or_default() }),
+        "cost" => Query::Costs(query::Costs { session: Some(session), since_ms: page.since_ms()? }),
         "tasks" => Query::TaskLines(query::TaskLines { session }),
         "team" => Query::Team(query::Team { session }),
         "memory" => Query::Recalled(query::Recalled { session }),
-        "audit" => Query::Audit(query::Audit { session: Some(session), after_seq: page.after.unwrap_or_default() }),
+        "audit" => Query::Audit(query::Audit { session: Some(session), after_seq: page.after()? }),
         "details" => Query::Details(query::Details { session }),
         _ => Query::Worktrees(query::Worktrees { session }),
     };
@@ -176,7 +198,7 @@ pub(crate) async fn costs(
     _visitor: Visitor,
     Params(page): Params<PageQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let costs = query::Costs { session: None, since_ms: page.since_ms.unwrap_or_default() };
+    let costs = query::Costs { session: None, since_ms: page.since_ms()? };
     Ok(Json(web.look_up(Query::Costs(costs)).await?))
 }
 

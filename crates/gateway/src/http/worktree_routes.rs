@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use max_team_core::hash::Hash;
 use max_team_runtime::{Command, query};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
-use super::extract::{Body, OrderKey};
+use super::extract::{Body, OrderKey, Path};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

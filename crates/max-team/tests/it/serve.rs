@@ -277,6 +277,11 @@ fn strange_pages_hosts_codes_and_bodies_are_refused() {
         ("GET", "/api/v1/sessions/nothing", "", 404),
         ("GET", "/api/v1/plans/nothing", "", 404),
         ("GET", "/api/v1/events?from=x", "", 400),
+        ("GET", "/api/v1/sessions?limit=501", "", 400),
+        ("GET", "/api/v1/cost?since_ms=9007199254740992", "", 400),
+        ("GET", "/api/v1/memory/elsewhere/notes.a", "", 400),
+        ("GET", "/api/v1/plans/%FF", "", 400),
+        ("POST", "/api/v1/sessions", r#"{"agent":" "}"#, 400),
         ("PUT", "/api/v1/me", "", 405),
         ("GET", "/api/v2/me", "", 404),
     ] {

@@ -35,14 +35,7 @@ impl Runtime {
             Command::Say { session, ref text } => self.say(session, text, false, &order).await,
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
             Command::Withdraw { session, envelope } => self.withdraw(session, envelope, &order.by).await,
-            Command::Write { session, ref to, ref text } => {
-                self.refresh(session).await?;
-                let before = self.knowing(session);
-                let post = UserMail::telling(&self.shared.journal, &before);
-                let written = post.write(&order.by, order.key, session, to, text).await?;
-                self.publish(session, &order.by, written);
-                Ok(())
-            }
+            Command::Write { session, ref to, ref text } => self.write(session, to, text, &order).await,
             Command::Continue { session, ref to } => {
                 self.publish(session, &order.by, post.go_on(&order.by, session, to).await?);
                 Ok(())
@@ -57,14 +50,7 @@ impl Runtime {
                 self.ring(&address);
                 Ok(())
             }
-            Command::Decide { question, ref say } => {
-                if let PlanDecision::Edit(edits) = say {
-                    self.check_edits(&post, question, edits, &order.by)?;
-                }
-                let address = post.decide(&order.by, order.key, question, say).await?;
-                self.ring(&address);
-                Ok(())
-            }
+            Command::Decide { question, ref say } => self.decide(question, say, &order).await,
             Command::Stop { plan, ref task } => {
                 let address = post.stop(&order.by, order.key, plan, task.as_deref()).await?;
                 self.ring(&address);
@@ -229,6 +215,25 @@ impl Runtime {
         let post = UserMail::new(&self.shared.journal);
         let written = post.say(&order.by, order.key, session, text, wait).await?;
         self.publish(session, &order.by, written);
+        Ok(())
+    }
+
+    async fn write(&self, session: SessionId, to: &[String], text: &str, order: &Order) -> Result<(), RuntimeError> {
+        self.refresh(session).await?;
+        let before = self.knowing(session);
+        let post = UserMail::telling(&self.shared.journal, &before);
+        let written = post.write(&order.by, order.key, session, to, text).await?;
+        self.publish(session, &order.by, written);
+        Ok(())
+    }
+
+    async fn decide(&self, question: QuestionId, say: &PlanDecision, order: &Order) -> Result<(), RuntimeError> {
+        let post = UserMail::new(&self.shared.journal);
+        if let PlanDecision::Edit(edits) = say {
+            self.check_edits(&post, question, edits, &order.by)?;
+        }
+        let address = post.decide(&order.by, order.key, question, say).await?;
+        self.ring(&address);
         Ok(())
     }
 

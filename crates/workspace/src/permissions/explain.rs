@@ -30,6 +30,26 @@ pub struct Explanation {
 }
 
 impl PermissionQuestion<'_> {
+    /// The tools that can be asked about, by our names and by those in rules.
+    pub const TOOLS: [&'static str; 16] = [
+        COMMAND,
+        "Bash",
+        "read_file",
+        "list_dir",
+        "search_code",
+        "Read",
+        "write_file",
+        "edit_file",
+        "Write",
+        "Edit",
+        "web_fetch",
+        "http_get",
+        "geocode",
+        "WebFetch",
+        "dispatch_task",
+        "Agent",
+    ];
+
     /// Judges the call in a project's folder.
     pub fn explain(&self, root: &Path, rules: &Rules<'_>) -> Result<Explanation, CliError> {
         let host = host(self.input);
@@ -99,5 +119,24 @@ fn kind(tool: &str, input: &str) -> Result<ActionKind, CliError> {
             Exit::Usage,
             format!("`{tool}` cannot be asked about; try run_shell, read_file, write_file, web_fetch or dispatch_task"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::agent::Constraints;
+    use max_team_core::policy::Mode;
+
+    use super::*;
+
+    #[test]
+    fn every_listed_tool_can_be_asked_about() {
+        let constraints = Constraints::default();
+        let rules = Rules::new(Mode::Default, &constraints);
+        let ask = |tool| PermissionQuestion { tool: Some(tool), input: "x" }.explain(Path::new("/p"), &rules);
+        for tool in PermissionQuestion::TOOLS {
+            assert!(ask(tool).is_ok(), "{tool}");
+        }
+        assert!(ask("juggle").is_err());
     }
 }
