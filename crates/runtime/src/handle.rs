@@ -147,7 +147,6 @@ pub enum Command {
     Forget { scope: BoardScope, key: Key },
     /// Merge files of a worktree into its project. `query::WorktreeChanges` tells what is left of it.
     AcceptWorktree {
-        /// Its name.
         worktree: String,
         /// These files; without names, all that differ.
         #[serde(default)]

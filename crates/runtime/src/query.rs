@@ -487,7 +487,6 @@ questions! {
     } -> Vec<worktree::WaitingWorktree>, runtime => runtime.waiting(session).await;
     /// What differs in a worktree, and what would become of it; `None` if there is no such worktree.
     live WorktreeChanges {
-        /// Its name.
         worktree: String,
     } -> Option<Box<worktree::WorktreeReview>>, runtime => {
         let read = move |shared: &Shared| worktree::WorktreeReview::find(shared, &worktree);
