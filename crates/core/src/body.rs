@@ -24,7 +24,7 @@ pub use plan::{
     AgentQuestion, Clarification, Instruction, PlanAnswer, PlanRevision, Proposal, QuestionAnswer, TaskInstruction,
 };
 pub use result::{TaskResult, Work};
-pub use team::{FilesRewound, SetMode, Stop, TeamRequest, TeammateEnded, Undelivered};
+pub use team::{FilesRewound, ReturnCause, SetMode, Stop, TeamRequest, TeammateEnded, Undelivered};
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -456,6 +456,9 @@ pub struct Refusal {
     pub target: String,
     /// The person or the rule that refused it.
     pub by: DecidedBy,
+    /// The rule, if it is one that is not only a text. Older entries do not record it.
+    #[serde(default, skip_serializing_if = "policy::Basis::is_untyped")]
+    pub basis: policy::Basis,
     /// What would let the call run.
     #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
     pub recourse: policy::Recourse,
@@ -512,6 +515,9 @@ pub struct QuestionAsked {
     pub class: Repeatability,
     /// The rule that asks.
     pub rule: String,
+    /// The rule, if it is one that is not only a text. Older entries do not record it.
+    #[serde(default, skip_serializing_if = "policy::Basis::is_untyped")]
+    pub basis: policy::Basis,
     /// The rule that "always allow" adds.
     #[serde(default)]
     pub memory: policy::RememberedRule,
@@ -616,6 +622,24 @@ pub enum TurnOutcome {
 }
 
 impl TurnOutcome {
+    /// Its name in the journal.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Proposed => "proposed",
+            Self::Truncated => "truncated",
+            Self::Refused => "refused",
+            Self::Empty => "empty",
+            Self::Unstructured => "unstructured",
+            Self::Looping => "looping",
+            Self::Rounds => "rounds",
+            Self::Budget => "budget",
+            Self::Interrupted => "interrupted",
+            Self::Failed { .. } => "failed",
+            Self::Broken { .. } => "broken",
+        }
+    }
+
     /// Whether the turn stopped at a limit or a failure that may be gone now, so that it can be continued.
     pub fn is_unfinished(&self) -> bool {
         matches!(self, Self::Budget | Self::Rounds | Self::Truncated | Self::Interrupted | Self::Failed { .. })

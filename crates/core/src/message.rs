@@ -234,4 +234,14 @@ impl Principal {
     pub fn address(&self) -> Address {
         format!("user/{}", self.user)
     }
+
+    /// The user and the frontend, as records name the author of an act.
+    pub fn signature(&self) -> String {
+        format!("{} at {}", self.user, self.door)
+    }
+
+    /// The user and the frontend of a signature.
+    pub fn parse_signature(text: &str) -> Option<(&str, &str)> {
+        text.rsplit_once(" at ")
+    }
 }

@@ -196,7 +196,7 @@ fn refuse_command(place: &AppEnv, root: &Path, prompt: &str) -> Result<(), CliEr
 /// The members of a team that is written down; the user is told what is odd about it.
 fn teammates(place: &AppEnv, name: &str, lead: &str, here: &TeamContext) -> Result<Vec<Spawn>, CliError> {
     let (team, warnings) = team_file::find(place, name, here)?;
-    warnings.iter().for_each(|warning| headless::talk(&place.speaks().team_faults(warning)));
+    warnings.iter().for_each(|warning| headless::talk(warning.get(place.speaks())));
     crate::commands::team::tell_of_lead(&team, Some(lead), place.speaks());
     Ok(team.members)
 }
@@ -526,7 +526,7 @@ fn teams(place: &AppEnv, here: TeamContext, lang: Lang) -> TeamFiles {
     let place = place.clone();
     TeamFiles(Box::new(move |name| {
         let (team, warnings) = team_file::find(&place, name, &here.clone().and(&place))?;
-        Ok((team.members, warnings.iter().map(|warning| lang.team_faults(warning)).collect()))
+        Ok((team.members, warnings.iter().map(|warning| warning.get(lang).to_owned()).collect()))
     }))
 }
 

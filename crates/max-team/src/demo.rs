@@ -206,7 +206,7 @@ impl DemoStage {
         let open = open(&away, router.clone())?;
         let missing = try_sandbox(&root).err();
         let sandboxed = missing.is_none();
-        let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(lang.step(&why))));
+        let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(why)));
         let storage = away.storage(config.journal.sync).map_err(|error| setup::stop(&error))?;
         config.project.sandbox &= sandboxed;
         // The demo's own servers, and none of the user's.

@@ -5,6 +5,8 @@ use max_team_core::id::{PlanId, SessionId};
 use max_team_core::message::Role;
 use max_team_journal::{JournalError, WorkerInfo};
 
+use crate::rows::AnswerWord;
+
 /// Ids that a message lists.
 const CANDIDATES_MAX: usize = 8;
 
@@ -140,7 +142,7 @@ pub enum RuntimeError {
     Answered {
         by: String,
         /// The answer that was given.
-        said: String,
+        said: AnswerWord,
         /// The time of the first answer.
         at_ms: i64,
     },

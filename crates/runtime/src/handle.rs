@@ -21,7 +21,7 @@ use max_team_core::memory::{BoardScope, Key};
 use max_team_core::message::{Principal, Role};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{ApprovalMode, PlanDecision};
-use max_team_core::policy::{Action, PermissionAnswer, Recourse, RememberedRule};
+use max_team_core::policy::{Action, Basis, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::rewind::MovedFile;
 use max_team_core::teammate::Spawn;
 use max_team_core::turn::Forked;
@@ -414,6 +414,8 @@ pub struct OpenQuestion {
     pub color: Option<String>,
     /// The rule because of which the user is asked.
     pub rule: String,
+    /// The rule, if it is one that is not only a text.
+    pub basis: Basis,
     /// What would let the call run without the question.
     pub recourse: Recourse,
     /// What a "yes, always" is remembered as.

@@ -71,10 +71,13 @@ pub use plan::{Basis, propose::preview};
 pub use query::{Query, Question, Reply, StoredQuestion};
 pub use read_model::{
     Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, MailRecord, Person, PlanLine,
-    ReadModel, Record, RefusedEvidence, Roll, Set, Span, SpanKind, Unmet, WalkStep, WalkSummary,
+    ReadModel, Record, RecordText, RefusedEvidence, Roll, RuleText, Set, Span, SpanAuthor, SpanKind, SpanName,
+    SpanOutcome, ToolEnd, Unmet, WalkStep, WalkSummary,
 };
 pub use reader::{LogEntry, LogFollower, TeamReader};
-pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, TeammateRow, project_entry};
+pub use rows::{
+    AgentRow, AnswerWord, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, TeammateRow, project_entry,
+};
 pub use runtime::{Options, ResumedLead, Runtime};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};

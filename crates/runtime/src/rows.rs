@@ -4,6 +4,7 @@
 //! again. What follows from several entries is computed when it is asked for, never stored.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use max_team_core::event::{AgentStarted, Event, Interrupted, TurnOutcome};
@@ -13,7 +14,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::memory::BoardScope;
 use max_team_core::message::{Assignment, Envelope, MessageKind};
 use max_team_core::plan::event::{PlanDecision, PlanEnd, PlanQuestion, TaskCorrected, Totals};
-use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
+use max_team_core::policy::{Action, Basis, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::rewind::MovedFile;
 use max_team_core::teammate::AgentEnded;
 use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
@@ -201,6 +202,9 @@ pub enum Matter {
         /// The rule because of which the user is asked.
         #[serde(default)]
         rule: String,
+        /// The rule, if it is one that is not only a text.
+        #[serde(default, skip_serializing_if = "Basis::is_untyped")]
+        basis: Basis,
         /// What would let the call run without the question.
         #[serde(default, skip_serializing_if = "Recourse::is_default")]
         recourse: Recourse,
@@ -221,13 +225,36 @@ pub struct InboxRow {
     pub at_ms: i64,
 }
 
+/// An answer, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerWord {
+    Yes,
+    No,
+    Approved,
+    /// The first wave of a plan was approved.
+    #[serde(rename = "approved the first wave")]
+    FirstWave,
+    Edited,
+    #[serde(rename = "asked for changes")]
+    Changes,
+    Rejected,
+    /// Another plan was proposed in place of the one that the question was about.
+    Replaced,
+    /// It was decided what to do about a failed task.
+    Decided,
+    /// The answer is not known any more.
+    Answered,
+    /// Files were put back.
+    Rewound,
+}
+
 /// A question that was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRow {
     /// The author of the answer.
     pub by: DecidedBy,
-    /// The answer, in a word.
-    pub said: String,
+    pub said: AnswerWord,
     /// When it was answered.
     pub at_ms: i64,
     /// The plan that was proposed instead of the one that the question was about: the question was withdrawn.
@@ -313,6 +340,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
                 action: Box::new(asked.action.clone()),
                 memory: asked.memory.clone(),
                 rule: asked.rule.clone(),
+                basis: asked.basis.clone(),
                 recourse: asked.recourse,
             };
             // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
@@ -320,7 +348,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             put(INBOX, stream, at_ms, &row)
         }
         Event::QuestionAnswered(answered) => {
-            let said = yes_or_no(&answered.answer);
+            let said = AnswerWord::of(&answered.answer);
             let mut rows = answered_by(answered.question, &answered.answer.by, said, at_ms);
             rows.push(delete(INBOX, stream));
             rows
@@ -404,7 +432,7 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             put(INBOX, &asked.question.to_string(), at_ms, &row)
         }
         Event::PlanAnswered(answered) => {
-            let mut rows = answered_by(answered.question, &answered.by, said(&answered.say), at_ms);
+            let mut rows = answered_by(answered.question, &answered.by, AnswerWord::of_plan(&answered.say), at_ms);
             rows.push(delete(INBOX, &answered.question.to_string()));
             rows
         }
@@ -414,7 +442,7 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             if let Some(plan) = unasked.replaced_by {
                 let row = AnsweredRow {
                     by: DecidedBy::Rule(format!("plan {plan}")),
-                    said: "replaced".to_owned(),
+                    said: AnswerWord::Replaced,
                     at_ms,
                     replaced_by: Some(plan),
                 };
@@ -436,25 +464,55 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
     }
 }
 
-/// A decision about a plan, in a word.
-pub(crate) fn said(say: &PlanDecision) -> &'static str {
-    match say {
-        PlanDecision::Approve => "approved",
-        PlanDecision::FirstWave => "approved the first wave",
-        PlanDecision::Edit(_) => "edited",
-        PlanDecision::Changes(_) => "asked for changes",
-        PlanDecision::Reject(_) => "rejected",
-        PlanDecision::Rule(_) => "decided",
+impl AnswerWord {
+    /// An answer to an agent.
+    pub(crate) fn of(answer: &PermissionAnswer) -> Self {
+        if answer.allow { Self::Yes } else { Self::No }
+    }
+
+    /// A decision about a plan.
+    pub(crate) fn of_plan(say: &PlanDecision) -> Self {
+        match say {
+            PlanDecision::Approve => Self::Approved,
+            PlanDecision::FirstWave => Self::FirstWave,
+            PlanDecision::Edit(_) => Self::Edited,
+            PlanDecision::Changes(_) => Self::Changes,
+            PlanDecision::Reject(_) => Self::Rejected,
+            PlanDecision::Rule(_) => Self::Decided,
+        }
+    }
+
+    /// Whether it lets nothing happen.
+    pub fn is_no(self) -> bool {
+        matches!(self, Self::No | Self::Rejected | Self::Changes)
+    }
+
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Approved => "approved",
+            Self::FirstWave => "approved the first wave",
+            Self::Edited => "edited",
+            Self::Changes => "asked for changes",
+            Self::Rejected => "rejected",
+            Self::Replaced => "replaced",
+            Self::Decided => "decided",
+            Self::Answered => "answered",
+            Self::Rewound => "rewound",
+        }
     }
 }
 
-/// An answer to an agent, in a word.
-pub(crate) fn yes_or_no(answer: &PermissionAnswer) -> &'static str {
-    if answer.allow { "yes" } else { "no" }
+impl fmt::Display for AnswerWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
-fn answered_by(question: QuestionId, by: &DecidedBy, said: &str, at_ms: i64) -> Vec<Projection> {
-    let row = AnsweredRow { by: by.clone(), said: said.to_owned(), at_ms, replaced_by: None };
+fn answered_by(question: QuestionId, by: &DecidedBy, said: AnswerWord, at_ms: i64) -> Vec<Projection> {
+    let row = AnsweredRow { by: by.clone(), said, at_ms, replaced_by: None };
     put(ANSWERED, &question.to_string(), at_ms, &row)
 }
 

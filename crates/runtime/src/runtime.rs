@@ -528,7 +528,7 @@ impl Runtime {
         let table = rows::agents_of(&session.to_string());
         let mut asked = Vec::new();
         for PendingQuestion { row, who, .. } in inbox {
-            let Matter::Tool { tool, action, memory, rule, recourse } = row.matter else { continue };
+            let Matter::Tool { tool, action, memory, rule, basis, recourse } = row.matter else { continue };
             let agent = row.address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
             let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
@@ -550,6 +550,7 @@ impl Runtime {
                 task,
                 color,
                 rule,
+                basis,
                 recourse,
                 memory,
                 at_ms,

@@ -30,7 +30,7 @@ use crate::error::RuntimeError;
 use crate::handle::require;
 use crate::plan::{about_words, plan_stream};
 use crate::read_model::{self, ReadModel, means};
-use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
+use crate::rows::{self, AgentRow, AnswerWord, AnsweredRow, InboxRow, Matter};
 use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
 
@@ -63,8 +63,7 @@ pub struct PendingQuestion {
 pub struct NotedAnswer {
     /// Who wrote it, and where.
     pub by: String,
-    /// The answer, in a word.
-    pub said: &'static str,
+    pub said: AnswerWord,
     /// When it was written.
     pub at_ms: i64,
     /// How long it holds, if it is an approval for longer.
@@ -82,10 +81,10 @@ pub enum PersonReply {
 
 impl PersonReply {
     /// The answer in a word, as the journal has it.
-    pub fn word(&self) -> &'static str {
+    pub fn word(&self) -> AnswerWord {
         match self {
-            Self::Agent(answer) => rows::yes_or_no(answer),
-            Self::Plan(say) => said(say),
+            Self::Agent(answer) => AnswerWord::of(answer),
+            Self::Plan(say) => AnswerWord::of_plan(say),
         }
     }
 }
@@ -288,18 +287,18 @@ impl<'j> UserMail<'j> {
         let answers = census.plan_events(plan)?.into_iter().rev();
         let last = answers.filter_map(|(at_ms, event)| match event {
             Event::PlanAnswered(answered) => {
-                let (by, said) = (answered.by, said(&answered.say).to_owned());
+                let (by, said) = (answered.by, AnswerWord::of_plan(&answered.say));
                 Some(AnsweredRow { by, said, at_ms, replaced_by: None })
             }
             Event::PlanStopped(PlanStopped { by, replaced_by: Some(plan), .. }) => Some(AnsweredRow {
                 by: DecidedBy::Rule(by),
-                said: "replaced".to_owned(),
+                said: AnswerWord::Replaced,
                 at_ms,
                 replaced_by: Some(plan),
             }),
             Event::PlanUnasked(PlanUnasked { replaced_by: Some(plan), .. }) => {
                 let by = DecidedBy::Rule(format!("plan {plan}"));
-                Some(AnsweredRow { by, said: "replaced".to_owned(), at_ms, replaced_by: Some(plan) })
+                Some(AnsweredRow { by, said: AnswerWord::Replaced, at_ms, replaced_by: Some(plan) })
             }
             _ => None,
         });
@@ -338,7 +337,7 @@ impl<'j> UserMail<'j> {
         let answer = match &answer.by {
             // Answers from a frontend are always a person's, even if they claim to be the lead's.
             DecidedBy::Person(_) | DecidedBy::Lead(_) => {
-                PermissionAnswer { by: DecidedBy::Person(person(by)), ..answer.clone() }
+                PermissionAnswer { by: DecidedBy::person(by), ..answer.clone() }
             }
             DecidedBy::Rule(_) | DecidedBy::Nobody(_) => answer.clone(),
         };
@@ -382,14 +381,14 @@ impl<'j> UserMail<'j> {
         task: Option<&str>,
     ) -> Result<String, RuntimeError> {
         require(by, Role::Member)?;
-        let stop = Stop { by: &person(by), task, ..Stop::default() };
+        let stop = Stop { by: &by.signature(), task, ..Stop::default() };
         self.send(by, key, plan_stream(plan), MessageKind::Shutdown, Body::Stop(stop)).await
     }
 
     /// Stops one agent and its background commands.
     pub async fn stop_agent(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<(), RuntimeError> {
         require(by, Role::Member)?;
-        let (from, name) = (by.address(), person(by));
+        let (from, name) = (by.address(), by.signature());
         let stop = PersonStop { from: &from, by: &name, since: None, at_ms: now_ms() };
         self.send_stops(vec![stop.message(key, session::agent_stream(agent))]).await.map(drop)
     }
@@ -410,7 +409,7 @@ impl<'j> UserMail<'j> {
         let census = ReadModel::new(self.journal);
         let agents = census.stop_readers(session)?.into_iter().map(session::agent_stream);
         let plans = census.open_plans(Some(session))?.into_iter().map(plan_stream);
-        let (from, name) = (by.address(), person(by));
+        let (from, name) = (by.address(), by.signature());
         let stop = PersonStop { from: &from, by: &name, since: Some(since), at_ms: now_ms() };
         self.send_stops(agents.chain(plans).map(|to| stop.to_reader(to)).collect()).await
     }
@@ -481,7 +480,7 @@ impl<'j> UserMail<'j> {
         match stored {
             Some(envelope) if !mine(&envelope) => {
                 let (by, at_ms) = (envelope.from.trim_start_matches("user/").to_owned(), envelope.sent_at_ms);
-                Err(RuntimeError::Answered { by, said: "answered".to_owned(), at_ms })
+                Err(RuntimeError::Answered { by, said: AnswerWord::Answered, at_ms })
             }
             // The stored answer was read and did not settle the question, which is still open.
             None if known => self.send(by, key, address, kind, body).await,
@@ -525,11 +524,6 @@ fn matters(plan: &Plan, about: &PlanQuestion) -> bool {
     }
 }
 
-/// A person's name and the frontend they use.
-fn person(by: &Principal) -> String {
-    format!("{} at {}", by.user, by.door)
-}
-
 /// The question that a message answers.
 fn asks(envelope: &Envelope) -> Option<QuestionId> {
     match Body::read(envelope) {
@@ -544,9 +538,9 @@ fn read_answer(envelope: &Envelope) -> Option<NotedAnswer> {
     let (by, said, until) = match Body::read(envelope) {
         Body::Answer(said) if envelope.kind == MessageKind::PermissionResponse => {
             let answer = said.answer?;
-            (answer.by.name(), rows::yes_or_no(&answer), answer.always.then_some(answer.until))
+            (answer.by.name(), AnswerWord::of(&answer), answer.always.then_some(answer.until))
         }
-        Body::PlanAnswer(answer) => (person(&answer.by?), said(&answer.say?), None),
+        Body::PlanAnswer(answer) => (answer.by?.signature(), AnswerWord::of_plan(&answer.say?), None),
         _ => return None,
     };
     Some(NotedAnswer { by, said, at_ms: envelope.sent_at_ms, until })

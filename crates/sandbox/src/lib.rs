@@ -35,7 +35,7 @@ pub use proxy::ProxyRequest;
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network,
+    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, Obstacle,
     ProxyServer, SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};

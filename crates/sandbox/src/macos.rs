@@ -11,18 +11,18 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::protocol::WORD;
 use crate::seatbelt;
-use crate::spec::{Capability, Engine, Isolation, Limit, Network, SandboxError, Spec};
+use crate::spec::{Capability, Engine, Isolation, Limit, Network, Obstacle, SandboxError, Spec};
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
 
 static CAPABILITY: Capability = Capability {
     namespaces: LazyLock::new(|| Err("this is not Linux".to_owned())),
-    bubblewrap: LazyLock::new(|| Err("this is not Linux".to_owned())),
+    bubblewrap: LazyLock::new(|| Err(Obstacle::Other("this is not Linux".to_owned()))),
     landlock: LazyLock::new(|| Err("this is not Linux".to_owned())),
     seatbelt: LazyLock::new(|| {
         Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"))
     }),
-    group: LazyLock::new(|| Err("macOS has no control groups".to_owned())),
+    group: LazyLock::new(|| Err(Obstacle::Other("macOS has no control groups".to_owned()))),
 };
 
 /// What this machine can enforce.

@@ -359,11 +359,23 @@ pub struct Capability {
     /// Whether we can make namespaces ourselves, or the obstacle.
     pub namespaces: LazyLock<Result<(), String>>,
     /// Where a working bubblewrap is, or why there is none.
-    pub bubblewrap: LazyLock<Result<PathBuf, String>>,
+    pub bubblewrap: LazyLock<Result<PathBuf, Obstacle>>,
     /// Whether Landlock is there with all that is needed, or what is missing.
     pub landlock: LazyLock<Result<(), String>>,
     /// Whether seatbelt is there.
     pub seatbelt: LazyLock<Result<(), String>>,
     /// Where control groups cap memory and processes, or why only the supervisor watches them.
-    pub group: LazyLock<Result<PathBuf, String>>,
+    pub group: LazyLock<Result<PathBuf, Obstacle>>,
+}
+
+/// Why a mechanism does not work here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    #[error("bubblewrap is not installed")]
+    NoBubblewrap,
+    /// From this folder up.
+    #[error("no control group from `{}` up hands caps on memory and processes down", .0.display())]
+    NoControlGroup(PathBuf),
+    #[error("{0}")]
+    Other(String),
 }

@@ -316,7 +316,7 @@ fn beside(permit: &PermissionQuestion, look: RowStyle) -> Vec<Line<'static>> {
     let RowStyle { columns, theme, lang } = look;
     let mut all = Vec::new();
     if !permit.rule.is_empty() {
-        all.push(format!("  {} {}", lang.because(), text::clean_line(&lang.told(&permit.rule))));
+        all.push(format!("  {} {}", lang.because(), text::clean_line(&lang.basis(&permit.basis, &permit.rule))));
     }
     if !permit.memory.rules().is_empty() {
         let rules = permit.memory.rules().join(", ");

@@ -371,8 +371,8 @@ fn detail(about: &PlanQuestion, scene: DialogContext<'_>, rows: usize, look: Row
                 let figures = format!("{counts}; {}", plan_text::forecast(forecast, lang));
                 words.push(Span::styled(figures, theme.faint()));
             }
-            for risk in plan.proposed().iter().flat_map(|proposed| &proposed.risks) {
-                words.push(Span::styled(format!("! {}", clean_line(&lang.told(risk))), theme.warning()));
+            for risk in plan.proposed().map(|proposed| lang.plan_risks(proposed)).unwrap_or_default() {
+                words.push(Span::styled(format!("! {}", clean_line(&risk)), theme.warning()));
             }
         }
         PlanQuestion::Rest | PlanQuestion::Budget => {
@@ -392,8 +392,8 @@ fn detail(about: &PlanQuestion, scene: DialogContext<'_>, rows: usize, look: Row
                 words.push(Span::styled(clean_line(&words_of), theme.faint()));
             }
         }
-        PlanQuestion::Failure { error, .. } => {
-            words.push(Span::styled(clean(&lang.task_error(error)).into_owned(), theme.bad()))
+        PlanQuestion::Failure { error, kind, .. } => {
+            words.push(Span::styled(clean(&lang.task_error(error, kind)).into_owned(), theme.bad()))
         }
     }
     let mut lines: Vec<Line<'static>> =

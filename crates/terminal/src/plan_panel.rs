@@ -252,8 +252,10 @@ fn action(view: &TaskView<'_>, known: &PlanEntry, session: &Session, look: RowSt
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
         TaskStatus::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),
-        TaskStatus::Failed if !waits.is_empty() => format!("{waits}: {}", first(&lang.task_error(view.error))),
-        TaskStatus::Failed | TaskStatus::Cancelled => first(&lang.task_error(view.error)),
+        TaskStatus::Failed if !waits.is_empty() => {
+            format!("{waits}: {}", first(&lang.task_error(view.error, view.error_kind)))
+        }
+        TaskStatus::Failed | TaskStatus::Cancelled => first(&lang.task_error(view.error, view.error_kind)),
         TaskStatus::Skipped => lang.task_status(view.status).to_owned(),
         _ => waits + &attempt,
     }

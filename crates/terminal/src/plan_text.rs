@@ -62,8 +62,8 @@ pub fn sheet(plan: &Plan, width: usize, depth: PlanDetail<'_>, lang: Lang) -> St
     let path = clip(&critical.join(" → "), width.saturating_sub(40).max(20));
     let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
     let _ = writeln!(text, "{}", forecast(&proposed.forecast, lang));
-    for risk in &proposed.risks {
-        let _ = writeln!(text, "! {}", clean(&lang.told(risk)));
+    for risk in lang.plan_risks(proposed) {
+        let _ = writeln!(text, "! {}", clean(&risk));
     }
     text
 }
@@ -131,7 +131,7 @@ fn entry(view: &TaskView<'_>, width: usize, depth: PlanDetail<'_>, lang: Lang) -
     more(lang.must_exist(), task.outputs.join(", "));
     more(lang.must_pass(), task.verify.join("; "));
     for note in view.notes {
-        more(&lang.note_of(clean(&lang.told(&note.by))), note.text.clone());
+        more(&lang.note_of(clean(&lang.person(&note.by))), note.text.clone());
     }
     more(lang.with_model(), task.model.clone().unwrap_or_default());
     more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
@@ -139,7 +139,7 @@ fn entry(view: &TaskView<'_>, width: usize, depth: PlanDetail<'_>, lang: Lang) -
         more(lang.struck_out(), lang.yes_word().to_owned());
     }
     if view.status == TaskStatus::Failed || view.status == TaskStatus::Cancelled {
-        more(lang.why(), clip(&lang.task_error(view.error), 200));
+        more(lang.why(), clip(&lang.task_error(view.error, view.error_kind), 200));
     }
     if let Some(result) = view.result.filter(|_| view.status == TaskStatus::Done) {
         more(lang.result(), lang.outcome(result));
@@ -204,7 +204,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
             format!("{}: {}", corrected.task, lang.corrected(&corrected.correction, &corrected.result))
         }
         Event::TaskFailed(failed) => {
-            let error = clip(&lang.task_error(&failed.error), 300);
+            let error = clip(&lang.task_error(&failed.error, &failed.kind()), 300);
             format!("{}: {}", failed.task, lang.failed_with(&error, failed.retry_at_ms.is_some()))
         }
         Event::TaskAsked(asked) => format!("{}: {}", asked.task, lang.asks_what(&asked.question)),
@@ -217,7 +217,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::TaskDeferred(deferred) => {
             format!("{}: {}", deferred.task, lang.checked_again_after(deferred.after.join(", ")))
         }
-        Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(lang.told(&changed.by))),
+        Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(lang.person(&changed.by))),
         Event::PlanRevised(revised) => {
             format!("{}: {}", lang.plan_word(), lang.plan_revised(&revised.revision.to_string(), &revised.held))
         }
@@ -231,7 +231,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::TaskCancelled(cancelled) => {
             let files = Some(&cancelled.files).filter(|files| !files.is_empty());
             let files = files.map_or_else(String::new, |files| format!("; {}", lang.had_changed(files)));
-            format!("{}: {}{files}", cancelled.task, lang.given_up(&cancelled.detail))
+            format!("{}: {}{files}", cancelled.task, lang.given_up(&cancelled.detail, &cancelled.kind))
         }
         Event::TaskPaused(paused) => {
             format!("{}: {}", paused.task, if paused.stopped { lang.stopped_row() } else { lang.paused() })
@@ -247,7 +247,7 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::PlanPaused(paused) if paused.stopped => {
             format!("{}: {}", lang.plan_word(), lang.stopped_by(&paused.by))
         }
-        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(lang.told(&paused.by))),
+        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(lang.person(&paused.by))),
         Event::PlanEnded(ended) => format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally)),
         _ => return None,
     })

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
 use max_team_core::plan::event::{PlanAsked, PlanDecision, PlanQuestion};
-use max_team_core::policy::{Action, ActionKind, RememberedRule};
+use max_team_core::policy::{Action, ActionKind, Basis, RememberedRule};
 use max_team_core::status::SessionStatus;
 use max_team_runtime::{OpenQuestion, Origin};
 
@@ -58,6 +58,7 @@ pub(super) struct PermissionQuestion {
     pub(super) target: String,
     pub(super) preview: String,
     pub(super) rule: String,
+    pub(super) basis: Basis,
     /// What a "yes, always" is remembered as.
     pub(super) memory: RememberedRule,
     /// Whether it is done already, in a copy, and a yes takes it.
@@ -111,7 +112,7 @@ impl QuestionKind {
         }
     }
 
-    fn of(tool: &str, action: &Action, rule: &str, memory: &RememberedRule) -> Self {
+    fn of(tool: &str, action: &Action, (rule, basis): (&str, &Basis), memory: &RememberedRule) -> Self {
         if action.kind == ActionKind::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
             return Self::Words(TextQuestion::read(words));
@@ -123,6 +124,7 @@ impl QuestionKind {
             preview: action.preview.clone(),
             // What is done already is asked about by no rule.
             rule: if merges { String::new() } else { rule.to_owned() },
+            basis: basis.clone(),
             memory: memory.clone(),
             merges,
         })
@@ -159,7 +161,7 @@ impl Questions {
         let task = from.task.as_ref().map(|(_, task)| task.clone()).or(title);
         let color = from.color.as_deref().map(str::to_owned);
         let by = Asker { agent: from.agent, name: name.to_owned(), task, color };
-        let matter = QuestionKind::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
+        let matter = QuestionKind::of(&asked.tool, &asked.action, (&asked.rule, &asked.basis), &asked.memory);
         self.add(Question::new(asked.question, by, matter));
     }
 
@@ -167,7 +169,7 @@ impl Questions {
     pub(super) fn resume(&mut self, asked: &OpenQuestion) {
         let (task, color) = (asked.task.clone(), asked.color.clone());
         let by = Asker { agent: asked.agent, name: asked.by.clone(), task, color };
-        let matter = QuestionKind::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
+        let matter = QuestionKind::of(&asked.tool, &asked.action, (&asked.rule, &asked.basis), &asked.memory);
         self.add(Question::new(asked.question, by, matter));
     }
 
@@ -334,6 +336,7 @@ mod tests {
             action: Action::read("a"),
             class: Repeatability::Idempotent,
             rule: "permission mode `default`".into(),
+            basis: Basis::InMode(max_team_core::policy::Mode::Default),
             memory: RememberedRule::Rules(vec!["Edit".into()]),
             recourse: Recourse::default(),
         }

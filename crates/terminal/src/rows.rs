@@ -457,7 +457,7 @@ fn summary_lines(plan: &DrawnPlan, ms: u64, look: RowStyle) -> Vec<Line<'static>
         let what = match view.result.filter(|_| view.status == TaskStatus::Done) {
             Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
-            None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error)),
+            None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error, view.error_kind)),
         };
         let money = format::spent(view.spent.nano, view.spent.unknown_nano);
         let money = if view.spent.nano > 0 { format!(" · {money}") } else { String::new() };

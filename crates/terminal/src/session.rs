@@ -501,8 +501,10 @@ impl Session {
         self.run.quiet &= self.run.replaying;
         let question = self.questions.answered(answered.question).filter(|_| !self.run.replaying)?;
         // Answers that are not by a person, the lead or a rule are reported with the result of the call.
-        let (DecidedBy::Person(by) | DecidedBy::Lead(by) | DecidedBy::Rule(by)) = &answer.by else { return None };
-        let by = self.lang.told(by);
+        if matches!(answer.by, DecidedBy::Nobody(_)) {
+            return None;
+        }
+        let by = self.lang.author(&answer.by);
         let rules = match &question.matter {
             QuestionKind::Permit(permit) if answer.allow && answer.always => permit.memory.rules().join(", "),
             _ => String::new(),

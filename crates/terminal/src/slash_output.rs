@@ -231,7 +231,7 @@ pub(super) fn inbox(lang: Lang, waits: &[&Question]) -> Row {
                 PlanQuestion::Rest => lang.ask_rest().to_owned(),
                 PlanQuestion::Budget => lang.ask_budget().to_owned(),
                 PlanQuestion::Start { task } => lang.may_start(task),
-                PlanQuestion::Failure { error, .. } => lang.failed_with(error, false),
+                PlanQuestion::Failure { error, kind, .. } => lang.failed_with(&lang.task_error(error, kind), false),
             },
         };
         let who = match &question.matter {

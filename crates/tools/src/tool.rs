@@ -14,7 +14,7 @@ use std::sync::Arc;
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::chat::Part;
 use max_team_core::limits::TOOL_RESULT_BYTES_MAX;
-use max_team_core::policy::{Action, Repeatability, Visibility};
+use max_team_core::policy::{Action, Basis, Repeatability, Visibility};
 use max_team_core::text::stripped;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -178,7 +178,7 @@ impl ToolContext {
 
     /// The rule that hides a place, as text.
     fn veil(&self, place: &RelPath) -> Option<String> {
-        self.sight_at(place).hidden_by(place.as_str())
+        self.sight_at(place).hidden_by(place.as_str()).map(|basis| basis.to_string())
     }
 
     /// What can be seen where a place lies.
@@ -326,8 +326,8 @@ pub enum ToolError {
     Refused {
         /// What it would have changed.
         target: String,
-        /// Why, as a rule.
-        rule: String,
+        /// Why.
+        basis: Basis,
         /// What the model is told.
         words: String,
     },
@@ -361,9 +361,9 @@ impl ToolError {
     fn map(self, change: impl Fn(String) -> String) -> Self {
         match self {
             Self::Correctable(words) => Self::Correctable(change(words)),
-            Self::Refused { target, rule, words } => {
-                let [target, rule, words] = [target, rule, words].map(change);
-                Self::Refused { target, rule, words }
+            Self::Refused { target, basis, words } => {
+                let [target, words] = [target, words].map(change);
+                Self::Refused { target, basis, words }
             }
             Self::Unknown(words) => Self::Unknown(change(words)),
             Self::Asks(action) => Self::Asks(Box::new(Action { preview: change(action.preview), ..*action })),

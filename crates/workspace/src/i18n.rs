@@ -21,6 +21,26 @@ pub enum Lang {
 
 include!(concat!(env!("OUT_DIR"), "/phrases.rs"));
 
+/// A text in both languages, for code that does not know the user's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Translated {
+    english: String,
+    chinese: String,
+}
+
+impl Translated {
+    pub fn new(words: impl Fn(Lang) -> String) -> Self {
+        Self { english: words(Lang::En), chinese: words(Lang::Zh) }
+    }
+
+    pub fn get(&self, lang: Lang) -> &str {
+        match lang {
+            Lang::En => &self.english,
+            Lang::Zh => &self.chinese,
+        }
+    }
+}
+
 pub use first_steps::LineFault;
 pub use journal::CostBy;
 pub use models::ModelFault;
@@ -52,12 +72,12 @@ mod maintenance;
 mod mcp;
 mod memory;
 mod models;
-mod records;
 mod replay;
 mod rewind;
 mod run;
 mod serve;
 mod skills;
+mod spans;
 mod stream;
 mod tasks;
 mod team;

@@ -15,6 +15,7 @@ use max_team_runtime::{Spawn, Team};
 use crate::agents;
 use crate::config::{ConfigFile, FileTrust};
 use crate::exit::{CliError, Exit};
+use crate::i18n::Translated;
 use crate::setup::AppEnv;
 
 pub use write::write;
@@ -74,7 +75,7 @@ pub struct TeamFileEntry {
     pub shown: String,
     pub is_users: bool,
     /// What it says, and what of it is held back or strange; or why it cannot be used.
-    pub team: Result<(TeamFile, Vec<String>), String>,
+    pub team: Result<(TeamFile, Vec<Translated>), Translated>,
     stem: String,
 }
 
@@ -86,8 +87,8 @@ impl TeamFileEntry {
 }
 
 /// The team of that name, or in that file, with what the user should be told about it.
-pub fn find(place: &AppEnv, name: &str, here: &TeamContext) -> Result<(TeamFile, Vec<String>), CliError> {
-    let faulty = |words: &String| CliError::said(Exit::Config, |lang| lang.team_faults(words));
+pub fn find(place: &AppEnv, name: &str, here: &TeamContext) -> Result<(TeamFile, Vec<Translated>), CliError> {
+    let faulty = |words: &Translated| CliError::said(Exit::Config, |lang| words.get(lang).to_owned());
     if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
         let (path, shown) = (place.cwd.join(name), name.to_owned());
         let file = ConfigFile { path, shown, standing: FileTrust::Trusted, named: true };
@@ -136,7 +137,7 @@ fn folder(place: &AppEnv, folder: &Path, standing: FileTrust, here: &TeamContext
         let is_elsewhere = standing == FileTrust::Project && is_elsewhere(place, &path);
         let file = ConfigFile { path, shown: shown.clone(), standing, named: false };
         let team = match is_elsewhere {
-            true => Err(format!("{shown}: it is a link that leads out of the project")),
+            true => Err(Translated::new(|lang| format!("{shown}: {}", lang.link_out_of_project()))),
             false => read::read(&file, stem.clone(), here),
         };
         TeamFileEntry { shown, is_users: standing == FileTrust::Trusted, team, stem }
@@ -159,6 +160,7 @@ mod tests {
     use max_team_core::agent::Isolation;
 
     use super::*;
+    use crate::i18n::Lang;
 
     fn place(folder: &Path) -> AppEnv {
         let cwd = folder.join("project");
@@ -213,10 +215,16 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let (team, warnings) = find(&place, name, &TeamContext::default()).unwrap();
             assert_eq!([team.members[0].mode, team.members[1].mode], modes);
-            assert!(warnings.iter().any(|words| words.contains("did you mean `mode`?")), "{warnings:?}");
-            assert_eq!(warnings.iter().any(|words| words.contains("held back")), !is_users, "{warnings:?}");
+            assert!(warnings.iter().any(|words| words.get(Lang::En).contains("did you mean `mode`?")), "{warnings:?}");
+            assert_eq!(
+                warnings.iter().any(|words| words.get(Lang::En).contains("held back")),
+                !is_users,
+                "{warnings:?}"
+            );
             // One of the user's own counts as far as the session goes.
-            let is_told = |words: &String| words.contains("no teammate is freer than the session, which is `default`");
+            let is_told = |words: &Translated| {
+                words.get(Lang::En).contains("no teammate is freer than the session, which is `default`")
+            };
             assert_eq!(warnings.iter().any(is_told), is_users, "{warnings:?}");
             let free = TeamContext { mode: Mode::BypassPermissions, ..TeamContext::default() };
             assert!(!find(&place, name, &free).unwrap().1.iter().any(is_told));
@@ -232,7 +240,8 @@ mod tests {
         std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
         let (team, warnings) = find(&place, "x", &TeamContext::default()).unwrap();
         assert_eq!([&team.members[0].color, &team.members[1].color], [&None, &Some("green".into())]);
-        let [words] = warnings.try_into().unwrap();
+        let [words]: [Translated; 1] = warnings.try_into().unwrap();
+        let words = words.get(Lang::En);
         assert!(words.contains("x.yaml:2") && words.contains("there is no colour `teal`; there are blue"), "{words}");
     }
 
@@ -249,12 +258,12 @@ mod tests {
             types: vec!["explore".into(), "general".into(), "leo".into()],
             mode: Mode::Default,
         };
-        let found = list(&place, &here).remove(0).team.unwrap_err();
+        let found = list(&place, &here).remove(0).team.unwrap_err().get(Lang::En).to_owned();
         let lines: Vec<&str> = found.lines().map(|line| line.split_once("x.yaml:").unwrap().1).collect();
         let want = [
             "3:34: `mode` is one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions",
             "3:5: `a b` is no name: use letters, digits, `-`, `_` and `.`",
-            "4:5: `max` is a reserved name",
+            "4:5: `max` is no name: it is reserved",
             "5:21: there is no type `wizard`; there are `explore`, `general`, `leo`",
             "5:41: `auto_claim` is true or false",
             "6:5: `c` is in it twice",
@@ -266,7 +275,7 @@ mod tests {
         // Whoever lets them begin is told the same, and all of it in Chinese.
         let stop = find(&place, "x", &here).unwrap_err();
         assert_eq!(stop.message, found);
-        let chinese = stop.words(crate::i18n::Lang::Zh);
+        let chinese = stop.words(Lang::Zh);
         assert_eq!(chinese.lines().count(), want.len());
         for (line, en) in chinese.lines().zip(want) {
             let (place, words) = en.split_once(": ").unwrap();

@@ -1,6 +1,7 @@
 //! Messages that run a team: stops, modes, permissions, teammates that begin or end.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -67,8 +68,38 @@ pub struct SetMode<'a> {
     pub from: &'a str,
 }
 
+/// What is known of the reason why a message was returned, besides its text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnCause {
+    /// Only the text says why.
+    #[default]
+    Text,
+    /// Its reader has ended.
+    Ended,
+    /// Its reader cannot work, with the reason.
+    Failed(String),
+}
+
+impl ReturnCause {
+    fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
+}
+
+/// The text for models and people; empty if only the text beside it says why.
+impl fmt::Display for ReturnCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => Ok(()),
+            Self::Ended => f.write_str("it is no more"),
+            Self::Failed(why) => write!(f, "it cannot work: {why}"),
+        }
+    }
+}
+
 /// A message that its reader did not read, for its sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Undelivered<'a> {
     /// The words for a model.
@@ -82,6 +113,9 @@ pub struct Undelivered<'a> {
     pub sender: &'a str,
     /// Why it was not read; empty in old messages, whose text says it.
     pub why: &'a str,
+    /// What is known of that besides its text.
+    #[serde(skip_serializing_if = "ReturnCause::is_text")]
+    pub cause: ReturnCause,
     /// Its first words.
     pub said: &'a str,
 }

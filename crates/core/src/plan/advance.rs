@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::event::{
     Cause, PlanAsked, PlanEnd, PlanQuestion, PlanStopped, PlanUnasked, ResourceUse, TaskAssigned, TaskCancelled,
-    TaskQueued, TaskResumed, TaskSkipped,
+    TaskErrorKind, TaskQueued, TaskResumed, TaskSkipped,
 };
 use super::state::Plan;
 use super::task_state::{SkipCause, TaskState};
@@ -46,10 +46,8 @@ impl Plan {
                 SkipCause::Skip(reason, detail) => {
                     Event::TaskSkipped(TaskSkipped { task, reason: *reason, detail: detail.clone() })
                 }
-                SkipCause::Cancel(detail) => {
-                    let (detail, spent) = (detail.clone(), ResourceUse::default());
-                    Event::TaskCancelled(TaskCancelled { task, detail, spent, stopping, files: Vec::new() })
-                }
+                SkipCause::Cancel(detail) => given_up(task, detail.clone(), TaskErrorKind::Text, stopping),
+                SkipCause::GiveUp(kind) => given_up(task, kind.to_string(), kind.clone(), stopping),
             })
         });
         doomed.collect()
@@ -220,4 +218,15 @@ impl Plan {
         let own = proposed.draft.max_parallel.unwrap_or(u32::MAX);
         usize::try_from(proposed.max_parallel.min(own).max(1)).unwrap_or(1)
     }
+}
+
+fn given_up(task: String, detail: String, kind: TaskErrorKind, stopping: bool) -> Event {
+    Event::TaskCancelled(TaskCancelled {
+        task,
+        detail,
+        kind,
+        spent: ResourceUse::default(),
+        stopping,
+        files: Vec::new(),
+    })
 }

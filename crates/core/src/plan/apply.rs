@@ -6,8 +6,8 @@ use uuid::Builder;
 
 use super::event::{
     PlanAnswered, PlanAsked, PlanDecision, PlanEdited, PlanEnd, PlanPaused, PlanProposed, PlanQuestion, PlanResumed,
-    ResourceUse, Ruling, SkipReason, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskFailed, TaskHeld,
-    TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
+    ResourceUse, Ruling, SkipReason, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskErrorKind, TaskFailed,
+    TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
 };
 use super::questions::OpenQuestions;
 use super::ready_queue::ReadyQueue;
@@ -38,7 +38,7 @@ impl Plan {
             Event::PlanRevised(revised) => self.revised(revised),
             Event::RevisionEnded(ended) => self.end_revision(ended),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
-                Some(task) => self.doom(task, SkipCause::Cancel(format!("stopped by {}", stopped.by))),
+                Some(task) => self.doom(task, SkipCause::GiveUp(TaskErrorKind::Stopped(stopped.by.clone()))),
                 None => {
                     self.closing.replaced_by = stopped.replaced_by.or(self.closing.replaced_by);
                     self.closing.replaced |= stopped.replaced_by.is_some();
@@ -84,7 +84,7 @@ impl Plan {
             }
             Event::TaskCancelled(event) => self.on(&event.task, |plan, task| {
                 plan.await_stop(task, event.stopping);
-                plan.cancel(task, &event.detail, event.spent, at_ms);
+                plan.cancel(task, (&event.detail, &event.kind), event.spent, at_ms);
             }),
             Event::TaskStopped(event) => self.on(&event.task, |plan, task| plan.at_rest(task, event.spent)),
             _ => {}
@@ -144,11 +144,13 @@ impl Plan {
             if let Some(risks) = &edited.risks {
                 proposed.risks.clone_from(risks);
                 proposed.risky_checks.clone_from(&edited.risky_checks);
+                proposed.risk_kinds.clone_from(&edited.risk_kinds);
             }
         }
         self.reshape(graph);
         for (id, slot) in stopped {
-            self.on(&id, |plan, task| plan.cancel(task, &slot.error, ResourceUse::default(), slot.outcome.ended_at_ms));
+            let why = (slot.error.as_str(), &slot.error_kind);
+            self.on(&id, |plan, task| plan.cancel(task, why, ResourceUse::default(), slot.outcome.ended_at_ms));
         }
     }
 
@@ -281,7 +283,7 @@ impl Plan {
         self.closing.overdue |= self.clock.is_over(at_ms);
         self.questions.close_all();
         for task in 0..self.slots.len() {
-            self.doom(task, SkipCause::Cancel(format!("stopped by {by}")));
+            self.doom(task, SkipCause::GiveUp(TaskErrorKind::Stopped(by.to_owned())));
         }
     }
 

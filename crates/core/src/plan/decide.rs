@@ -8,8 +8,8 @@ use super::apply::shape;
 use super::event::{
     CachedAnswer, Cause, Evidence, PlanAnswered, PlanAsked, PlanDecision, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
     PlanProposed, PlanQuestion, PlanResumed, PlanStopped, Proof, ResourceUse, Ruling, TaskAnswered, TaskAsked,
-    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
-    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskErrorKind, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
+    TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, PlanEnv, PlanInput, Report};
 use super::state::Plan;
@@ -267,6 +267,7 @@ impl Plan {
                 vec![Event::TaskCancelled(TaskCancelled {
                     task: id,
                     detail,
+                    kind: TaskErrorKind::Text,
                     spent,
                     stopping: false,
                     files: Vec::new(),
@@ -317,7 +318,7 @@ impl Plan {
                 "this says nothing about the task: mend the environment and decide `fixed`, or change the check";
             (Cause::Environment, format!("a check cannot be started here, {}; {advice}", words.join("; ")))
         } else {
-            (Cause::Checks, format!("the task reported success, but a check failed: {}", words.join("; ")))
+            (Cause::Checks, TaskErrorKind::Checks(wrong.iter().copied().cloned().collect()).to_string())
         };
         // A missing declared file cannot be caused by other tasks.
         let declared = self.draft_task(task).map_or(&[][..], |task| &task.outputs);
@@ -462,7 +463,9 @@ impl Plan {
     }
 
     fn ask_about(&self, task: usize, ahead: u32) -> Option<Event> {
-        let about = PlanQuestion::Failure { task: self.name(task)?, error: self.slots.get(task)?.error.clone() };
+        let slot = self.slots.get(task)?;
+        let (error, kind) = (slot.error.clone(), slot.error_kind.clone());
+        let about = PlanQuestion::Failure { task: self.name(task)?, error, kind };
         let question = self.next_question(ahead);
         (!self.questions.is_asked(Some(task))).then_some(Event::PlanAsked(PlanAsked { question, about }))
     }

@@ -8,17 +8,21 @@ mod totals;
 
 pub use correction::{Correction, Recheck, TaskCorrected};
 pub use task::{
-    Artifact, ArtifactType, CachedAnswer, Cause, Evidence, Proof, ResourceUse, Ruling, SkipReason, TaskAnswered,
-    TaskAsked, TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked,
-    TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    Artifact, ArtifactType, CachedAnswer, Cause, CheckFault, Evidence, Proof, ResourceUse, Ruling, SkipReason,
+    TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskErrorKind,
+    TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled,
+    TaskSkipped, TaskStarted, TaskStopped,
 };
 pub use totals::{CountedOutcome, Totals};
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Edit, Forecast};
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use crate::message::Principal;
+use crate::policy::{Basis, Protection};
 use crate::rewind::MovedFile;
 
 /// When a person is asked while a plan is approved and carried out.
@@ -87,6 +91,32 @@ pub struct PlanProposed {
     /// The checks among the risks: an approval of the plan covers them. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risky_checks: Option<Vec<RiskyCheck>>,
+    /// The risks, each with what is known of it besides its text. Older entries lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risk_kinds: Vec<PlanRisk>,
+}
+
+/// Something in a plan that a person should check carefully.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanRisk {
+    /// A command that runs as a check, and why it asks.
+    Check { check: RiskyCheck, rule: String, basis: Basis },
+    /// A task may change a protected file.
+    Protected { task: String, path: String, why: Protection },
+}
+
+/// The text of the risk in a plan's list.
+impl fmt::Display for PlanRisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Check { check, rule, .. } if rule.is_empty() => f.write_str(&check.description()),
+            Self::Check { check, rule, .. } => write!(f, "{}: {rule}", check.description()),
+            Self::Protected { task, path, why } => {
+                write!(f, "task `{task}` changes `{path}`, which is protected: {why}")
+            }
+        }
+    }
 }
 
 /// A check that needs a person's approval.
@@ -149,6 +179,9 @@ pub struct PlanEdited {
     /// The checks among them. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risky_checks: Option<Vec<RiskyCheck>>,
+    /// What is known of the risks. Older entries lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risk_kinds: Vec<PlanRisk>,
     /// Who changed it.
     pub by: Principal,
 }
@@ -210,6 +243,9 @@ pub enum PlanQuestion {
         task: String,
         /// Why it failed.
         error: String,
+        /// What is known of the reason besides its text. Older entries do not record it.
+        #[serde(default, skip_serializing_if = "TaskErrorKind::is_text")]
+        kind: TaskErrorKind,
     },
     /// Whether the budget is raised.
     Budget,
@@ -323,6 +359,20 @@ pub enum PlanEnd {
     Rejected,
     /// Another plan replaces it, or was asked for.
     Replaced,
+}
+
+impl PlanEnd {
+    /// The end for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Partial => "partly done",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Rejected => "rejected",
+            Self::Replaced => "replaced",
+        }
+    }
 }
 
 /// The plan is over.

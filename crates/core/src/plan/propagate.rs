@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::WhenCondition;
-use super::event::{ResourceUse, SkipReason, TaskResult};
+use super::event::{ResourceUse, SkipReason, TaskErrorKind, TaskResult};
 use super::ready_queue::Rank;
 use super::state::Plan;
 use super::task_state::{SkipCause, TaskRecord, TaskState};
@@ -23,6 +23,7 @@ impl Plan {
         self.slot(task, |slot| {
             slot.state = TaskState::Done;
             slot.error.clear();
+            slot.error_kind = TaskErrorKind::Text;
             slot.output = String::new();
             slot.outcome.result = Some(Box::new(result));
             slot.outcome.number = number;
@@ -52,17 +53,25 @@ impl Plan {
         self.slot(task, |slot| {
             slot.state = TaskState::Skipped(reason);
             detail.clone_into(&mut slot.error);
+            slot.error_kind = TaskErrorKind::Text;
         });
         self.settle(task, at_ms);
     }
 
-    pub(super) fn cancel(&mut self, task: usize, detail: &str, spent: ResourceUse, at_ms: i64) {
+    pub(super) fn cancel(
+        &mut self,
+        task: usize,
+        (detail, kind): (&str, &TaskErrorKind),
+        spent: ResourceUse,
+        at_ms: i64,
+    ) {
         self.leave(task);
         self.progress.tally.cancelled += 1;
         self.spend(task, spent);
         self.slot(task, |slot| {
             slot.state = TaskState::Cancelled;
             detail.clone_into(&mut slot.error);
+            slot.error_kind.clone_from(kind);
         });
         self.settle(task, at_ms);
     }
@@ -137,10 +146,10 @@ impl Plan {
                 Some(TaskState::Skipped(SkipReason::Condition)) => absent = Some(need),
                 Some(TaskState::Failed { .. }) if self.is_mended(task, need) => there = true,
                 Some(TaskState::Failed { .. }) => {
-                    return Some(SkipCause::Cancel(format!("it needs `{}`, which failed", name(need))));
+                    return Some(SkipCause::GiveUp(TaskErrorKind::NeedFailed(name(need))));
                 }
                 Some(TaskState::Cancelled) => {
-                    return Some(SkipCause::Cancel(format!("it needs `{}`, which was given up", name(need))));
+                    return Some(SkipCause::GiveUp(TaskErrorKind::NeedGivenUp(name(need))));
                 }
                 _ => there = true,
             }

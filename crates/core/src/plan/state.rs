@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::apply::shape;
 use super::deadlines::Deadlines;
 use super::event::{
-    ApprovalMode, Artifact, Correction, PlanEnd, PlanProposed, PlanQuestion, ResourceUse, TaskResult, Totals,
+    ApprovalMode, Artifact, Correction, PlanEnd, PlanProposed, PlanQuestion, ResourceUse, TaskErrorKind, TaskResult,
+    Totals,
 };
 use super::path_locks::PathLocks;
 use super::questions::OpenQuestions;
@@ -190,6 +191,8 @@ pub struct TaskView<'p> {
     pub attempt: u32,
     /// The last failure.
     pub error: &'p str,
+    /// What is known of its reason besides the text.
+    pub error_kind: &'p TaskErrorKind,
     /// The owner's last answer and the evidence, also if the task failed or was skipped.
     pub result: Option<&'p TaskResult>,
     /// The decision about its last failure.
@@ -337,6 +340,7 @@ impl Plan {
             agent: slot.owner.agent,
             attempt: slot.tries.attempt,
             error: &slot.error,
+            error_kind: &slot.error_kind,
             result: slot.outcome.result.as_deref(),
             decision: slot.decision.as_ref(),
             correction: slot.outcome.correction,

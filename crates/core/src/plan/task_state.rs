@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Correction, ResourceUse, Ruling, SkipReason, TaskAssigned, TaskFailed, TaskResult};
+use super::event::{Correction, ResourceUse, Ruling, SkipReason, TaskAssigned, TaskErrorKind, TaskFailed, TaskResult};
 use super::state::TaskStatus;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
@@ -14,7 +14,9 @@ use crate::ledger::Charge;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SkipCause {
     Skip(SkipReason, String),
+    /// Only in older snapshots.
     Cancel(String),
+    GiveUp(TaskErrorKind),
 }
 
 /// The record of one task.
@@ -28,6 +30,9 @@ pub(super) struct TaskRecord {
     /// Text for its next owner besides the task.
     pub note: String,
     pub error: String,
+    /// What is known of the reason for the error besides its text.
+    #[serde(default, skip_serializing_if = "TaskErrorKind::is_text")]
+    pub error_kind: TaskErrorKind,
     pub output: String,
     /// Commands of its last attempt whose outcome is unknown.
     pub unknown: Vec<String>,
@@ -253,6 +258,7 @@ impl TaskRecord {
     pub(super) fn fail(&mut self, failed: &TaskFailed, at_ms: i64) {
         self.tries.failures += 1;
         self.error.clone_from(&failed.error);
+        self.error_kind = failed.kind();
         self.note = format!("The last attempt failed: {}", failed.error);
         self.outcome.ended_at_ms = at_ms;
         // A check that failed here can fail: if it passes later, that proves something.

@@ -22,7 +22,7 @@ pub use command_line::CommandLine;
 pub use grant::{Grant, GrantScope, RememberedRule};
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
 pub use protected::{
-    PROTECTED, ProtectedReason, ProtectedRow, approved_rows, obeyed_row, protecting_row, refusal, sandbox_rows,
+    PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, obeyed_row, protecting_row, sandbox_rows,
     team_config_row,
 };
 pub use recourse::Recourse;
@@ -316,7 +316,7 @@ pub enum DecidedBy {
 impl DecidedBy {
     /// A person at a frontend.
     pub fn person(who: &crate::message::Principal) -> Self {
-        Self::Person(format!("{} at {}", who.user, who.door))
+        Self::Person(who.signature())
     }
 
     /// The author for people.

@@ -12,6 +12,8 @@ mod table;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use approved::approved_rows;
 pub use table::PROTECTED;
 
@@ -22,7 +24,8 @@ use crate::text::is_hidden;
 const ORDINARY_FOLDERS: [&str; 2] = ["agents", "logs"];
 
 /// Why a change of a protected file has effects beyond the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProtectedReason {
     /// A program runs it by itself.
     Runs,
@@ -32,10 +35,12 @@ pub enum ProtectedReason {
     Configures,
     /// It is evidence of agents' actions.
     Records,
+    /// The run was started with it, or writes its record to it.
+    Given,
 }
 
 impl ProtectedReason {
-    /// All variants, in the order of lists.
+    /// The reasons of the table, in the order of lists.
     pub const ALL: [Self; 4] = [Self::Configures, Self::Instructs, Self::Runs, Self::Records];
 
     /// Its name in lists for programs.
@@ -45,6 +50,7 @@ impl ProtectedReason {
             Self::Instructs => "instructs",
             Self::Configures => "configures",
             Self::Records => "records",
+            Self::Given => "given",
         }
     }
 }
@@ -63,12 +69,32 @@ pub struct ProtectedRow {
     pub is_held: bool,
 }
 
-/// The reason for people and models.
+/// Why a file is protected, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    pub reach: ProtectedReason,
+    /// The program or agent that runs or obeys it.
+    pub by: String,
+}
+
+impl From<&ProtectedRow> for Protection {
+    fn from(row: &ProtectedRow) -> Self {
+        Self { reach: row.reach, by: row.by.to_owned() }
+    }
+}
+
 impl fmt::Display for ProtectedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = self.by;
+        Protection::from(self).fmt(f)
+    }
+}
+
+/// The reason for people and models.
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = &self.by;
         match self.reach {
-            _ if self.pattern.is_empty() => write!(f, "this run was started with it, or keeps its record in it"),
+            ProtectedReason::Given => write!(f, "this run was started with it, or keeps its record in it"),
             ProtectedReason::Runs => write!(f, "{by} runs it by itself"),
             ProtectedReason::Instructs => write!(f, "{by} takes it for instructions"),
             ProtectedReason::Configures => write!(f, "it configures {by}: who works there and what they may do"),
@@ -90,12 +116,7 @@ const fn instructs(pattern: &'static str, by: &'static str) -> ProtectedRow {
 }
 
 /// The file that a run was given by name, or writes its record to.
-const GIVEN: ProtectedRow = held("", ProtectedReason::Configures, "this run");
-
-/// The reason why a tool refuses to change a path, as shown and recorded.
-pub fn refusal(path: &str, row: &ProtectedRow) -> String {
-    format!("only the user changes `{path}`: {row}")
-}
+const GIVEN: ProtectedRow = held("", ProtectedReason::Given, "this run");
 
 /// The row that protects a path, if any. A folder that may hold protected files counts, too: a copy onto it may bring
 /// them.

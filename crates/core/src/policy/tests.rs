@@ -290,11 +290,7 @@ fn an_owner_runs_its_own_checks_and_nothing_like_them() {
     let none = Constraints::default();
     let rules = Rules { checks: &checks, ..free(&none, Mode::Default) };
     let judged = judge(&rules, TOOL, &shell(&[&["./smoke.sh", "--quick"]]));
-    assert_eq!(
-        judge::AutoAllow::from_reason(&judged.rule),
-        Some(judge::AutoAllow::Check),
-        "no question without a plan, too"
-    );
+    assert_eq!(judged.basis, Basis::BuiltIn(AutoAllow::Check), "no question without a plan, too");
     // A tool of ours may choose some of the tests.
     for (line, want) in
         [("./smoke.sh --quick", Allow), ("./smoke.sh --quick one", Allow), ("./smoke.sh --quicker", Ask)]

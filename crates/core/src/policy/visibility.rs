@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::glob::{Glob, PathSegments};
 use super::rule::{List, ResolvedPath, Rule, RuleSubject, RuleTool, absolute};
-use super::{Permissions, protected};
+use super::{Basis, Permissions, protected};
 use crate::agent::Constraints;
 use crate::agent_dirs::AgentDir;
 
@@ -195,8 +195,8 @@ impl Visibility {
         self.hidden_by(path).is_none()
     }
 
-    /// The constraint or rule that hides a path, for people.
-    pub fn hidden_by(&self, path: &str) -> Option<String> {
+    /// The constraint or rule that hides a path.
+    pub fn hidden_by(&self, path: &str) -> Option<Basis> {
         let path = self.named(path);
         let on_the_way = |dir: &String| path.is_empty() || is_within(dir, &path);
         if let Some(dirs) =
@@ -208,7 +208,7 @@ impl Visibility {
     }
 
     /// Like `hides`, for a change: a folder on the way to an allowed folder cannot be written to.
-    pub(super) fn unwritable_by(&self, path: &str) -> Option<String> {
+    pub(super) fn unwritable_by(&self, path: &str) -> Option<Basis> {
         let path = clean(path);
         if let Some(dirs) = self.dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| is_within(&path, dir))) {
             return Some(bounds(dirs));
@@ -217,11 +217,11 @@ impl Visibility {
     }
 
     /// Like `hides`, for a path outside the project: the member's `allowed_dirs` name only folders of the project.
-    pub(super) fn hidden_outside_by(&self, path: &str) -> Option<String> {
+    pub(super) fn hidden_outside_by(&self, path: &str) -> Option<Basis> {
         self.dirs.as_deref().map_or_else(|| self.blocks(&clean(path)), |dirs| Some(bounds(dirs)))
     }
 
-    fn blocks(&self, path: &str) -> Option<String> {
+    fn blocks(&self, path: &str) -> Option<Basis> {
         // The root has no name that could be blocked.
         if path.is_empty() || self.blocked.is_empty() {
             return None;
@@ -233,25 +233,25 @@ impl Visibility {
             })
         };
         let BlockedPattern(pattern, _) = self.blocked.iter().find(|BlockedPattern(_, glob)| blocks(glob))?;
-        Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
+        Some(Basis::Member(format!("`blocked_patterns` (`{pattern}`)")))
     }
 
-    fn denies(&self, path: &str) -> Option<String> {
+    fn denies(&self, path: &str) -> Option<Basis> {
         if path.is_empty() || self.unread.is_empty() {
             return None;
         }
         let place = self.place(path);
         let rule = self.unread.iter().find(|rule| rule.fits("", &[], RuleSubject::Read(&place)))?;
-        Some(format!("the rule {rule}"))
+        Some(Basis::Written(rule.to_string()))
     }
 
-    fn closes(&self, path: &str) -> Option<String> {
+    fn closes(&self, path: &str) -> Option<Basis> {
         if self.closed.is_empty() {
             return None;
         }
         let full = absolute(&self.root, path);
         let is_closed = self.closed.iter().any(|folder| is_within(&full, folder));
-        is_closed.then(|| "what others keep is theirs alone".to_owned())
+        is_closed.then_some(Basis::OthersFiles)
     }
 
     /// A clean path with its agent folder in front; unchanged in the project.
@@ -269,8 +269,8 @@ impl Visibility {
     }
 }
 
-fn bounds(dirs: &[String]) -> String {
-    format!("the member's `allowed_dirs` ({})", quoted(dirs))
+fn bounds(dirs: &[String]) -> Basis {
+    Basis::Member(format!("`allowed_dirs` ({})", quoted(dirs)))
 }
 
 /// A list for people.

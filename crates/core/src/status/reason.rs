@@ -103,6 +103,12 @@ pub enum FailureCause {
     Looping,
     /// The limit of model rounds was reached.
     Rounds,
+    /// The budget is used up.
+    Budget,
+    /// The answer was cut at the model's output limit.
+    Truncated,
+    /// The process ended during a model call.
+    Lost,
     /// The error that ended the work.
     Error(String),
 }
@@ -128,15 +134,7 @@ impl IdleReason {
         match end {
             TurnOutcome::Answered | TurnOutcome::Proposed | TurnOutcome::Truncated => Self::Done,
             TurnOutcome::Budget => Self::Blocked(BlockCause::Budget),
-            TurnOutcome::Interrupted => Self::Failed(FailureCause::Stopped),
-            TurnOutcome::Failed { detail, .. } | TurnOutcome::Broken { detail } => {
-                Self::Failed(FailureCause::Error(detail.clone()))
-            }
-            TurnOutcome::Refused => Self::Failed(FailureCause::Refused),
-            TurnOutcome::Empty => Self::Failed(FailureCause::Empty),
-            TurnOutcome::Unstructured => Self::Failed(FailureCause::Unstructured),
-            TurnOutcome::Looping => Self::Failed(FailureCause::Looping),
-            TurnOutcome::Rounds => Self::Failed(FailureCause::Rounds),
+            end => FailureCause::of(end).map_or(Self::Done, Self::Failed),
         }
     }
 
@@ -173,6 +171,32 @@ impl IdleReason {
             _ => None,
         };
         Self::Blocked(BlockCause::NoProcess { session, left })
+    }
+}
+
+impl FailureCause {
+    /// Why a turn with this end has no plain answer; `None` if it has one.
+    pub fn of(end: &TurnOutcome) -> Option<Self> {
+        Some(match end {
+            TurnOutcome::Answered | TurnOutcome::Proposed => return None,
+            TurnOutcome::Interrupted => Self::Stopped,
+            TurnOutcome::Failed { detail, .. } | TurnOutcome::Broken { detail } => Self::Error(detail.clone()),
+            TurnOutcome::Refused => Self::Refused,
+            TurnOutcome::Empty => Self::Empty,
+            TurnOutcome::Unstructured => Self::Unstructured,
+            TurnOutcome::Looping => Self::Looping,
+            TurnOutcome::Rounds => Self::Rounds,
+            TurnOutcome::Budget => Self::Budget,
+            TurnOutcome::Truncated => Self::Truncated,
+        })
+    }
+
+    /// Changes the sentence, for example to bound its length; returns what `edit` returns.
+    pub fn edit(&mut self, edit: impl FnOnce(&mut String) -> bool) -> bool {
+        let mut text = self.to_string();
+        let edited = edit(&mut text);
+        *self = text.into();
+        edited
     }
 }
 
@@ -233,6 +257,9 @@ impl fmt::Display for FailureCause {
             Self::Unstructured => "the model never gave the structured answer",
             Self::Looping => "the model repeated itself",
             Self::Rounds => "the limit of rounds was reached",
+            Self::Budget => "the budget is used up",
+            Self::Truncated => "the answer was too long and is cut",
+            Self::Lost => "the process died while the model was called",
             Self::Error(detail) => detail,
         })
     }
@@ -293,8 +320,8 @@ impl SuspendedWork {
 
 impl From<String> for FailureCause {
     fn from(text: String) -> Self {
-        use FailureCause::{Empty, Looping, Refused, Rounds, Stopped, Unstructured};
-        let known = [Stopped, Refused, Empty, Unstructured, Looping, Rounds];
+        use FailureCause::{Budget, Empty, Looping, Lost, Refused, Rounds, Stopped, Truncated, Unstructured};
+        let known = [Stopped, Refused, Empty, Unstructured, Looping, Rounds, Budget, Truncated, Lost];
         known.into_iter().find(|known| known.to_string() == text).unwrap_or(Self::Error(text))
     }
 }

@@ -33,31 +33,51 @@ pub fn resolve<'a>(name: &'a str, lead: &str) -> Addressee<'a> {
     }
 }
 
+/// Why a teammate cannot have a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("a teammate needs one")]
+    Empty,
+    #[error("it has more than {TEAMMATE_NAME_CHARS_MAX} characters")]
+    Long,
+    #[error("use letters, digits, `-`, `_` and `.`")]
+    Letters,
+    #[error("a number means something else where people write it")]
+    Number,
+    /// With a letter that is a styled form of another.
+    #[error("`{0}` looks like another letter; use plain ones")]
+    Styled(char),
+    #[error("it mixes Latin, Greek or Cyrillic letters, which look alike")]
+    Mixed,
+    #[error("it is reserved")]
+    Reserved,
+}
+
 /// Why a teammate cannot have this name; `None` if it can.
-pub fn name_error(name: &str, lead: &str) -> Option<String> {
+pub fn name_error(name: &str, lead: &str) -> Option<NameError> {
     if name.is_empty() {
-        return Some("a teammate needs a name".to_owned());
+        return Some(NameError::Empty);
     }
     if name.chars().count() > TEAMMATE_NAME_CHARS_MAX {
-        return Some(format!("a name has at most {TEAMMATE_NAME_CHARS_MAX} characters"));
+        return Some(NameError::Long);
     }
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     if !name.chars().all(fits) || !name.starts_with(char::is_alphanumeric) {
-        return Some(format!("`{name}` is no name: use letters, digits, `-`, `_` and `.`"));
+        return Some(NameError::Letters);
     }
     if name.chars().all(char::is_numeric) {
-        return Some(format!("`{name}` is no name: a number means something else where people write it"));
+        return Some(NameError::Number);
     }
     if let Some(letter) = name.chars().find(|letter| is_dressed(*letter)) {
-        return Some(format!("`{name}` is no name: `{letter}` looks like another letter; use plain ones"));
+        return Some(NameError::Styled(letter));
     }
     if scripts(name) > 1 {
-        return Some(format!("`{name}` is no name: it mixes Latin, Greek or Cyrillic letters, which look alike"));
+        return Some(NameError::Mixed);
     }
     let is_leads = looks_like(name, lead);
     let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
     let is_taken = is_leads || is_users || resolve(name, lead) != Addressee::Somebody(name);
-    is_taken.then(|| format!("`{name}` is a reserved name"))
+    is_taken.then_some(NameError::Reserved)
 }
 
 /// Whether people could confuse two names: capitals and look-alike letters make no difference.

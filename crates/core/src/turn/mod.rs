@@ -396,8 +396,7 @@ pub enum PrepareError {
     Refused {
         /// The target that it would have changed.
         target: String,
-        /// The reason, as a rule.
-        rule: String,
+        basis: crate::policy::Basis,
         /// Text for the model.
         words: String,
     },

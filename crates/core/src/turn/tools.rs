@@ -15,7 +15,7 @@ use crate::id::QuestionId;
 use crate::interrupt;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX};
 use crate::policy::{
-    self, Action, ActionKind, DecidedBy, MergeDecision, Mode, Recourse, Repeatability, Rules, Verdict,
+    self, Action, ActionKind, Basis, DecidedBy, MergeDecision, Mode, Recourse, Repeatability, Rules, Verdict,
 };
 
 /// The tool that hands over a structured answer.
@@ -56,8 +56,9 @@ impl Turn {
             }
             match found {
                 Err(PrepareError::Told(why)) => done.push(tool_done_with(key, ToolOutcome::Invalid, &why)),
-                Err(PrepareError::Refused { target, rule, words }) => {
-                    done.push(refused(call, target, DecidedBy::Rule(rule), Recourse::Nothing, &words));
+                Err(PrepareError::Refused { target, basis, words }) => {
+                    let by = DecidedBy::Rule(basis.to_string());
+                    done.push(refused(call, target, by, basis, Recourse::Nothing, &words));
                 }
                 Err(PrepareError::Fatal(detail)) => {
                     close(calls, &mut done, ToolOutcome::Interrupted, &format!("Not run: {detail}"));
@@ -95,13 +96,8 @@ impl Turn {
             Verdict::Deny => {
                 let why =
                     format!("Not allowed ({}); the user was not asked. Do not try to get around this.", judgement.rule);
-                ToolJudgement::Refused(refused(
-                    call,
-                    action.target,
-                    DecidedBy::Rule(judgement.rule),
-                    judgement.recourse,
-                    &why,
-                ))
+                let (by, basis) = (DecidedBy::Rule(judgement.rule), judgement.basis);
+                ToolJudgement::Refused(refused(call, action.target, by, basis, judgement.recourse, &why))
             }
             Verdict::Ask => ToolJudgement::Ask(Event::QuestionAsked(QuestionAsked {
                 question: QuestionId::new(now.fresh),
@@ -110,6 +106,7 @@ impl Turn {
                 action,
                 class,
                 rule: judgement.rule,
+                basis: judgement.basis,
                 memory: judgement.memory,
                 recourse: judgement.recourse,
             })),
@@ -162,7 +159,7 @@ impl Turn {
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
         let (target, by) = (action.target.clone(), answer.by.clone());
-        let refusal = refused(call, target, by, Recourse::Person, &refusal_words(&answer));
+        let refusal = refused(call, target, by, Basis::Rule, Recourse::Person, &refusal_words(&answer));
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], PendingInput::default(), now));
         events
@@ -324,8 +321,8 @@ fn intent(call: &ToolCall, action: Action, class: Repeatability, approval: Appro
 }
 
 /// The result of a call that was not allowed, with what it would have done and who or what refused it.
-fn refused(call: &ToolCall, target: String, by: DecidedBy, recourse: Recourse, words: &str) -> ToolDone {
-    let refusal = Refusal { tool: call.tool.clone(), target, by, recourse };
+fn refused(call: &ToolCall, target: String, by: DecidedBy, basis: Basis, recourse: Recourse, words: &str) -> ToolDone {
+    let refusal = Refusal { tool: call.tool.clone(), target, by, basis, recourse };
     ToolDone { refused: Some(Box::new(refusal)), ..tool_done_with(call.key.clone(), ToolOutcome::Refused, words) }
 }
 

@@ -54,8 +54,8 @@ impl RefusedCalls {
                 }
                 if !is_lead {
                     let (tool, target) = (question.tool.clone(), question.action.target.clone());
-                    let (by, recourse) = (answered.answer.by, question.recourse);
-                    self.denied.push(DeniedCall::Other(Refusal { tool, target, by, recourse }));
+                    let (by, basis, recourse) = (answered.answer.by, question.basis.clone(), question.recourse);
+                    self.denied.push(DeniedCall::Other(Refusal { tool, target, by, basis, recourse }));
                 }
                 self.unasked.push(question);
             }
@@ -73,6 +73,7 @@ pub fn counts(refusal: &Refusal) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Basis;
 
     /// The reason is for people: no words in it decide whether a refusal is listed.
     #[test]
@@ -80,7 +81,8 @@ mod tests {
         for recourse in [Recourse::RuleOrMode, Recourse::Mode, Recourse::Rule, Recourse::Person, Recourse::Nothing] {
             for words in ["only the user changes `a`: x", "the rule `Edit`"] {
                 let by = DecidedBy::Rule(words.to_owned());
-                let refusal = Refusal { tool: "write_file".to_owned(), target: "a".to_owned(), by, recourse };
+                let (tool, target) = ("write_file".to_owned(), "a".to_owned());
+                let refusal = Refusal { tool, target, by, basis: Basis::Rule, recourse };
                 assert_eq!(counts(&refusal), recourse == Recourse::Nothing, "{words}: {recourse:?}");
             }
         }

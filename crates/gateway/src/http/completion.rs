@@ -210,7 +210,7 @@ impl Answering {
                 }
                 self.end();
             }
-            What::Error { message, done: true, .. } if is_lead => self.fail(message),
+            What::Error { message, done: true, .. } if is_lead => self.fail(message.to_string()),
             What::Approval { state: ApprovalStep::Asked, plan: None, message, .. } => {
                 self.queue.push_back(Piece::Text(format!("\n\n{message}")));
                 self.ask_person();

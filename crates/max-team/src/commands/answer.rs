@@ -182,16 +182,16 @@ fn take_back(
 ) -> anyhow::Result<()> {
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
-    let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
+    let is_no = reply.word().is_no() && !noted.said.is_no();
     if !is_no || context.owner(pending.session)?.is_some() {
         let words = |lang: Lang| {
-            format!("{}; {}", lang.answered_already(noted.said, lang.told(&noted.by), &at), lang.noted(pending.session))
+            format!("{}; {}", lang.answered_by_now(noted.said, &noted.by, &at), lang.noted(pending.session))
         };
         return Err(CliError::said(Exit::Denied, words).into());
     }
     let process = setup::worker_info(place, "an answer");
     context::wait(async { Ok(context.post().take_back(&context.by, process, pending).await.map_err(stop)?) })?;
-    talk(&context.lang.taken_back(noted.said, context.lang.told(&noted.by), &at));
+    talk(&context.lang.taken_back(context.lang.answer_word(noted.said), context.lang.person(&noted.by), &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
     if let Some((root, rules)) = kept(context, pending, noted.until)? {
         let (path, rules) = permissions::remembered(&root, rules);
@@ -243,15 +243,14 @@ fn send(
             }
             Some(row) => {
                 let (by, at) = (row.by.name(), rfc3339(row.at_ms));
-                Err(CliError::said(Exit::Denied, |lang| lang.answered_already(&row.said, lang.told(&by), &at)).into())
+                Err(CliError::said(Exit::Denied, |lang| lang.answered_by_now(row.said, &by, &at)).into())
             }
         }
     })
 }
 
 fn is_ours(context: &JournalContext, reply: &PersonReply, row: &AnsweredRow) -> bool {
-    let me = format!("{} at {}", context.by.user, context.by.door);
-    row.said == reply.word() && row.by == DecidedBy::Person(me)
+    row.said == reply.word() && row.by == DecidedBy::person(&context.by)
 }
 
 /// Questions of the same session that a yes for longer may answer, too.

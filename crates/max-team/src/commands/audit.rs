@@ -117,7 +117,7 @@ fn line(record: &Record, lang: Lang) -> String {
     if !record.damaged.is_empty() {
         line.push_str(&format!(" {}", lang.damaged(&record.damaged)));
     }
-    let said = if record.erased { lang.forgotten_word().to_owned() } else { lang.what(&record.event, &record.what) };
+    let said = if record.erased { lang.forgotten_word().to_owned() } else { lang.record_text(&record.what) };
     if !said.is_empty() {
         line.push_str(&format!(": {said}"));
     }

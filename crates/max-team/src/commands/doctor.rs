@@ -14,7 +14,7 @@ use max_team_runtime::instructions;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::skills::Catalogue;
 use max_team_runtime::storage::JournalError;
-use max_team_sandbox::{Engine, engine, probe};
+use max_team_sandbox::{Engine, Obstacle, engine, probe};
 use rustix::fs::Access;
 
 use crate::args;
@@ -251,13 +251,14 @@ fn browser(config: &Config, findings: &mut Findings) {
 /// Why the other mechanisms of Linux are not used.
 fn passed_over(chosen: Option<Engine>, findings: &mut Findings) {
     let (power, lang) = (probe(), findings.lang);
+    let other = |why: &String| Obstacle::Other(why.clone());
     let all = [
-        (Engine::Namespaces, power.namespaces.as_ref().err()),
-        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
-        (Engine::Landlock, power.landlock.as_ref().err()),
+        (Engine::Namespaces, power.namespaces.as_ref().err().map(other)),
+        (Engine::Bubblewrap, power.bubblewrap.as_ref().err().cloned()),
+        (Engine::Landlock, power.landlock.as_ref().err().map(other)),
     ];
     for (other, missing) in all.into_iter().filter(|(other, _)| chosen != Some(*other)) {
-        findings.note(lang.sandbox(), lang.passed_over(other, missing.map(String::as_str)));
+        findings.note(lang.sandbox(), lang.passed_over(other, missing.as_ref()));
     }
 }
 
@@ -326,7 +327,8 @@ fn team(place: &AppEnv, file: Option<&Path>, findings: &mut Findings) {
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
     let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
-    findings.good(lang.team_word(), lang.headed(lang.step(&team.source), lang.leads(one(&team.lead), &members)));
+    let source = if team.is_builtin { lang.built_in_team() } else { &team.source };
+    findings.good(lang.team_word(), lang.headed(source, lang.leads(one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));

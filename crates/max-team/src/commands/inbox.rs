@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use max_team_core::plan::event::PlanQuestion;
 use max_team_core::plan::{Plan, draft};
-use max_team_core::policy::{Action, ActionKind};
+use max_team_core::policy::{Action, ActionKind, Basis};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Matter, PendingQuestion, query};
 use serde_json::{Value, json};
@@ -78,8 +78,8 @@ pub(super) fn list(
         if let Some(plan) = proposed(pending, context)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
             tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
-            for risk in risks(&plan) {
-                let _ = writeln!(text, "    ! {}", clean_line(&lang.told(risk)));
+            for risk in plan.proposed().map(|proposed| lang.plan_risks(proposed)).unwrap_or_default() {
+                let _ = writeln!(text, "    ! {}", clean_line(&risk));
             }
         }
         let ways = ways(pending, lang);
@@ -155,17 +155,17 @@ fn context_rows(pending: &PendingQuestion, context: &JournalContext) -> anyhow::
     let rows = [
         (lang.project_folder(), folder(pending, context)?),
         (lang.task_word(), purpose),
-        (lang.why(), rule(pending).map(|rule| lang.told(rule))),
+        (lang.why(), rule(pending).map(|(rule, basis)| lang.basis(basis, rule))),
     ];
     let shown = |(name, words): (&str, Option<String>)| words.map(|words| format!("{name}: {}", clean_line(&words)));
     Ok(rows.into_iter().filter_map(shown).collect())
 }
 
 /// The rule that asks a person before the call. A finished worktree and an agent's own question have none.
-fn rule(pending: &PendingQuestion) -> Option<&str> {
+fn rule(pending: &PendingQuestion) -> Option<(&str, &Basis)> {
     match &pending.row.matter {
-        Matter::Tool { action, rule, .. } if !matches!(action.kind, ActionKind::Merge | ActionKind::Ask) => {
-            Some(rule.as_str()).filter(|rule| !rule.is_empty())
+        Matter::Tool { action, rule, basis, .. } if !matches!(action.kind, ActionKind::Merge | ActionKind::Ask) => {
+            Some((rule.as_str(), basis)).filter(|_| !rule.is_empty())
         }
         _ => None,
     }
@@ -174,12 +174,7 @@ fn rule(pending: &PendingQuestion) -> Option<&str> {
 /// An answer that was given and that the asker has not read yet.
 fn noted(pending: &PendingQuestion, lang: Lang) -> Option<String> {
     let noted = pending.noted.as_ref()?;
-    Some(lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said)))
-}
-
-/// Whether an answer of this word lets nothing happen.
-pub(super) fn is_no(said: &str) -> bool {
-    matches!(said, "no" | "rejected" | "asked for changes")
+    Some(lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !noted.said.is_no()))
 }
 
 /// What exactly is asked, for people; what an agent wants to do is in its own words.
@@ -284,7 +279,7 @@ fn tasks(plan: &Plan, depth: PlanDetail<'_>, lang: Lang) -> Vec<String> {
 fn ways(pending: &PendingQuestion, lang: Lang) -> Vec<String> {
     let id = short(&pending.row.question);
     if let Some(noted) = &pending.noted {
-        return if is_no(noted.said) { Vec::new() } else { vec![format!("max-team deny {id}")] };
+        return if noted.said.is_no() { Vec::new() } else { vec![format!("max-team deny {id}")] };
     }
     let yes = format!("max-team approve {id}");
     let no = format!("max-team deny {id} -m {}", lang.why_word());

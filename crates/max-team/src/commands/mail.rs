@@ -193,7 +193,7 @@ pub(super) fn session_of(
 const SESSIONS_MAX: usize = 64;
 
 fn cells(message: &MailRecord, lang: Lang) -> Vec<String> {
-    let why = message.fate.why().map(|why| format!("{}: ", lang.told(why))).unwrap_or_default();
+    let why = lang.fate_why(&message.fate).map(|why| format!("{why}: ")).unwrap_or_default();
     vec![
         short(&message.envelope.id),
         rfc3339(message.envelope.sent_at_ms),
@@ -225,8 +225,8 @@ fn shown(message: &MailRecord, lang: Lang) -> String {
     for (head, value) in lang.mail_heads().iter().zip(&values) {
         let _ = writeln!(text, "{head}: {}", clean_line(value));
     }
-    if let Some(why) = message.fate.why() {
-        let _ = writeln!(text, "{}", clean_line(&lang.told(why)));
+    if let Some(why) = lang.fate_why(&message.fate) {
+        let _ = writeln!(text, "{}", clean_line(&why));
     }
     if is_go_on(&message.text()) {
         let _ = writeln!(text, "{}", lang.goes_on_message());

@@ -68,7 +68,7 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
 fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
     let Explanation { judged, action, .. } = explained;
     let [because, written, hint, remembered, judged_for] = lang.why_heads();
-    let rule = clean_line(&lang.told(&judged.rule));
+    let rule = clean_line(&lang.basis(&judged.basis, &judged.rule));
     let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
@@ -78,7 +78,7 @@ fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lan
     let rules = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
     rows.extend(rules.map(|rule| (remembered, clean_line(rule))));
     let who = options.agent.as_deref().unwrap_or(lang.unconstrained());
-    let mode = lang.told(&format!("permission mode `{}`", mode.name()));
+    let mode = lang.basis_mode(mode.name());
     rows.push((judged_for, format!("{who}, {mode}")));
     let width = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
     let pad = |name: &str| " ".repeat(width.saturating_sub(text::width(name)));

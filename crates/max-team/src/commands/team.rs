@@ -196,7 +196,7 @@ fn load(
     session: Option<&str>,
 ) -> anyhow::Result<Exit> {
     let (team, warnings) = team_file::find(place, name, &TeamContext::of(place))?;
-    warnings.iter().for_each(|warning| talk(&context.lang.team_faults(warning)));
+    warnings.iter().for_each(|warning| talk(warning.get(context.lang)));
     let session = this_session(context, place, session)?;
     let roll = context.read(query::Team { session })?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), context.lang);
@@ -262,7 +262,7 @@ fn list(place: &AppEnv, json: bool) -> anyhow::Result<()> {
                 "user": found.is_users,
                 "description": team.map(|team| team.description.as_str()),
                 "members": team.map(|team| &team.members),
-                "problem": found.team.as_ref().err(),
+                "problem": found.team.as_ref().err().map(|words| words.get(Lang::En)),
             })
         };
         format!("{}\n", Value::from(all.iter().map(row).collect::<Vec<_>>()))
@@ -275,16 +275,16 @@ fn list(place: &AppEnv, json: bool) -> anyhow::Result<()> {
                     let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
                     (names.join(", "), team.description.clone())
                 }
-                Err(words) => (String::new(), lang.faulty_team(words.lines().count())),
+                Err(words) => (String::new(), lang.faulty_team(words.get(lang).lines().count())),
             };
             vec![found.name().to_owned(), found.shown.clone(), members, about]
         };
         table(&lang.team_heads(), &all.iter().map(row).collect::<Vec<_>>())
     };
     super::print(&text)?;
-    all.iter().filter_map(|found| found.team.as_ref().err()).for_each(|words| talk(&lang.team_faults(words)));
+    all.iter().filter_map(|found| found.team.as_ref().err()).for_each(|words| talk(words.get(lang)));
     all.iter().filter_map(|found| found.team.as_ref().ok()).for_each(|(_, warnings)| {
-        warnings.iter().for_each(|warning| talk(&lang.team_faults(warning)));
+        warnings.iter().for_each(|warning| talk(warning.get(lang)));
     });
     Ok(())
 }

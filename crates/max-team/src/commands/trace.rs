@@ -1,7 +1,7 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{IdTarget, Span, SpanKind, query};
+use max_team_runtime::{IdTarget, Span, SpanKind, SpanName, query};
 
 use super::context::JournalContext;
 use super::table::clip;
@@ -67,7 +67,10 @@ fn put(span: &Span, zero_ms: i64, depth: usize, lang: Lang, lines: &mut Vec<Stri
 /// The spans without the tree, each with the agent's name in front.
 fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
     fn gather<'s>(span: &'s Span, who: &'s str, all: &mut Vec<(&'s str, &'s Span)>) {
-        let who = if span.kind == SpanKind::Turn { &span.name } else { who };
+        let who = match &span.name {
+            SpanName::Text(name) if span.kind == SpanKind::Turn => name,
+            _ => who,
+        };
         all.push((who, span));
         span.children.iter().for_each(|child| gather(child, who, all));
     }
@@ -86,8 +89,8 @@ fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
 fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
     let time = span.ms.map_or_else(|| "…".to_owned(), plan_text::duration);
     let sign = if span.failed { '!' } else { ' ' };
-    let name = clip(&clean_line(&lang.span_name(span.kind, &span.name)), NAME_CHARS);
-    let outcome = clip(&clean_line(&lang.told(&span.outcome)), NAME_CHARS);
+    let name = clip(&clean_line(&lang.span_name(&span.name)), NAME_CHARS);
+    let outcome = clip(&clean_line(&lang.span_outcome(&span.outcome)), NAME_CHARS);
     let mut line = format!("{at:>9} {sign} {before}{} {name}  {time}  {outcome}", lang.span(span.kind));
     if span.usage != Usage::default() {
         let usage = span.usage;
@@ -95,7 +98,7 @@ fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
         line.push_str(&format!("  {}", lang.used(&input, &output, dollars(span.nano))));
     }
     if let Some(by) = &span.by {
-        line.push_str(&format!("  [{}]", clean_line(&lang.whose_word(by))));
+        line.push_str(&format!("  [{}]", clean_line(&lang.span_author(by))));
     }
     line
 }

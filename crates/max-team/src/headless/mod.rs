@@ -701,7 +701,7 @@ impl Headless {
         let DecidedBy::Rule(rule) = &refusal.by else { return };
         tally.refused_calls.refusals_told += 1;
         if tally.refused_calls.refusals_told <= REFUSALS_TOLD_MAX {
-            talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule, refusal.recourse));
+            talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule, refusal));
         }
     }
 

@@ -185,8 +185,13 @@ impl Headless {
         tally.questions.sent.insert(asked.question, None);
         if key.is_none() && !merges {
             let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
-            let (by, recourse) = (DecidedBy::Nobody("headless".to_owned()), asked.recourse);
-            tally.refused_calls.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
+            let (by, basis) = (DecidedBy::Nobody("headless".to_owned()), asked.basis.clone());
+            let recourse = asked.recourse;
+            tally.refused_calls.denials.push(denial(
+                &asked.tool,
+                None,
+                Some(&Refusal { tool, target, by, basis, recourse }),
+            ));
         }
         let answer = PermissionAnswer::unattended(asked.action.kind, asked.recourse, asked.memory.rules());
         let command = Command::Answer { session, question: asked.question, answer };
@@ -242,8 +247,8 @@ impl WaitingQuestion {
 
 /// A question as it was just heard.
 fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> OpenQuestion {
-    let QuestionAsked { question, tool, action, rule, recourse, memory, .. } = asked.clone();
+    let QuestionAsked { question, tool, action, rule, basis, recourse, memory, .. } = asked.clone();
     let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
     let task = from.task.as_ref().map(|(_, task)| task.clone());
-    OpenQuestion { question, tool, action, by, agent: from.agent, task, color, rule, recourse, memory, at_ms }
+    OpenQuestion { question, tool, action, by, agent: from.agent, task, color, rule, basis, recourse, memory, at_ms }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use max_team_core::body::{Body, TaskResult, Undelivered, Work};
+use max_team_core::body::{Body, ReturnCause, TaskResult, Undelivered, Work};
 use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -185,7 +185,8 @@ impl AgentFailure<'_> {
     /// An unread message goes back to its sender.
     fn returned(&self, envelope: &Envelope) -> Envelope {
         let said = team_tools::title(envelope.text());
-        let why = format!("it cannot work: {}", self.why);
+        let cause = ReturnCause::Failed(self.why.to_owned());
+        let why = cause.to_string();
         let text = format!("A message to `{}` was not read, because {why}: {said}", self.name);
         Envelope::new(
             derived(&[envelope.id.to_string().as_bytes(), envelope.from.as_bytes(), b"returned"]),
@@ -198,6 +199,7 @@ impl AgentFailure<'_> {
                 envelope: Some(envelope.id),
                 sender: &envelope.from,
                 why: &why,
+                cause,
                 said: &said,
             }),
             self.at_ms,

@@ -362,7 +362,7 @@ fn obstacle(error: ToolError) -> PrepareError {
         ToolError::Correctable(words) | ToolError::Unknown(words) => PrepareError::Told(words),
         // Nothing is asked before a call begins.
         ToolError::Asks(action) => PrepareError::Told(action.preview),
-        ToolError::Refused { target, rule, words } => PrepareError::Refused { target, rule, words },
+        ToolError::Refused { target, basis, words } => PrepareError::Refused { target, basis, words },
         ToolError::Fatal(words) => PrepareError::Fatal(words),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::body::{Body, TeammateEnded, Undelivered};
+use max_team_core::body::{Body, ReturnCause, TeammateEnded, Undelivered};
 use max_team_core::event::Event;
 use max_team_core::message::{Envelope, MessageKind};
 use max_team_core::task_list::ReleaseReason;
@@ -20,9 +20,6 @@ use crate::rows::TeammateRow;
 use crate::session;
 use crate::shared::now_ms;
 use crate::team_tools;
-
-/// The reason in a message that an ended teammate returns.
-const NO_MORE: &str = "it is no more";
 
 /// Those of these messages that report a failed message or request of a person: subscribers are told of them, too.
 pub(crate) fn to_people(envelopes: &[Envelope]) -> Vec<Event> {
@@ -126,7 +123,8 @@ impl Agent {
         if envelope.from != lead {
             readers.push(lead);
         }
-        let text = format!("A message to `{name}` was not delivered, because {NO_MORE}: {said}");
+        let why = ReturnCause::Ended.to_string();
+        let text = format!("A message to `{name}` was not delivered, because {why}: {said}");
         let sent_back = |to: String| {
             Envelope::new(
                 derived(&[envelope.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
@@ -138,7 +136,8 @@ impl Agent {
                     from: &name,
                     envelope: Some(envelope.id),
                     sender: &envelope.from,
-                    why: NO_MORE,
+                    why: &why,
+                    cause: ReturnCause::Ended,
                     said: &said,
                 }),
                 now_ms(),

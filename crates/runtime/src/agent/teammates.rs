@@ -149,7 +149,7 @@ impl Agent {
         }
         let (id, name) = (self.delegate(key), spawn.name.as_str());
         if let Some(why) = name::name_error(name, &self.turn.origin.name) {
-            return Ok(Err(why));
+            return Ok(Err(format!("`{name}` is no name: {why}")));
         }
         let known = self.active.teammate(name)?;
         // A teammate that was started for this call before is not started again.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::AuditLevel;
 use crate::handle::Origin;
-use crate::rows::said;
+use crate::rows::AnswerWord;
 use crate::session::preview;
 
 /// The names of calls by agent, each with its key.
@@ -95,7 +95,7 @@ pub(super) fn line<'e>(from: &Origin, event: &'e Event, names: &mut Names, least
             let answer = &answered.answer;
             let mut data = by(&answer.by);
             data.insert("question".to_owned(), json!(answered.question));
-            data.insert("what".to_owned(), json!(crate::rows::yes_or_no(answer)));
+            data.insert("what".to_owned(), json!(AnswerWord::of(answer)));
             data.insert("always".to_owned(), json!(answer.always));
             if !answer.comment.is_empty() {
                 data.insert("comment".to_owned(), json!(answer.comment));
@@ -106,7 +106,7 @@ pub(super) fn line<'e>(from: &Origin, event: &'e Event, names: &mut Names, least
             let mut data = by(&answered.by);
             data.insert("plan".to_owned(), json!(from.plan));
             data.insert("question".to_owned(), json!(answered.question));
-            data.insert("what".to_owned(), json!(said(&answered.say)));
+            data.insert("what".to_owned(), json!(AnswerWord::of_plan(&answered.say)));
             data.insert("say".to_owned(), json!(answered.say));
             Some((AuditLevel::Info, "approval", Data::Other(Value::Object(data))))
         }

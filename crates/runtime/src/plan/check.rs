@@ -11,7 +11,7 @@ use max_team_core::agent::Settings;
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
-use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
+use max_team_core::plan::event::{Artifact, ArtifactType, CheckFault, Evidence, Proof};
 use max_team_core::plan::{Findings, TaskDraft};
 use max_team_core::policy::Visibility;
 use max_team_tools::command::CommandSandbox;
@@ -204,10 +204,9 @@ fn output(root: &Path, files: &Path, path: &str, before: Option<Hash>) -> (Evide
     let real = root.join(inner).canonicalize().ok();
     let inside = |real: &Path| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     let size = real.filter(|real| inside(real)).and_then(|real| std::fs::metadata(real).ok());
-    let evidence = |ok, detail: String| Evidence::new(path, ok, detail);
     match size {
-        None => (evidence(false, "the file does not exist".to_owned()), false),
-        Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
+        None => (Evidence::fault(path, CheckFault::Missing), false),
+        Some(meta) if meta.is_file() && meta.len() == 0 => (Evidence::fault(path, CheckFault::Empty), false),
         Some(meta) => {
             // A folder can exist, but that does not show that this task changed it.
             let changed = meta.is_file() && changed();
@@ -216,7 +215,7 @@ fn output(root: &Path, files: &Path, path: &str, before: Option<Hash>) -> (Evide
                 (false, true) => format!("{} bytes", meta.len()),
                 (false, false) => format!("{} bytes, unchanged by this task", meta.len()),
             };
-            (evidence(true, words), changed)
+            (Evidence::new(path, true, words), changed)
         }
     }
 }
@@ -237,7 +236,7 @@ impl Checker<'_> {
         }
         match command::run(&argv, self.root, self.most(), Some(self.isolation), cancel) {
             Err(error) => Evidence { code: not_started(&error), ..Evidence::new(line, false, error.to_string()) },
-            Ok(ran) => Evidence { code: ran.code, ..Evidence::new(line, ran.ok(), told(&ran)) },
+            Ok(ran) => Evidence { code: ran.code, ..outcome(line, &ran) },
         }
     }
 }
@@ -251,20 +250,21 @@ fn not_started(error: &command::CommandError) -> Option<i32> {
     }
 }
 
-/// The outcome of a check as text.
-fn told(ran: &command::CommandOutput) -> String {
+/// The outcome of a check.
+fn outcome(line: &str, ran: &command::CommandOutput) -> Evidence {
     if ran.ok() {
         // Models read it: equal outcomes have equal texts.
-        return "exit 0".to_owned();
+        return Evidence::new(line, true, "exit 0");
     }
-    let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-    let how = match ran.ended {
-        command::EndReason::TimedOut => "took too long".to_owned(),
-        command::EndReason::Limit(limit) => format!("took too much ({})", limit.name()),
-        command::EndReason::Exited | command::EndReason::Cancelled => code,
+    let output = tail(&ran.output);
+    let how = match (ran.ended, ran.code) {
+        (command::EndReason::TimedOut, _) => "took too long".to_owned(),
+        (command::EndReason::Limit(limit), _) => format!("took too much ({})", limit.name()),
+        (_, Some(code)) => return Evidence::fault(line, CheckFault::Exit { code, output: output.to_owned() }),
+        (_, None) => "no exit code".to_owned(),
     };
-    let said = Some(tail(&ran.output)).filter(|said| !said.is_empty()).unwrap_or("it printed nothing");
-    format!("{how}: {said}")
+    let said = if output.is_empty() { "it printed nothing" } else { output };
+    Evidence::new(line, false, format!("{how}: {said}"))
 }
 
 /// The end of an output: where programs say what went wrong.

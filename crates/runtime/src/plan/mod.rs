@@ -449,7 +449,7 @@ pub(crate) fn about_words(about: &PlanQuestion) -> String {
         PlanQuestion::Proposal => "may this plan run?".to_owned(),
         PlanQuestion::Rest => "the first wave is over; may the rest run?".to_owned(),
         PlanQuestion::Start { task } => format!("may task `{task}` start?"),
-        PlanQuestion::Failure { task, error } => format!("task `{task}` failed: {error}"),
+        PlanQuestion::Failure { task, error, .. } => format!("task `{task}` failed: {error}"),
         PlanQuestion::Budget => "the budget is used up; is there more?".to_owned(),
     }
 }

@@ -10,13 +10,13 @@ use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::machine::Machine;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{ApprovalMode, CarriedResult, PlanEdited, PlanProposed, RiskyCheck};
+use max_team_core::plan::event::{ApprovalMode, CarriedResult, PlanEdited, PlanProposed, PlanRisk, RiskyCheck};
 use max_team_core::plan::{
     Budget, Draft, DraftFlaw, Edit, Forecast, Graph, Plan, PlanBounds, PlanEnv, PlanInput, Rate, TaskDraft, TaskStatus,
     edit, forecast,
 };
 use max_team_core::policy::program::{CommandEffect, effects_of};
-use max_team_core::policy::{Verdict, glob, protecting_row};
+use max_team_core::policy::{Basis as JudgedBasis, Protection, Verdict, glob, protecting_row};
 use max_team_core::task_list::OF_PLAN;
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
@@ -64,8 +64,9 @@ pub(crate) fn propose(
         by,
         revises,
         carried,
-        risks: risks.words,
-        risky_checks: Some(risks.checks),
+        risks: risks.iter().map(PlanRisk::to_string).collect(),
+        risky_checks: Some(risky_checks(&risks)),
+        risk_kinds: risks,
     }))
 }
 
@@ -84,8 +85,9 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Res
         by: "a file".to_owned(),
         revises: None,
         carried: Vec::new(),
-        risks: risks.words,
-        risky_checks: Some(risks.checks),
+        risks: risks.iter().map(PlanRisk::to_string).collect(),
+        risky_checks: Some(risky_checks(&risks)),
+        risk_kinds: risks,
     };
     let mut plan = Plan::new();
     plan.step(PlanInput::Propose(Box::new(proposed)), &PlanEnv::at(0), 0);
@@ -118,8 +120,17 @@ pub(crate) fn edited(
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     let forecast = expect(team, &draft, &graph, basis);
-    let (risks, risky_checks) = (Some(risks.words), Some(risks.checks));
-    Ok(PlanEdited { draft, forecast, risks, risky_checks, by })
+    let (words, risky_checks) = (risks.iter().map(PlanRisk::to_string).collect(), Some(risky_checks(&risks)));
+    Ok(PlanEdited { draft, forecast, risks: Some(words), risky_checks, risk_kinds: risks, by })
+}
+
+/// The checks that need a person's approval.
+fn risky_checks(risks: &[PlanRisk]) -> Vec<RiskyCheck> {
+    let check = |risk: &PlanRisk| match risk {
+        PlanRisk::Check { check, .. } => Some(check.clone()),
+        PlanRisk::Protected { .. } => None,
+    };
+    risks.iter().filter_map(check).collect()
 }
 
 /// A member's default time limit.
@@ -148,23 +159,8 @@ fn allotted(team: &Team, member: &str) -> Budget {
     teammate.map(|teammate| super::cap(&teammate.settings)).unwrap_or_default()
 }
 
-/// Points that a person should look at closely.
-#[derive(Default)]
-pub(crate) struct Risks {
-    words: Vec<String>,
-    checks: Vec<RiskyCheck>,
-}
-
-impl Risks {
-    fn add(&mut self, risk: Option<(RiskyCheck, String)>) {
-        let (checks, words): (Vec<_>, Vec<_>) = risk.into_iter().unzip();
-        self.checks.extend(checks);
-        self.words.extend(words);
-    }
-}
-
 /// Checks the shape, the owners, the commands, the globs and the models.
-pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Risks), Vec<DraftFlaw>> {
+pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<PlanRisk>), Vec<DraftFlaw>> {
     let names: Vec<&str> = team.members.iter().map(|teammate| teammate.definition.name.as_str()).collect();
     let graph = Graph::new(draft, &names);
     let (mut flaws, risks) = claims(team, root, draft);
@@ -185,8 +181,8 @@ fn cannot_run(flaws: &[DraftFlaw]) -> String {
 }
 
 /// Flaws in the globs, commands and models of tasks, and the commands that a person should look at closely.
-fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Risks) {
-    let (mut flaws, mut risks) = (Vec::new(), Risks::default());
+fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Vec<PlanRisk>) {
+    let (mut flaws, mut risks) = (Vec::new(), Vec::new());
     let mut flaw = |task: &TaskDraft, words: String| {
         if flaws.len() < CLAIM_FLAWS_MAX {
             flaws.push(DraftFlaw { task: quote(&task.id), words });
@@ -201,16 +197,18 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Risks) {
                 flaw(task, format!("`owns` has `{glob}`: {error}"));
             }
             // Approval of the plan does not cover these: each change asks again, or is refused.
-            risks.words.extend(
-                protecting_row(glob)
-                    .map(|row| format!("task `{}` changes `{glob}`, which is protected: {row}", task.id)),
-            );
+            let protected = |row: &_| PlanRisk::Protected {
+                task: task.id.clone(),
+                path: glob.to_owned(),
+                why: Protection::from(row),
+            };
+            risks.extend(protecting_row(glob).map(protected));
         }
         for line in &task.verify {
             match max_team_tools::command::split(line) {
                 Err(error) => flaw(task, format!("`verify` has `{line}`: {error}")),
                 Ok(argv) => match weigh(team, &projects, task, line, &argv) {
-                    Ok(risk) => risks.add(risk),
+                    Ok(risk) => risks.extend(risk),
                     Err(why) => flaw(task, format!("`verify` has `{line}`, which `{}` may not run: {why}", task.agent)),
                 },
             }
@@ -266,18 +264,22 @@ fn weigh(
     task: &TaskDraft,
     line: &str,
     argv: &[String],
-) -> Result<Option<(RiskyCheck, String)>, String> {
+) -> Result<Option<PlanRisk>, String> {
     // A task without an owner is reported as another flaw.
     let Some(owner) = team.members.iter().find(|teammate| teammate.definition.name == task.agent) else {
         return Ok(None);
     };
     let judged = leave::at_proposal(&owner.settings, argv);
     let check = RiskyCheck { task: task.id.clone(), line: line.to_owned() };
-    let words = check.description();
     match judged.verdict {
         Verdict::Deny => Err(judged.rule),
-        _ if leave::needs_a_person(&judged) => Ok(Some((check, format!("{words}: {}", judged.rule)))),
-        _ => Ok((!is_known(&owner.settings, projects, argv)).then_some((check, words))),
+        _ if leave::needs_a_person(&judged) => {
+            Ok(Some(PlanRisk::Check { check, rule: judged.rule, basis: judged.basis }))
+        }
+        _ => {
+            let unknown = PlanRisk::Check { check, rule: String::new(), basis: JudgedBasis::Rule };
+            Ok((!is_known(&owner.settings, projects, argv)).then_some(unknown))
+        }
     }
 }
 

@@ -129,7 +129,7 @@ mod tests {
     use max_team_core::agent::Model;
     use max_team_core::event::{Approval, Configured, QuestionAsked};
     use max_team_core::hash::Hash;
-    use max_team_core::policy::{Action, PermissionAnswer, Recourse, Repeatability};
+    use max_team_core::policy::{Action, Basis, PermissionAnswer, Recourse, Repeatability};
     use uuid::Uuid;
 
     use super::*;
@@ -184,6 +184,7 @@ mod tests {
             action: fetch(host),
             class: Repeatability::Pure,
             rule: String::new(),
+            basis: Basis::Rule,
             memory: RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]),
             recourse: Recourse::default(),
         };

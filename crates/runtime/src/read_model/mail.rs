@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use max_team_core::body::{Body, Task, Undelivered};
+use max_team_core::body::{Body, ReturnCause, Task, Undelivered};
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, TurnOutcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
@@ -32,7 +32,7 @@ pub enum Fate {
     /// It was acted on; in this turn, if it took one.
     Acted(Option<TurnId>),
     /// It was returned, for this reason.
-    Dead(String),
+    Dead { why: String, cause: ReturnCause },
     /// It was not accepted, for this reason.
     Refused(String),
     /// Its author took it back unread.
@@ -49,7 +49,7 @@ impl Fate {
             Self::Delivered => "delivered",
             Self::Read(_) => "read",
             Self::Acted(_) => "acted",
-            Self::Dead(_) => "dead",
+            Self::Dead { .. } => "dead",
             Self::Refused(_) => "refused",
             Self::Withdrawn => "withdrawn",
         }
@@ -66,7 +66,7 @@ impl Fate {
     /// Why it was not read.
     pub fn why(&self) -> Option<&str> {
         match self {
-            Self::Dead(why) | Self::Refused(why) => Some(why),
+            Self::Dead { why, .. } | Self::Refused(why) => Some(why),
             _ => None,
         }
     }
@@ -152,10 +152,12 @@ impl ReadModel<'_> {
             let mut mailbox = self.mailbox(address)?;
             let reading = self.reading(address, &mut mailbox)?;
             for (seq, envelope) in mailbox.envelopes {
-                if let Body::Undelivered(Undelivered { envelope: Some(message), why, text, .. }) = Body::read(&envelope)
+                if let Body::Undelivered(back) = Body::read(&envelope)
+                    && let Undelivered { envelope: Some(message), why, cause, text, .. } = back
                 {
                     // Older returned messages have the reason only in their text, together with the original message.
-                    dead.insert(message, if why.is_empty() { text } else { why }.to_owned());
+                    let why = if why.is_empty() { text } else { why }.to_owned();
+                    dead.insert(message, Fate::Dead { why, cause });
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));
@@ -179,7 +181,7 @@ impl ReadModel<'_> {
         let told = |(seq, envelope, fate): (u64, Envelope, Fate)| {
             // A message that was taken back has left its mailbox, too, but unread.
             let fate = if withdrawn.contains(&envelope.id) { Fate::Withdrawn } else { fate };
-            let fate = dead.get(&envelope.id).map_or(fate, |why| Fate::Dead(why.clone()));
+            let fate = dead.get(&envelope.id).cloned().unwrap_or(fate);
             MailRecord { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
         };
         let mut messages: Vec<MailRecord> = found.into_iter().map(told).collect();

@@ -13,6 +13,7 @@ mod people;
 mod purpose;
 pub(crate) mod record;
 mod roll;
+mod span;
 mod trace;
 
 use max_team_core::event::Event;
@@ -37,9 +38,11 @@ pub use costs::Cost;
 pub use mail::{Fate, MailRecord};
 pub use people::Person;
 pub use record::{
-    Allowed, AnswerEvidence, EvidenceItem, Filter, Record, RefusedEvidence, Set, Unmet, WalkStep, WalkSummary,
+    Allowed, AnswerEvidence, EvidenceItem, Filter, Record, RecordText, RefusedEvidence, RuleText, Set, Unmet, WalkStep,
+    WalkSummary,
 };
 pub use roll::{Enrolled, Roll};
+pub use span::{SpanAuthor, SpanName, SpanOutcome, ToolEnd};
 pub use trace::{Span, SpanKind};
 
 /// Sessions that are searched, last used first.

@@ -12,17 +12,15 @@ use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::policy::{Basis, DecidedBy, PermissionAnswer, Recourse};
 use max_team_journal::{ChainCheck, Entry, FaultDetail, Journal, JournalError, OWN_EVENTS, ScanItem};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::grants::Grants;
+use super::span::ToolEnd;
 use super::{Cast, ReadModel};
 use crate::error::RuntimeError;
-use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
+use crate::rows::{self, AgentRow, AnswerWord, AnsweredRow, event_of};
 use crate::session::{self, preview};
 use crate::user_mail;
-
-/// A person's answer that refuses.
-const NO: &str = "no";
 
 /// A filter for entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,7 +63,7 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// Its content in a line.
-    pub what: String,
+    pub what: RecordText,
     /// Who or what allowed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
@@ -80,6 +78,55 @@ pub struct Record {
     pub damaged: Vec<FaultDetail>,
     /// Its hash in the chain.
     pub hash: String,
+}
+
+/// The content of an entry in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub enum RecordText {
+    Text(String),
+    /// An answer, and the question if it is known.
+    Answer {
+        word: AnswerWord,
+        about: Option<String>,
+    },
+    /// How a tool call ended, with the refused call or the reason.
+    Tool {
+        key: String,
+        end: ToolEnd,
+        about: Option<String>,
+    },
+    /// A model call was stopped.
+    Cancelled,
+    /// A model call was lost with its process.
+    Lost,
+}
+
+impl From<RecordText> for String {
+    fn from(text: RecordText) -> Self {
+        match text {
+            RecordText::Text(text) => text,
+            RecordText::Answer { word, about: None } => word.to_string(),
+            RecordText::Answer { word, about: Some(about) } => format!("{word}: {about}"),
+            RecordText::Tool { key, end, about: None } => format!("{key} {}", end.name()),
+            RecordText::Tool { key, end, about: Some(about) } => format!("{key} {}: {about}", end.name()),
+            RecordText::Cancelled => "cancelled".to_owned(),
+            RecordText::Lost => "lost".to_owned(),
+        }
+    }
+}
+
+impl RecordText {
+    /// The same with each text in it on one line, and not too long.
+    fn in_a_line(self) -> Self {
+        let line = |about: Option<String>| about.map(|about| preview(&about));
+        match self {
+            Self::Text(text) => Self::Text(preview(&text)),
+            Self::Answer { word, about } => Self::Answer { word, about: line(about) },
+            Self::Tool { key, end, about } => Self::Tool { key, end, about: line(about) },
+            Self::Cancelled | Self::Lost => self,
+        }
+    }
 }
 
 /// What a walk over the log has met, wanted or not.
@@ -171,19 +218,21 @@ impl WalkSummary {
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
     /// A rule with the place where it is written.
-    Rule(String),
+    Rule(#[serde(serialize_with = "rule_text")] RuleText),
     /// An answer to this very question.
     Answer(AnswerEvidence),
     /// An earlier answer that holds for longer, as the rule says it.
     Before {
-        rule: String,
+        #[serde(serialize_with = "rule_text")]
+        rule: RuleText,
         /// The last answer that by itself says so, if there is one.
         word: Option<AnswerEvidence>,
     },
     /// The agent's mode.
     Mode {
         /// The mode as text.
-        rule: String,
+        #[serde(serialize_with = "rule_text")]
+        rule: RuleText,
         /// The entry that set it, if known.
         set: Option<Set>,
     },
@@ -191,7 +240,8 @@ pub enum Allowed {
     BuiltIn {
         name: &'static str,
         /// Its text in this case.
-        rule: String,
+        #[serde(serialize_with = "rule_text")]
+        rule: RuleText,
     },
     /// An approved plan.
     Plan {
@@ -201,6 +251,17 @@ pub enum Allowed {
     },
     /// Several, each for a part, in the order of the parts.
     All(Vec<Allowed>),
+}
+
+/// A rule as text, and what is known of it besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleText {
+    pub text: String,
+    pub basis: Basis,
+}
+
+fn rule_text<S: Serializer>(rule: &RuleText, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rule.text)
 }
 
 /// A refused call.
@@ -231,14 +292,13 @@ pub struct Set {
 pub struct AnswerEvidence {
     /// Who gave it, and where.
     pub by: DecidedBy,
-    /// The answer, in a word.
-    pub said: String,
+    pub said: AnswerWord,
     pub at_ms: i64,
 }
 
 impl AnswerEvidence {
     pub(super) fn of(answer: &PermissionAnswer, at_ms: i64) -> Self {
-        Self { by: answer.by.clone(), said: yes_or_no(answer).to_owned(), at_ms }
+        Self { by: answer.by.clone(), said: AnswerWord::of(answer), at_ms }
     }
 }
 
@@ -356,7 +416,7 @@ impl<'j> LogWalk<'j> {
             session,
             agent: agent.as_ref().map(AgentRow::handle),
             task: None,
-            what: String::new(),
+            what: RecordText::Text(String::new()),
             allowed: None,
             refused: None,
             erased: entry.payload.is_none(),
@@ -370,7 +430,7 @@ impl<'j> LogWalk<'j> {
             let inner = told.as_object().and_then(|fields| fields.values().next());
             let task = inner.filter(|_| entry.stream.starts_with("plan/")).and_then(|inner| inner.get("task"));
             record.task = task.and_then(|task| task.as_str()).map(str::to_owned).or(record.task);
-            record.what = preview(&self.what(&event));
+            record.what = self.what(&event).in_a_line();
             self.learn(session, entry, &event);
             let plan = given.and_then(|given| given.plan);
             record.allowed = self.allowed(session, plan, entry, &event);
@@ -400,7 +460,7 @@ impl<'j> LogWalk<'j> {
             && matches!(answered.say, PlanDecision::Approve | PlanDecision::FirstWave | PlanDecision::Edit(_))
             && let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok())
         {
-            let (by, said) = (answered.by.clone(), said(&answered.say).to_owned());
+            let (by, said) = (answered.by.clone(), AnswerWord::of_plan(&answered.say));
             self.plans.insert(plan, AnswerEvidence { by, said, at_ms: entry.at_ms });
         }
     }
@@ -413,32 +473,31 @@ impl<'j> LogWalk<'j> {
         event: &Event,
     ) -> Option<Allowed> {
         let at_ms = entry.at_ms;
-        let answer = |by: &DecidedBy, said: &str| {
-            Some(Allowed::Answer(AnswerEvidence { by: by.clone(), said: said.to_owned(), at_ms }))
-        };
+        let answer = |by: &DecidedBy, said| Some(Allowed::Answer(AnswerEvidence { by: by.clone(), said, at_ms }));
         match event {
             Event::ToolIntent(intent) => Some(match &intent.approval {
                 Approval::Question(question) => match self.answered(*question) {
                     Some(word) => Allowed::Answer(word),
-                    None => Allowed::Rule(question.to_string()),
+                    None => Allowed::Rule(RuleText { text: question.to_string(), basis: Basis::Rule }),
                 },
                 Approval::Rule(_) if !intent.rules.is_empty() => {
-                    let bases = intent.bases.iter().copied().chain(std::iter::repeat(Basis::Rule));
-                    let each = intent.rules.iter().zip(bases);
-                    let each = each.map(|(rule, basis)| self.by_rule(session, plan, entry, intent, (rule, basis)));
+                    let bases = intent.bases.iter().cloned().chain(std::iter::repeat(Basis::Rule));
+                    let each = intent.rules.iter().cloned().zip(bases);
+                    let each =
+                        each.map(|(text, basis)| self.by_rule(session, plan, entry, intent, RuleText { text, basis }));
                     Allowed::All(each.collect())
                 }
                 Approval::Rule(rule) => {
-                    let basis = intent.bases.first().copied().unwrap_or_default();
-                    self.by_rule(session, plan, entry, intent, (rule, basis))
+                    let basis = intent.bases.first().cloned().unwrap_or_default();
+                    self.by_rule(session, plan, entry, intent, RuleText { text: rule.clone(), basis })
                 }
             }),
-            Event::Rewound(rewound) => answer(&DecidedBy::person(rewound.by.as_ref()?), "rewound"),
-            Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
-            Event::PlanAnswered(answered) => answer(&answered.by, said(&answered.say)),
+            Event::Rewound(rewound) => answer(&DecidedBy::person(rewound.by.as_ref()?), AnswerWord::Rewound),
+            Event::QuestionAnswered(answered) => answer(&answered.answer.by, AnswerWord::of(&answered.answer)),
+            Event::PlanAnswered(answered) => answer(&answered.by, AnswerWord::of_plan(&answered.say)),
             Event::TaskRuled(ruled) => {
                 let who = ruled.who.clone().unwrap_or_else(|| DecidedBy::Person(ruled.by.clone()));
-                answer(&who, "decided")
+                answer(&who, AnswerWord::Decided)
             }
             _ => None,
         }
@@ -451,22 +510,21 @@ impl<'j> LogWalk<'j> {
         plan: Option<PlanId>,
         entry: &Entry,
         intent: &ToolIntent,
-        (rule, basis): (&str, Basis),
+        rule: RuleText,
     ) -> Allowed {
-        let words = rule.to_owned();
-        match (basis, plan) {
+        match (&rule.basis, plan) {
             (Basis::Plan, Some(plan)) => Allowed::Plan { plan, word: self.plans.get(&plan).cloned() },
-            (Basis::Answer, _) => {
-                let word = self.grants.behind(session, &entry.stream, intent, rule);
-                Allowed::Before { rule: words, word }
+            (Basis::Answer | Basis::Granted(_), _) => {
+                let word = self.grants.behind(session, &entry.stream, intent, &rule.text);
+                Allowed::Before { rule, word }
             }
-            (Basis::Mode, _) => self.by_mode(session, entry, words),
-            (Basis::BuiltIn(free), _) => Allowed::BuiltIn { name: free.name(), rule: words },
-            (Basis::Rule | Basis::Plan, _) => Allowed::Rule(words),
+            (Basis::BuiltIn(free), _) => Allowed::BuiltIn { name: free.name(), rule },
+            (basis, _) if basis.is_mode() => self.by_mode(session, entry, rule),
+            _ => Allowed::Rule(rule),
         }
     }
 
-    fn by_mode(&self, session: Option<SessionId>, entry: &Entry, rule: String) -> Allowed {
+    fn by_mode(&self, session: Option<SessionId>, entry: &Entry, rule: RuleText) -> Allowed {
         Allowed::Mode { rule, set: self.grants.mode_set(session, &entry.stream) }
     }
 
@@ -475,25 +533,25 @@ impl<'j> LogWalk<'j> {
         let Event::ToolDone(done) = event else { return None };
         let refusal = done.refused.as_deref()?;
         let by = match &refusal.by {
-            DecidedBy::Rule(rule) if matches!(refusal.recourse, Recourse::Mode | Recourse::RuleOrMode) => {
-                self.by_mode(session, entry, rule.clone())
+            DecidedBy::Rule(text) => {
+                let rule = RuleText { text: text.clone(), basis: refusal.basis.clone() };
+                let is_mode = matches!(refusal.recourse, Recourse::Mode | Recourse::RuleOrMode);
+                if is_mode { self.by_mode(session, entry, rule) } else { Allowed::Rule(rule) }
             }
-            DecidedBy::Rule(rule) => Allowed::Rule(rule.clone()),
-            by => Allowed::Answer(AnswerEvidence { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
+            by => Allowed::Answer(AnswerEvidence { by: by.clone(), said: AnswerWord::No, at_ms: entry.at_ms }),
         };
         Some(RefusedEvidence { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
     }
 
     /// An event in short; an answer with its question.
-    fn what(&mut self, event: &Event) -> String {
+    fn what(&mut self, event: &Event) -> RecordText {
         match event {
             Event::QuestionAsked(asked) => {
                 self.asked.insert(asked.question, format!("{} {}", asked.tool, asked.action.target));
             }
             Event::QuestionAnswered(answered) => {
-                let word = yes_or_no(&answered.answer);
-                let about = self.asked.remove(&answered.question);
-                return about.map_or_else(|| word.to_owned(), |about| format!("{word}: {about}"));
+                let (word, about) = (AnswerWord::of(&answered.answer), self.asked.remove(&answered.question));
+                return RecordText::Answer { word, about };
             }
             _ => {}
         }
@@ -507,31 +565,30 @@ impl<'j> LogWalk<'j> {
 }
 
 /// An event in short.
-fn what(event: &Event) -> String {
-    match event {
+fn what(event: &Event) -> RecordText {
+    RecordText::Text(match event {
         Event::Said(said) => said.text.clone(),
         Event::ToolIntent(intent) => format!("{} {}", intent.tool, intent.action.target),
         Event::ToolDone(done) => {
-            let ending = serde_json::to_value(done.ending).ok().and_then(|it| it.as_str().map(str::to_owned));
-            let (key, ending) = (&done.key, ending.unwrap_or_default());
-            match &done.refused {
-                Some(of) => format!("{key} {ending}: {} {}", of.tool, of.target),
+            let about = match &done.refused {
+                Some(of) => Some(format!("{} {}", of.tool, of.target)),
                 // Older entries have the reason only in the text for the model.
-                None if done.ending == ToolOutcome::Refused => format!("{key} {ending}: {}", words(&done.content)),
-                None if done.is_error && done.ending == ToolOutcome::Ran => format!("{key} failed"),
-                None => format!("{key} {ending}"),
-            }
+                None => (done.ending == ToolOutcome::Refused).then(|| words(&done.content).to_owned()),
+            };
+            return RecordText::Tool { key: done.key.clone(), end: ToolEnd::of(done), about };
         }
         Event::QuestionAsked(asked) => format!("{} {}", asked.tool, asked.action.target),
-        Event::PlanAnswered(answered) => said(&answered.say).to_owned(),
+        Event::PlanAnswered(answered) => {
+            return RecordText::Answer { word: AnswerWord::of_plan(&answered.say), about: None };
+        }
         Event::LlmIntent(intent) => intent.model.name.clone(),
         Event::LlmEnded(ended) => match &ended.outcome {
             LlmOutcome::Done(answer) => {
                 format!("{}: {} → {}", answer.model, answer.usage.input_total(), answer.usage.output)
             }
             LlmOutcome::Failed { detail, .. } => detail.clone(),
-            LlmOutcome::Cancelled { .. } => "cancelled".to_owned(),
-            LlmOutcome::Lost => "lost".to_owned(),
+            LlmOutcome::Cancelled { .. } => return RecordText::Cancelled,
+            LlmOutcome::Lost => return RecordText::Lost,
         },
         Event::PlanProposed(proposed) => proposed.draft.goal.clone(),
         Event::Mailed(envelope) => {
@@ -543,7 +600,7 @@ fn what(event: &Event) -> String {
         }
         Event::AgentStarted(started) => format!("{} ({})", started.definition.name, started.definition.role),
         _ => String::new(),
-    }
+    })
 }
 
 /// The first text of a result.

@@ -7,18 +7,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{Approval, Event, LlmEnded, LlmIntent, LlmOutcome, ToolDone, ToolIntent, ToolOutcome};
+use max_team_core::event::{
+    Approval, Event, LlmEnded, LlmIntent, LlmOutcome, Refusal, ToolDone, ToolIntent, TurnOutcome,
+};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Assignment;
-use max_team_core::plan::event::{PlanDecision, PlanEnd, Proof};
-use max_team_core::policy::DecidedBy;
+use max_team_core::plan::event::{PlanDecision, PlanEnd};
+use max_team_core::policy::{Basis, DecidedBy};
 use max_team_core::turn::call_key;
 use serde::Serialize;
 
 use super::ReadModel;
+use super::record::RuleText;
+use super::span::{SpanAuthor, SpanName, SpanOutcome, ToolEnd};
 use crate::error::RuntimeError;
-use crate::plan::about_words;
-use crate::rows::{AgentRow, said};
+use crate::rows::{AgentRow, AnswerWord};
 use crate::session::{self, Sessions, preview};
 
 /// The kind of a span.
@@ -45,21 +48,21 @@ pub enum SpanKind {
 }
 
 /// A span of time in a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Span {
     pub kind: SpanKind,
-    pub name: String,
+    pub name: SpanName,
     /// When it began.
     pub at_ms: i64,
     /// How long it took; `None` if it has not ended.
     pub ms: Option<u64>,
     /// How it ended, or its present state.
-    pub outcome: String,
+    pub outcome: SpanOutcome,
     /// Whether it failed.
     pub failed: bool,
-    /// What allowed it: a rule, or a person and where.
+    /// What allowed or stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<SpanAuthor>,
     /// Tokens, of this and everything inside.
     pub usage: Usage,
     /// Nano-dollars, of this and everything inside, as far as prices are known.
@@ -70,13 +73,13 @@ pub struct Span {
 }
 
 impl Span {
-    fn new(kind: SpanKind, name: impl Into<String>, at_ms: i64) -> Self {
+    fn new(kind: SpanKind, name: impl Into<SpanName>, at_ms: i64) -> Self {
         Self {
             kind,
             name: name.into(),
             at_ms,
             ms: None,
-            outcome: "running".to_owned(),
+            outcome: SpanOutcome::Running,
             failed: false,
             by: None,
             usage: Usage::default(),
@@ -85,9 +88,9 @@ impl Span {
         }
     }
 
-    fn end(&mut self, at_ms: i64, outcome: impl Into<String>) {
+    fn end(&mut self, at_ms: i64, outcome: SpanOutcome) {
         self.ms = Some(u64::try_from(at_ms.saturating_sub(self.at_ms)).unwrap_or(0));
-        self.outcome = outcome.into();
+        self.outcome = outcome;
     }
 
     fn add(&mut self, child: Self) {
@@ -105,7 +108,7 @@ impl ReadModel<'_> {
     pub fn trace_session(&self, session: SessionId) -> Result<Span, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let agents = self.agents(session)?;
-        let mut span = Span::new(SpanKind::Session, format!("{session} in {}", row.cwd), row.opened_at_ms);
+        let mut span = Span::new(SpanKind::Session, SpanName::Session { session, cwd: row.cwd }, row.opened_at_ms);
         let mut inside: Vec<Span> = Vec::new();
         let name = agents.iter().find(|agent| agent.agent == row.lead).map_or("lead", |agent| &agent.name);
         inside.extend(self.turns(row.lead, name, &agents)?.into_iter().map(|(_, turn)| turn));
@@ -116,7 +119,7 @@ impl ReadModel<'_> {
         let open = inside.iter().any(|child| child.ms.is_none());
         let last = inside.iter().filter_map(|child| Some(child.at_ms + i64::try_from(child.ms?).ok()?)).max();
         if let (false, Some(last)) = (open, last) {
-            span.end(last, if row.answered { "answered" } else { "unanswered" });
+            span.end(last, if row.answered { SpanOutcome::Answered } else { SpanOutcome::Unanswered });
         }
         inside.into_iter().for_each(|child| span.add(child));
         Ok(span)
@@ -131,9 +134,9 @@ impl ReadModel<'_> {
             Some(session) => self.agents(session)?,
             None => Vec::new(),
         };
-        let span = Span::new(SpanKind::Plan, format!("{id}: {goal}"), began);
+        let span = Span::new(SpanKind::Plan, SpanName::Text(format!("{id}: {goal}")), began);
         let mut plan = Gathered { span, asked: HashMap::new(), tasks: Vec::new() };
-        plan.span.outcome = "open".to_owned();
+        plan.span.outcome = SpanOutcome::Open;
         for (at_ms, event) in &events {
             plan.take(*at_ms, event);
         }
@@ -149,7 +152,7 @@ impl ReadModel<'_> {
                 let mine = |assignment: &Option<Arc<Assignment>>| {
                     assignment.as_ref().is_some_and(|assignment| {
                         assignment.plan == Some(id)
-                            && assignment.task == task.span.name
+                            && task.span.name.is_text(&assignment.task)
                             && assignment.attempt == attempt.number
                     })
                 };
@@ -187,10 +190,9 @@ impl ReadModel<'_> {
             };
             // Each of its turns belongs to a call of its own.
             for (given, inner) in self.turns(child.agent, &child.name, agents)? {
-                let prefix = format!("{} ", given.as_ref().unwrap_or(assignment).task);
-                let call = turns.iter_mut().find_map(|(_, turn)| {
-                    turn.children.iter_mut().find(|span| span.kind == SpanKind::Tool && span.name.starts_with(&prefix))
-                });
+                let task = &given.as_ref().unwrap_or(assignment).task;
+                let is_call = |span: &&mut Span| matches!(&span.name, SpanName::Call { key, .. } if key == task);
+                let call = turns.iter_mut().find_map(|(_, turn)| turn.children.iter_mut().find(is_call));
                 match call {
                     Some(call) => call.add(inner),
                     // No call: the memory expert, which runs beside the turns.
@@ -201,10 +203,6 @@ impl ReadModel<'_> {
         for (_, turn) in &mut turns {
             let (usage, nano) = total(&turn.children);
             (turn.usage, turn.nano) = (usage, nano);
-            for call in turn.children.iter_mut().filter(|call| call.kind == SpanKind::Tool) {
-                // The key was only needed to find it.
-                call.name = call.name.split_once(' ').map_or_else(String::new, |(_, name)| name.to_owned());
-            }
         }
         turns.extend(beside);
         Ok(turns)
@@ -220,15 +218,6 @@ fn total(spans: &[Span]) -> (Usage, u64) {
     (usage, nano)
 }
 
-/// Who answered, as text.
-fn who(by: &DecidedBy) -> String {
-    match by {
-        DecidedBy::Person(who) | DecidedBy::Lead(who) => who.clone(),
-        DecidedBy::Rule(rule) => format!("rule: {rule}"),
-        DecidedBy::Nobody(why) => format!("nobody ({why})"),
-    }
-}
-
 /// Turns an agent's log into spans.
 struct SpanReader<'a> {
     name: &'a str,
@@ -237,7 +226,7 @@ struct SpanReader<'a> {
     tools: HashMap<String, Span>,
     /// Tool names of the calls in an answer, for calls that never began.
     names: HashMap<String, String>,
-    asked: HashMap<QuestionId, String>,
+    asked: HashMap<QuestionId, DecidedBy>,
 }
 
 impl SpanReader<'_> {
@@ -251,10 +240,9 @@ impl SpanReader<'_> {
             }
             Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => self.compaction(at_ms, event),
             Event::LlmIntent(intent) => {
-                let again = if intent.attempt > 1 { format!(" (attempt {})", intent.attempt) } else { String::new() };
-                let what = if intent.summary.is_some() { " (summary)" } else { "" };
-                let span = Span::new(SpanKind::Model, format!("{}{what}{again}", intent.model.name), at_ms);
-                self.calling = Some((intent.clone(), span));
+                let (model, summary) = (intent.model.name.clone(), intent.summary.is_some());
+                let name = SpanName::Model { model, summary, attempt: intent.attempt };
+                self.calling = Some((intent.clone(), Span::new(SpanKind::Model, name, at_ms)));
             }
             Event::LlmEnded(ended) => {
                 if let LlmOutcome::Done(answer) = &ended.outcome {
@@ -265,18 +253,17 @@ impl SpanReader<'_> {
                 self.end_call(at_ms, ended);
             }
             Event::QuestionAsked(asked) => {
-                let name = format!("may it {} {}?", asked.tool, asked.action.target);
+                let name = SpanName::MayIt(format!("{} {}", asked.tool, asked.action.target));
                 let mut span = Span::new(SpanKind::Question, name, at_ms);
-                span.outcome = "open".to_owned();
+                span.outcome = SpanOutcome::Open;
                 self.tools.insert(asked.question.to_string(), span);
             }
             Event::QuestionAnswered(answered) => {
                 let answer = &answered.answer;
-                self.asked.insert(answered.question, who(&answer.by));
+                self.asked.insert(answered.question, answer.by.clone());
                 if let Some(mut span) = self.tools.remove(&answered.question.to_string()) {
-                    let always = if answer.always { ", always" } else { "" };
-                    span.end(at_ms, format!("{}{always}", if answer.allow { "yes" } else { "no" }));
-                    (span.failed, span.by) = (!answer.allow, Some(who(&answer.by)));
+                    span.end(at_ms, SpanOutcome::Answer { word: AnswerWord::of(answer), always: answer.always });
+                    (span.failed, span.by) = (!answer.allow, Some(SpanAuthor::Decided(answer.by.clone())));
                     self.put(span);
                 }
             }
@@ -284,12 +271,8 @@ impl SpanReader<'_> {
             Event::ToolDone(done) => self.end_tool(at_ms, done),
             Event::TurnEnded(ended) => {
                 if let Some((_, turn)) = self.turns.last_mut() {
-                    let words = serde_json::to_value(&ended.end).ok();
-                    let name = words
-                        .as_ref()
-                        .and_then(|end| end.as_str().or_else(|| end.as_object()?.keys().next().map(String::as_str)));
-                    turn.end(at_ms, name.unwrap_or("ended"));
-                    turn.failed = !matches!(name, Some("answered" | "proposed"));
+                    turn.end(at_ms, SpanOutcome::Turn(ended.end.clone()));
+                    turn.failed = !matches!(ended.end, TurnOutcome::Answered | TurnOutcome::Proposed);
                 }
             }
             _ => {}
@@ -300,12 +283,12 @@ impl SpanReader<'_> {
         let (name, outcome) = match event {
             Event::Compacted(compacted) => {
                 let ((before, after), (from, to)) = (compacted.messages, compacted.tokens);
-                (format!("{before} → {after} messages"), format!("about {from} → {to} tokens"))
+                (SpanName::Messages { before, after }, SpanOutcome::Tokens { from, to })
             }
             Event::CompactionFailed(failed) => {
-                ("no summary".to_owned(), format!("failed: {}", preview(&failed.detail)))
+                (SpanName::NoSummary, SpanOutcome::Failed { why: preview(&failed.detail), again: false })
             }
-            _ => ("taken back".to_owned(), "ok".to_owned()),
+            _ => (SpanName::TakenBack, SpanOutcome::Ok),
         };
         let mut span = Span::new(SpanKind::Compaction, name, at_ms);
         span.end(at_ms, outcome);
@@ -314,40 +297,40 @@ impl SpanReader<'_> {
     }
 
     fn begin_tool(&mut self, at_ms: i64, intent: &ToolIntent) {
-        let name = format!("{} {} {}", intent.key, intent.tool, preview(&intent.action.target));
-        let mut span = Span::new(SpanKind::Tool, name.trim_end(), at_ms);
+        let mut span =
+            Span::new(SpanKind::Tool, SpanName::call(&intent.key, &intent.tool, &intent.action.target), at_ms);
         span.by = Some(match &intent.approval {
-            Approval::Rule(_) if !intent.rules.is_empty() => {
-                let each = intent.rules.iter().map(|rule| format!("rule: {rule}"));
-                each.collect::<Vec<_>>().join("; ")
+            Approval::Rule(rule) => {
+                let rules = if intent.rules.is_empty() { std::slice::from_ref(rule) } else { &intent.rules };
+                let bases = intent.bases.iter().cloned().chain(std::iter::repeat(Basis::Rule));
+                SpanAuthor::Rules(
+                    rules.iter().cloned().zip(bases).map(|(text, basis)| RuleText { text, basis }).collect(),
+                )
             }
-            Approval::Rule(rule) => format!("rule: {rule}"),
-            Approval::Question(question) => self.asked.get(question).cloned().unwrap_or_else(|| "a person".to_owned()),
+            Approval::Question(question) => {
+                self.asked.get(question).cloned().map_or(SpanAuthor::APerson, SpanAuthor::Decided)
+            }
         });
         self.tools.insert(intent.key.clone(), span);
     }
 
     fn end_tool(&mut self, at_ms: i64, done: &ToolDone) {
-        let mut name = self.names.remove(&done.key).unwrap_or_default();
-        if let Some(refusal) = &done.refused {
-            name = format!("{} {}", refusal.tool, preview(&refusal.target));
-        }
-        let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key).trim_end(), at_ms);
+        let tool = self.names.remove(&done.key).unwrap_or_default();
+        let (tool, target) = done.refused.as_ref().map_or((tool.as_str(), ""), |of| (&of.tool, &of.target));
+        let unbegun = || Span::new(SpanKind::Tool, SpanName::call(&done.key, tool, target), at_ms);
         let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
-        let outcome = match done.ending {
-            ToolOutcome::Ran if done.is_error => "failed",
-            ToolOutcome::Ran => "ok",
-            ToolOutcome::Invalid => "could not run as asked",
-            ToolOutcome::Refused => "refused",
-            ToolOutcome::Interrupted => "stopped",
-            ToolOutcome::Unknown => "unknown",
-        };
-        span.end(at_ms, outcome);
+        span.end(at_ms, SpanOutcome::Tool(ToolEnd::of(done)));
         if done.ms > 0 {
             span.ms = Some(done.ms);
         }
         span.failed = done.is_error;
-        span.by = done.refused.as_deref().map(|refusal| who(&refusal.by)).or(span.by);
+        let refused = |refusal: &Refusal| match &refusal.by {
+            DecidedBy::Rule(text) => {
+                SpanAuthor::Rules(vec![RuleText { text: text.clone(), basis: refusal.basis.clone() }])
+            }
+            by => SpanAuthor::Decided(by.clone()),
+        };
+        span.by = done.refused.as_deref().map(refused).or(span.by);
         self.put(span);
     }
 
@@ -357,16 +340,15 @@ impl SpanReader<'_> {
             (span.usage, span.nano) = (bill.usage, bill.nano);
         }
         let ms = ended.ms;
-        let words = match &ended.outcome {
-            LlmOutcome::Done(_) => "ok".to_owned(),
+        let outcome = match &ended.outcome {
+            LlmOutcome::Done(_) => SpanOutcome::Ok,
             LlmOutcome::Failed { detail, retry_at_ms, .. } => {
-                let then = if retry_at_ms.is_some() { "; tried again" } else { "" };
-                format!("failed: {}{then}", preview(detail))
+                SpanOutcome::Failed { why: preview(detail), again: retry_at_ms.is_some() }
             }
-            LlmOutcome::Cancelled { .. } => "stopped".to_owned(),
-            LlmOutcome::Lost => "lost with its process".to_owned(),
+            LlmOutcome::Cancelled { .. } => SpanOutcome::Stopped,
+            LlmOutcome::Lost => SpanOutcome::Lost,
         };
-        span.end(at_ms, words);
+        span.end(at_ms, outcome);
         if ms > 0 {
             span.ms = Some(ms);
         }
@@ -416,20 +398,20 @@ impl Gathered {
     fn take(&mut self, at_ms: i64, event: &Event) {
         match event {
             Event::PlanAsked(asked) => {
-                let mut span = Span::new(SpanKind::Question, about_words(&asked.about), at_ms);
-                span.outcome = "open".to_owned();
+                let mut span = Span::new(SpanKind::Question, SpanName::PlanQuestion(asked.about.clone()), at_ms);
+                span.outcome = SpanOutcome::Open;
                 self.asked.insert(asked.question, span);
             }
             Event::PlanAnswered(answered) => {
                 if let Some(mut span) = self.asked.remove(&answered.question) {
-                    span.end(at_ms, said(&answered.say));
+                    span.end(at_ms, SpanOutcome::Answer { word: AnswerWord::of_plan(&answered.say), always: false });
                     span.failed = matches!(answered.say, PlanDecision::Reject(_));
-                    span.by = Some(who(&answered.by));
+                    span.by = Some(SpanAuthor::Decided(answered.by.clone()));
                     self.span.add(span);
                 }
             }
             Event::TaskAssigned(assigned) => {
-                let name = format!("attempt {} by {}", assigned.attempt, assigned.member);
+                let name = SpanName::Attempt { number: assigned.attempt, member: assigned.member.clone() };
                 let attempt = AttemptSpan {
                     span: Span::new(SpanKind::Attempt, name, at_ms),
                     agent: assigned.agent,
@@ -439,42 +421,25 @@ impl Gathered {
                 self.task(&assigned.task, at_ms).attempts.push(attempt);
             }
             Event::TaskDone(done) => {
-                let words = match done.result.proof {
-                    Proof::Verified => "done, verified",
-                    Proof::Unverified => "done, unverified",
-                    Proof::Failed => "done, checks failed",
-                };
-                let from = done
-                    .result
-                    .cached
-                    .as_ref()
-                    .map_or_else(String::new, |cached| format!(", {}", cached.origin_text()));
-                self.close(&done.task, at_ms, &format!("{words}{from}"), false);
+                let (proof, cached) = (done.result.proof, done.result.cached.clone());
+                self.close(&done.task, at_ms, &SpanOutcome::Done { proof, cached }, false);
             }
             Event::TaskFailed(failed) => {
-                self.close(&failed.task, at_ms, &format!("failed: {}", preview(&failed.error)), true);
+                let (why, kind) = (preview(&failed.error), failed.kind());
+                self.close(&failed.task, at_ms, &SpanOutcome::TaskFailed { why, kind }, true);
             }
             Event::TaskSkipped(skipped) => {
-                self.close(&skipped.task, at_ms, &format!("skipped: {}", preview(&skipped.detail)), false);
+                self.close(&skipped.task, at_ms, &SpanOutcome::Skipped(preview(&skipped.detail)), false);
             }
             Event::TaskCancelled(cancelled) => {
-                self.close(&cancelled.task, at_ms, &format!("given up: {}", preview(&cancelled.detail)), true);
+                let (why, kind) = (preview(&cancelled.detail), cancelled.kind.clone());
+                self.close(&cancelled.task, at_ms, &SpanOutcome::GivenUp { why, kind }, true);
             }
             Event::PlanStopped(stopped) if stopped.task.is_none() => {
-                self.span.by = Some(format!("stopped by {}", stopped.by));
+                self.span.by = Some(SpanAuthor::Stopped(stopped.by.clone()));
             }
             Event::PlanEnded(ended) => {
-                let tally = ended.tally;
-                self.span.end(
-                    at_ms,
-                    format!(
-                        "{}: {} of {} done, {} verified",
-                        end_word(ended.end),
-                        tally.done,
-                        tally.tasks,
-                        tally.verified
-                    ),
-                );
+                self.span.end(at_ms, SpanOutcome::Plan(ended.end, ended.tally));
                 self.span.failed = !matches!(ended.end, PlanEnd::Done | PlanEnd::Replaced);
             }
             _ => {}
@@ -482,7 +447,7 @@ impl Gathered {
     }
 
     fn task(&mut self, name: &str, at_ms: i64) -> &mut TaskSpan {
-        let known = self.tasks.iter().position(|task| task.span.name == name);
+        let known = self.tasks.iter().position(|task| task.span.name.is_text(name));
         let index = known.unwrap_or(self.tasks.len());
         if known.is_none() {
             self.tasks.push(TaskSpan { span: Span::new(SpanKind::Task, name, at_ms), attempts: Vec::new() });
@@ -491,12 +456,12 @@ impl Gathered {
         &mut self.tasks[index]
     }
 
-    fn close(&mut self, name: &str, at_ms: i64, words: &str, failed: bool) {
+    fn close(&mut self, name: &str, at_ms: i64, outcome: &SpanOutcome, failed: bool) {
         let task = self.task(name, at_ms);
-        task.span.end(at_ms, words);
+        task.span.end(at_ms, outcome.clone());
         task.span.failed = failed;
         if let Some(attempt) = task.attempts.last_mut().filter(|attempt| attempt.span.ms.is_none()) {
-            attempt.span.end(at_ms, words);
+            attempt.span.end(at_ms, outcome.clone());
             attempt.span.failed = failed;
         }
     }
@@ -510,16 +475,5 @@ impl Gathered {
         self.asked.into_values().for_each(|question| self.span.add(question));
         self.span.children.sort_by_key(|child| child.at_ms);
         self.span
-    }
-}
-
-fn end_word(end: PlanEnd) -> &'static str {
-    match end {
-        PlanEnd::Done => "done",
-        PlanEnd::Partial => "partly done",
-        PlanEnd::Failed => "failed",
-        PlanEnd::Stopped => "stopped",
-        PlanEnd::Rejected => "rejected",
-        PlanEnd::Replaced => "replaced",
     }
 }

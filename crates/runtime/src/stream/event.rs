@@ -11,9 +11,12 @@ use max_team_core::event::ToolOutcome;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Address, MessageKind};
 use max_team_core::plan::event::Totals;
+use max_team_core::policy::DecidedBy;
+use max_team_core::status::{AgentStage, FailureCause, IdleReason, SessionStatus};
 use serde::{Deserialize, Serialize};
 
-use max_team_core::status::{AgentStage, IdleReason, SessionStatus};
+use super::step::StepText;
+use crate::rows::AnswerWord;
 
 /// The version of the event format.
 pub const STREAM_VERSION: u32 = 1;
@@ -101,8 +104,8 @@ pub enum What {
         /// The round of the turn.
         #[serde(default, skip_serializing_if = "is_zero")]
         iteration: u32,
-        /// The error as a sentence for people.
-        message: String,
+        /// The step, as text.
+        message: StepText,
         /// The tool call that it is about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_id: Option<String>,
@@ -165,7 +168,7 @@ pub enum What {
         #[serde(default, skip_serializing_if = "is_zero")]
         iteration: u32,
         /// The reason, as text.
-        message: String,
+        message: FailureCause,
         /// Whether the turn has ended.
         done: bool,
         /// The part of an answer that there is.
@@ -258,17 +261,17 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_name: Option<String>,
         /// The question, or the comment with the answer.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        message: String,
+        #[serde(default, skip_serializing_if = "StepText::is_empty")]
+        message: StepText,
         /// The action as a person sees it: a diff, a command.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         preview: String,
         /// The answer in a word: `yes`, `no`, `approved`, `rejected` …
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        said: String,
-        /// The author of the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        said: Option<AnswerWord>,
+        /// The author of the answer, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "author")]
+        by: Option<DecidedBy>,
     },
     /// Money or tokens were spent, or are short.
     Budget {
@@ -296,9 +299,23 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IdleReason>,
         /// Its task, if it has one.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        message: String,
+        #[serde(default, skip_serializing_if = "StepText::is_empty")]
+        message: StepText,
     },
+}
+
+/// The author of an answer as text; an author that is read is a person.
+mod author {
+    use max_team_core::policy::DecidedBy;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(by: &Option<DecidedBy>, serializer: S) -> Result<S::Ok, S::Error> {
+        by.as_ref().map(DecidedBy::name).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DecidedBy>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(DecidedBy::Person))
+    }
 }
 
 /// A task of a plan that is proposed.

@@ -10,7 +10,7 @@ impl What {
     /// Cuts the event to its bounds; whether something was cut.
     pub(super) fn fit(mut self) -> (Self, bool) {
         let cut = match &mut self {
-            Self::Status { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
+            Self::Status { message, .. } => message.edit(|text| hide(text, STREAM_TEXT_BYTES_MAX)),
             Self::Mail { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
             Self::ToolStart { tool_args, target, .. } => {
                 hide(tool_args, STREAM_ARGS_BYTES_MAX) | hide(target, STREAM_ARGS_BYTES_MAX)
@@ -21,7 +21,7 @@ impl What {
             Self::ContentDelta { delta, .. } => hide(delta, STREAM_TEXT_BYTES_MAX),
             Self::Final { response, .. } => hide(response, STREAM_TEXT_BYTES_MAX),
             Self::Error { message, response, .. } => {
-                hide(message, STREAM_TEXT_BYTES_MAX) | hide(response, STREAM_TEXT_BYTES_MAX)
+                message.edit(|text| hide(text, STREAM_TEXT_BYTES_MAX)) | hide(response, STREAM_TEXT_BYTES_MAX)
             }
             Self::Plan { goal, tasks, message, .. } => {
                 let mut too_many = shorten(tasks);
@@ -30,11 +30,11 @@ impl What {
             }
             Self::Task { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
             Self::Approval { message, preview, .. } => {
-                hide(message, STREAM_TEXT_BYTES_MAX) | hide(preview, STREAM_TEXT_BYTES_MAX)
+                message.edit(|text| hide(text, STREAM_TEXT_BYTES_MAX)) | hide(preview, STREAM_TEXT_BYTES_MAX)
             }
             Self::Agent { reason, message, .. } => {
                 let bound = |reason: &mut IdleReason| reason.edit_detail(|text| hide(text, STREAM_TEXT_BYTES_MAX));
-                reason.as_mut().is_some_and(bound) | hide(message, STREAM_TEXT_BYTES_MAX)
+                reason.as_mut().is_some_and(bound) | message.edit(|text| hide(text, STREAM_TEXT_BYTES_MAX))
             }
             Self::Session { status } => status.truncate(STREAM_TASKS_MAX),
             Self::Budget { .. } => false,
@@ -72,10 +72,12 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_a_message_and_say_so() {
-        let status = |message: String| What::Status { iteration: 1, message, tool_id: None, model: None };
+        let status =
+            |message: String| What::Status { iteration: 1, message: message.into(), tool_id: None, model: None };
         assert_eq!(status("short".into()).fit(), (status("short".into()), false));
         let (fitted, cut) = status("字".repeat(STREAM_TEXT_BYTES_MAX)).fit();
         let What::Status { message, .. } = fitted else { panic!("{fitted:?}") };
+        let message = message.to_string();
         assert!(cut && message.len() <= STREAM_TEXT_BYTES_MAX && message.ends_with('字'));
     }
 
@@ -119,7 +121,7 @@ mod tests {
         let told = [
             What::Final { iteration: 1, response: text(), done: true, end: "answered".into() },
             What::ContentDelta { iteration: 1, delta: text(), whole: false },
-            What::Status { iteration: 1, message: text(), tool_id: None, model: None },
+            What::Status { iteration: 1, message: text().into(), tool_id: None, model: None },
         ];
         for what in told {
             let (fitted, _) = what.fit();

@@ -12,6 +12,7 @@ mod other_processes;
 mod pieces;
 mod reader;
 mod status;
+mod step;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -22,3 +23,4 @@ pub use event::{
 pub(crate) use pieces::{Pieces, Sayer, progress};
 pub use reader::{Scope, StreamReader};
 pub(crate) use status::status_before;
+pub use step::StepText;

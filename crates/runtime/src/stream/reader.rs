@@ -306,7 +306,7 @@ impl StreamReader {
             }
             LiveContent::Progress { key, words } => {
                 bench.calls.get(key)?;
-                What::Status { iteration, message: words.clone(), tool_id: Some(key.clone()), model: None }
+                What::Status { iteration, message: words.clone().into(), tool_id: Some(key.clone()), model: None }
             }
         };
         let (what, cut) = what.fit();

@@ -14,21 +14,23 @@ use max_team_core::event::{
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
-use max_team_core::rewind::MovedFile;
 
 use super::bench::Bench;
 use super::event::{ApprovalStep, BudgetStep, What};
-use crate::rows::yes_or_no;
+use super::step::StepText;
+use crate::rows::AnswerWord;
 use crate::session::preview;
-use max_team_core::status::{AgentStage, IdleReason, WaitTarget};
+use max_team_core::status::{AgentStage, FailureCause, IdleReason, WaitTarget};
 
 /// The stream events of an event. `bench` has already folded it; `plan` is the plan whose stream it is in, if any.
 pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
-    let status = |message: String| vec![said(bench, message)];
+    let status = |step| vec![said(bench, step)];
     match event {
-        Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
+        Event::SessionOpened(opened) => status(StepText::SessionBegins { cwd: opened.cwd.clone() }),
         Event::AgentStarted(started) => vec![starting(started)],
-        Event::Forked(_) | Event::Nudged(_) | Event::Interrupted(_) => status(happened(event)),
+        Event::Forked(of) => status(StepText::Forked { session: of.session, seq: of.seq }),
+        Event::Nudged(nudged) => status(StepText::Nudged(nudged.text.clone())),
+        Event::Interrupted(of) => status(StepText::Stopped { by: of.by.clone() }),
         Event::TurnStarted(_) => vec![busy()],
         Event::LlmIntent(intent) => vec![asks_model(bench, intent)],
         Event::LlmEnded(ended) => called(bench, ended),
@@ -36,11 +38,13 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::ToolDone(done) => vec![ended(bench, done)],
         Event::QuestionAsked(of) => asked(of),
         Event::QuestionAnswered(of) => vec![answered(of), busy()],
-        Event::TaskDrafted(task) => status(format!("task `{}` is written down", task.id)),
-        Event::CompactionAsked(_) | Event::Compacted(_) => status(compaction(event)),
-        Event::CompactionFailed(_) | Event::Uncompacted(_) => status(compaction(event)),
+        Event::TaskDrafted(task) => status(StepText::TaskDrafted(task.id.clone())),
+        Event::CompactionAsked(_) => status(StepText::CompactionAsked),
+        Event::Compacted(of) => status(StepText::Compacted { before: of.messages.0, after: of.messages.1 }),
+        Event::CompactionFailed(of) => status(StepText::CompactionFailed(of.detail.clone())),
+        Event::Uncompacted(_) => status(StepText::Uncompacted),
         Event::TurnEnded(ended) => over(bench, ended),
-        Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
+        Event::Steered(steered) => status(StepText::Steered(preview(&words(&steered.input)))),
         Event::Mailed(envelope) => vec![mail(envelope)],
         Event::PlanProposed(_)
         | Event::PlanEdited(_)
@@ -84,8 +88,9 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemAdded(_)
         | Event::ItemWritten(_)
         | Event::ItemMoved(_) => team(bench, event),
-        Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
-        Event::FilesChanged(of) => moved(bench, &of.moved),
+        Event::RewindEnded(of) => status(StepText::FilesRestored { failed: of.failed.len() }),
+        // Protected files were moved away.
+        Event::FilesChanged(of) => of.moved.iter().map(|file| said(bench, StepText::FileMoved(file.clone()))).collect(),
         // A message is shown as mail, a reply as the end of its turn, a submitted plan as proposed.
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         Event::Configured(_) | Event::Rewound(_) | Event::CacheKept(_) | Event::CacheCleared(_) => Vec::new(),
@@ -93,90 +98,55 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
     }
 }
 
-/// A fork, a nudge or an interrupt as text.
-fn happened(event: &Event) -> String {
-    match event {
-        Event::Forked(of) => format!("goes on from {} behind {}", of.session, of.seq),
-        Event::Nudged(nudged) => format!("the model is told: {}", nudged.text),
-        Event::Interrupted(of) => format!("stopped by {}", of.by),
-        _ => String::new(),
-    }
-}
-
 fn asks_model(bench: &Bench, intent: &LlmIntent) -> What {
     let model = Some(intent.model.name.clone());
-    What::Status { iteration: bench.iteration, message: calling(intent), tool_id: None, model }
+    What::Status { iteration: bench.iteration, message: calling(intent).into(), tool_id: None, model }
 }
 
 /// An agent starts, with its task.
 fn starting(started: &AgentStarted) -> What {
     let given = started.assignment.as_ref();
     let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
-    What::Agent { state: AgentStage::Starting, reason: None, message: message.to_owned() }
-}
-
-/// A compaction as text.
-fn compaction(event: &Event) -> String {
-    match event {
-        Event::CompactionAsked(_) => "what was said so far is to be summed up".to_owned(),
-        Event::Compacted(of) => {
-            let (before, after) = of.messages;
-            format!("{before} messages are told in {after} from now on")
-        }
-        Event::CompactionFailed(of) => format!("there is no summary: {}", of.detail),
-        _ => "the last summary counts no more".to_owned(),
-    }
+    What::Agent { state: AgentStage::Starting, reason: None, message: message.to_owned().into() }
 }
 
 /// Requests of teammates, and changes of the shared list.
 fn team(bench: &Bench, event: &Event) -> Vec<What> {
-    let status = |message: String| vec![said(bench, message)];
-    match event {
-        Event::Requested(asked) => status(format!("{} is sent to {}", asked.kind.name(), asked.to)),
-        Event::Responded(of) => status(match of.kind {
-            Some(kind) => format!("{} has come", kind.name()),
-            None => "no answer came in time".to_owned(),
-        }),
-        Event::MessageRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
+    let step = match event {
+        Event::Requested(asked) => StepText::Requested { kind: asked.kind, to: asked.to.clone() },
+        Event::Responded(of) => of.kind.map_or(StepText::Unanswered, StepText::Responded),
+        Event::MessageRefused(of) => {
+            StepText::MessageRefused { kind: of.kind, from: of.from.clone(), why: of.why.clone() }
+        }
         Event::AgentEnded(of) => {
-            let forced = if of.forced { ", forced" } else { "" };
-            let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
-            vec![What::Agent { state: AgentStage::Stopped, reason: None, message }]
+            let message = StepText::Ended { by: of.by.clone(), reason: of.reason.clone(), forced: of.forced };
+            return vec![What::Agent { state: AgentStage::Stopped, reason: None, message }];
         }
-        Event::ReviewBegun(_) => status("its changes in its worktree are reviewed".to_owned()),
-        Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
-        Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
-        Event::CommandOver(of) if of.stopped => status(format!("{} was stopped", of.id)),
-        Event::CommandOver(of) => status(format!("{} is over", of.id)),
-        Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
-        Event::ItemWritten(of) => status(format!("task #{} says: {}", of.id, of.text.subject)),
+        Event::ReviewBegun(_) => StepText::ReviewBegun,
+        Event::Granted(of) => StepText::Granted { asker: of.asker.clone() },
+        Event::CommandBegun(of) => StepText::CommandBegun { id: of.id.clone(), name: of.name.clone() },
+        Event::CommandOver(of) if of.stopped => StepText::CommandStopped { id: of.id.clone() },
+        Event::CommandOver(of) => StepText::CommandOver { id: of.id.clone() },
+        Event::ItemAdded(of) => StepText::ItemAdded { id: of.id, subject: of.text.subject.clone() },
+        Event::ItemWritten(of) => StepText::ItemWritten { id: of.id, subject: of.text.subject.clone() },
         Event::ItemMoved(of) => {
-            let owner = Some(of.state.owner.as_str()).filter(|owner| !owner.is_empty()).unwrap_or("nobody");
-            status(format!("task #{} is {}, of {owner}", of.id, of.state.status.name()))
+            StepText::ItemMoved { id: of.id, status: of.state.status, owner: of.state.owner.clone() }
         }
-        _ => Vec::new(),
-    }
-}
-
-/// Protected files were moved away.
-fn moved(bench: &Bench, files: &[MovedFile]) -> Vec<What> {
-    let words = |MovedFile { path, to }: &MovedFile| match to.as_str() {
-        "" => format!("a command made the protected file {path} without approval; it could not be moved away"),
-        to => format!("a command made the protected file {path} without approval; it was moved to {to}"),
+        _ => return Vec::new(),
     };
-    files.iter().map(|file| said(bench, words(file))).collect()
+    vec![said(bench, step)]
 }
 
-fn said(bench: &Bench, message: String) -> What {
+fn said(bench: &Bench, message: StepText) -> What {
     What::Status { iteration: bench.iteration, message, tool_id: None, model: None }
 }
 
 fn busy() -> What {
-    What::Agent { state: AgentStage::Busy, reason: None, message: String::new() }
+    What::Agent { state: AgentStage::Busy, reason: None, message: StepText::default() }
 }
 
 fn ready(reason: IdleReason) -> What {
-    What::Agent { state: AgentStage::Ready, reason: Some(reason), message: String::new() }
+    What::Agent { state: AgentStage::Ready, reason: Some(reason), message: StepText::default() }
 }
 
 fn calling(intent: &LlmIntent) -> String {
@@ -187,7 +157,7 @@ fn calling(intent: &LlmIntent) -> String {
 
 fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
     let iteration = bench.iteration;
-    let failed = |message: String, retry_at_ms| What::Error {
+    let failed = |message, retry_at_ms| What::Error {
         iteration,
         message,
         done: false,
@@ -210,18 +180,17 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
             // The text of the last answer is shown as the end of the turn.
             let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
             let words = Some(answer.message.text()).filter(|words| goes_on && !words.is_empty());
-            let words = words.map(|message| said(bench, message));
+            let words = words.map(|words| said(bench, StepText::Text(words)));
             words.into_iter().chain([spent]).collect()
         }
         LlmOutcome::Failed { detail, retry_at_ms, .. } => {
-            [failed(detail.clone(), *retry_at_ms)].into_iter().chain(estimated).collect()
+            [failed(FailureCause::Error(detail.clone()), *retry_at_ms)].into_iter().chain(estimated).collect()
         }
         LlmOutcome::Cancelled { usage, .. } => {
             vec![estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(*usage)))]
         }
         LlmOutcome::Lost => {
-            let words = "the process died while the model was called".to_owned();
-            vec![failed(words, None), estimated.unwrap_or_else(|| paid(BudgetStep::Unknown, None))]
+            vec![failed(FailureCause::Lost, None), estimated.unwrap_or_else(|| paid(BudgetStep::Unknown, None))]
         }
     }
 }
@@ -267,9 +236,9 @@ fn asked(of: &QuestionAsked) -> Vec<What> {
         plan: None,
         tool_id: Some(of.key.clone()),
         tool_name: Some(of.tool.clone()),
-        message: of.action.target.clone(),
+        message: of.action.target.clone().into(),
         preview: of.action.preview.clone(),
-        said: String::new(),
+        said: None,
         by: None,
     };
     vec![question, ready(IdleReason::waits_for(WaitTarget::You))]
@@ -282,23 +251,19 @@ fn answered(of: &QuestionAnswered) -> What {
         plan: None,
         tool_id: None,
         tool_name: None,
-        message: of.answer.comment.clone(),
+        message: of.answer.comment.clone().into(),
         preview: String::new(),
-        said: yes_or_no(&of.answer).to_owned(),
-        by: Some(of.answer.by.name()),
+        said: Some(AnswerWord::of(&of.answer)),
+        by: Some(of.answer.by.clone()),
     }
 }
 
 fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
-    let (iteration, response, done, end) = (bench.iteration, ended.text.clone(), true, name(&ended.end));
-    let reason = IdleReason::of(&ended.end);
-    let last = match (&ended.end, reason.detail()) {
-        (TurnOutcome::Answered | TurnOutcome::Proposed, _) => What::Final { iteration, response, done, end },
-        (_, Some(message)) => What::Error { iteration, message, done, response, end, retry_at_ms: None },
-        (_, None) => {
-            let message = "the answer was too long and is cut".to_owned();
-            What::Error { iteration, message, done, response, end, retry_at_ms: None }
-        }
+    let (iteration, response, done) = (bench.iteration, ended.text.clone(), true);
+    let (reason, end) = (IdleReason::of(&ended.end), ended.end.name().to_owned());
+    let last = match FailureCause::of(&ended.end) {
+        None => What::Final { iteration, response, done, end },
+        Some(message) => What::Error { iteration, message, done, response, end, retry_at_ms: None },
     };
     let reached = (ended.end == TurnOutcome::Budget).then_some(What::Budget {
         state: BudgetStep::Reached,
@@ -309,13 +274,6 @@ fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
         task: None,
     });
     [Some(last), reached, Some(ready(reason))].into_iter().flatten().collect()
-}
-
-/// The name that an end has in the journal.
-fn name(end: &TurnOutcome) -> String {
-    let value = serde_json::to_value(end).unwrap_or_default();
-    let named = value.as_str().or_else(|| value.as_object()?.keys().next().map(String::as_str));
-    named.unwrap_or_default().to_owned()
 }
 
 /// A message of any kind, with its text if it has one.

@@ -12,7 +12,7 @@ use max_team_core::policy::DecidedBy;
 use max_team_core::turn::{HaltedTurn, is_stop};
 
 use super::write::envelope;
-use super::{Recipient, SentMessages, UserMail, person};
+use super::{Recipient, SentMessages, UserMail};
 use crate::agent::{TIME_OVER, derived};
 use crate::error::RuntimeError;
 use crate::handle::require;
@@ -73,7 +73,7 @@ impl UserMail<'_> {
             return Err(RuntimeError::NotStopped { name: name.clone(), there });
         }
         halted.retain(|halted| to.is_empty() || to.iter().any(|name| halted.row.is(name)));
-        let (at_ms, name) = (now_ms(), person(by));
+        let (at_ms, name) = (now_ms(), by.signature());
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
         for Stopped { row, given, is_held, head } in halted {
             let reader = reader(&row);

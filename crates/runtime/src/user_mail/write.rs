@@ -19,7 +19,7 @@ use max_team_core::teammate::name::{self, Addressee};
 use max_team_journal::{Commit, Durability};
 use serde::Serialize;
 
-use super::{UserMail, person};
+use super::UserMail;
 use crate::agent::derived;
 use crate::error::RuntimeError;
 use crate::handle::require;
@@ -123,7 +123,7 @@ impl UserMail<'_> {
         if text.trim().is_empty() {
             return Err(RuntimeError::Silent);
         }
-        let (at_ms, name) = (now_ms(), person(by));
+        let (at_ms, name) = (now_ms(), by.signature());
         let (mut commit, mut said) = (commit_at(at_ms), None);
         for reader in &readers {
             let max = if reader.lead { MESSAGE_BYTES_MAX } else { CALL_TEXT_BYTES_MAX };
@@ -187,7 +187,7 @@ impl UserMail<'_> {
     ) -> Result<SentMessages, RuntimeError> {
         require(by, Role::Owner)?;
         let kind = if how == EndMode::Told { MessageKind::Shutdown } else { MessageKind::ShutdownRequest };
-        let stop = Stop { by: &person(by), end: true, ..Stop::default() };
+        let stop = Stop { by: &by.signature(), end: true, ..Stop::default() };
         self.order(by, key, session, to, kind, Body::Stop(stop)).await
     }
 
@@ -259,7 +259,7 @@ impl UserMail<'_> {
         if !self.journal.has_mail(key)? {
             // The session counts as used from now on, even without a message.
             let wanted =
-                TeamRequest { teammates: Some(Cow::Borrowed(teammates)), by: &person(by), session: Some(session) };
+                TeamRequest { teammates: Some(Cow::Borrowed(teammates)), by: &by.signature(), session: Some(session) };
             commit.sends.push(envelope(by, key, &lead, MessageKind::TeamRequest, Body::Team(wanted)));
         }
         let envelopes = self.keep(commit).await?;

@@ -65,7 +65,7 @@ async fn a_conversation_becomes_a_summary_and_comes_back() {
     assert_eq!(team.ask(query::Details { session }).await.unwrap().messages, (6, 6));
     let trace = ReadModel::new(&journal).trace_session(session).unwrap();
     let spans = trace.children.iter().flat_map(|turn| &turn.children);
-    let shown: Vec<&str> =
-        spans.filter(|span| span.kind == SpanKind::Compaction).map(|span| span.name.as_str()).collect();
+    let shown: Vec<String> =
+        spans.filter(|span| span.kind == SpanKind::Compaction).map(|span| span.name.clone().into()).collect();
     assert_eq!(shown, ["4 → 1 messages", "taken back"]);
 }

@@ -400,7 +400,7 @@ members:
             let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
             let heard = rest(&mut notices).await;
             let question = UserMail::new(&journal).inbox().unwrap().pop().unwrap();
-            let Matter::Plan(PlanQuestion::Failure { task, error }) = &question.row.matter else {
+            let Matter::Plan(PlanQuestion::Failure { task, error, .. }) = &question.row.matter else {
                 panic!("{question:?}")
             };
             assert!(heard.waiting && task == "a" && error.contains("grep"), "{error}");

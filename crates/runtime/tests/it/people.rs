@@ -225,7 +225,7 @@ async fn messages_that_no_agent_will_read_come_back() {
     journal.commit(Commit { sends: vec![late], ..Commit::default() }).await.unwrap();
     rest(&mut notices).await;
     let fate = fate_of(&journal, session, "too late");
-    assert!(matches!(&fate, Fate::Dead(why) if why.contains("it is no more")), "{fate:?}");
+    assert!(matches!(&fate, Fate::Dead { why, .. } if why.contains("it is no more")), "{fate:?}");
     let gone = post.write(&by(), key(3), session, &alice(), "hello?").await;
     assert!(matches!(gone, Err(RuntimeError::Gone { .. })), "{gone:?}");
     let lead = post.part(&by(), key(4), session, &["max".to_owned()], EndMode::Asked).await;
@@ -303,7 +303,7 @@ async fn an_agent_that_ended_without_reading_has_not_read() {
         .into_iter()
         .filter(|envelope| envelope.text() == "hold on" && envelope.to == "amy");
     let fates: Vec<Fate> = fates.map(|envelope| envelope.fate).collect();
-    assert!(matches!(fates.as_slice(), [Fate::Dead(_)]), "{fates:?}");
+    assert!(matches!(fates.as_slice(), [Fate::Dead { .. }]), "{fates:?}");
     let taken = order(&team, 9, Command::Withdraw { session, envelope: key(7) }).await;
     assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
 }

@@ -7,7 +7,7 @@ use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, Pla
 use max_team_core::plan::{Edit, TaskStatus, WaitReason};
 use max_team_core::policy::{Mode, PermissionAnswer};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, RuntimeError, UserMail, Which, new_id};
+use max_team_runtime::{AnswerWord, Command, RuntimeError, UserMail, Which, new_id};
 
 use super::calls::{inputs, say};
 use super::crashes::check_rest;
@@ -150,7 +150,7 @@ fn a_changed_plan_is_another_question() {
         assert!(proposed().risks.is_empty());
 
         let stale = order(&team, Command::Decide { question: first, say: PlanDecision::Approve }).await;
-        assert!(matches!(&stale, Err(RuntimeError::Answered { said, .. }) if said == "edited"), "{stale:?}");
+        assert!(matches!(&stale, Err(RuntimeError::Answered { said, .. }) if *said == AnswerWord::Edited), "{stale:?}");
         assert_eq!(UserMail::new(&journal).inbox().unwrap().len(), 1);
         order(&team, Command::Decide { question: last, say: PlanDecision::Approve }).await.unwrap();
         until(&mut notices, "plan_ended", 1).await;

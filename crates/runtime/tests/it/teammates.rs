@@ -338,7 +338,7 @@ async fn a_grant_for_the_session_holds_for_all_teammates() {
     let each = |seen: max_team_runtime::EvidenceItem<'_>| {
         let max_team_runtime::EvidenceItem::Record(_, record) = seen else { panic!("{seen:?}") };
         if let Some(max_team_runtime::Allowed::Before { word, .. }) = &record.allowed {
-            words.push((record.what.clone(), word.as_ref().map(|word| word.at_ms)));
+            words.push((String::from(record.what.clone()), word.as_ref().map(|word| word.at_ms)));
         }
         std::ops::ControlFlow::Continue(())
     };

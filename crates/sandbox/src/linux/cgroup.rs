@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Access, FlockOperation, access, flock};
 
-use crate::spec::{Limit, Limits};
+use crate::spec::{Limit, Limits, Obstacle};
 use crate::supervisor::PROCESSES_SLACK;
 
 /// Where the second version is mounted: alone, or beside the first.
@@ -25,14 +25,14 @@ const PREFIX: &str = "max-team-";
 const DEPTH_MAX: usize = 32;
 
 /// The folder that groups are made in, or why there is none. Found out once.
-pub(crate) fn place() -> &'static Result<PathBuf, String> {
-    static PLACE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+pub(crate) fn place() -> &'static Result<PathBuf, Obstacle> {
+    static PLACE: OnceLock<Result<PathBuf, Obstacle>> = OnceLock::new();
     PLACE.get_or_init(|| {
         let mount = MOUNTS.iter().map(Path::new).find(|path| path.join("cgroup.controllers").is_file());
-        let mount = mount.ok_or_else(|| "control groups (version 2) are not mounted".to_owned())?;
+        let mount = mount.ok_or_else(|| other("control groups (version 2) are not mounted"))?;
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let own =
-            own.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("this process is in no control group")?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
+        let own = own.ok_or_else(|| other("this process is in no control group"))?;
         above(mount, &mount.join(own))
     })
 }
@@ -42,7 +42,7 @@ const CAPS: [&str; 5] = ["memory.max", "memory.high", "memory.swap.max", "pids.m
 
 /// The nearest folder that hands both caps down. The search stops at a cap that we run under: a group above would
 /// escape it.
-fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
+fn above(mount: &Path, own: &Path) -> Result<PathBuf, Obstacle> {
     for folder in own.ancestors().take(DEPTH_MAX).take_while(|folder| folder.starts_with(mount)) {
         let handed = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
         if ["memory", "pids"].iter().all(|cap| handed.split_whitespace().any(|word| word == *cap)) {
@@ -50,7 +50,7 @@ fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
                 access(folder, Access::WRITE_OK).and_then(|()| access(folder.join("cgroup.procs"), Access::WRITE_OK));
             return match may {
                 Ok(()) => Ok(folder.to_owned()),
-                Err(_) => Err(format!("`{}` may not be written", folder.display())),
+                Err(_) => Err(Obstacle::Other(format!("`{}` may not be written", folder.display()))),
             };
         }
         let is_set = |cap: &&&str| {
@@ -58,10 +58,15 @@ fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
             most.is_ok_and(|most| most.split_whitespace().next().is_some_and(|most| most != "max"))
         };
         if let Some(cap) = CAPS.iter().find(is_set) {
-            return Err(format!("`{}` has a cap of its own (`{cap}`) and hands none down", folder.display()));
+            let why = format!("`{}` has a cap of its own (`{cap}`) and hands none down", folder.display());
+            return Err(Obstacle::Other(why));
         }
     }
-    Err(format!("no control group from `{}` up hands caps on memory and processes down", own.display()))
+    Err(Obstacle::NoControlGroup(own.to_owned()))
+}
+
+fn other(why: &str) -> Obstacle {
+    Obstacle::Other(why.to_owned())
 }
 
 /// One group, for as long as it is held.

@@ -24,7 +24,7 @@ use rustix::process::Pid;
 
 use crate::protocol::WORD;
 use crate::run::build_once;
-use crate::spec::{Capability, Engine, Isolation, Network, SandboxError, Spec};
+use crate::spec::{Capability, Engine, Isolation, Network, Obstacle, SandboxError, Spec};
 
 pub(crate) use cgroup::Cgroup;
 pub(crate) use landlock::enter;
@@ -80,22 +80,22 @@ pub fn prefer(name: Option<&OsStr>) {
     }
 }
 
-fn bubblewrap_here() -> Result<PathBuf, String> {
+fn bubblewrap_here() -> Result<PathBuf, Obstacle> {
     let mut found = PLACES.iter().map(PathBuf::from).find(|path| path.is_file());
     if found.is_none() && PREFERRED.get() == Some(&Engine::Bubblewrap) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         found = std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|path| path.is_file());
     }
-    let bwrap = found.ok_or_else(|| "bubblewrap is not installed".to_owned())?;
+    let bwrap = found.ok_or(Obstacle::NoBubblewrap)?;
     let mut command = Command::new(&bwrap);
     command.args(bubblewrap::arguments(&Spec::empty(), None)).arg("--").arg("/usr/bin/env").env_clear();
     match command.stdin(Stdio::null()).stdout(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(bwrap),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(format!("bubblewrap is installed and does not work here: {said}"))
+            Err(Obstacle::Other(format!("bubblewrap is installed and does not work here: {said}")))
         }
-        Err(error) => Err(format!("bubblewrap is installed and cannot be started: {error}")),
+        Err(error) => Err(Obstacle::Other(format!("bubblewrap is installed and cannot be started: {error}"))),
     }
 }
 
@@ -103,7 +103,7 @@ fn bubblewrap_here() -> Result<PathBuf, String> {
 pub fn engine() -> Result<Engine, String> {
     let works = |engine: Engine| match engine {
         Engine::Namespaces => namespaces_work(),
-        Engine::Bubblewrap => POWER.bubblewrap.clone().map(drop),
+        Engine::Bubblewrap => POWER.bubblewrap.as_ref().map(drop).map_err(Obstacle::to_string),
         _ => POWER.landlock.clone(),
     };
     if let Some(engine) = PREFERRED.get() {
@@ -126,7 +126,7 @@ pub(crate) fn choose(isolation: Option<&Isolation>) -> Result<Engine, SandboxErr
     let engine = engine().map_err(none)?;
     match beyond_landlock(isolation) {
         Some(why) if engine == Engine::Landlock => {
-            let missing = [namespaces_work().err(), POWER.bubblewrap.clone().err()];
+            let missing = [namespaces_work().err(), POWER.bubblewrap.as_ref().err().map(Obstacle::to_string)];
             let missing: Vec<String> = missing.into_iter().flatten().collect();
             Err(none(format!("{}; and Landlock alone {why}", missing.join("; "))))
         }
@@ -192,7 +192,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
         command.arg(WORD).arg(orphans::owner());
         return Ok((command, None));
     }
-    let bwrap = POWER.bubblewrap.as_ref().map_err(|why| none(why, INSTALL))?;
+    let bwrap = POWER.bubblewrap.as_ref().map_err(|why| none(&why.to_string(), INSTALL))?;
     let mut command = Command::new(bwrap);
     let arguments = bubblewrap::arguments(spec, Some(program));
     if arguments.len() > bubblewrap::ARGUMENTS_MAX {

@@ -23,11 +23,11 @@ max_team_sandbox::child_before_main!();
 fn engines() -> Vec<Engine> {
     let power = probe();
     let all = [
-        (Engine::Namespaces, power.namespaces.as_ref().err()),
-        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
-        (Engine::Landlock, power.landlock.as_ref().err()),
+        (Engine::Namespaces, power.namespaces.as_ref().err().cloned()),
+        (Engine::Bubblewrap, power.bubblewrap.as_ref().err().map(ToString::to_string)),
+        (Engine::Landlock, power.landlock.as_ref().err().cloned()),
     ];
-    let works = |(engine, missing): (Engine, Option<&String>)| match missing {
+    let works = |(engine, missing): (Engine, Option<String>)| match missing {
         None => Some(engine),
         Some(why) => {
             eprintln!("SKIPPED by {engine:?}: {why}");

@@ -17,7 +17,7 @@ use max_team_core::event::{
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::{Charge, Ledger, Price};
-use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule, Repeatability};
+use max_team_core::policy::{Action, ActionKind, Basis, Mode, Recourse, RememberedRule, Repeatability};
 use max_team_runtime::{Delta, Notice, OpenedSession, Origin, Recovered, SessionDetails, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
@@ -310,6 +310,7 @@ impl Stage {
             action,
             class: Repeatability::Idempotent,
             rule: "permission mode `default`".into(),
+            basis: Basis::InMode(Mode::Default),
             memory: RememberedRule::Rules(vec!["Edit".into()]),
             recourse: Recourse::default(),
         }));
@@ -349,6 +350,7 @@ pub(crate) fn merges(key: &str, preview: &str) -> Event {
         action: Action { kind: ActionKind::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
         class: Repeatability::Idempotent,
         rule: "a person decides about changes in a worktree".into(),
+        basis: Basis::WorktreeChanges,
         memory: RememberedRule::Nothing,
         recourse: Recourse::default(),
     })

@@ -11,7 +11,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, PlanDecision, Proof, Ruling};
 use max_team_core::plan::{Draft, Findings, PlanInput, Report};
-use max_team_core::policy::{Action, ActionKind, Recourse, RememberedRule};
+use max_team_core::policy::{Action, ActionKind, Basis, Recourse, RememberedRule};
 use max_team_runtime::{AgentRow, Delta, OpenQuestion, OpenedSession, Origin, SessionDetails};
 use uuid::Uuid;
 
@@ -128,8 +128,7 @@ fn failed(columns: u16, rows: u16, lang: Lang) -> TeamStage {
         if team_stage.plan.needs_ruling() {
             break;
         }
-        team_stage
-            .fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
+        team_stage.fails("design", "docs/format.md");
         team_stage.stage.wait(600_000);
         team_stage.step(PlanInput::Woke);
         if !team_stage.plan.needs_ruling() {
@@ -389,6 +388,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         task: Some("design".into()),
         color: None,
         rule: "edits are asked about".into(),
+        basis: Basis::Rule,
         memory: RememberedRule::Rules(vec!["Edit".into()]),
         recourse: Recourse::default(),
         at_ms: stage::START_MS,

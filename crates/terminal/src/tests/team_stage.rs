@@ -13,9 +13,9 @@ use max_team_core::event::{Event, QuestionAsked, TurnOutcome, TurnStarted};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use max_team_core::machine::Machine as _;
 use max_team_core::message::{Assignment, Principal, Role};
-use max_team_core::plan::event::{ApprovalMode, PlanDecision, PlanEdited, Proof, ResourceUse};
+use max_team_core::plan::event::{ApprovalMode, CheckFault, Evidence, PlanDecision, PlanEdited, Proof, ResourceUse};
 use max_team_core::plan::{Draft, Edit, Findings, Plan, PlanEnv, PlanInput, Report, TaskDraft, edit};
-use max_team_core::policy::{Action, ActionKind, DecidedBy, Recourse, RememberedRule, Repeatability};
+use max_team_core::policy::{self, Action, ActionKind, DecidedBy, Mode, Recourse, RememberedRule, Repeatability};
 use max_team_runtime::{AgentSpec, Basis, Delta, Origin, Team, preview};
 use uuid::Uuid;
 
@@ -138,7 +138,7 @@ impl TeamStage {
         let draft = edits.iter().fold(self.plan.draft().unwrap().clone(), |draft, one| edit(&draft, one).unwrap());
         let forecast = self.plan.forecast().unwrap().clone();
         let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-        let edited = PlanEdited { draft, forecast, risks: None, risky_checks: None, by };
+        let edited = PlanEdited { draft, forecast, risks: None, risky_checks: None, risk_kinds: Vec::new(), by };
         self.step(PlanInput::Edited { question, edits, edited: Box::new(edited) });
     }
 
@@ -193,8 +193,11 @@ impl TeamStage {
         self.reports(task, Report::Done { output: "Done.".into(), findings: Some(findings), unknown: Vec::new() });
     }
 
-    pub(super) fn fails(&mut self, task: &str, error: &str) {
-        self.reports(task, Report::Failed { error: error.into(), output: String::new() });
+    /// The task reports success, but a file that it declared does not exist.
+    pub(super) fn fails(&mut self, task: &str, file: &str) {
+        let evidence = vec![Evidence::fault(file, CheckFault::Missing)];
+        let findings = Some(Findings { proof: Proof::Failed, evidence, ..Findings::default() });
+        self.reports(task, Report::Done { output: String::new(), findings, unknown: Vec::new() });
     }
 }
 
@@ -220,6 +223,7 @@ pub(super) fn asks(number: u128, tool: &str, action: Action) -> Event {
         action,
         class: Repeatability::Idempotent,
         rule: "permission mode `default`".into(),
+        basis: policy::Basis::InMode(Mode::Default),
         memory: RememberedRule::Rules(vec!["Edit".into()]),
         recourse: Recourse::default(),
     })
@@ -238,7 +242,7 @@ pub(super) fn at_work(team_stage: &mut TeamStage) {
         team_stage.begin(task);
     }
     team_stage.stage.wait(4_000);
-    team_stage.fails("writer", "the task reported success, but a check failed: src/write.rs: the file does not exist");
+    team_stage.fails("writer", "src/write.rs");
     team_stage.stage.wait(30_000);
     team_stage.step(PlanInput::Woke);
     team_stage.begin("writer");

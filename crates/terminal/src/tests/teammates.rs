@@ -12,7 +12,7 @@ use max_team_core::event::{
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Assignment, Envelope, MessageKind, Principal, Role};
-use max_team_core::policy::{Action, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
+use max_team_core::policy::{Action, Basis, DecidedBy, PermissionAnswer, Recourse, RememberedRule};
 use max_team_core::teammate::render::{MessageAttributes, wrap};
 use max_team_core::teammate::{AgentEnded, CommandBegun, CommandOver, Lifetime, Teammate};
 use max_team_runtime::{
@@ -467,6 +467,7 @@ fn a_waiting_teammate_is_shown_when_a_session_is_opened() {
         task: task.map(str::to_owned),
         color: color.map(str::to_owned),
         rule: "edits are asked about".into(),
+        basis: Basis::Rule,
         memory: RememberedRule::Nothing,
         recourse: Recourse::default(),
         at_ms: stage::START_MS,

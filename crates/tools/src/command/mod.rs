@@ -25,8 +25,8 @@ pub(crate) use isolation::{OBEYED, linked};
 pub use max_team_core::policy::command_line::{join, quote};
 pub(crate) use max_team_sandbox::OutputSource;
 pub use max_team_sandbox::{
-    EndReason, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine,
-    is_secret, probe, supervisor,
+    EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, child, child_before_main,
+    engine, is_secret, probe, supervisor,
 };
 pub(crate) use output_buffer::OutputBuffer;
 pub use split::{LINE_BYTES_MAX, SplitError, split};

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Visibility, refusal};
+use max_team_core::policy::{Basis, Visibility};
 use max_team_core::rewind::FileState;
 use rustix::fs::{
     Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RawMode, RenameFlags, Stat, Uid, accessat, fchmod,
@@ -256,7 +256,7 @@ pub(super) fn guard(sight: &Visibility, place: &RelPath) -> Result<(), ToolError
     match sight.protecting_row(place.as_str()) {
         Some(why) => Err(ToolError::Refused {
             target: place.to_string(),
-            rule: refusal(&place.to_string(), why),
+            basis: Basis::Held { path: place.to_string(), why: why.into() },
             words: format!(
                 "`{place}` may not be written: {why}; only the user changes it. Tell the user what to put there, and go on \
                  with the rest"

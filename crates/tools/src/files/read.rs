@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
-use max_team_core::policy::{Action, ActionKind, Repeatability};
+use max_team_core::policy::{Action, ActionKind, Basis, Repeatability};
 use max_team_core::secret::is_key_file;
 use max_team_core::text::has_hidden;
 use memchr::memchr;
@@ -201,7 +201,7 @@ fn read(cx: &ToolContext, place: &RelPath, args: &ReadFile, begun: PeekedFile) -
 fn private_key(place: &RelPath) -> ToolError {
     ToolError::Refused {
         target: place.to_string(),
-        rule: format!("`{place}` holds a private key"),
+        basis: Basis::PrivateKey(place.to_string()),
         words: format!(
             "`{place}` holds a private key and is not read. Go on without it; if its content matters, ask the user about it"
         ),

@@ -76,6 +76,8 @@ pub struct Team {
     pub warnings: Vec<String>,
     /// Where it was read from, for people.
     pub source: String,
+    /// Whether that is the built-in team.
+    pub is_builtin: bool,
     /// Members with the tools they list that do not exist yet.
     pub later: PendingTools,
     /// Where each member's model is written down.
@@ -97,7 +99,8 @@ pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
     let is_named = path.is_some() && given.is_none();
     let (joined, later, merge) = joined(&found, is_named, place, &roster).map_err(wrong)?;
     let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
-    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, merge, lead_at })
+    let (source, is_builtin) = (found.file.shown, found.is_builtin);
+    Ok(Team { lead, members, experts, warnings, source, is_builtin, later, models, roster, merge, lead_at })
 }
 
 /// The same as it is written now, with what is known of the folders.

@@ -1,8 +1,10 @@
 //! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
 
-use max_team_core::policy::{AutoAllow, DecidedBy};
+use max_team_core::message::Principal;
+use max_team_core::plan::event::{PlanProposed, PlanRisk};
+use max_team_core::policy::{AutoAllow, Basis, DecidedBy, ProtectedReason, Protection};
 use max_team_runtime::storage::{Drift, DriftKind, Fault, FaultDetail, FaultKind, SchemaChange};
-use max_team_runtime::{Allowed, AnswerEvidence, RefusedEvidence, Set};
+use max_team_runtime::{Allowed, AnswerEvidence, AnswerWord, RecordText, RefusedEvidence, RuleText, Set};
 
 use super::{Lang, heads};
 use crate::format::local;
@@ -171,10 +173,7 @@ impl Lang {
                 let (seq, at, who, rule) = (set.seq, local(set.at_ms), self.setter(set), self.rule(rule));
                 self.mode_set_by(&rule, &who, &at, seq)
             }
-            Allowed::BuiltIn { name, rule } => {
-                let rule = self.free(name, rule);
-                self.built_in_rule(&rule, name)
-            }
+            Allowed::BuiltIn { name, rule } => self.built_in_rule(self.rule(rule), name),
             Allowed::Rule(rule) | Allowed::Mode { rule, set: None } => self.rule(rule),
             Allowed::Before { rule, word } => self.with_word(&self.rule(rule), word.as_ref()),
             Allowed::Plan { plan, word } => {
@@ -188,32 +187,145 @@ impl Lang {
         }
     }
 
-    /// What a built-in rule says, in the words of the judge or in Chinese.
-    pub(super) fn free(self, name: &str, rule: &str) -> String {
-        let words = AutoAllow::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
-        let zh = words.map(|free| match free {
-            AutoAllow::Answer => "答复总是允许的",
-            AutoAllow::Team => "与团队协作总是允许的",
-            AutoAllow::SetUp => "查询用户已配置的内容总是允许的",
-            AutoAllow::Read => "读取项目内的文件总是允许的",
-            AutoAllow::ReadAlso => "读取 `additionalDirectories` 总是允许的",
-            AutoAllow::Own => "它自己的目录总是可用的",
-            AutoAllow::Device => "不保存任何内容的设备",
-            AutoAllow::Places => "它所做的不超出已逐处判断的范围",
-            AutoAllow::Rest => "命令行的其余部分",
-            AutoAllow::Hosts => "该成员的 `allowed_hosts`",
-            AutoAllow::Check => "其任务已批准的检查，或项目自身的测试命令",
-            AutoAllow::Worktree => "始终可以在自己的工作树中编辑",
-        });
-        zh.unwrap_or(rule).to_owned()
+    fn free(self, free: AutoAllow) -> &'static str {
+        match free {
+            AutoAllow::Answer => self.free_answer(),
+            AutoAllow::Team => self.free_team(),
+            AutoAllow::SetUp => self.free_set_up(),
+            AutoAllow::Read => self.free_read(),
+            AutoAllow::ReadAlso => self.free_read_also(),
+            AutoAllow::Own => self.free_own(),
+            AutoAllow::Device => self.free_device(),
+            AutoAllow::Places => self.free_places(),
+            AutoAllow::Rest => self.free_rest(),
+            AutoAllow::Hosts => self.free_hosts(),
+            AutoAllow::Check => self.free_check(),
+            AutoAllow::Worktree => self.free_worktree(),
+        }
+    }
+
+    /// A judgement's rule; one that is not typed is shown as it was written.
+    pub fn basis(self, basis: &Basis, text: &str) -> String {
+        let then = |then: &Basis| self.basis(then, text);
+        match basis {
+            Basis::Rule | Basis::Answer | Basis::Mode => text.to_owned(),
+            Basis::Plan => self.basis_plan().to_owned(),
+            Basis::BuiltIn(free) => self.free(*free).to_owned(),
+            Basis::Written(rule) => self.basis_written(rule),
+            Basis::Granted(until) => self.basis_granted(self.how_long(*until)),
+            Basis::InMode(mode) => self.basis_mode(mode.name()),
+            Basis::Member(limit) => self.basis_member(limit),
+            Basis::OthersFiles => self.basis_others_files().to_owned(),
+            Basis::PrivateKey(path) => self.basis_private_key(path),
+            Basis::Held { path, why } => self.basis_held(path, self.protection(why)),
+            Basis::Protected { path, why } => self.basis_protected(path, self.protection(why)),
+            Basis::Danger(why) => self.basis_danger(why),
+            Basis::Hidden(why) => self.basis_hidden(why),
+            Basis::TeammatePlan => self.basis_teammate_plan().to_owned(),
+            Basis::WorktreeChanges => self.basis_worktree().to_owned(),
+            Basis::Unowned => self.basis_unowned().to_owned(),
+            Basis::Outside { path, then: inner } => self.basis_outside(path, then(inner)),
+            Basis::Discards(inner) => self.basis_discards(then(inner)),
+            Basis::History(inner) => self.basis_history(then(inner)),
+            Basis::NeverAsks(inner) => self.basis_never_asks(then(inner)),
+        }
+    }
+
+    pub(super) fn rule(self, rule: &RuleText) -> String {
+        self.basis(&rule.basis, &rule.text)
+    }
+
+    /// Why a file is protected.
+    fn protection(self, why: &Protection) -> String {
+        match why.reach {
+            ProtectedReason::Runs => self.protection_runs(&why.by),
+            ProtectedReason::Instructs => self.protection_instructs(&why.by),
+            ProtectedReason::Configures => self.protection_configures(&why.by),
+            ProtectedReason::Records => self.protection_records().to_owned(),
+            ProtectedReason::Given => self.protection_given().to_owned(),
+        }
+    }
+
+    /// What a person should check carefully in a plan; risks of older entries are shown as they were written.
+    pub fn plan_risks(self, proposed: &PlanProposed) -> Vec<String> {
+        let risk = |risk: &PlanRisk| match risk {
+            PlanRisk::Check { check, rule, .. } if rule.is_empty() => self.risk_check(&check.task, &check.line),
+            PlanRisk::Check { check, rule, basis } => {
+                self.risk_check_because(&check.task, &check.line, self.basis(basis, rule))
+            }
+            PlanRisk::Protected { task, path, why } => self.risk_protected(task, path, self.protection(why)),
+        };
+        match proposed.risk_kinds.len() == proposed.risks.len() {
+            true => proposed.risk_kinds.iter().map(risk).collect(),
+            false => proposed.risks.clone(),
+        }
+    }
+
+    /// The author of an act by their signature: a user and the frontend they used, or a name as it is. `owner` stands for
+    /// a user without a name.
+    pub fn person(self, by: &str) -> String {
+        let Some((who, door)) = Principal::parse_signature(by) else { return by.to_owned() };
+        let door = match door {
+            "cli" => self.door_command_line(),
+            "terminal" => self.door_chat(),
+            "headless" => self.door_headless(),
+            "web" => self.door_web(),
+            _ => return by.to_owned(),
+        };
+        self.person_at_door(if who == "owner" { self.you_word() } else { who }, door)
+    }
+
+    /// The author of an answer.
+    pub fn author(self, by: &DecidedBy) -> String {
+        match by {
+            DecidedBy::Person(who) => self.person(who),
+            DecidedBy::Lead(name) | DecidedBy::Rule(name) => name.clone(),
+            DecidedBy::Nobody(why) => self.nobody_because(why),
+        }
+    }
+
+    pub fn answer_word(self, word: AnswerWord) -> &'static str {
+        match word {
+            AnswerWord::Yes => self.answer_yes(),
+            AnswerWord::No => self.answer_no(),
+            AnswerWord::Approved => self.answer_approved(),
+            AnswerWord::FirstWave => self.answer_first_wave(),
+            AnswerWord::Edited => self.answer_edited(),
+            AnswerWord::Changes => self.answer_changes(),
+            AnswerWord::Rejected => self.answer_rejected(),
+            AnswerWord::Replaced => self.answer_replaced(),
+            AnswerWord::Decided => self.answer_decided(),
+            AnswerWord::Answered => self.answer_answered(),
+            AnswerWord::Rewound => self.answer_rewound(),
+        }
+    }
+
+    /// Another answer came first.
+    pub fn answered_by_now(self, said: AnswerWord, by: &str, at: &str) -> String {
+        self.answered_already(self.answer_word(said), self.person(by), at)
+    }
+
+    /// The content of an entry in a line.
+    pub fn record_text(self, text: &RecordText) -> String {
+        let with = |head: String, about: &Option<String>| match about {
+            Some(about) => self.headed(head, about),
+            None => head,
+        };
+        match text {
+            RecordText::Text(text) => text.clone(),
+            RecordText::Answer { word, about } => with(self.answer_word(*word).to_owned(), about),
+            RecordText::Tool { key, end, about } => with(format!("{key} {}", self.tool_end(*end)), about),
+            RecordText::Cancelled => self.outcome_cancelled().to_owned(),
+            RecordText::Lost => self.outcome_lost().to_owned(),
+        }
     }
 
     /// Who has set a mode.
     fn setter(self, set: &Set) -> String {
         match &set.by {
-            Some(DecidedBy::Person(who)) => self.set_by_person(self.told(who)),
+            Some(DecidedBy::Person(who)) => self.set_by_person(self.person(who)),
             Some(DecidedBy::Lead(lead)) => self.the_lead(lead),
-            Some(other) => other.name(),
+            Some(other) => self.author(other),
             None => {
                 let actor = &set.actor;
                 self.setter_unknown(actor)
@@ -227,12 +339,70 @@ impl Lang {
 
     fn word(self, word: &AnswerEvidence) -> String {
         let AnswerEvidence { by, at_ms, .. } = word;
-        let (at, said) = (local(*at_ms), self.told(&word.said));
+        let (at, said) = (local(*at_ms), self.answer_word(word.said));
         match by {
-            DecidedBy::Person(who) => self.by_at(&said, self.told(who), &at),
-            DecidedBy::Rule(rule) => self.by_the_rule_at(&said, rule, &at),
-            DecidedBy::Lead(lead) => self.by_the_lead_at(&said, lead, &at),
-            DecidedBy::Nobody(why) => self.automatically_at(&said, why, &at),
+            DecidedBy::Person(who) => self.by_at(said, self.person(who), &at),
+            DecidedBy::Rule(rule) => self.by_the_rule_at(said, rule, &at),
+            DecidedBy::Lead(lead) => self.by_the_lead_at(said, lead, &at),
+            DecidedBy::Nobody(why) => self.automatically_at(said, why, &at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::policy::{GrantScope, Mode};
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_said_in_both_languages() {
+        let why = |reach| Protection { reach, by: "git".to_owned() };
+        let path = || "a".to_owned();
+        let mode = || Box::new(Basis::InMode(Mode::Default));
+        let protected = ProtectedReason::ALL.into_iter().chain([ProtectedReason::Given]);
+        let protected = protected.map(|reach| Basis::Protected { path: path(), why: why(reach) });
+        let typed = [
+            Basis::Plan,
+            Basis::Written("`allow: Bash(make)` (a.json:4)".to_owned()),
+            Basis::Granted(GrantScope::Session),
+            Basis::Member("`read_only`".to_owned()),
+            Basis::OthersFiles,
+            Basis::PrivateKey(path()),
+            Basis::Held { path: path(), why: why(ProtectedReason::Runs) },
+            Basis::Danger("it publishes commits".to_owned()),
+            Basis::Hidden("a shell".to_owned()),
+            Basis::TeammatePlan,
+            Basis::WorktreeChanges,
+            Basis::Unowned,
+            Basis::Outside { path: path(), then: mode() },
+            Basis::Discards(mode()),
+            Basis::History(mode()),
+            Basis::NeverAsks(mode()),
+        ];
+        let free = AutoAllow::ALL.into_iter().map(Basis::BuiltIn);
+        for basis in typed.into_iter().chain(protected).chain(free) {
+            // The judge says it in English, too, for models and records.
+            assert_eq!(Lang::En.basis(&basis, ""), basis.to_string());
+            assert_ne!(Lang::Zh.basis(&basis, ""), basis.to_string());
+        }
+        for lang in [Lang::En, Lang::Zh] {
+            assert_eq!(lang.basis(&Basis::Mode, "permission mode `plan`"), "permission mode `plan`", "an older entry");
+        }
+    }
+
+    #[test]
+    fn a_person_is_named_with_their_frontend() {
+        assert_eq!(Lang::Zh.stopped_by("owner at cli"), "由 您（命令行） 停止");
+        assert_eq!(Lang::En.person("ada at terminal"), "ada (chat)");
+        assert_eq!([Lang::Zh.person("ada at noon"), Lang::En.person("max")], ["ada at noon", "max"]);
+    }
+
+    #[test]
+    fn answers_are_said_as_they_are_recorded() {
+        for word in [AnswerWord::Yes, AnswerWord::FirstWave, AnswerWord::Changes, AnswerWord::Rewound] {
+            assert_eq!(Lang::En.answer_word(word), word.name());
+            assert_eq!(serde_json::to_value(word).unwrap(), word.name());
         }
     }
 }

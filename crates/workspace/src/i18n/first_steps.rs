@@ -3,7 +3,7 @@
 use max_team_core::id::PlanId;
 use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{AuditFailure, RuntimeError};
-use max_team_tools::command::Engine;
+use max_team_tools::command::{Engine, Obstacle};
 
 use super::Lang;
 use crate::format::bytes;
@@ -26,20 +26,28 @@ pub enum LineFault {
 
 impl Lang {
     /// Why a mechanism is not used: it does not work here, or another one comes first.
-    pub fn passed_over(self, engine: Engine, missing: Option<&str>) -> String {
+    pub fn passed_over(self, engine: Engine, missing: Option<&Obstacle>) -> String {
         let name = match engine {
             Engine::Namespaces => self.namespaces_engine().to_owned(),
             Engine::Bubblewrap => "bubblewrap".to_owned(),
             _ => "Landlock".to_owned(),
         };
-        match missing.map(|why| self.step(why)) {
+        match missing.map(|why| self.obstacle(why)) {
             Some(why) => self.engine_unusable(&name, &why),
             None => self.engine_not_needed(&name),
         }
     }
 
+    fn obstacle(self, why: &Obstacle) -> String {
+        match why {
+            Obstacle::NoBubblewrap => self.no_bubblewrap().to_owned(),
+            Obstacle::NoControlGroup(path) => self.no_control_group(path.display()),
+            Obstacle::Other(why) => why.clone(),
+        }
+    }
+
     /// Who caps memory and processes: the system, in a folder, or we, and why.
-    pub fn sandbox_caps(self, group: &Result<std::path::PathBuf, String>) -> String {
+    pub fn sandbox_caps(self, group: &Result<std::path::PathBuf, Obstacle>) -> String {
         match (self, group) {
             (Self::En, Ok(place)) => {
                 format!("memory and processes: capped by a control group for each command, in `{}`", place.display())
@@ -49,7 +57,7 @@ impl Lang {
                 format!("memory and processes: counted by the supervisor, which ends what is over its limit ({why})")
             }
             (Self::Zh, Err(why)) => {
-                let why = self.step(why);
+                let why = self.obstacle(why);
                 format!("内存和进程数：由监督进程统计，超限即结束（{why}）")
             }
         }
@@ -146,7 +154,7 @@ impl Lang {
     pub fn runtime_failure(self, error: &RuntimeError) -> String {
         let told = || error.to_string();
         if let RuntimeError::Answered { by, said, at_ms } = error {
-            return self.answered_already(said, self.told(by), max_team_core::time::rfc3339(*at_ms));
+            return self.answered_by_now(*said, by, &max_team_core::time::rfc3339(*at_ms));
         }
         if self == Self::En {
             return match error {

@@ -9,7 +9,7 @@ use max_team_core::plan::event::{PlanEnd, PlanQuestion, Totals};
 use max_team_core::policy::{GrantScope, ProtectedReason};
 use max_team_core::status::{AgentStage, BlockCause, FailureCause, IdleReason, SuspendedWork, WaitTarget};
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{PersonReply, SpanKind};
+use max_team_runtime::{AnswerWord, PersonReply, SpanKind};
 use max_team_tools::shell::JobNote;
 
 use super::{Lang, heads};
@@ -76,11 +76,11 @@ impl Lang {
             (Self::En, ProtectedReason::Runs) => "Run by themselves:",
             (Self::En, ProtectedReason::Instructs) => "Instruct an agent:",
             (Self::En, ProtectedReason::Configures) => "Configure an agent:",
-            (Self::En, ProtectedReason::Records) => "Record what agents did:",
+            (Self::En, ProtectedReason::Records | ProtectedReason::Given) => "Record what agents did:",
             (Self::Zh, ProtectedReason::Runs) => "会自行运行：",
             (Self::Zh, ProtectedReason::Instructs) => "给智能体下指令：",
             (Self::Zh, ProtectedReason::Configures) => "配置智能体：",
-            (Self::Zh, ProtectedReason::Records) => "记录智能体的行为：",
+            (Self::Zh, ProtectedReason::Records | ProtectedReason::Given) => "记录智能体的行为：",
         }
     }
 
@@ -165,7 +165,7 @@ impl Lang {
         }
     }
 
-    fn failure_cause(self, cause: &FailureCause) -> &str {
+    pub fn failure_cause(self, cause: &FailureCause) -> &str {
         match cause {
             FailureCause::Stopped => self.cause_stopped(),
             FailureCause::Refused => self.cause_refused(),
@@ -173,6 +173,9 @@ impl Lang {
             FailureCause::Unstructured => self.cause_unstructured(),
             FailureCause::Looping => self.cause_looping(),
             FailureCause::Rounds => self.cause_rounds(),
+            FailureCause::Budget => self.budget_used_up(),
+            FailureCause::Truncated => self.cause_truncated(),
+            FailureCause::Lost => self.cause_lost(),
             FailureCause::Error(detail) => detail,
         }
     }
@@ -220,7 +223,7 @@ impl Lang {
 
     pub fn question_answered(self, yes: bool, by: &str) -> String {
         let word = if yes { self.yes_word() } else { self.no_word() };
-        self.answered_word_by(word, self.told(by))
+        self.answered_word_by(word, self.person(by))
     }
 
     pub fn task_after(self, task: &str, agent: &str, needs: &str) -> String {
@@ -238,19 +241,19 @@ impl Lang {
         }
     }
 
-    pub fn said_already(self, by: &str, said: &str, at: &str, can_go: bool) -> String {
+    pub fn said_already(self, by: &str, said: AnswerWord, at: &str, can_go: bool) -> String {
         let back = match self {
             Self::En if can_go => ": `max-team deny` takes it back",
             Self::Zh if can_go => "：用 `max-team deny` 可收回",
             _ => "",
         };
-        self.answered_but_unread(self.told(by), said, at, back)
+        self.answered_but_unread(self.person(by), self.answer_word(said), at, back)
     }
 
     /// An answer, in a word or two.
     pub fn reply(self, reply: &PersonReply) -> String {
         match (self, reply) {
-            (Self::En, reply) => reply.word().to_owned(),
+            (Self::En, reply) => reply.word().name().to_owned(),
             (Self::Zh, PersonReply::Plan(say)) => self.said(say),
             (Self::Zh, PersonReply::Agent(answer)) => {
                 if answer.allow { self.yes_word() } else { self.no_word() }.to_owned()
@@ -283,8 +286,8 @@ impl Lang {
     /// A question on the user's screen was answered elsewhere.
     pub fn answered_elsewhere(self, allow: bool, asked: &str, by: &str) -> String {
         match allow {
-            true => self.answered_elsewhere_yes(self.told(by), asked),
-            false => self.answered_elsewhere_no(self.told(by), asked),
+            true => self.answered_elsewhere_yes(self.person(by), asked),
+            false => self.answered_elsewhere_no(self.person(by), asked),
         }
     }
 
@@ -300,8 +303,8 @@ impl Lang {
             PlanQuestion::Proposal => self.may_this_plan_run().to_owned(),
             PlanQuestion::Rest => self.ask_after_first_wave().to_owned(),
             PlanQuestion::Start { task } => self.may_task_start(task),
-            PlanQuestion::Failure { task, error } => {
-                let error = self.task_error(error);
+            PlanQuestion::Failure { task, error, kind } => {
+                let error = self.task_error(error, kind);
                 self.plan_task_failed(task, &error)
             }
             PlanQuestion::Budget => self.ask_for_more_budget().to_owned(),

@@ -50,7 +50,7 @@ impl Lang {
     /// The user asks for a session that was erased.
     pub fn was_forgotten(self, gone: &Tombstone) -> String {
         let Tombstone { session, seq, by, .. } = gone;
-        let (at, by) = (local(gone.at_ms), self.told(by));
+        let (at, by) = (local(gone.at_ms), self.person(by));
         self.session_was_forgotten(session, &at, &by, seq)
     }
 

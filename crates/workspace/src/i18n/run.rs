@@ -1,6 +1,6 @@
 //! Phrases about plans that are left unfinished: by a user who leaves the chat, and by headless runs.
 
-use max_team_core::event::{TurnEnded, TurnOutcome};
+use max_team_core::event::{Refusal, TurnEnded, TurnOutcome};
 use max_team_core::plan::event::{ApprovalMode, PlanQuestion};
 use max_team_core::plan::{Plan, TaskStatus};
 use max_team_core::policy::Recourse;
@@ -40,8 +40,8 @@ impl Lang {
     }
 
     /// Which call was refused by a rule or the permission mode.
-    pub fn refused_call(self, who: &str, call: &str, rule: &str, recourse: Recourse) -> String {
-        let (en, zh) = match recourse {
+    pub fn refused_call(self, who: &str, call: &str, rule: &str, refusal: &Refusal) -> String {
+        let (en, zh) = match refusal.recourse {
             Recourse::Nothing => {
                 ("; no rule or mode allows it: do it yourself", "；任何规则和模式都不允许：请自行处理")
             }
@@ -53,7 +53,7 @@ impl Lang {
             Recourse::Rule | Recourse::Person => ("", ""),
         };
         let hint = if self == Self::En { en } else { zh };
-        let rule = self.rule(rule);
+        let rule = self.basis(&refusal.basis, rule);
         self.refused_of(call, who, &rule, hint)
     }
 

@@ -5,7 +5,8 @@
 use max_team_core::delegation::cache::AnswerAge;
 use max_team_core::ledger::dollars;
 use max_team_core::plan::event::{
-    Correction, CountedOutcome, Evidence, PlanDecision, PlanEnd, Proof, Recheck, Ruling, TaskFiles, TaskResult, Totals,
+    CheckFault, Correction, CountedOutcome, Evidence, PlanDecision, PlanEnd, Proof, Recheck, Ruling, TaskErrorKind,
+    TaskFiles, TaskResult, Totals,
 };
 use max_team_core::plan::{PlanState, TaskStatus};
 use max_team_core::rewind::MovedFile;
@@ -61,27 +62,47 @@ impl Lang {
     }
 
     pub fn told_by(self, by: &str, answer: &str) -> String {
-        let by = self.told(by);
+        let by = self.person(by);
         self.answer_told_by(&by, answer)
     }
 
     pub fn decided_by(self, by: &str, ruling: &str) -> String {
-        let by = self.told(by);
+        let by = self.person(by);
         self.decides(&by, ruling)
     }
 
-    pub fn given_up(self, detail: &str) -> String {
-        let detail = self.task_error(detail);
-        self.given_up_because(&detail)
+    pub fn given_up(self, detail: &str, kind: &TaskErrorKind) -> String {
+        self.given_up_because(self.task_error(detail, kind))
     }
 
-    /// Why a task came to nothing; who has stopped it is told with it.
-    pub fn task_error(self, error: &str) -> String {
-        error.strip_prefix("stopped by ").map_or_else(|| self.told(error), |by| self.stopped_by(by))
+    /// Why a task came to nothing; a reason that is only a text is shown as it was written.
+    pub fn task_error(self, text: &str, kind: &TaskErrorKind) -> String {
+        match kind {
+            TaskErrorKind::Text => text.to_owned(),
+            TaskErrorKind::Checks(failed) => {
+                let found = |one: &Evidence| self.check_found(&one.what, self.check_fault(one));
+                self.checks_failed(failed.iter().map(found).collect::<Vec<_>>().join(self.semicolon()))
+            }
+            TaskErrorKind::Stopped(by) => self.stopped_by(by),
+            TaskErrorKind::NeedFailed(task) => self.need_failed(task),
+            TaskErrorKind::NeedGivenUp(task) => self.need_given_up(task),
+        }
+    }
+
+    fn check_fault(self, evidence: &Evidence) -> String {
+        match &evidence.fault {
+            None => evidence.detail.clone(),
+            Some(CheckFault::Missing) => self.file_missing().to_owned(),
+            Some(CheckFault::Empty) => self.file_empty().to_owned(),
+            Some(CheckFault::Exit { code, output }) if output.is_empty() => {
+                self.exited_with(code, self.printed_nothing())
+            }
+            Some(CheckFault::Exit { code, output }) => self.exited_with(code, output),
+        }
     }
 
     pub fn stopped_by(self, by: &str) -> String {
-        let by = self.told(by);
+        let by = self.person(by);
         self.stopped_by_whom(&by)
     }
 
@@ -156,7 +177,7 @@ impl Lang {
 
     pub fn said_by(self, say: &PlanDecision, by: &str) -> String {
         let said = self.said(say);
-        self.reply_by(&said, self.told(by))
+        self.reply_by(&said, self.person(by))
     }
 
     pub fn answered_by(self, say: &PlanDecision, by: &str) -> String {

@@ -1,7 +1,9 @@
 //! The phrases of teammates and their mail.
 
-use max_team_core::body::Body;
+use max_team_core::body::{Body, ReturnCause};
+use max_team_core::limits::TEAMMATE_NAME_CHARS_MAX;
 use max_team_core::message::{Envelope, MessageKind};
+use max_team_core::teammate::name::NameError;
 use max_team_runtime::{Enrolled, Fate};
 
 use super::{Lang, heads};
@@ -68,7 +70,7 @@ impl Lang {
             (Self::Zh, Fate::Delivered) => "已送达",
             (Self::Zh, Fate::Read(_)) => "已读",
             (Self::Zh, Fate::Acted(_)) => "已处理",
-            (Self::Zh, Fate::Dead(_)) => "退回",
+            (Self::Zh, Fate::Dead { .. }) => "退回",
             (Self::Zh, Fate::Refused(_)) => "拒收",
             (Self::Zh, Fate::Withdrawn) => "已收回",
         }
@@ -95,7 +97,7 @@ impl Lang {
         if let Some(gone) = &member.gone {
             return Some(self.ended_by(&gone.by, &gone.reason));
         }
-        let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(self.told(by)));
+        let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(self.person(by)));
         let reason = member.person.reason.as_ref().map(|reason| self.idle_because(reason));
         let whys: Vec<String> = reason.into_iter().chain(asked).collect();
         (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
@@ -136,7 +138,7 @@ impl Lang {
     /// Why a teammate has ended.
     pub fn ended_by(self, by: &str, reason: &str) -> String {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        self.ended_by_whom(self.told(by), &why)
+        self.ended_by_whom(self.person(by), &why)
     }
 
     /// The mode that was asked for is freer than allowed: by the session, or by the teammate's own definition.
@@ -178,7 +180,7 @@ impl Lang {
         if !envelope.to.starts_with("user/") {
             return None;
         }
-        let (name, why, said) = (back.from, self.told(back.why), back.said);
+        let (name, why, said) = (back.from, self.returned_because(back.why, &back.cause), back.said);
         // Messages of earlier releases have only the words for a model.
         if why.is_empty() {
             return Some(back.text.to_owned());
@@ -190,9 +192,39 @@ impl Lang {
         })
     }
 
+    /// Why a message was not read.
+    pub fn fate_why(self, fate: &Fate) -> Option<String> {
+        match fate {
+            Fate::Dead { why, cause } => Some(self.returned_because(why, cause)),
+            fate => fate.why().map(str::to_owned),
+        }
+    }
+
+    fn returned_because(self, why: &str, cause: &ReturnCause) -> String {
+        match cause {
+            ReturnCause::Text => why.to_owned(),
+            ReturnCause::Ended => self.returned_ended().to_owned(),
+            ReturnCause::Failed(why) => self.returned_failed(why),
+        }
+    }
+
     /// A teammate has ended.
     pub fn teammate_ended(self, name: &str, by: &str, reason: &str) -> String {
         let how = self.ended_by(by, reason);
         self.has_ended(name, &how)
+    }
+
+    /// Why a teammate cannot have a name.
+    pub fn name_error(self, name: &str, why: &NameError) -> String {
+        let why = match why {
+            NameError::Empty => self.name_empty().to_owned(),
+            NameError::Long => self.name_long(TEAMMATE_NAME_CHARS_MAX),
+            NameError::Letters => self.name_letters().to_owned(),
+            NameError::Number => self.name_number().to_owned(),
+            NameError::Styled(letter) => self.name_styled(letter),
+            NameError::Mixed => self.name_mixed().to_owned(),
+            NameError::Reserved => self.name_reserved().to_owned(),
+        };
+        self.no_name_because(name, why)
     }
 }

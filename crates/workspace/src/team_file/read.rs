@@ -3,14 +3,14 @@
 use max_team_core::agent::Isolation;
 use max_team_core::delegation::tool_filter::GENERAL;
 use max_team_core::policy::Mode;
-use max_team_core::suggest::{candidates, did_you_mean};
-use max_team_core::teammate::color;
 use max_team_core::teammate::name::{looks_like, name_error};
+use max_team_core::teammate::{COLORS, color};
 use max_team_runtime::Spawn;
 
 use super::{TeamContext, TeamFile};
-use crate::config::yaml::{Node, Value};
+use crate::config::yaml::{Node, Spot, Value};
 use crate::config::{ConfigFile, FileTrust, quote, trust};
+use crate::i18n::{Lang, Translated};
 
 const KEYS: [&str; 4] = ["name", "description", "lead", "members"];
 const MEMBER_KEYS: [&str; 10] =
@@ -20,17 +20,22 @@ const MEMBER_KEYS: [&str; 10] =
 struct TeamFileReader<'a> {
     file: &'a ConfigFile,
     here: &'a TeamContext,
-    warnings: Vec<String>,
-    faults: Vec<String>,
+    warnings: Vec<Translated>,
+    faults: Vec<Translated>,
 }
 
 /// Reads a file; without a name of its own it is called as the file is.
-pub(super) fn read(file: &ConfigFile, stem: String, here: &TeamContext) -> Result<(TeamFile, Vec<String>), String> {
-    let bytes = file.bytes().map_err(|problem| problem.to_string())?.unwrap_or_default();
-    let node = file.parse(&bytes).map_err(|problem| problem.to_string())?;
+pub(super) fn read(
+    file: &ConfigFile,
+    stem: String,
+    here: &TeamContext,
+) -> Result<(TeamFile, Vec<Translated>), Translated> {
+    let as_it_is = |problem: &dyn std::fmt::Display| Translated::new(|_| problem.to_string());
+    let bytes = file.bytes().map_err(|problem| as_it_is(&problem))?.unwrap_or_default();
+    let node = file.parse(&bytes).map_err(|problem| as_it_is(&problem))?;
     let mut reader = TeamFileReader { file, here, warnings: Vec::new(), faults: Vec::new() };
     let mut team = TeamFile { name: stem, ..TeamFile::default() };
-    for (key, value) in reader.entries(&node, "a team", &KEYS) {
+    for (key, value) in reader.entries(&node, false, &KEYS) {
         match key {
             "name" => team.name = reader.text(key, value),
             "description" => team.description = reader.text(key, value),
@@ -39,41 +44,49 @@ pub(super) fn read(file: &ConfigFile, stem: String, here: &TeamContext) -> Resul
         }
     }
     if team.members.is_empty() && reader.faults.is_empty() {
-        reader.fault(&node, "there are no members in it");
+        reader.fault(&node, |lang| lang.team_no_members().to_owned());
     }
     if reader.faults.is_empty() {
         return Ok((team, reader.warnings));
     }
     // What is not known may be what was meant.
     reader.faults.append(&mut reader.warnings);
-    Err(reader.faults.join("\n"))
+    let lines = |lang| reader.faults.iter().map(|fault| fault.get(lang)).collect::<Vec<_>>().join("\n");
+    Err(Translated::new(lines))
 }
 
 impl TeamFileReader<'_> {
-    fn at(&self, node: &Node, words: impl std::fmt::Display) -> String {
-        format!("{}: {words}", self.file.place(node.spot))
+    fn at(&self, spot: Spot, words: impl Fn(Lang) -> String) -> Translated {
+        let place = self.file.place(spot);
+        Translated::new(|lang| format!("{place}: {}", words(lang)))
     }
 
-    fn fault(&mut self, node: &Node, words: impl std::fmt::Display) {
-        let fault = self.at(node, words);
+    fn fault(&mut self, node: &Node, words: impl Fn(Lang) -> String) {
+        let fault = self.at(node.spot, words);
         self.faults.push(fault);
     }
 
+    fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        let warning = self.at(spot, words);
+        self.warnings.push(warning);
+    }
+
     /// The entries of a map under the names we know; others are told.
-    fn entries<'n>(&mut self, node: &'n Node, what: &str, keys: &[&'static str]) -> Vec<(&'static str, &'n Node)> {
+    fn entries<'n>(&mut self, node: &'n Node, is_member: bool, keys: &[&'static str]) -> Vec<(&'static str, &'n Node)> {
         let Value::Map(entries) = &node.value else {
-            self.fault(node, format!("{what} is a map of names"));
+            let words = |lang: Lang| if is_member { lang.member_is_map() } else { lang.team_is_map() }.to_owned();
+            self.fault(node, words);
             return Vec::new();
         };
         let mut known = Vec::new();
         for (name, value) in entries {
             match keys.iter().find(|key| **key == name.text) {
                 Some(key) => known.push((*key, value)),
-                None => {
-                    let near = did_you_mean(&name.text, keys.iter().copied());
-                    let words = format!("there is no `{}` in {what}{near}", quote(&name.text));
-                    self.warnings.push(format!("{}: {words}", self.file.place(name.spot)));
-                }
+                None => self.warn(name.spot, |lang| {
+                    let near = lang.near(&name.text, keys.iter().copied());
+                    let name = quote(&name.text);
+                    if is_member { lang.member_unknown_key(name, near) } else { lang.team_unknown_key(name, near) }
+                }),
             }
         }
         known
@@ -81,25 +94,24 @@ impl TeamFileReader<'_> {
 
     fn text(&mut self, key: &str, node: &Node) -> String {
         node.text().map(str::to_owned).unwrap_or_else(|| {
-            self.fault(node, format!("`{key}` is a text"));
+            self.fault(node, |lang| lang.key_is_text(key));
             String::new()
         })
     }
 
     fn members(&mut self, node: &Node) -> Vec<Spawn> {
         let Value::List(items) = &node.value else {
-            self.fault(node, "`members` is a list");
+            self.fault(node, |lang| lang.members_is_list().to_owned());
             return Vec::new();
         };
         let mut members: Vec<Spawn> = Vec::new();
         for item in items {
             let member = self.member(item);
             if let Some(known) = members.iter().find(|known| looks_like(&known.name, &member.name)) {
-                let words = match known.name == member.name {
-                    true => format!("`{}` is in it twice", member.name),
-                    false => format!("`{}` looks like `{}`, which is in it, too", member.name, known.name),
-                };
-                self.fault(item, words);
+                self.fault(item, |lang| match known.name == member.name {
+                    true => lang.member_twice(&member.name),
+                    false => lang.member_looks_like(&member.name, &known.name),
+                });
             }
             members.push(member);
         }
@@ -109,7 +121,7 @@ impl TeamFileReader<'_> {
     fn member(&mut self, node: &Node) -> Spawn {
         let mut spawn = Spawn::default();
         let before = self.faults.len();
-        for (key, value) in self.entries(node, "a member", &MEMBER_KEYS) {
+        for (key, value) in self.entries(node, true, &MEMBER_KEYS) {
             match key {
                 "name" => self.text(key, value).trim().clone_into(&mut spawn.name),
                 "role" => spawn.role = self.text(key, value),
@@ -118,9 +130,10 @@ impl TeamFileReader<'_> {
                 "model" => spawn.model = Some(self.text(key, value)),
                 "color" => {
                     // Once any word was one: what was written then still begins.
-                    match color(&self.text(key, value)) {
-                        Ok(known) => spawn.color = Some(known.to_owned()),
-                        Err(words) => self.warnings.push(self.at(value, format!("{words}; it gets one that is free"))),
+                    let word = self.text(key, value);
+                    spawn.color = color(&word).ok().map(str::to_owned);
+                    if spawn.color.is_none() {
+                        self.warn(value.spot, |lang| lang.no_color(word.trim(), COLORS.join(", ")));
                     }
                 }
                 "mode" => spawn.mode = self.mode(value),
@@ -132,16 +145,15 @@ impl TeamFileReader<'_> {
         // An entry that is not a map was already reported.
         let is_map = matches!(node.value, Value::Map(_)) || self.faults.len() == before;
         if let Some(why) = name_error(&spawn.name, &self.here.lead).filter(|_| is_map) {
-            self.fault(node, why);
+            self.fault(node, |lang| lang.name_error(&spawn.name, &why));
         }
         let kind = spawn.kind.as_deref().unwrap_or(GENERAL);
         let others = self.here.types.iter().filter(|known| *known != kind || **known != spawn.name);
         if let Some(other) = others.into_iter().find(|known| looks_like(known, &spawn.name)).cloned() {
-            let words = "is called so already, and works here without being a teammate: choose another name";
-            self.fault(node, format!("`{other}` {words}"));
+            self.fault(node, |lang| lang.name_of_other(&other));
         }
         if is_map && spawn.prompt.trim().is_empty() {
-            self.fault(node, format!("`{}`: `prompt` is missing: what it does first", spawn.name));
+            self.fault(node, |lang| lang.member_without_prompt(&spawn.name));
         }
         spawn
     }
@@ -149,8 +161,9 @@ impl TeamFileReader<'_> {
     fn kind(&mut self, node: &Node) -> String {
         let (kind, types) = (self.text("type", node), &self.here.types);
         if !types.is_empty() && !types.contains(&kind) {
-            let there = candidates(&kind, types.iter().map(String::as_str));
-            self.fault(node, format!("there is no type `{}`{there}", quote(&kind)));
+            self.fault(node, |lang| {
+                lang.no_agent_type(quote(&kind), lang.near_or_all(&kind, types.iter().map(String::as_str)))
+            });
         }
         kind
     }
@@ -158,18 +171,17 @@ impl TeamFileReader<'_> {
     fn mode(&mut self, node: &Node) -> Option<Mode> {
         let Some(mode) = node.text().and_then(Mode::parse) else {
             let names = Mode::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-            self.fault(node, format!("`mode` is one of {names}"));
+            self.fault(node, |lang| lang.mode_is_one_of(&names));
             return None;
         };
         let is_loose = mode != Mode::Default && !mode.is_stricter(Mode::Default);
         if self.file.standing != FileTrust::Trusted && is_loose {
-            self.warnings.push(self.at(node, format!("`mode: {}` is held back: {}", mode.name(), trust::FREE)));
+            self.warn(node.spot, |lang| lang.mode_held_back(mode.name(), trust::FREE));
             return None;
         }
         if self.here.mode.is_stricter(mode) && is_loose {
-            let (mode, session) = (mode.name(), self.here.mode.name());
-            let words = format!("`mode: {mode}`: no teammate is freer than the session, which is `{session}`");
-            self.warnings.push(self.at(node, words));
+            let session = self.here.mode.name();
+            self.warn(node.spot, |lang| lang.mode_freer_than_session(mode.name(), session));
         }
         Some(mode)
     }
@@ -179,7 +191,7 @@ impl TeamFileReader<'_> {
             Some("worktree") => Some(Isolation::Worktree),
             Some("none") => Some(Isolation::None),
             _ => {
-                self.fault(node, "`isolation` is `none` or `worktree`");
+                self.fault(node, |lang| lang.isolation_is_one_of().to_owned());
                 None
             }
         }
@@ -188,7 +200,7 @@ impl TeamFileReader<'_> {
     fn switch(&mut self, key: &str, node: &Node) -> Option<bool> {
         let is_on = node.json().as_bool();
         if is_on.is_none() {
-            self.fault(node, format!("`{key}` is true or false"));
+            self.fault(node, |lang| lang.key_is_switch(key));
         }
         is_on
     }

@@ -1,5 +1,7 @@
 //! Events of one task of a plan.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::chat::Usage;
@@ -246,15 +248,46 @@ pub struct Evidence {
     /// The exit code, if a command ran and exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
+    /// What a failed check found, if it is more than a text. Older entries do not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<CheckFault>,
     /// Whether the command also passed before the task began: then its success does not show that the task was done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed_before: bool,
 }
 
+/// What a failed check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckFault {
+    /// The declared file does not exist.
+    Missing,
+    /// The declared file is empty.
+    Empty,
+    /// The command exited with this code, and printed this at last.
+    Exit { code: i32, output: String },
+}
+
+impl fmt::Display for CheckFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("the file does not exist"),
+            Self::Empty => f.write_str("the file is empty"),
+            Self::Exit { code, output } if output.is_empty() => write!(f, "exit {code}: it printed nothing"),
+            Self::Exit { code, output } => write!(f, "exit {code}: {output}"),
+        }
+    }
+}
+
 impl Evidence {
     /// Evidence from a file, a command or a merge.
     pub fn new(what: impl Into<String>, ok: bool, detail: impl Into<String>) -> Self {
-        Self { what: what.into(), ok, detail: detail.into(), code: None, passed_before: false }
+        Self { what: what.into(), ok, detail: detail.into(), code: None, fault: None, passed_before: false }
+    }
+
+    /// Evidence of a failed check.
+    pub fn fault(what: impl Into<String>, fault: CheckFault) -> Self {
+        Self { fault: Some(fault.clone()), ..Self::new(what, false, fault.to_string()) }
     }
 
     /// Whether the command could not even start (exit 126 or 127): that says nothing about the task.
@@ -324,6 +357,45 @@ pub enum Cause {
     NotDone,
 }
 
+/// What is known of the reason why a task came to nothing, besides its text for people.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskErrorKind {
+    /// Only the text says why.
+    #[default]
+    Text,
+    /// The task reported success, but these checks failed.
+    Checks(Vec<Evidence>),
+    /// A person or an agent stopped it.
+    Stopped(String),
+    /// It needs this task, which failed.
+    NeedFailed(String),
+    /// It needs this task, which was given up.
+    NeedGivenUp(String),
+}
+
+impl TaskErrorKind {
+    pub fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
+}
+
+/// The text for people; empty if only the text beside it says why.
+impl fmt::Display for TaskErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => Ok(()),
+            Self::Checks(failed) => {
+                let words: Vec<String> = failed.iter().map(|one| format!("{}: {}", one.what, one.detail)).collect();
+                write!(f, "the task reported success, but a check failed: {}", words.join("; "))
+            }
+            Self::Stopped(by) => write!(f, "stopped by {by}"),
+            Self::NeedFailed(task) => write!(f, "it needs `{task}`, which failed"),
+            Self::NeedGivenUp(task) => write!(f, "it needs `{task}`, which was given up"),
+        }
+    }
+}
+
 /// An attempt at a task failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskFailed {
@@ -351,6 +423,16 @@ pub struct TaskFailed {
     /// Whether the owner still works on it and was told to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
+}
+
+impl TaskFailed {
+    /// What is known of the reason besides its text.
+    pub fn kind(&self) -> TaskErrorKind {
+        match self.cause {
+            Cause::Checks => TaskErrorKind::Checks(self.evidence.iter().filter(|one| !one.ok).cloned().collect()),
+            _ => TaskErrorKind::Text,
+        }
+    }
 }
 
 /// An owner that was told to stop has stopped: no agent works on the task any more.
@@ -482,6 +564,9 @@ pub struct TaskCancelled {
     pub task: String,
     /// The reason for people.
     pub detail: String,
+    /// What is known of the reason besides its text. Older entries do not record it.
+    #[serde(default, skip_serializing_if = "TaskErrorKind::is_text")]
+    pub kind: TaskErrorKind,
     /// What it had used.
     #[serde(default)]
     pub spent: ResourceUse,

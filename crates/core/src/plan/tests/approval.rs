@@ -11,7 +11,8 @@ fn two() -> Draft {
 fn edited(question: QuestionId, draft: Draft) -> PlanInput {
     let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
     let risks = Some(names(&["it deletes"]));
-    let edited = PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, by };
+    let edited =
+        PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, risk_kinds: Vec::new(), by };
     PlanInput::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
 }
 

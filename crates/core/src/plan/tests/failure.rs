@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::RULED_RETRIES_MAX;
-use event::{Artifact, ArtifactType, Correction, PlanEnd, Recheck, SkipReason};
+use event::{Artifact, ArtifactType, Correction, PlanEnd, Recheck, SkipReason, TaskErrorKind};
 
 fn once(id: &str) -> TaskDraft {
     TaskDraft { retry: 0, ..task(id) }
@@ -223,7 +223,7 @@ fn rulings_of_the_lead() {
 
 #[test]
 fn rulings_of_the_user_after_a_silent_lead() {
-    let failure = PlanQuestion::Failure { task: "a".into(), error: "could not".into() };
+    let failure = PlanQuestion::Failure { task: "a".into(), error: "could not".into(), kind: TaskErrorKind::Text };
     let table = [
         (PlanDecision::Rule(Ruling::Skip), TaskStatus::Skipped, false),
         (PlanDecision::Rule(Ruling::GiveUp), TaskStatus::Failed, false),

@@ -64,6 +64,7 @@ fn proposal(draft: Draft) -> PlanProposed {
         carried: Vec::new(),
         risks: Vec::new(),
         risky_checks: None,
+        risk_kinds: Vec::new(),
     }
 }
 

@@ -209,7 +209,8 @@ impl Play {
                 let open: Vec<QuestionId> = self.plan.asked().map(|(question, _)| question).collect();
                 let question = open.first().copied().unwrap_or(QuestionId::new(Uuid::from_u128(99)));
                 let risks = bytes.is_one_in(2).then(|| names(&["it deletes more"]));
-                let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, by };
+                let (forecast, risk_kinds) = (Forecast::default(), Vec::new());
+                let edited = event::PlanEdited { draft, forecast, risks, risky_checks: None, risk_kinds, by };
                 PlanInput::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
             }
             1 => {

@@ -1,22 +1,108 @@
-//! What kind of authority a judgement rests on, as data: audit lines name the person, the plan or the mode behind it.
+//! What a judgement rests on, as data: records name the person, the plan or the mode behind it, and screens say it in the
+//! user's language.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of authority that decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+use crate::policy::protected::Protection;
+use crate::policy::{GrantScope, Mode};
+
+/// The authority that decided. Its text is a judgement's rule.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// A rule, a constraint or a setting.
+    /// A rule, a constraint or a setting that only the text beside it describes.
     #[default]
     Rule,
-    /// A remembered answer of a person.
+    /// A remembered answer of a person; only in older entries.
     Answer,
     /// An approved plan.
     Plan,
-    /// The permission mode.
+    /// The permission mode; only in older entries.
     Mode,
     /// A built-in rule.
     BuiltIn(AutoAllow),
+    /// A rule as it is written, with its place.
+    Written(String),
+    /// A remembered answer of a person that holds so long.
+    Granted(GrantScope),
+    /// This permission mode.
+    InMode(Mode),
+    /// A constraint of the member.
+    Member(String),
+    /// Files of other agents are hidden.
+    OthersFiles,
+    /// A file that no tool reads.
+    PrivateKey(String),
+    /// A file that no tool changes.
+    Held { path: String, why: Protection },
+    /// A protected file: each change asks.
+    Protected { path: String, why: Protection },
+    /// An action that always asks, with the reason.
+    Danger(String),
+    /// The effects of a command cannot be known, with the reason.
+    Hidden(String),
+    /// A teammate's plan needs the approval of its lead or a person.
+    TeammatePlan,
+    /// A person decides about the changes in a worktree.
+    WorktreeChanges,
+    /// The path is not among those that the task owns.
+    Unowned,
+    /// The path is outside the project, and then this decided.
+    Outside { path: String, then: Box<Basis> },
+    /// The command can discard uncommitted work, and then this decided.
+    Discards(Box<Basis>),
+    /// The history may show hidden files, and then this decided.
+    History(Box<Basis>),
+    /// This asks, and settings turn questions into refusals.
+    NeverAsks(Box<Basis>),
+}
+
+impl Basis {
+    /// Whether only the text beside it says what decided.
+    pub fn is_untyped(&self) -> bool {
+        *self == Self::Rule
+    }
+
+    /// Whether the permission mode decided in the end.
+    pub fn is_mode(&self) -> bool {
+        match self {
+            Self::Mode | Self::InMode(_) => true,
+            Self::Outside { then, .. } | Self::Discards(then) | Self::History(then) | Self::NeverAsks(then) => {
+                then.is_mode()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The text of a judgement's rule; empty where only the text beside it says what decided.
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule | Self::Answer | Self::Mode => Ok(()),
+            Self::Plan => f.write_str("the approved plan"),
+            Self::BuiltIn(free) => f.write_str(free.reason()),
+            Self::Written(rule) => write!(f, "the rule {rule}"),
+            Self::Granted(until) => write!(f, "allowed {} by the user", until.name()),
+            Self::InMode(mode) => write!(f, "permission mode `{}`", mode.name()),
+            Self::Member(limit) => write!(f, "the member's {limit}"),
+            Self::OthersFiles => f.write_str("what others keep is theirs alone"),
+            Self::PrivateKey(path) => write!(f, "`{path}` holds a private key"),
+            Self::Held { path, why } => write!(f, "only the user changes `{path}`: {why}"),
+            Self::Protected { path, why } => write!(f, "always asked: `{path}`: {why}"),
+            Self::Danger(why) => write!(f, "always asked: {why}"),
+            Self::Hidden(why) => write!(f, "not to be seen through: {why}"),
+            Self::TeammatePlan => f.write_str("the lead or a person approves a teammate's plan"),
+            Self::WorktreeChanges => f.write_str("a person decides about changes in a worktree"),
+            Self::Unowned => f.write_str("outside the paths this task owns"),
+            Self::Outside { path, then } => write!(f, "`{path}` is outside the project; {then}"),
+            Self::Discards(then) => write!(f, "it can discard uncommitted work; {then}"),
+            Self::History(then) => write!(f, "the history may show files that are not for this agent; {then}"),
+            Self::NeverAsks(then) => write!(f, "{then}; settings say `denyInsteadOfPrompting`"),
+        }
+    }
 }
 
 /// A built-in rule that allows.
@@ -100,9 +186,28 @@ impl AutoAllow {
             Self::Worktree => "editing in its own worktree is always allowed",
         }
     }
+}
 
-    /// The variant whose reason ends a judgement's text; the text before it only says where.
-    pub fn from_reason(rule: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|free| rule.ends_with(free.reason()))
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn bases_of_older_entries_are_read() {
+        let table = [
+            (json!("rule"), Basis::Rule),
+            (json!("answer"), Basis::Answer),
+            (json!("plan"), Basis::Plan),
+            (json!("mode"), Basis::Mode),
+            (json!({ "built_in": "read" }), Basis::BuiltIn(AutoAllow::Read)),
+        ];
+        for (old, basis) in table {
+            assert_eq!(serde_json::from_value::<Basis>(old).unwrap(), basis);
+        }
+        let nested = Basis::NeverAsks(Box::new(Basis::InMode(Mode::Plan)));
+        let json: Value = serde_json::to_value(&nested).unwrap();
+        assert!(nested.is_mode() && serde_json::from_value::<Basis>(json).unwrap() == nested);
     }
 }

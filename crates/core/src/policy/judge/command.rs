@@ -1,12 +1,12 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
 use super::path::PathAccess;
-use super::{AutoAllow, JudgedAction, Judgement, Rules, answered, constrained, danger, free, said, strictest};
+use super::{AutoAllow, Basis, JudgedAction, Judgement, Rules, constrained, danger, free, said, strictest, then};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::command_line::{CommandLine, Operator, RedirectTarget, SimpleCommand, join};
 use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX};
 use crate::policy::rule::{List, Rule, RuleScope, RuleSubject, Spelling, absolute};
-use crate::policy::{ActionKind, Mode, RememberedRule, Verdict, glob, grant};
+use crate::policy::{ActionKind, GrantScope, Mode, RememberedRule, Verdict, glob, grant};
 use crate::text::quote;
 
 impl<'a> JudgedAction<'a> {
@@ -128,7 +128,7 @@ impl<'a> JudgedAction<'a> {
                 let judged = self.fetch(host);
                 vec![Judgement { memory: RememberedRule::Nothing, ..judged }]
             }
-            CommandEffect::Danger(why) => vec![self.asking(danger(why))],
+            CommandEffect::Danger(why) => vec![self.asking(danger(Basis::Danger(why.clone())))],
         }
     }
 
@@ -168,7 +168,7 @@ impl<'a> JudgedAction<'a> {
             return free(AutoAllow::Check);
         }
         if self.rules.grants.iter().any(|grant| grant.kind == Some(ActionKind::Execute)) {
-            return answered("allowed for this session by the user");
+            return said(Verdict::Allow, Basis::Granted(GrantScope::Session));
         }
         if let Some(judged) = self.plan(ActionKind::Execute, "") {
             return judged;
@@ -191,7 +191,7 @@ impl<'a> JudgedAction<'a> {
             None if allowed.is_empty() => "; the list is empty".to_owned(),
             None => String::new(),
         };
-        constrained(format!("the member's `allowed_commands`: {name} is not in it{near}"))
+        constrained(Basis::Member(format!("`allowed_commands`: {name} is not in it{near}")))
     }
 
     /// Whether a command of `allowed_commands` is not refused by a rule or the mode.
@@ -217,7 +217,7 @@ impl<'a> JudgedAction<'a> {
             return judged;
         }
         let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::exactly(argv)]), "");
-        Judgement { rule: format!("it can discard uncommitted work; {}", judged.rule), ..judged }
+        then(judged, Basis::Discards)
     }
 
     /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it.
@@ -231,7 +231,7 @@ impl<'a> JudgedAction<'a> {
             }
             _ => "a plain command".to_owned(),
         };
-        self.asking(Judgement { hint, memory, ..said(Verdict::Ask, &format!("not to be seen through: {why}")) })
+        self.asking(Judgement { hint, memory, ..said(Verdict::Ask, Basis::Hidden(why.to_owned())) })
     }
 
     /// Contents of files in the history that may be out of sight, or that a rule denies or asks about.
@@ -247,17 +247,15 @@ impl<'a> JudgedAction<'a> {
             [] => String::new(),
             tools => format!("{}, which leave out what is not for this agent", tools.join(" and ")),
         };
-        let words = "the history may show files that are not for this agent";
         let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Nothing, "");
-        Judgement { hint, rule: format!("{words}; {}", judged.rule), ..judged }
+        Judgement { hint, ..then(judged, Basis::History) }
     }
 
     /// A line that only a shell can parse. Only a rule for exactly this text can allow it.
     fn opaque(&self, text: &str, why: &str) -> Judgement {
         if self.rules.constraints.allowed_commands.is_some() {
-            return constrained(format!(
-                "the member's `allowed_commands`: plain commands only, and this needs a shell ({why})"
-            ));
+            let limit = format!("`allowed_commands`: plain commands only, and this needs a shell ({why})");
+            return constrained(Basis::Member(limit));
         }
         let pieces: Vec<Vec<String>> = grant::pieces(text);
         let spelled: Vec<Spelling> = pieces
@@ -277,7 +275,7 @@ impl<'a> JudgedAction<'a> {
             _ => None,
         });
         if let Some(why) = told {
-            return self.asking(danger(&why));
+            return self.asking(danger(Basis::Danger(why)));
         }
         if let Some(judged) = self.ask(subject).or_else(|| self.ask(pieced)) {
             return judged;

@@ -109,9 +109,12 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
 
 /// Turns a question into a refusal, because settings say `denyInsteadOfPrompting`.
 fn unasked(judged: Judgement) -> Judgement {
-    let rule = format!("{}; settings say `denyInsteadOfPrompting`", judged.rule);
+    let Reason { rule, basis } = match judged.basis {
+        Basis::Rule => format!("{}; settings say `denyInsteadOfPrompting`", judged.rule).into(),
+        basis => Basis::NeverAsks(Box::new(basis)).into(),
+    };
     let hint = "only without `denyInsteadOfPrompting`, or with a rule that allows it".to_owned();
-    Judgement { verdict: Verdict::Deny, rule, hint, memory: RememberedRule::Nothing, ..judged }
+    Judgement { verdict: Verdict::Deny, rule, basis, hint, memory: RememberedRule::Nothing, ..judged }
 }
 
 /// One action under one mode.
@@ -131,9 +134,9 @@ impl JudgedAction<'_> {
             ActionKind::Team => self.team(target),
             ActionKind::Ask => self.deny(RuleSubject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // A rule can allow work in a worktree, but not its merge.
-            ActionKind::Merge => self.question("a person decides about changes in a worktree"),
+            ActionKind::Merge => self.question(Basis::WorktreeChanges),
             // Also in modes that never ask a person: the lead can always answer.
-            ActionKind::Propose => asked("the lead or a person approves a teammate's plan"),
+            ActionKind::Propose => asked(Basis::TeammatePlan),
             ActionKind::Read => self.place(path::PathAccess::Read, "", target),
             ActionKind::ReadLinked => self.place(path::PathAccess::ReadLinked, "", target),
             ActionKind::Write => self.place(path::PathAccess::Write, "", target),
@@ -147,10 +150,10 @@ impl JudgedAction<'_> {
     }
 
     /// A question that only a person can answer.
-    fn question(&self, words: &str) -> Judgement {
+    fn question(&self, why: impl Into<Reason>) -> Judgement {
         match self.rules.mode {
             Mode::DontAsk => self.by_mode(Verdict::Deny),
-            _ => asked(words),
+            _ => asked(why),
         }
     }
 
@@ -195,33 +198,33 @@ impl JudgedAction<'_> {
             let words = format!("no rule allows web searches (`{host}`)");
             let memory = RememberedRule::Rules(vec!["WebSearch".to_owned()]);
             let hint = "`\"allow\": [\"WebSearch\"]`".to_owned();
-            return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) });
+            return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) });
         }
         let words = format!("no rule names the host `{host}`");
         let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);
         let hint = format!("`\"allow\": [\"WebFetch(domain:{host})\"]`");
-        self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) })
+        self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) })
     }
 
     /// The denial of a rule, if one applies.
     fn deny(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Deny, subject)?;
         let hint = "only without that rule: no permission beats a denial".to_owned();
-        Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, &format!("the rule {rule}")) })
+        Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, written(rule)) })
     }
 
     /// The question of a rule, if one applies.
     fn ask(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Ask, subject)?;
-        let (words, hint) = match rule.origin.scope {
+        let (why, hint) = match rule.origin.scope {
             RuleScope::Hook => (
-                format!("a `PreToolUse` hook ({}) covers `{}` and is not run here", rule.origin, rule.text),
+                format!("a `PreToolUse` hook ({}) covers `{}` and is not run here", rule.origin, rule.text).into(),
                 "`max-team permissions trust` goes on without the hook",
             ),
-            _ => (format!("the rule {rule}"), "only without that rule: no permission beats it"),
+            _ => (Reason::from(written(rule)), "only without that rule: no permission beats it"),
         };
         let hint = hint.to_owned();
-        Some(self.asking(Judgement { origin: Some(rule.origin.clone()), hint, ..asked(&words) }))
+        Some(self.asking(Judgement { origin: Some(rule.origin.clone()), hint, ..asked(why) }))
     }
 
     /// The permission of a rule or a remembered answer, if one applies.
@@ -240,11 +243,11 @@ impl JudgedAction<'_> {
         let fits = |rule: &Rule| is(rule) && rule.fits(self.tool, &self.action.parameters, subject);
         let mut own = self.rules.permissions.rules.iter().filter(|rule| rule.list == List::Allow);
         if let Some(rule) = own.find(|rule| fits(rule)) {
-            let judged = said(Verdict::Allow, &format!("the rule {rule}"));
+            let judged = said(Verdict::Allow, written(rule));
             return Some(Judgement { origin: Some(rule.origin.clone()), ..judged });
         }
         let grant = self.grants(fits)?;
-        Some(answered(&format!("allowed {} by the user", grant.until.name())))
+        Some(said(Verdict::Allow, Basis::Granted(grant.until)))
     }
 
     fn grants(&self, fits: impl Fn(&Rule) -> bool) -> Option<&Grant> {
@@ -265,8 +268,7 @@ impl JudgedAction<'_> {
     }
 
     fn by_mode(&self, verdict: Verdict) -> Judgement {
-        let judged = said(verdict, &format!("permission mode `{}`", self.rules.mode.name()));
-        Judgement { recourse: Recourse::Mode, basis: Basis::Mode, ..judged }
+        Judgement { recourse: Recourse::Mode, ..said(verdict, Basis::InMode(self.rules.mode)) }
     }
 
     /// The verdict of the mode, if nothing else decided.
@@ -296,30 +298,60 @@ impl JudgedAction<'_> {
         }
         if !approved {
             let is_own = kind == ActionKind::Write && owns.is_some_and(|owns| glob::is_owned(owns, target));
-            return (corrects && is_own).then(planned);
+            return (corrects && is_own).then(|| said(Verdict::Allow, Basis::Plan));
         }
         match kind {
             ActionKind::Write if owns.is_some_and(|owns| !glob::is_owned(owns, target)) => {
                 let hint = "a plan whose task owns that path".to_owned();
-                Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
+                Some(self.asking(Judgement { hint, ..said(Verdict::Ask, Basis::Unowned) }))
             }
-            ActionKind::Write | ActionKind::Execute => Some(planned()),
+            ActionKind::Write | ActionKind::Execute => Some(said(Verdict::Allow, Basis::Plan)),
             _ => None,
         }
     }
 }
 
-/// A verdict with a reason that is not a rule.
-fn said(verdict: Verdict, words: &str) -> Judgement {
+/// A reason: typed, or only a text.
+struct Reason {
+    rule: String,
+    basis: Basis,
+}
+
+impl From<Basis> for Reason {
+    fn from(basis: Basis) -> Self {
+        Self { rule: basis.to_string(), basis }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(rule: String) -> Self {
+        Self { rule, basis: Basis::Rule }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(rule: &str) -> Self {
+        rule.to_owned().into()
+    }
+}
+
+/// A rule as it is written, with its place.
+fn written(rule: &Rule) -> Basis {
+    Basis::Written(rule.to_string())
+}
+
+/// A verdict with its reason.
+fn said(verdict: Verdict, why: impl Into<Reason>) -> Judgement {
+    let Reason { rule, basis } = why.into();
     let hint = match verdict {
         Verdict::Allow => "a `deny` or `ask` rule, or constraints of the member",
         _ => "",
     };
     Judgement {
         verdict,
-        rule: words.to_owned(),
+        rule,
         rules: Vec::new(),
-        basis: Basis::Rule,
+        basis,
         bases: Vec::new(),
         origin: None,
         hint: hint.to_owned(),
@@ -329,36 +361,32 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
     }
 }
 
+/// A judgement with what came before it.
+fn then(judged: Judgement, before: impl FnOnce(Box<Basis>) -> Basis) -> Judgement {
+    let Reason { rule, basis } = before(Box::new(judged.basis)).into();
+    Judgement { rule, basis, ..judged }
+}
+
 /// A built-in permission.
 fn free(free: AutoAllow) -> Judgement {
-    Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.reason()) }
-}
-
-/// A permission from a remembered answer.
-fn answered(words: &str) -> Judgement {
-    Judgement { basis: Basis::Answer, ..said(Verdict::Allow, words) }
-}
-
-/// A permission from the approved plan.
-fn planned() -> Judgement {
-    Judgement { basis: Basis::Plan, ..said(Verdict::Allow, "the approved plan") }
+    said(Verdict::Allow, Basis::BuiltIn(free))
 }
 
 /// A question that a person must answer each time.
-fn asked(words: &str) -> Judgement {
-    Judgement { recourse: Recourse::Person, ..said(Verdict::Ask, words) }
+fn asked(why: impl Into<Reason>) -> Judgement {
+    Judgement { recourse: Recourse::Person, ..said(Verdict::Ask, why) }
 }
 
 /// A refusal by the member's constraints.
-fn constrained(rule: String) -> Judgement {
+fn constrained(limit: Basis) -> Judgement {
     let hint = "only other constraints of the member: no rule, mode, answer or plan loosens them".to_owned();
-    Judgement { hint, ..said(Verdict::Deny, &rule) }
+    Judgement { hint, ..said(Verdict::Deny, limit) }
 }
 
 /// A question about an action that always needs a person.
-fn danger(why: &str) -> Judgement {
+fn danger(why: Basis) -> Judgement {
     let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
-    Judgement { hint, is_danger: true, ..asked(&format!("always asked: {why}")) }
+    Judgement { hint, is_danger: true, ..asked(why) }
 }
 
 /// The strictest judgement, the first of equals; a danger before other questions. A remembered answer must cover all
@@ -371,7 +399,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
         hardest = hardest.max((judged.verdict, judged.recourse));
         for (rule, basis) in judged.all().iter().zip(judged.all_bases()) {
             if !allowing.iter().any(|known| (&known.0, &known.1) == (rule, basis)) {
-                allowing.push((rule.clone(), *basis));
+                allowing.push((rule.clone(), basis.clone()));
             }
         }
         if judged.verdict == Verdict::Ask {

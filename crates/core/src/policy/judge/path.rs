@@ -2,11 +2,11 @@
 //!
 //! A link has two ends, its name and its target: a denial of either counts, a permission must cover both.
 
-use super::{AutoAllow, JudgedAction, Judgement, answered, constrained, danger, free, said, strictest};
+use super::{AutoAllow, Basis, JudgedAction, Judgement, constrained, danger, free, said, strictest, then};
 use crate::agent::Constraints;
-use crate::policy::protected::{named_file_row, protecting_row};
+use crate::policy::protected::{ProtectedRow, named_file_row, protecting_row};
 use crate::policy::rule::{ResolvedPath, Rule, RuleSubject, absolute, escape};
-use crate::policy::{ActionKind, Mode, Recourse, RememberedRule, Verdict, glob, visibility};
+use crate::policy::{ActionKind, GrantScope, Mode, Recourse, RememberedRule, Verdict, glob, visibility};
 
 /// What is done to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom", "/dev/tty"];
 
 /// The constraint of a member that may change nothing.
-const READ_ONLY: &str = "the member's `read_only`";
+const READ_ONLY: &str = "`read_only`";
 
 impl JudgedAction<'_> {
     /// Judges a touch of a path as written, relative to a folder of the project.
@@ -55,7 +55,7 @@ impl JudgedAction<'_> {
         }
         let inside = place.ends().map(|end| self.inside(end)).collect::<Option<Vec<String>>>();
         if let Some(why) = is_change.then(|| self.risk(touch, &place)).flatten() {
-            return self.asking(danger(&why));
+            return self.asking(danger(why));
         }
         if let Some(judged) = self.ask(subject) {
             return judged;
@@ -72,7 +72,7 @@ impl JudgedAction<'_> {
             return judged;
         }
         if !is_delete && self.rules.grants.iter().any(|grant| grant.kind == Some(kind)) {
-            return answered("allowed for this session by the user");
+            return said(Verdict::Allow, Basis::Granted(GrantScope::Session));
         }
         if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(kind, target))) {
             return judged;
@@ -95,7 +95,7 @@ impl JudgedAction<'_> {
     /// it were a folder of the project.
     pub(super) fn own(&self, is_change: bool, path: &str) -> Judgement {
         if is_change && self.rules.constraints.read_only {
-            return constrained(READ_ONLY.to_owned());
+            return constrained(Basis::Member(READ_ONLY.to_owned()));
         }
         if let Some(rule) = self.sight.outside_project().hidden_by(path) {
             return constrained(rule);
@@ -109,7 +109,7 @@ impl JudgedAction<'_> {
             return self.by_mode(Verdict::Deny);
         }
         if let Some(why) = protecting_row(path).filter(|_| is_change) {
-            return self.asking(danger(&format!("`{path}`: {why}")));
+            return self.asking(danger(Basis::Protected { path: path.to_owned(), why: why.into() }));
         }
         let asked = self.ask(subject);
         asked.unwrap_or_else(|| free(AutoAllow::Own))
@@ -165,18 +165,18 @@ impl JudgedAction<'_> {
         }
         let hint = "only without that setting, or with the folder among `additionalDirectories`".to_owned();
         let rule = format!("`{}` is outside the project, and settings say `{name}`", place.path);
-        Some(Judgement { hint, ..said(Verdict::Deny, &rule) })
+        Some(Judgement { hint, ..said(Verdict::Deny, rule) })
     }
 
-    /// The constraint that a touch violates, for people.
-    fn forbidden(&self, touch: PathAccess, end: &str) -> Option<String> {
+    /// The constraint that a touch violates.
+    fn forbidden(&self, touch: PathAccess, end: &str) -> Option<Basis> {
         let is_change = matches!(touch, PathAccess::Write | PathAccess::Delete);
         if is_change && self.rules.constraints.read_only {
-            return Some(READ_ONLY.to_owned());
+            return Some(Basis::Member(READ_ONLY.to_owned()));
         }
         let Constraints { write_patterns, write_within, .. } = self.rules.constraints;
         let lists = || write_patterns.iter().chain(write_within);
-        let unnamed = |list: &Vec<String>| format!("the member's `write_patterns` ({})", visibility::quoted(list));
+        let unnamed = |list: &Vec<String>| Basis::Member(format!("`write_patterns` ({})", visibility::quoted(list)));
         let Some(path) = self.inside(end) else {
             // Constraints name paths of the project, so they never match a path outside it.
             return self.sight.hidden_outside_by(end).or_else(|| lists().next().filter(|_| is_change).map(unnamed));
@@ -191,20 +191,24 @@ impl JudgedAction<'_> {
         }
     }
 
-    /// Why a change is dangerous, for people.
-    fn risk(&self, touch: PathAccess, place: &ResolvedPath) -> Option<String> {
-        let named =
-            |end: &str| named_file_row(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
+    /// Why a change is dangerous.
+    fn risk(&self, touch: PathAccess, place: &ResolvedPath) -> Option<Basis> {
+        let protected = |path: String| move |row: &ProtectedRow| Basis::Protected { path, why: row.into() };
+        let named = |end: &str| named_file_row(&self.rules.permissions.guarded, end).map(protected(format!("/{end}")));
         place.ends().find_map(|end| match (self.inside(end), touch) {
-            (None, PathAccess::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
-            (Some(path), PathAccess::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
+            (None, PathAccess::Delete) => {
+                Some(Basis::Danger(format!("it deletes `/{end}`, which is outside the project")))
+            }
+            (Some(path), PathAccess::Delete) if path == "." => {
+                Some(Basis::Danger("it deletes the whole project".to_owned()))
+            }
             // The project folder itself may hold protected files, too, but each new file in it is judged by its own
             // name.
             (Some(path), _) if path == "." => None,
-            (Some(path), _) => protecting_row(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
+            (Some(path), _) => protecting_row(&path).map(protected(path)).or_else(|| named(end)),
             (None, _) => {
                 let path = self.beside(end).unwrap_or_else(|| end.to_owned());
-                let obeyed = protecting_row(&path).map(|why| format!("`/{end}`: {why}"));
+                let obeyed = protecting_row(&path).map(protected(format!("/{end}")));
                 obeyed.or_else(|| named(end))
             }
         })
@@ -229,7 +233,7 @@ impl JudgedAction<'_> {
         }
         let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Rules(vec![rule]), "");
         // Only the mode that never asks allows it, so advice names the rule.
-        let rule = format!("`{path}` is outside the project; {}", judged.rule);
-        Judgement { rule, recourse: Recourse::Rule, ..judged }
+        let judged = then(judged, |then| Basis::Outside { path: path.clone(), then });
+        Judgement { recourse: Recourse::Rule, ..judged }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn head(lang: Lang, now: &str) -> String {
 
 pub(super) fn row(record: &Record, lang: Lang) -> String {
     let whose = record.agent.as_deref().unwrap_or(&record.actor);
-    let said = if record.erased { lang.forgotten_word().to_owned() } else { lang.what(&record.event, &record.what) };
+    let said = if record.erased { lang.forgotten_word().to_owned() } else { lang.record_text(&record.what) };
     let damaged = !record.damaged.is_empty();
     let said = if damaged { format!("{} {said}", lang.damaged(&record.damaged)) } else { said };
     let allowed = super::on_whose_word(record, lang).unwrap_or_default();

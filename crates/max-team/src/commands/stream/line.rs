@@ -56,7 +56,9 @@ fn told(what: &What, lang: Lang) -> String {
         }
         What::ContentDelta { delta, .. } => one(delta),
         What::Final { response, .. } => whole(response),
-        What::Error { message, retry_at_ms, .. } => lang.failed_with(&one(&lang.step(message)), retry_at_ms.is_some()),
+        What::Error { message, retry_at_ms, .. } => {
+            lang.failed_with(&one(lang.failure_cause(message)), retry_at_ms.is_some())
+        }
         What::Plan { .. } => plan(what, lang),
         What::Task { .. } => task(what, lang),
         What::Mail { to, to_name, kind, message, .. } => {
@@ -85,7 +87,7 @@ fn plan(what: &What, lang: Lang) -> String {
         line = with(&line, ", ", &lang.so_many_tasks(tasks.len()));
     }
     line = with(&line, ", ", task.as_deref().unwrap_or_default());
-    line = with(&line, ", ", &by.as_deref().map(|by| lang.by_whom(lang.told(by))).unwrap_or_default());
+    line = with(&line, ", ", &by.as_deref().map(|by| lang.by_whom(lang.person(by))).unwrap_or_default());
     one(&with(&with(&line, ": ", goal), ": ", message))
 }
 
@@ -97,7 +99,7 @@ fn task(what: &What, lang: Lang) -> String {
         line = with(&line, ", ", &lang.try_number(attempt));
     }
     if let Some(by) = by {
-        line = with(&line, ", ", &lang.by_whom(lang.told(by)));
+        line = with(&line, ", ", &lang.by_whom(lang.person(by)));
     }
     line = with(&line, ": ", message);
     if retry_at_ms.is_some() {
@@ -111,8 +113,8 @@ fn approval(what: &What, lang: Lang) -> String {
     let head = match state {
         ApprovalStep::Asked => with(lang.asks(), " ", tool_name.as_deref().unwrap_or_default()),
         ApprovalStep::Answered => {
-            let by = by.as_deref().map(|by| lang.by_whom(lang.told(by))).unwrap_or_default();
-            with(&lang.told(said), " ", &by)
+            let by = by.as_ref().map(|by| lang.by_whom(lang.author(by))).unwrap_or_default();
+            with(said.map(|said| lang.answer_word(said)).unwrap_or_default(), " ", &by)
         }
         ApprovalStep::Withdrawn => lang.withdrawn().to_owned(),
     };

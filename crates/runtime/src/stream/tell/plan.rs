@@ -5,9 +5,9 @@ use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{PlanAnswered, PlanAsked, PlanDecision, PlanEnd, PlanQuestion, TaskResult};
 use max_team_core::plan::{Draft, TaskDraft};
 
-use crate::plan::about_words;
-use crate::rows::said;
+use crate::rows::AnswerWord;
 use crate::stream::event::{ApprovalStep, BudgetStep, PlanStep, TaskLine, TaskStep, What};
+use crate::stream::step::StepText;
 
 /// A plan event without details.
 fn step(plan: PlanId, state: PlanStep) -> What {
@@ -99,9 +99,9 @@ fn approval(plan: PlanId, question: QuestionId, state: ApprovalStep) -> What {
         plan: Some(plan),
         tool_id: None,
         tool_name: None,
-        message: String::new(),
+        message: StepText::default(),
         preview: String::new(),
-        said: String::new(),
+        said: None,
         by: None,
     }
 }
@@ -109,7 +109,7 @@ fn approval(plan: PlanId, question: QuestionId, state: ApprovalStep) -> What {
 fn plan_asked(plan: PlanId, of: &PlanAsked) -> Vec<What> {
     let mut what = approval(plan, of.question, ApprovalStep::Asked);
     if let What::Approval { message, .. } = &mut what {
-        *message = about_words(&of.about);
+        *message = StepText::PlanAsks(of.about.clone());
     }
     let reached = (of.about == PlanQuestion::Budget).then(|| money(BudgetStep::Reached, plan, None));
     [what].into_iter().chain(reached).collect()
@@ -119,9 +119,9 @@ fn plan_answered(plan: PlanId, of: &PlanAnswered) -> What {
     let mut what = approval(plan, of.question, ApprovalStep::Answered);
     if let What::Approval { message, said: word, by, .. } = &mut what {
         if let PlanDecision::Changes(words) | PlanDecision::Reject(words) = &of.say {
-            message.clone_from(words);
+            *message = words.clone().into();
         }
-        (*word, *by) = (said(&of.say).to_owned(), Some(of.by.name()));
+        (*word, *by) = (Some(AnswerWord::of_plan(&of.say)), Some(of.by.clone()));
     }
     what
 }
