@@ -121,7 +121,7 @@ pub(crate) async fn why(
     let mut told = explained.json();
     if let Value::Object(told) = &mut told {
         // The rule is a sentence of the records; this is the same in Chinese.
-        told.insert("rule_zh".to_owned(), json!(Lang::Zh.told(&explained.judged.rule)));
+        told.insert("rule_zh".to_owned(), json!(Lang::Zh.basis(&explained.judged.basis, &explained.judged.rule)));
         told.insert("tool".to_owned(), json!(explained.tool));
         told.insert("target".to_owned(), json!(explained.action.target));
         told.insert("mode".to_owned(), json!(mode));
