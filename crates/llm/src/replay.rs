@@ -15,7 +15,7 @@
 //!   - text: Done.
 //!     after_error: I could not.    # instead, if a tool failed or was refused just before
 //!   - text: All 3 are verified.
-//!     given: 3 verified            # only if the request has these words (letters that JSON leaves as they are);
+//!     given: 3 verified            # only if the request has these words (letters that JSON leaves as they are), or all of a list;
 //!     otherwise: Not all of them.  # else this
 //!   - text: Both are done.
 //!     given: the second is done    # until the request has these words,
@@ -26,6 +26,8 @@
 //! members:                         # what others say: by name, or by name and task
 //!   leo/impl:
 //!     - text: Done.
+//! pages:                           # what addresses of the web answer, for the tools
+//!   - {url: "https://a.example/", body: "<p>Hello"}
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +69,8 @@ pub struct Replay {
     pause: Duration,
     /// The answer to every call beyond the recording; without it such a call fails.
     beyond: Option<String>,
+    /// What addresses of the web answer: the tools read it.
+    pages: Vec<Value>,
     /// How often each call was made, by speaker and number.
     calls: Arc<Mutex<BTreeMap<(String, u32), u32>>>,
 }
@@ -85,7 +89,7 @@ struct Speaker {
 #[derive(Debug, Clone)]
 struct Substitute {
     after_error: Option<String>,
-    given: Option<String>,
+    given: Vec<String>,
     otherwise: Option<String>,
     meanwhile: Option<String>,
 }
@@ -93,13 +97,18 @@ struct Substitute {
 impl Substitute {
     fn of(recorded: &RecordedAnswer) -> Self {
         let RecordedAnswer { after_error, given, otherwise, meanwhile, .. } = recorded.clone();
+        let given = match given {
+            None => Vec::new(),
+            Some(GivenWords::One(words)) => vec![words],
+            Some(GivenWords::All(all)) => all,
+        };
         Self { after_error, given, otherwise, meanwhile }
     }
 
     fn text(&self, body: &[u8]) -> Option<&String> {
         let missing = |words: &String| !holds(body, words.as_bytes());
         let otherwise = self.meanwhile.as_ref().or(self.otherwise.as_ref());
-        let otherwise = otherwise.filter(|_| self.given.as_ref().is_some_and(missing));
+        let otherwise = otherwise.filter(|_| self.given.iter().any(missing));
         otherwise.or_else(|| self.after_error.as_ref().filter(|_| holds(body, ERROR_MARK)))
     }
 }
@@ -112,6 +121,8 @@ struct Recording {
     answers: Vec<RecordedAnswer>,
     #[serde(default)]
     members: BTreeMap<String, Vec<RecordedAnswer>>,
+    #[serde(default)]
+    pages: Vec<Value>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -126,10 +137,17 @@ struct RecordedAnswer {
     fails: Option<Value>,
     detail: Option<String>,
     after_error: Option<String>,
-    given: Option<String>,
+    given: Option<GivenWords>,
     otherwise: Option<String>,
     meanwhile: Option<String>,
     delta_ms: Option<u64>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum GivenWords {
+    One(String),
+    All(Vec<String>),
 }
 
 #[derive(Clone, Deserialize)]
@@ -166,6 +184,7 @@ impl Replay {
             lead: Speaker::read(recording.answers)?,
             members: members.collect::<Result<_, BadRecording>>()?,
             pause: Duration::from_millis(recording.delta_ms),
+            pages: recording.pages,
             ..Self::default()
         })
     }
@@ -189,6 +208,11 @@ impl Replay {
     pub fn ending_with(mut self, words: &str) -> Self {
         self.beyond = Some(words.to_owned());
         self
+    }
+
+    /// What addresses of the web answer, to be handed to the tools once.
+    pub fn take_pages(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.pages)
     }
 
     /// How often each call was made of this recording and its clones, by speaker and number.

@@ -335,12 +335,12 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let scenario = demo::scenario(options.name.as_deref())?;
     let record = asked_for(place, options.record.as_deref())?;
     let lang = place.lang(&place.settings(None, Vec::new())?);
-    let (intro, outro) = demo::words(lang);
     let tape = scenario.tape(lang);
     let is_watched = !options.yes && has_screen(place);
     let refuses = !options.yes && stdin::says_no()?;
     let stage = DemoStage::new(place, scenario, lang, is_watched)?;
-    let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed } = stage;
+    let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed, has_pages } = stage;
+    let (intro, outro) = demo::words(lang, has_pages);
     // A user who watched may want to look at the files.
     scratch.iter_mut().for_each(|scratch| scratch.disable_cleanup(options.keep || is_watched));
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;

@@ -16,6 +16,7 @@ use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::ApprovalMode;
 use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{OpenOptions, TeamHandle, Which};
+use max_team_tools::RecordedPages;
 use max_team_tools::command::{self, CommandError, CommandSandbox};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -78,21 +79,30 @@ pub(crate) fn list(lang: Lang) -> String {
     SCENARIOS.iter().map(|scenario| format!("{:<11}{}\n", scenario.name, about(scenario.about))).collect()
 }
 
-/// What is said before and after.
-pub(crate) fn words(lang: Lang) -> (&'static str, &'static str) {
-    match lang {
+/// What is said before and after a recording, which may have pages of the web.
+pub(crate) fn words(lang: Lang, has_pages: bool) -> (&'static str, &'static str) {
+    let (intro, outro) = match lang {
         Lang::En => (
-            "This is a recording: the models' words were written beforehand. Everything else is real: the journal, the \
-             plan, the tools, the checks, and the scratch project in",
+            [
+                "This is a recording: the models' words were written beforehand. Everything else is real: the journal, the \
+                 plan, the tools, the checks, and the scratch project in",
+                "This is a recording: the models' words and the pages of the web were written beforehand. Everything else is \
+                 real: the journal, the tools, the permissions, and the scratch project in",
+            ],
             "That was the demo; `max-team demo --list` names more. To work on your own project, set a key (for example \
              ANTHROPIC_API_KEY) and run max-team there.",
         ),
         Lang::Zh => (
-            "这是一段录制：模型的话是事先写好的。其余都是真实的：日志、计划、工具、检查，以及这个临时项目：",
+            [
+                "这是一段录制：模型的话是事先写好的。其余都是真实的：日志、计划、工具、检查，以及这个临时项目：",
+                "这是一段录制：模型的话和网页是事先写好的。其余都是真实的：日志、工具、权限，以及这个临时项目：",
+            ],
             "演示结束；`max-team demo --list` 列出更多演示。要在自己的项目里使用，请设置密钥（例如 \
              ANTHROPIC_API_KEY），然后在项目目录运行 max-team。",
         ),
-    }
+    };
+    let [without_pages, with_pages] = intro;
+    (if has_pages { with_pages } else { without_pages }, outro)
 }
 
 impl Scenario {
@@ -131,12 +141,14 @@ impl Scenario {
 }
 
 impl DemoRecording {
-    /// The recorded models; `unattended` plays them without pauses. After the end of the recording they say that it is
-    /// over.
-    fn router(&self, unattended: bool, lang: Lang) -> Result<Router, CliError> {
-        let replay = Replay::read(self.recording).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
+    /// The recorded models and pages; `unattended` plays the models without pauses. After the end of the recording they say that
+    /// it is over.
+    fn read(&self, unattended: bool, lang: Lang) -> Result<(Router, RecordedPages), CliError> {
+        let broken = |words: String| CliError::new(Exit::Failed, words);
+        let mut replay = Replay::read(self.recording).map_err(|error| broken(error.to_string()))?;
+        let pages = RecordedPages::read(replay.take_pages()).map_err(broken)?;
         let replay = replay.ending_with(lang.demo_is_over());
-        Ok(Router::replay(if unattended { replay.at_once() } else { replay }))
+        Ok((Router::replay(if unattended { replay.at_once() } else { replay }), pages))
     }
 }
 
@@ -165,6 +177,8 @@ pub(crate) struct DemoStage {
     pub(crate) team: TeamHandle,
     /// Why commands run without a sandbox, if they do.
     pub(crate) unsandboxed: Option<String>,
+    /// Whether pages of the web are recorded.
+    pub(crate) has_pages: bool,
 }
 
 impl DemoStage {
@@ -202,7 +216,8 @@ impl DemoStage {
             scenario.lay_out(&root, lang)?;
         }
         let away = AppEnv { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
-        let router = scenario.tape(lang).router(!is_watched, lang)?;
+        let (router, pages) = scenario.tape(lang).read(!is_watched, lang)?;
+        let has_pages = !pages.is_empty();
         let open = open(&away, router.clone())?;
         let missing = try_sandbox(&root).err();
         let sandboxed = missing.is_none();
@@ -215,9 +230,9 @@ impl DemoStage {
         let only = Selection { mcp_config, strict_mcp_config: true, ..Selection::default() };
         let found = FoundServers::read(&away, &config, &root, &only)?;
         let sources = mcp::servers(&away, &config, &root, found.entries(&[]));
-        let also = setup::RuntimeParts { remember: None, sources };
+        let also = setup::RuntimeParts { remember: None, sources, recorded_pages: Some(Arc::new(pages)) };
         let team = setup::runtime_within(&away, &config, storage, router, "the demo", sandboxed, also)?;
-        Ok(Self { scratch: None, root, place: away, config, open, team, unsandboxed })
+        Ok(Self { scratch: None, root, place: away, config, open, team, unsandboxed, has_pages })
     }
 }
 
@@ -269,7 +284,7 @@ mod tests {
         assert_eq!(SCENARIOS.each_ref().map(|scenario| scenario.name), NAMES);
         for scenario in &SCENARIOS {
             for lang in [Lang::En, Lang::Zh] {
-                assert!(scenario.tape(lang).router(true, lang).is_ok(), "{}", scenario.name);
+                assert!(scenario.tape(lang).read(true, lang).is_ok(), "{}", scenario.name);
             }
             assert!(!scenario.about.0.contains('\n') && !scenario.about.1.contains('\n') && !scenario.files.is_empty());
         }

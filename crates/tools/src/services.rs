@@ -10,7 +10,7 @@ use max_team_core::limits::SOURCE_TOOLS_SHOWN;
 
 use crate::text::clip;
 use crate::tool::ToolError;
-use crate::web::{PageRenderer, SearchService};
+use crate::web::{PageRenderer, RecordedPages, SearchService};
 
 /// Services, hosts and programs beyond the project.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct Services {
     pub reader: Vec<OsString>,
     /// The browser that runs the scripts of pages, if there is one.
     pub renderer: Option<Arc<dyn PageRenderer>>,
+    /// What addresses answer instead of the network, in a demo.
+    pub recorded_pages: Option<Arc<RecordedPages>>,
 }
 
 impl Default for Services {
@@ -57,6 +59,7 @@ impl Default for Services {
             cert_file: None,
             reader: Vec::new(),
             renderer: None,
+            recorded_pages: None,
         }
     }
 }

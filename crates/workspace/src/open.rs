@@ -92,7 +92,8 @@ impl Workspace {
         is_chat: bool,
     ) -> Result<TeamHandle, CliError> {
         let remember = setup::remember(place, &self.config, &self.chosen, is_chat)?;
-        let also = RuntimeParts { remember: Some(remember), sources: Arc::clone(&self.servers) as _ };
+        let also =
+            RuntimeParts { remember: Some(remember), sources: Arc::clone(&self.servers) as _, recorded_pages: None };
         setup::runtime(place, &self.config, storage, self.chosen.router.clone(), purpose, also)
     }
 

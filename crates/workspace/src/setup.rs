@@ -3,6 +3,7 @@
 //! Each step is taken only by commands that need it, and once. What a step finds wrong is a `CliError`: an exit code and
 //! words that say what to do next.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use max_team_runtime::storage::{JournalError, WorkerInfo};
 use max_team_runtime::{
     AuditLevel, AuditOptions, Options, Remember, Runtime, RuntimeError, TeamHandle, TeamReader, new_id,
 };
-use max_team_tools::{ChromiumRenderer, Registry, Services, ToolSources, project};
+use max_team_tools::{ChromiumRenderer, RecordedPages, Registry, Services, ToolSources, project};
 
 use crate::config::choice::{Durability, ExtractWhen, Language, Level};
 use crate::config::{self, Config, Env, Override, Sources};
@@ -330,12 +331,14 @@ pub struct RuntimeParts {
     pub remember: Option<Remember>,
     /// The MCP servers.
     pub sources: Arc<dyn ToolSources>,
+    /// What addresses answer in a demo, which reaches no network and none of the user's services.
+    pub recorded_pages: Option<Arc<RecordedPages>>,
 }
 
 impl RuntimeParts {
     /// Without MCP servers.
     pub fn only(remember: Option<Remember>) -> Self {
-        Self { remember, sources: Arc::new(Vec::new()) }
+        Self { remember, sources: Arc::new(Vec::new()), recorded_pages: None }
     }
 }
 
@@ -363,7 +366,10 @@ pub fn runtime_within(
         router,
         tools: Registry::builtin(),
         sources: also.sources,
-        services: services(place, config)?,
+        services: match also.recorded_pages {
+            Some(pages) => Services { reader: document_reader(), recorded_pages: Some(pages), ..Services::default() },
+            None => services(place, config)?,
+        },
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
@@ -395,9 +401,6 @@ pub fn remember(place: &AppEnv, config: &Config, chosen: &ChosenModel, is_chat: 
 /// What tools may use beyond the project.
 pub fn services(place: &AppEnv, config: &Config) -> Result<Services, CliError> {
     let tools = &config.tools;
-    // Documents are read by this very program, in a process with next to no rights.
-    let reader =
-        std::env::current_exe().map(|program| vec![program.into(), DOCUMENT_READER.into()]).unwrap_or_default();
     Ok(Services {
         loki_url: tools.loki_url.clone(),
         prometheus_url: tools.prometheus_url.clone(),
@@ -409,9 +412,15 @@ pub fn services(place: &AppEnv, config: &Config) -> Result<Services, CliError> {
         profiles_dir: Some(place.home.join("browser")),
         cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
         search: crate::search_service::resolve(&tools.web_search, &place.env)?,
-        reader,
+        reader: document_reader(),
         renderer: Some(Arc::new(ChromiumRenderer)),
+        recorded_pages: None,
     })
+}
+
+/// Documents are read by this very program, in a process with next to no rights.
+fn document_reader() -> Vec<OsString> {
+    std::env::current_exe().map(|program| vec![program.into(), DOCUMENT_READER.into()]).unwrap_or_default()
 }
 
 /// What every agent is told about where it is.

@@ -137,12 +137,11 @@ pub(super) static SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "travel",
         about: (
-            "three experts one after the other: the weather decides about the train, and the train about the hotel",
-            "三位专家先后工作：天气决定火车，火车决定酒店",
+            "four experts with recorded pages of the web: weather, train and hotel side by side, then earthquakes",
+            "四位专家读取录制的网页：同时查天气、火车和酒店，再查地震",
         ),
         is_program: false,
-        files: files!(example "travel": "README.md" "agents/weather.md" "agents/train.md" "agents/hotel.md"
-            "data/weather.json" "data/trains.json" "data/hotels.json"),
+        files: files!(example "travel": "README.md"),
         english: DemoRecording {
             prompt: "I am off to Beijing tomorrow from Shanghai, for three days. What do I need to know?",
             recording: include_str!("../../../../examples/travel/recording.en.yaml"),

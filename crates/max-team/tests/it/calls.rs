@@ -139,7 +139,7 @@ fn the_tools_a_model_is_offered() {
         names.dedup();
         names.join(" ")
     };
-    let types = "earthquake explore general memory narrator plan weather";
-    let team = "ada earthquake explore general leo memory narrator plan ray sam weather";
+    let types = "earthquake explore general hotel memory narrator plan train weather";
+    let team = "ada earthquake explore general hotel leo memory narrator plan ray sam train weather";
     assert_eq!([kinds(&requests[0]), kinds(&requests[1]), kinds(&requests[2])], [team, team, types]);
 }

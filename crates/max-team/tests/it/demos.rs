@@ -201,22 +201,37 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
     assert!(!played.root.join("tests/nobody_test.sh").exists(), "the plan that was sent back did not run");
 }
 
-/// Each expert reads its own file once the one before has answered; the lead is told their words and never their data.
+/// Three experts are asked side by side and one afterwards. The lead is told their words and never their data.
 #[test]
-fn three_experts_are_asked_one_after_the_other() {
-    let played = Played::new(&["travel"], &[]);
-    played.says(&["Pack the warm coat", "¥2,180"]);
+fn four_experts_answer_from_recorded_pages() {
+    let played = Played::new(&["travel", "--lang", "en"], &[]);
+    insta::assert_snapshot!("travel_en", steady(&played));
     let entries = played.entries();
     let first = |event: &str, words: &str| {
         let is = |entry: &Value| entry["event"] == event && entry["payload"].to_string().contains(words);
-        entries.iter().position(is)
+        entries.iter().position(is).unwrap_or_else(|| panic!("`{event}` with `{words}`: {}", played.ran.out))
     };
-    let steps = ["wind_kmh", "no umbrella", "G102", "41 seats left", "Jianguo", "¥1,500 for three"];
-    let steps = steps.map(|words| first("tool_done", words).unwrap_or_else(|| panic!("`{words}`: {}", played.ran.out)));
-    assert!(steps.is_sorted(), "{steps:?}");
-    assert!(first("llm_ended", "total_cny").is_some() && first("tool_done", "total_cny").is_none());
+    let is_failed =
+        |entry: &&Value| entry["event"] == "tool_done" && entry["payload"].to_string().contains("recorded pages");
+    assert_eq!(entries.iter().filter(is_failed).count(), 0, "each address is recorded");
+    let began = |name: &str| first("agent_started", &format!("\"name\":\"{name}\""));
+    let answered =
+        ["A warm coat", "seats and prices change", "Lantern House, 200 m"].map(|words| first("tool_done", words));
+    let asked = ["weather", "train", "hotel"].map(began);
+    assert!(asked.iter().max() < answered.iter().min(), "{asked:?} {answered:?}");
+    assert!(answered.iter().max() < Some(&began("earthquake")));
+    // The pages were read by the real tools: a table of a page, a list of a search, an error.
+    for words in ["| G102 |", "not instructions", "https://stay.example/beijing/metro", "rooms.example/beijing`: 503"] {
+        first("tool_done", words);
+    }
+    first("llm_ended", "price_total");
+    assert!(
+        !entries
+            .iter()
+            .any(|entry| entry["event"] == "tool_done" && entry["payload"].to_string().contains("price_total"))
+    );
     let chinese = Played::new(&["travel", "--lang", "zh"], &[]);
-    chinese.says(&["厚外套带上", "¥2180"]);
+    insta::assert_snapshot!("travel_zh", steady(&chinese));
 }
 
 /// A machine with a shell and nothing else.

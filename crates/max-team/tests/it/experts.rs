@@ -367,6 +367,8 @@ fn shipped_experts_are_shown_as_they_are() {
             json!(["earthquake.usgs.gov", "geocoding-api.open-meteo.com"]),
             300,
         ),
+        ("train", json!(["web_fetch", "web_search"]), json!(["html.duckduckgo.com"]), 600),
+        ("hotel", json!(["web_fetch", "web_search"]), json!(["html.duckduckgo.com"]), 600),
         ("narrator", json!(["memory_read"]), Value::Null, 0),
     ] {
         let json = program.run(&["agents", "show", name, "--json"]).json();
@@ -380,6 +382,8 @@ fn shipped_experts_are_shown_as_they_are() {
         ("web_fetch", "https://earthquake.usgs.gov/fdsnws/event/1/query", "earthquake", 0),
         ("web_fetch", "https://earthquake.usgs.gov/", "weather", 5),
         ("web_fetch", "https://api.open-meteo.com/v1/forecast", "narrator", 5),
+        ("web_fetch", "https://html.duckduckgo.com/html/", "train", 0),
+        ("web_fetch", "https://rail.example/", "train", 5),
     ] {
         let ran = program.run(&["permissions", "why", "--tool", tool, url, "--agent", agent]);
         assert_eq!(ran.code, code, "{agent}: {ran:?}");

@@ -84,6 +84,9 @@ impl Browsers {
         is_visible: bool,
     ) -> Result<Arc<Chromium>, ToolError> {
         let services = &cx.services;
+        if services.recorded_pages.is_some() {
+            return Err(ToolError::correctable("this run answers from recorded pages, so there is no `browser`"));
+        }
         let program = find_chromium(services.browser_path.as_deref()).ok_or_else(|| missing(services))?;
         let folder = if profile.is_empty() { None } else { Some(services.profile_folder(profile)?) };
         let launch = Launch { program, profile: folder, is_sandboxed: cx.sandbox.on && !is_visible, is_visible };

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use max_team_core::limits::PAGE_MS_MAX;
 use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
 use reqwest::{Url, redirect};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -95,6 +95,10 @@ pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<H
     if request.guard == AddressGuard::Public {
         check_literal(request.url, &cx.services.private_hosts).map_err(|refused| failed(refused.to_string()))?;
     }
+    if let Some(pages) = &cx.services.recorded_pages {
+        let unknown = || failed("this run answers from recorded pages, and this address is not among them".to_owned());
+        return pages.reply(&request).ok_or_else(unknown);
+    }
     let client = client(cx, &request).map_err(failed)?;
     match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
         Ok(reply) => reply.map_err(|err| failed(reason(&err))),
@@ -134,14 +138,15 @@ async fn ask(
         }
     }
     body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    let (media_type, charset) = kind(&headers);
+    let told = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (media_type, charset) = content_type(told);
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let (location, etag, last_modified) = (text(LOCATION), text(ETAG), text(LAST_MODIFIED));
     Ok(HttpReply { status, location, media_type, charset, etag, last_modified, body, is_cut })
 }
 
-fn kind(headers: &HeaderMap) -> (String, Option<String>) {
-    let told = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+/// The media type and the charset in a header `Content-Type`.
+pub(super) fn content_type(told: &str) -> (String, Option<String>) {
     let mut parts = told.split(';').map(str::trim);
     let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
     let charset = parts.find_map(|part| {

@@ -3,7 +3,7 @@
 //! `client` makes one request and follows no redirect, and reaches no private address unless the user has opened it or
 //! has a service there; `fetch` is `web_fetch`, which follows redirects only as far as the policy has judged; `page` makes
 //! text of a reply and `html` Markdown of a page; `cache` keeps pages for their session; `render` is the seam to a browser;
-//! `search` is `web_search`; `geocode` finds places by name.
+//! `search` is `web_search`; `geocode` finds places by name; `recorded` stands for the network in demos.
 
 mod cache;
 mod client;
@@ -11,6 +11,7 @@ mod fetch;
 mod geocode;
 mod html;
 mod page;
+mod recorded;
 mod render;
 mod search;
 
@@ -24,6 +25,7 @@ pub use fetch::{PageAnswer, PageQuery, WebFetch, fetch_page};
 pub(crate) use fetch::{address, web_fetch};
 pub use geocode::Geocode;
 pub(crate) use geocode::geocode;
+pub use recorded::RecordedPages;
 pub use render::{PageRenderer, RenderFuture, RenderMode, RenderedPage};
 pub(crate) use search::web_search;
 pub use search::{SearchKey, SearchProvider, SearchService, WebSearch};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::limits::{FETCH_PAGE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MS_MAX};
 use max_team_tools::{
-    PageQuery, PageRenderer, RenderFuture, RenderMode, RenderedPage, Services, ToolContext, fetch_page,
+    PageQuery, PageRenderer, RecordedPages, RenderFuture, RenderMode, RenderedPage, Services, ToolContext, fetch_page,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +38,31 @@ fn with(mut input: Value, key: &str, value: impl Into<Value>) -> Value {
 fn long_page() -> String {
     let lines: String = (0..4_000).map(|number| format!("<p>line {number} of a long document</p>")).collect();
     format!("<title>Long</title><main>{lines}</main>")
+}
+
+#[test]
+fn recorded_pages_are_read_like_others_and_the_network_is_not_reached() {
+    let server = Server::new(|_, stream| reply(stream, "200 OK", "Content-Type: text/html", "from the network"));
+    let recorded = vec![
+        json!({ "url": "https://a.example/", "body": "<title>Recorded</title><main><p>Some <a href=/b>words</a></p></main>" }),
+        json!({ "url": "https://a.example/away", "status": 302, "location": "https://b.example/" }),
+        json!({ "url": "http://10.0.0.1/", "body": "private" }),
+    ];
+    let mut project = Project::new();
+    let private_hosts = vec![format!("127.0.0.1:{}", server.port)];
+    let recorded_pages = Some(Arc::new(RecordedPages::read(recorded).unwrap()));
+    project.cx.services = Arc::new(Services { private_hosts, recorded_pages, ..Services::default() });
+    let page = project.call("web_fetch", json!({ "url": "https://a.example/#top" })).unwrap();
+    assert!(page.contains("“Recorded”") && page.contains("Some [words](https://a.example/b)"), "{page}");
+    let away = project.call("web_fetch", json!({ "url": "https://a.example/away" })).unwrap();
+    assert!(away.contains("leads to another host: `https://b.example/`"), "{away}");
+    let private = project.refused("web_fetch", json!({ "url": "http://10.0.0.1/" }));
+    assert!(private.contains("private network"), "{private}");
+    let unknown = project.refused("web_fetch", at(server.port, "/"));
+    assert!(unknown.contains("recorded pages") && unknown.contains("not among them"), "{unknown}");
+    let browser = json!({ "action": "open", "url": format!("http://127.0.0.1:{}/", server.port) });
+    assert!(project.refused("browser", browser).contains("recorded pages"));
+    assert_eq!(server.asked(), [""; 0]);
 }
 
 #[test]

@@ -23,13 +23,15 @@ const MANAGED: &str = "/etc/max-team/agents";
 const ABOVE_MAX: usize = 32;
 
 /// What comes with the program.
-const BUILTIN: [(&str, &str); 7] = [
+const BUILTIN: [(&str, &str); 9] = [
     ("earthquake", include_str!("../../../../agents/earthquake.md")),
     ("explore", include_str!("../../../../agents/explore.md")),
     ("general", include_str!("../../../../agents/general.md")),
+    ("hotel", include_str!("../../../../agents/hotel.md")),
     (EXPERT, include_str!("../../../../agents/memory.md")),
     ("narrator", include_str!("../../../../agents/narrator.md")),
     ("plan", include_str!("../../../../agents/plan.md")),
+    ("train", include_str!("../../../../agents/train.md")),
     ("weather", include_str!("../../../../agents/weather.md")),
 ];
 
@@ -440,6 +442,8 @@ mod tests {
         ]);
         let roster = fixture.roster();
         let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
-        assert_eq!(names, ["earthquake", "explore", "general", "in", "memory", "narrator", "plan", "weather"]);
+        let want =
+            ["earthquake", "explore", "general", "hotel", "in", "memory", "narrator", "plan", "train", "weather"];
+        assert_eq!(names, want);
     }
 }

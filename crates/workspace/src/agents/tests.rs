@@ -51,7 +51,7 @@ fn the_built_in_team_loads_and_is_quiet() {
     assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
     let experts = team.experts.iter().map(|expert| (expert.definition.name.as_str(), expert.definition.builtin));
-    let names = ["earthquake", "explore", "general", "memory", "narrator", "plan", "weather"];
+    let names = ["earthquake", "explore", "general", "hotel", "memory", "narrator", "plan", "train", "weather"];
     assert!(experts.eq(names.map(|name| (name, true))));
     assert_eq!(team.warnings, Vec::<String>::new());
     assert!(
@@ -439,7 +439,7 @@ fn one_member_can_be_talked_to() {
     assert_eq!(leo.definition.role, "coder");
     assert!(leo.constraints.blocked_patterns.contains(&"*.pem".to_owned()));
     let stop = ask(Selection { agent: Some("bob".into()), ..Selection::default() }).err().unwrap();
-    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`, `earthquake`, `explore`, `general`, `memory`, `narrator`, `plan`, `weather`";
+    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`, `earthquake`, `explore`, `general`, `hotel`, `memory`, `narrator`, `plan`, `train`, `weather`";
     assert_eq!((stop.exit, stop.message.as_str()), (Exit::Config, want));
     assert_eq!(ask(Selection { solo: true, ..Selection::default() }).unwrap().definition, setup::solo());
     assert_eq!(ask(Selection::default()).unwrap().definition, setup::solo());
