@@ -5,16 +5,17 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use max_team_core::limits::PAGE_MS_MAX;
 use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
 use reqwest::{Url, redirect};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -25,6 +26,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::document;
+use crate::remote::on_thread;
 use crate::text::{clip, size, visible};
 use crate::tool::{ToolContext, ToolError};
 
@@ -70,12 +72,33 @@ pub(crate) struct HttpReply {
     /// What it says it is, in lower case and without parameters; empty if it does not say.
     pub(crate) media_type: String,
     pub(crate) charset: Option<String>,
+    /// How the body is compressed, though that was not asked for.
+    pub(crate) encoding: Option<String>,
     /// By which the server recognises this version.
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
     pub(crate) body: Vec<u8>,
     /// Whether there was more than was wanted.
     pub(crate) is_cut: bool,
+}
+
+impl HttpReply {
+    /// The same with its body as it was before a server compressed it, within these bounds.
+    fn inflated(mut self, max: usize, document_max: u64) -> Self {
+        let reader: Box<dyn io::Read + '_> = match self.encoding.as_deref() {
+            Some("gzip" | "x-gzip") => Box::new(MultiGzDecoder::new(self.body.as_slice())),
+            Some("deflate") => Box::new(ZlibDecoder::new(self.body.as_slice())),
+            _ => return self,
+        };
+        let mut body = Vec::new();
+        // Of a body that was cut, the beginning is taken.
+        let is_broken = reader.take(document_max.max(max as u64) + 1).read_to_end(&mut body).is_err();
+        let most = if document::kind(&body).is_some() { document_max } else { max as u64 };
+        self.is_cut |= is_broken || body.len() as u64 > most;
+        body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        (self.body, self.encoding) = (body, None);
+        self
+    }
 }
 
 /// Gets what is at an address, up to `max` bytes of it.
@@ -92,15 +115,18 @@ pub(crate) async fn fetch(
 pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<HttpReply, ToolError> {
     let shown = shown(request.url);
     let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
-    if request.guard == AddressGuard::Public {
-        check_literal(request.url, &cx.services.private_hosts).map_err(|refused| failed(refused.to_string()))?;
+    let may_be_private = may_be_private(cx, &request);
+    if !may_be_private {
+        check_literal(request.url).map_err(|refused| failed(refused.to_string()))?;
     }
     if let Some(pages) = &cx.services.recorded_pages {
         let unknown = || failed("this run answers from recorded pages, and this address is not among them".to_owned());
         return pages.reply(&request).ok_or_else(unknown);
     }
-    let client = client(cx, &request).map_err(failed)?;
+    let client = client(cx, may_be_private).map_err(failed)?;
+    let (max, document_max) = (request.max, request.document_max);
     match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
+        Ok(Ok(reply)) if reply.encoding.is_some() => on_thread(move || Ok(reply.inflated(max, document_max))).await,
         Ok(reply) => reply.map_err(|err| failed(reason(&err))),
         Err(_) => Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
     }
@@ -142,7 +168,9 @@ async fn ask(
     let (media_type, charset) = content_type(told);
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let (location, etag, last_modified) = (text(LOCATION), text(ETAG), text(LAST_MODIFIED));
-    Ok(HttpReply { status, location, media_type, charset, etag, last_modified, body, is_cut })
+    let encoding = text(CONTENT_ENCODING).map(|name| name.trim().to_ascii_lowercase());
+    let encoding = encoding.filter(|name| !name.is_empty() && name != "identity");
+    Ok(HttpReply { status, location, media_type, charset, encoding, etag, last_modified, body, is_cut })
 }
 
 /// The media type and the charset in a header `Content-Type`.
@@ -165,22 +193,21 @@ fn shown(url: &Url) -> String {
 }
 
 /// An address that is written as a number is connected to without being resolved, so it is checked here.
-fn check_literal(url: &Url, private: &[String]) -> Result<(), PrivateAddress> {
+fn check_literal(url: &Url) -> Result<(), PrivateAddress> {
     let host = url.host_str().unwrap_or_default();
     match bare(host).parse::<IpAddr>() {
-        Ok(address) if !is_public(address) && !is_opened(private, url) => {
-            Err(PrivateAddress { host: host.to_owned(), address })
-        }
+        Ok(address) if !is_public(address) => Err(PrivateAddress { host: host.to_owned(), address }),
         _ => Ok(()),
     }
 }
 
-/// Whether the user has opened this host, for all ports (`HOST`) or for one (`HOST:PORT`).
-pub(crate) fn is_opened(private: &[String], url: &Url) -> bool {
-    url.host_str().is_some_and(|host| is_host_opened(private, host, url.port_or_known_default()))
+/// Whether a request may go to this machine or into a private network. It follows no redirect, so its address says all.
+fn may_be_private(cx: &ToolContext, request: &HttpRequest<'_>) -> bool {
+    let (host, port) = (request.url.host_str().unwrap_or_default(), request.url.port_or_known_default());
+    request.guard == AddressGuard::Service || is_host_opened(&cx.services.private_hosts, host, port)
 }
 
-/// Whether the user has opened this host at this port.
+/// Whether the user has opened this host, for all ports (`HOST`) or for one (`HOST:PORT`).
 pub(crate) fn is_host_opened(private: &[String], host: &str, port: Option<u16>) -> bool {
     let host = bare(host);
     private.iter().any(|rule| match split_port(rule) {
@@ -200,9 +227,9 @@ fn split_port(rule: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// A host without the brackets of an IPv6 address.
-fn bare(host: &str) -> &str {
-    host.trim_start_matches('[').trim_end_matches(']')
+/// A host without the brackets of an IPv6 address and the dot at the end of a full name.
+pub(crate) fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.')
 }
 
 /// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
@@ -215,10 +242,8 @@ impl TimeProvider for TlsClock {
     }
 }
 
-fn client(cx: &ToolContext, request: &HttpRequest<'_>) -> Result<reqwest::Client, String> {
+fn client(cx: &ToolContext, may_be_private: bool) -> Result<reqwest::Client, String> {
     let lookups = cx.remote.lookups();
-    // The client makes this one request and follows no redirect, so the port is that of its address.
-    let may_be_private = request.guard == AddressGuard::Service || is_opened(&cx.services.private_hosts, request.url);
     builder(cx.services.cert_file.as_deref())?
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())
@@ -293,9 +318,9 @@ impl Resolve for Resolver {
 
 /// A private address that the user has not opened.
 #[derive(Debug)]
-struct PrivateAddress {
-    host: String,
-    address: IpAddr,
+pub(crate) struct PrivateAddress {
+    pub(crate) host: String,
+    pub(crate) address: IpAddr,
 }
 
 impl fmt::Display for PrivateAddress {
@@ -350,7 +375,9 @@ mod tests {
             ("[::1]:9000", "http://[::1]/", false),
         ];
         for (rule, address, is_open) in table {
-            assert_eq!(is_opened(&[rule.to_owned()], &url(address)), is_open, "{rule} {address}");
+            let url = url(address);
+            let found = is_host_opened(&[rule.to_owned()], url.host_str().unwrap(), url.port_or_known_default());
+            assert_eq!(found, is_open, "{rule} {address}");
         }
     }
 

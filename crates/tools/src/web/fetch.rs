@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cache::{CachedPage, PageKey};
-use super::page::{PageText, PageView, check_selector};
+use super::page::{PageText, PageView, check_selector, may_have_scripts};
 use super::render::RenderMode;
 use super::{AddressGuard, HttpReply, HttpRequest, host, send};
 use crate::remote::on_thread;
@@ -198,7 +198,15 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
         ));
     }
     if wanted.render == RenderMode::Always {
-        return render(cx, wanted).await;
+        // A document has no scripts: Chromium would download it and show nothing.
+        return match load(cx, wanted).await {
+            Ok(Loaded::Page(page)) if !may_have_scripts(&page.reply) => {
+                let text = text_of(cx, &page, &wanted.view).await?;
+                Ok(Fetched::Page(page.url.clone(), text))
+            }
+            Ok(Loaded::Elsewhere(url, next)) => Ok(Fetched::Elsewhere(url, next)),
+            Ok(Loaded::Page(_)) | Err(_) => render(cx, wanted).await,
+        };
     }
     let page = match load(cx, wanted).await? {
         Loaded::Page(page) => page,
@@ -261,6 +269,9 @@ async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, Tool
     };
     let mut text = text_of(cx, &page, &wanted.view).await?;
     text.notes.push("after its scripts ran".to_owned());
+    if text.text.trim().is_empty() {
+        text.notes.push("it shows no text".to_owned());
+    }
     Ok(Fetched::Page(page.url.clone(), text))
 }
 

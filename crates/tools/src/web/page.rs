@@ -64,12 +64,16 @@ impl PageText {
         }
         if reply.body.is_empty() {
             page.notes.push("empty".to_owned());
+        } else if let Some(encoding) = &reply.encoding {
+            page.notes.push(format!("compressed with `{}`, which was not asked for, and not shown", shown(encoding)));
+            return Ok(Self { is_error: true, ..page });
         } else if !is_text(reply) {
             page.notes.push(format!("binary data, {}, not shown", size(reply.body.len() as u64)));
             return Ok(Self { is_error: true, ..page });
         }
         let text = decode(reply);
         match reply.media_type.as_str() {
+            "" if !view.raw && looks_like_html(&text) => page.read_html(&text, url, view)?,
             _ if view.raw => page.text = text,
             "text/html" | "application/xhtml+xml" => page.read_html(&text, url, view)?,
             media if media == "application/json" || media.ends_with("+json") => page.text = pretty(text),
@@ -147,13 +151,35 @@ fn is_text(reply: &HttpReply) -> bool {
     let media = reply.media_type.as_str();
     let textual = ["json", "xml", "javascript", "ecmascript", "yaml", "toml", "sql", "graphql", "x-sh", "csv"];
     let head = reply.body.get(..HEAD_BYTES).unwrap_or(&reply.body);
-    // UTF-16 has zeros in it, and says what it is.
-    let is_wide = reply.charset.as_ref().is_some_and(|name| name.to_ascii_lowercase().starts_with("utf-16"));
+    // UTF-16 has zeros in it, and says what it is, in the header or with its first character.
+    let has_mark = Encoding::for_bom(head).is_some();
+    let is_wide =
+        has_mark || reply.charset.as_ref().is_some_and(|name| name.to_ascii_lowercase().starts_with("utf-16"));
     if head.contains(&0) && !is_wide {
         return false;
     }
     let is_told = media.starts_with("text/") || textual.iter().any(|word| media.ends_with(word));
-    is_told || (matches!(media, "" | "application/octet-stream") && is_utf8(head))
+    match media {
+        "" => is_wide || has_no_controls(head),
+        "application/octet-stream" => has_mark || is_utf8(head),
+        _ => is_told,
+    }
+}
+
+/// Whether bytes have only the control characters of texts: then they may be text in any encoding.
+fn has_no_controls(head: &[u8]) -> bool {
+    !head.iter().any(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31))
+}
+
+fn looks_like_html(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
+    start.starts_with("<!doctype html") || start.starts_with("<html")
+}
+
+/// Whether a reply may be a page with scripts: then a browser shows it.
+pub(super) fn may_have_scripts(reply: &HttpReply) -> bool {
+    // A server may answer programs with an error in plain text, and browsers with the page.
+    matches!(reply.media_type.as_str(), "" | "text/html" | "application/xhtml+xml") || reply.status >= 400
 }
 
 /// Whether bytes are UTF-8, but for a character at their end that was cut through.
@@ -222,13 +248,35 @@ mod tests {
     }
 
     #[test]
+    fn text_is_told_from_other_data() {
+        let table: [(&str, &[u8], bool); 10] = [
+            ("text/plain", b"\xff\xfeH\0i\0", true),
+            ("application/octet-stream", b"\xff\xfeH\0i\0", true),
+            ("", b"\xfe\xff\0H\0i", true),
+            ("", b"caf\xe9 and \xc4\xe3\xba\xc3", true),
+            ("", b"\x1f\x8b\x08packed", false),
+            ("", b"\x89PNG\r\n\x1a\n", false),
+            ("application/octet-stream", b"caf\xe9 au lait", false),
+            ("text/plain", b"H\0i\0", false),
+            ("image/png", b"words", false),
+            ("application/json", b"{}", true),
+        ];
+        for (media, body, want) in table {
+            let reply = HttpReply { media_type: media.to_owned(), body: body.to_vec(), ..HttpReply::default() };
+            assert_eq!(is_text(&reply), want, "{media} {body:?}");
+        }
+    }
+
+    #[test]
     fn bodies_are_decoded_also_if_the_charset_is_wrong() {
         let reply = |body: &[u8], charset: Option<&str>| HttpReply {
             body: body.to_vec(),
             charset: charset.map(str::to_owned),
             ..HttpReply::default()
         };
-        let table: [(&[u8], Option<&str>, &str); 7] = [
+        let table: [(&[u8], Option<&str>, &str); 9] = [
+            (b"\xff\xfeH\0i\0", None, "Hi"),
+            (b"\xfe\xff\0H\0i", None, "Hi"),
             ("你好".as_bytes(), Some("iso-8859-1"), "你好"),
             ("你好".as_bytes(), None, "你好"),
             (b"\xc4\xe3\xba\xc3", Some("gb18030"), "你好"),

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -141,7 +141,7 @@ fn a_selector_and_raw_choose_what_of_a_page_comes() {
 
 /// A browser that is not there: it says which pages it was asked for.
 #[derive(Debug, Default)]
-struct FakeBrowser(Mutex<Vec<String>>);
+struct FakeBrowser(Mutex<Vec<String>>, AtomicBool);
 
 impl PageRenderer for FakeBrowser {
     fn is_there(&self, _: &Services) -> bool {
@@ -150,10 +150,60 @@ impl PageRenderer for FakeBrowser {
 
     fn render<'a>(&'a self, _: &'a ToolContext, url: &'a reqwest::Url) -> RenderFuture<'a> {
         self.0.lock().unwrap().push(url.path().to_owned());
-        let html = "<title>App</title><main><p>Written by a script.</p></main>".to_owned();
+        let text = if self.1.load(Ordering::SeqCst) { "" } else { "Written by a script." };
+        let html = format!("<title>App</title><main><p>{text}</p></main>");
         let page = RenderedPage { url: url.clone(), status: 200, html };
         Box::pin(async move { Ok(page) })
     }
+}
+
+#[test]
+fn what_is_no_page_with_scripts_is_read_without_a_browser() {
+    let server = Server::new(|path, stream| match path {
+        "/wide" => reply(stream, "200 OK", "Content-Type: text/plain", b"\xff\xfew\0i\0d\0e\0"),
+        "/untold" => {
+            reply(stream, "200 OK", "X-Type: none", b"<!DOCTYPE html><title>Caf\xe9</title><main>no type</main>")
+        }
+        "/packed" => reply(
+            stream,
+            "200 OK",
+            "Content-Type: text/html\r\nContent-Encoding: gzip",
+            packed("<title>P</title><p>unpacked"),
+        ),
+        "/bomb" => reply(
+            stream,
+            "200 OK",
+            "Content-Type: text/plain\r\nContent-Encoding: gzip",
+            packed(&"0".repeat(PAGE_BYTES_MAX * 2)),
+        ),
+        "/odd" => reply(stream, "200 OK", "Content-Type: text/html\r\nContent-Encoding: br", b"\x0b\x02\x80abc\x03"),
+        "/empty" => reply(stream, "200 OK", "Content-Type: text/html", "<title>Empty</title>"),
+        _ => reply(stream, "200 OK", "Content-Type: text/plain", "no page"),
+    });
+    let mut project = open(server.port);
+    let renderer = Arc::new(FakeBrowser::default());
+    let services = Services { renderer: Some(Arc::clone(&renderer) as _), ..Services::clone(&project.cx.services) };
+    project.cx.services = Arc::new(services);
+    let always = |path: &str| project.call("web_fetch", with(at(server.port, path), "render", "always")).unwrap();
+    let plain = always("/plain");
+    assert!(plain.ends_with("no page") && !plain.contains("after its scripts"), "{plain}");
+    assert!(always("/wide").ends_with("wide"));
+    assert!(renderer.0.lock().unwrap().is_empty(), "only pages are rendered");
+    let read = |path: &str| project.call("web_fetch", with(at(server.port, path), "render", "never")).unwrap();
+    assert!(read("/untold").contains("”]\nno type"), "{}", read("/untold"));
+    assert!(read("/packed").contains("“P”]\nunpacked"), "{}", read("/packed"));
+    let bomb = read("/bomb");
+    assert!(bomb.contains("only the first 4.0 MiB were taken"), "{}", &bomb[..300]);
+    assert!(read("/odd").contains("compressed with `br`"), "{}", read("/odd"));
+    renderer.1.store(true, Ordering::SeqCst);
+    let empty = always("/empty");
+    assert!(empty.contains("after its scripts ran; it shows no text"), "{empty}");
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(text.as_bytes()).unwrap();
+    packer.finish().unwrap()
 }
 
 #[test]
