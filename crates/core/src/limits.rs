@@ -212,6 +212,10 @@ pub const BROWSER_ELEMENTS_MAX: u64 = 60_000;
 pub const BROWSER_CHARS_MAX: u64 = 4 << 20;
 /// Frames of a page that are read.
 pub const BROWSER_FRAMES_MAX: usize = 32;
+/// Contexts of one agent that are kept aside: those of other private hosts, and that of the public internet.
+pub const BROWSER_CONTEXTS_ASIDE_MAX: usize = 4;
+/// Fields of a page that are asked whether they are for a password; further ones count as such.
+pub const BROWSER_FIELDS_MAX: usize = 200;
 /// Pages that one agent has open at a time.
 pub const BROWSER_TABS_MAX: usize = 12;
 /// Bytes of one file that a page may download.

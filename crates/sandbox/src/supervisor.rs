@@ -135,8 +135,9 @@ fn open_door(order: &mut Order, control: &UnixStream) -> io::Result<()> {
     if !order.has_door() {
         return Ok(());
     }
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = format!("http://{}", listener.local_addr()?);
+    // The command's network has nothing but a loopback. By its addresses a command can tell the server its connections apart.
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let address = format!("http://{}:{}", Ipv4Addr::LOCALHOST, listener.local_addr()?.port());
     hand(control, &listener)?;
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
         order.spec.env.push((name.to_owned(), address.clone()));

@@ -1,13 +1,14 @@
 //! One tab: what is done in it, and what it shows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use max_team_core::limits::{
-    BROWSER_CHARS_MAX, BROWSER_ELEMENTS_MAX, BROWSER_FRAMES_MAX, BROWSER_LOAD_MS, BROWSER_SETTLE_MS,
-    BROWSER_WAIT_MS_MAX, IMAGE_BYTES_MAX,
+    BROWSER_CHARS_MAX, BROWSER_ELEMENTS_MAX, BROWSER_FIELDS_MAX, BROWSER_FRAMES_MAX, BROWSER_LOAD_MS,
+    BROWSER_SETTLE_MS, BROWSER_WAIT_MS_MAX, IMAGE_BYTES_MAX,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -72,7 +73,7 @@ const KEYS: [(&str, &str, u32, &str); 15] = [
     ("F5", "F5", 116, ""),
 ];
 
-type Done<T> = Result<T, DevToolsError>;
+pub(super) type Done<T> = Result<T, DevToolsError>;
 
 /// A tab at work.
 #[derive(Debug, Clone)]
@@ -86,9 +87,11 @@ pub(super) struct Tab {
 pub(super) struct Content {
     pub(super) title: String,
     pub(super) lines: Vec<String>,
+    /// References of fields for passwords.
+    pub(super) passwords: HashSet<u64>,
 }
 
-fn refused<T>(words: impl Into<String>) -> Done<T> {
+pub(super) fn refused<T>(words: impl Into<String>) -> Done<T> {
     Err(DevToolsError::Refused(words.into()))
 }
 
@@ -97,7 +100,7 @@ fn wanted<'a>(field: Option<&'a str>, name: &str, action: &str) -> Done<&'a str>
 }
 
 impl Tab {
-    async fn call(&self, method: &str, params: Value) -> Done<Value> {
+    pub(super) async fn call(&self, method: &str, params: Value) -> Done<Value> {
         let call = self.devtools.call(Some(&self.page.session), method, params);
         tokio::select! {
             biased;
@@ -269,7 +272,7 @@ impl Tab {
     }
 
     /// The middle of an element, in the visible part of the page.
-    async fn middle(&self, node: i64) -> Done<(f64, f64)> {
+    pub(super) async fn middle(&self, node: i64) -> Done<(f64, f64)> {
         self.call("DOM.scrollIntoViewIfNeeded", json!({ "backendNodeId": node })).await?;
         let quads = self.call("DOM.getContentQuads", json!({ "backendNodeId": node })).await?;
         let corners: Vec<f64> = quads
@@ -282,13 +285,14 @@ impl Tab {
     }
 
     async fn click(&self, node: i64) -> Done<()> {
-        let Ok((x, y)) = self.middle(node).await else {
+        let Ok(place) = self.middle(node).await else {
             // Without a place on the page it can still be chosen by a script.
             return self
                 .function(node, "function() { (this.click ? this : this.parentElement).click(); }", &[])
                 .await
                 .map(drop);
         };
+        let (x, y) = self.uncovered(node, place).await?;
         for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let event = json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1 });
@@ -298,7 +302,7 @@ impl Tab {
     }
 
     /// Calls a function with the element as `this`.
-    async fn function(&self, node: i64, function: &str, arguments: &[&str]) -> Done<Value> {
+    pub(super) async fn function(&self, node: i64, function: &str, arguments: &[&str]) -> Done<Value> {
         let found = self.call("DOM.resolveNode", json!({ "backendNodeId": node })).await?;
         let arguments: Vec<Value> = arguments.iter().map(|argument| json!({ "value": argument })).collect();
         let call = json!({
@@ -442,10 +446,12 @@ impl Tab {
             return self.large(title, count("elements"), count("chars")).await;
         }
         let frames = self.frames().await?;
+        let passwords = self.passwords(snapshot::fields(&frames)).await;
         let mut state = lock(&self.page.state);
         let base = reqwest::Url::parse(&state.url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-        let lines = snapshot::read(&frames, &base, &mut state.refs);
-        Ok(Content { title, lines })
+        let lines = snapshot::read(&frames, &base, &mut state.refs, &passwords);
+        let passwords = passwords.into_iter().filter_map(|node| state.refs.known(node)).collect();
+        Ok(Content { title, lines, passwords })
     }
 
     /// A page that is too large for its tree: the beginning of its text.
@@ -458,7 +464,22 @@ impl Tab {
         let text = text.as_str().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty());
         // No line of the page's own words may look like an element with a reference.
         let text = text.map(|line| format!("| {line}"));
-        Ok(Content { title, lines: std::iter::once(note).chain(text).collect() })
+        Ok(Content { title, lines: std::iter::once(note).chain(text).collect(), ..Content::default() })
+    }
+
+    /// Those of some fields that are for passwords.
+    async fn passwords(&self, fields: Vec<i64>) -> HashSet<i64> {
+        let mut found = HashSet::new();
+        for (at, node) in fields.into_iter().enumerate() {
+            let asked = at < BROWSER_FIELDS_MAX;
+            let told =
+                if asked { self.call("DOM.describeNode", json!({ "backendNodeId": node })).await.ok() } else { None };
+            // A field that cannot be asked counts as one for a password: then dots are shown.
+            if told.is_none_or(|told| is_password(&told)) {
+                found.insert(node);
+            }
+        }
+        found
     }
 
     async fn frames(&self) -> Done<Vec<FrameTree>> {
@@ -489,6 +510,13 @@ impl Tab {
     }
 }
 
+/// Whether an element is a field for a password.
+fn is_password(told: &Value) -> bool {
+    let attributes = told.pointer("/node/attributes").and_then(Value::as_array);
+    let words: Vec<&str> = attributes.into_iter().flatten().filter_map(Value::as_str).collect();
+    words.chunks_exact(2).any(|pair| matches!(pair, ["type", kind] if kind.eq_ignore_ascii_case("password")))
+}
+
 /// The frames of a page, outermost first.
 fn collect_frames(tree: &Value, names: &mut Vec<String>) {
     if let Some(name) = tree.pointer("/frame/id").and_then(Value::as_str) {
@@ -502,7 +530,7 @@ fn collect_frames(tree: &Value, names: &mut Vec<String>) {
 }
 
 /// What a script gave back, or its error.
-fn value(answer: &Value) -> Done<Value> {
+pub(super) fn value(answer: &Value) -> Done<Value> {
     if let Some(thrown) = answer.get("exceptionDetails") {
         let words = thrown.pointer("/exception/description").or_else(|| thrown.get("text")).and_then(Value::as_str);
         return refused(format!("the page's script failed: {}", clip(words.unwrap_or("unknown"), 200)));

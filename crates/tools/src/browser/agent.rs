@@ -1,13 +1,14 @@
 //! The tabs of one agent, and its actions from the call to the result.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
 use max_team_core::limits::{
-    BROWSER_ACTION_MS, BROWSER_LOAD_MS, BROWSER_RESTART_MS, BROWSER_SNAPSHOT_BYTES_MAX, BROWSER_TABS_MAX,
-    PAGE_BYTES_MAX,
+    BROWSER_ACTION_MS, BROWSER_CONTEXTS_ASIDE_MAX, BROWSER_LOAD_MS, BROWSER_RESTART_MS, BROWSER_SNAPSHOT_BYTES_MAX,
+    BROWSER_TABS_MAX, PAGE_BYTES_MAX,
 };
 use max_team_core::policy::Action;
 use reqwest::Url;
@@ -16,16 +17,17 @@ use tokio::time::timeout;
 
 use super::act::{Content, Tab};
 use super::devtools::{DevToolsError, lock};
-use super::guard::{Guard, Lookup};
+use super::guard::{ContextProxy, Guard, Lookup};
 use super::pages::{Context, Page};
 use super::process::{Chromium, Ended, Launch, find_chromium};
 use super::sign_in::sign_in;
+use super::snapshot::Refs;
 use super::{BrowserAction, BrowserInput, NAME};
 use crate::remote::on_thread;
 use crate::services::Services;
 use crate::text::{clip, visible};
 use crate::tool::{Output, ToolContext, ToolError};
-use crate::web::{PageRenderer, RenderFuture, RenderedPage, address, host};
+use crate::web::{PageRenderer, RenderFuture, RenderedPage, address, bare, host, is_host_opened};
 
 /// Times that a browser is started again within [`BROWSER_RESTART_MS`].
 const RESTARTS_MAX: usize = 1;
@@ -38,8 +40,9 @@ const LINES_MAX: usize = 5_000;
 #[derive(Debug, Default)]
 pub struct Browsers {
     lookup: Lookup,
-    /// By profile, and by whether they run in the sandbox: an agent never shares one that is less contained than the agent itself.
-    running: tokio::sync::Mutex<HashMap<(String, bool), Weak<Chromium>>>,
+    /// By profile, and by whether they run in the sandbox: an agent never shares one that is less contained than the agent itself. Each
+    /// has a lock of its own, so that a slow start holds up only agents that wait for the same browser.
+    running: Mutex<HashMap<(String, bool), Arc<tokio::sync::Mutex<Weak<Chromium>>>>>,
     /// When browsers were lost, by profile.
     lost: Arc<Mutex<HashMap<String, Vec<Instant>>>>,
 }
@@ -50,14 +53,23 @@ impl Browsers {
     pub fn with_lookup(
         lookup: impl Fn(&str) -> std::io::Result<Vec<std::net::IpAddr>> + Send + Sync + 'static,
     ) -> Self {
-        Self { lookup: Lookup(Arc::new(lookup)), ..Self::default() }
+        Self { lookup: Lookup { find: Arc::new(lookup), ..Lookup::default() }, ..Self::default() }
+    }
+
+    /// The same, with the address that is connected to in the place of a host's: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reaching(mut self, reach: fn(SocketAddr) -> SocketAddr) -> Self {
+        self.lookup.reach = reach;
+        self
     }
 
     /// The Chromium of a profile, started if there is none.
     async fn chromium(&self, cx: &ToolContext, profile: &str) -> Result<Arc<Chromium>, ToolError> {
         let key = (profile.to_owned(), cx.sandbox.on);
-        let mut running = self.running.lock().await;
-        if let Some(chromium) = running.get(&key).and_then(Weak::upgrade).filter(|known| known.ended().is_none()) {
+        let slot = Arc::clone(lock(&self.running).entry(key).or_default());
+        let mut running = slot.lock().await;
+        if let Some(chromium) = running.upgrade().filter(|known| known.ended().is_none()) {
             return Ok(chromium);
         }
         let now = Instant::now();
@@ -72,7 +84,7 @@ impl Browsers {
             )));
         }
         let chromium = self.start(cx, profile, false).await?;
-        running.insert(key, Arc::downgrade(&chromium));
+        *running = Arc::downgrade(&chromium);
         Ok(chromium)
     }
 
@@ -120,6 +132,8 @@ fn missing(services: &Services) -> ToolError {
 #[derive(Debug, Default)]
 pub struct AgentBrowser {
     seat: tokio::sync::Mutex<Option<Seat>>,
+    /// Contexts of other hosts, the oldest first.
+    aside: Mutex<Vec<Seat>>,
     /// The window in which the user signs in for this agent.
     pub(super) window: tokio::sync::Mutex<Option<Arc<Chromium>>>,
     shown: Mutex<ShownPage>,
@@ -130,6 +144,8 @@ pub struct AgentBrowser {
 struct ShownPage {
     host: String,
     lines: Vec<String>,
+    /// References of fields for passwords.
+    passwords: HashSet<u64>,
 }
 
 impl AgentBrowser {
@@ -144,6 +160,11 @@ impl AgentBrowser {
         let shown = lock(&self.shown);
         shown.lines.iter().find(|line| line.trim_start().starts_with(&mark)).map(|line| line.trim().to_owned())
     }
+
+    /// Whether an element of the last tree is a field for a password.
+    pub(super) fn is_password(&self, reference: &str) -> bool {
+        Refs::number(reference).is_some_and(|number| lock(&self.shown).passwords.contains(&number))
+    }
 }
 
 /// A place in a browser.
@@ -151,6 +172,8 @@ impl AgentBrowser {
 pub(super) struct Seat {
     pub(super) chromium: Arc<Chromium>,
     context: Arc<Context>,
+    /// Where the requests of its context come in; `None`: as those of the browser itself.
+    _proxy: Option<ContextProxy>,
     profile: String,
     /// The tab in use, by its target.
     current: Option<String>,
@@ -168,29 +191,74 @@ impl Drop for Seat {
             }
         }
         self.chromium.pages.remove_context(&self.context.id);
+        self.chromium.guard.forget(&self.context);
     }
 }
 
 impl Seat {
-    async fn take(cx: &ToolContext, profile: &str) -> Result<Self, ToolError> {
-        let chromium = cx.browsers.chromium(cx, profile).await?;
+    async fn take(
+        cx: &ToolContext,
+        chromium: Arc<Chromium>,
+        profile: &str,
+        private_host: Option<String>,
+    ) -> Result<Self, ToolError> {
         let devtools = &chromium.devtools;
         // Only a browser's own context is kept on the disk.
-        let id = if profile.is_empty() {
-            let made = devtools.call(None, "Target.createBrowserContext", json!({ "disposeOnDetach": true })).await;
+        let (id, proxy) = if profile.is_empty() {
+            let proxy = chromium.open_proxy().map_err(ToolError::correctable)?;
+            let wanted = json!({
+                "disposeOnDetach": true, "proxyServer": format!("http://{}", proxy.address), "proxyBypassList": "<-loopback>",
+            });
+            let made = devtools.call(None, "Target.createBrowserContext", wanted).await;
             let made = made.map_err(|error| trouble(&chromium, &error))?;
-            made.get("browserContextId").and_then(Value::as_str).unwrap_or_default().to_owned()
+            (made.get("browserContextId").and_then(Value::as_str).unwrap_or_default().to_owned(), Some(proxy))
         } else {
-            Context::OWN.to_owned()
+            (Context::OWN.to_owned(), None)
         };
-        let context = Arc::new(Context::new(id, cx.policy.clone()));
+        let context = Arc::new(Context::new(id, cx.policy.clone(), &cx.services.private_hosts, private_host));
         if !chromium.pages.add_context(&context) {
             return Err(ToolError::correctable(format!("another agent uses the profile `{profile}` now")));
         }
+        chromium.guard.judge_by(proxy.as_ref(), &context);
         let folder = chromium.folder.downloads();
         let downloads = json!({ "behavior": "allowAndName", "eventsEnabled": true, "downloadPath": folder });
         devtools.post(None, "Browser.setDownloadBehavior", &context.with_id(downloads));
-        Ok(Self { chromium, context, profile: profile.to_owned(), current: None })
+        Ok(Self { chromium, context, _proxy: proxy, profile: profile.to_owned(), current: None })
+    }
+
+    /// The seat for pages of a host. Those of a private host have a context of their own, so that no other page reaches that host; the
+    /// context that was in use is kept aside.
+    async fn switched(
+        cx: &ToolContext,
+        held: Option<Self>,
+        chromium: Arc<Chromium>,
+        profile: &str,
+        private_host: Option<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, ToolError> {
+        let held = match held {
+            Some(seat) if seat.context.private_host == private_host => return Ok(seat),
+            held => held,
+        };
+        if let Some(held) = held {
+            notes.push(match profile {
+                "" => "the tabs of other hosts are kept apart from those of a private host".to_owned(),
+                _ => "the tabs of other hosts were closed: they are kept apart from those of a private host".to_owned(),
+            });
+            let mut aside = lock(&cx.browser.aside);
+            // A profile has one context.
+            if profile.is_empty() {
+                aside.push(held);
+            }
+            let found = aside.iter().position(|seat| seat.context.private_host == private_host);
+            if let Some(found) = found {
+                return Ok(aside.remove(found));
+            }
+            if aside.len() > BROWSER_CONTEXTS_ASIDE_MAX {
+                aside.remove(0);
+            }
+        }
+        Self::take(cx, chromium, profile, private_host).await
     }
 
     fn pages(&self) -> Vec<Arc<Page>> {
@@ -263,6 +331,7 @@ async fn run_in(
     let mut notes = Vec::new();
     if let Some(ended) = seat.as_ref().and_then(|seat| seat.chromium.ended()) {
         *seat = None;
+        lock(&cx.browser.aside).clear();
         let why = match ended {
             Ended::Lost(why) => format!("the browser had ended ({why})"),
             Ended::Closed => "the browser was closed because it was not used".to_owned(),
@@ -364,18 +433,21 @@ pub(super) async fn open(
     let profile = input.profile.clone().unwrap_or_default();
     if seat.as_ref().is_some_and(|seat| input.profile.is_some() && seat.profile != profile) {
         *seat = None;
+        lock(&cx.browser.aside).clear();
     }
     if let Some(window) = cx.browser.window.lock().await.take() {
         window.close().await;
     }
-    let taken = match seat.take() {
-        Some(taken) => taken,
-        None => Seat::take(cx, &profile).await?,
+    let (chromium, profile) = match seat.as_ref() {
+        Some(seat) => (Arc::clone(&seat.chromium), seat.profile.clone()),
+        None => (cx.browsers.chromium(cx, &profile).await?, profile),
     };
+    chromium.touch();
+    check(&chromium.guard, &url).await?;
+    let private_host = private_host(cx, &url);
+    let taken = Seat::switched(cx, seat.take(), chromium, &profile, private_host, &mut notes).await?;
     let seat = seat.insert(taken);
-    seat.chromium.touch();
     *lock(&seat.context.policy) = cx.policy.clone();
-    check(&seat.chromium.guard, &url).await?;
     lock(&seat.context.hosts).insert(intent.target.clone());
     // A tab that crashed, or whose scripts never end, is of no use.
     let is_lost = |page: &Arc<Page>| lock(&page.state).is_crashed || lock(&page.state).is_stuck;
@@ -391,7 +463,7 @@ pub(super) async fn open(
     match seat.tab(&page).navigate(url.as_str(), &mut notes).await {
         Ok(()) => report(cx, seat, input, notes).await,
         Err(error) => {
-            let refusals = seat.chromium.guard.take_refusals();
+            let refusals = seat.context.take_notes();
             let words = trouble(&seat.chromium, &error).to_string();
             let words = std::iter::once(words).chain(refusals).collect::<Vec<_>>().join("; ");
             Err(ToolError::correctable(format!("`{}`: {words}", visible(&clip(url.as_str(), TITLE_BYTES_MAX)))))
@@ -404,6 +476,13 @@ pub(super) async fn check(guard: &Guard, url: &Url) -> Result<(), ToolError> {
     let port = url.port_or_known_default().unwrap_or(443);
     let found = guard.addresses(url.host_str().unwrap_or_default(), port).await;
     found.map(drop).map_err(ToolError::correctable)
+}
+
+/// The host of an address without its port, if the user has opened it as a private one.
+pub(super) fn private_host(cx: &ToolContext, url: &Url) -> Option<String> {
+    let name = bare(url.host_str().unwrap_or_default());
+    let is_opened = is_host_opened(&cx.services.private_hosts, name, url.port_or_known_default());
+    is_opened.then(|| name.to_owned())
 }
 
 /// The page that is in use now: its address, title, what happened, and its tree.
@@ -425,8 +504,7 @@ async fn report(
     };
     let content = seat.tab(&page).content().await.map_err(|error| failed(seat, &page, &error))?;
     notes.extend(seat.context.take_notes());
-    notes.extend(seat.chromium.guard.take_refusals());
-    let Content { title, lines } = content;
+    let Content { title, lines, passwords } = content;
     let url = lock(&page.state).url.clone();
     let mut text =
         format!("[`{}`: {}]\n", visible(&clip(&url, super::SHOWN_BYTES_MAX)), visible(&clip(&title, TITLE_BYTES_MAX)));
@@ -443,7 +521,7 @@ async fn report(
     text.push_str(&brackets(&notes));
     text.push_str(&super::snapshot::page(&lines, input.offset.unwrap_or(1), BROWSER_SNAPSHOT_BYTES_MAX));
     let lines = lines.into_iter().take(LINES_MAX).collect();
-    *lock(&cx.browser.shown) = ShownPage { host: page_host(&page), lines };
+    *lock(&cx.browser.shown) = ShownPage { host: page_host(&page), lines, passwords };
     Ok(Output::text(text))
 }
 
@@ -470,9 +548,10 @@ impl PageRenderer for ChromiumRenderer {
 async fn render(cx: &ToolContext, url: &Url) -> Result<RenderedPage, ToolError> {
     let limit = Duration::from_millis(BROWSER_ACTION_MS);
     let work = async {
-        let mut seat = Seat::take(cx, "").await?;
-        seat.chromium.touch();
-        check(&seat.chromium.guard, url).await?;
+        let chromium = cx.browsers.chromium(cx, "").await?;
+        chromium.touch();
+        check(&chromium.guard, url).await?;
+        let mut seat = Seat::take(cx, chromium, "", private_host(cx, url)).await?;
         lock(&seat.context.hosts).insert(host(url));
         let page = seat.new_page().await?;
         let tab = seat.tab(&page);

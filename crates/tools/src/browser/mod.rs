@@ -1,7 +1,7 @@
 //! `browser`: pages in a real browser, for agents whose definition names the tool.
 //!
 //! `process` starts Chromium within our sandbox and `devtools` talks to it; `guard` is its only way to the network; `pages` follows its
-//! events; `snapshot` turns a page into lines with references; `agent` holds the tabs of one agent and does its actions; `sign_in` hands
+//! events; `snapshot` turns a page into lines with references; `hit` tells what a click would reach; `agent` holds the tabs of one agent and does its actions; `sign_in` hands
 //! a window to the user. A page opens and
 //! stays on hosts that the policy has judged, like `web_fetch`; acting on it (click, type) is judged as a change outside the project.
 
@@ -10,6 +10,7 @@ mod agent;
 mod devtools;
 mod downloads;
 mod guard;
+mod hit;
 mod pages;
 mod process;
 mod sign_in;
@@ -180,7 +181,13 @@ fn preview(cx: &ToolContext, input: &BrowserInput) -> String {
         let line = cx.browser.line(reference).unwrap_or_else(|| reference.clone());
         format!(" {}", visible(&clip(&line, SHOWN_BYTES_MAX)))
     });
-    let words = [quoted(&input.text), quoted(&input.value)].concat();
+    let is_password = input.reference.as_ref().is_some_and(|reference| cx.browser.is_password(reference));
+    let text = if input.action == BrowserAction::Type && is_password {
+        input.text.as_ref().map(|_| snapshot::DOTS.to_owned())
+    } else {
+        input.text.clone()
+    };
+    let words = [quoted(&text), quoted(&input.value)].concat();
     let submit = if input.submit == Some(true) { " and press Enter" } else { "" };
     format!("{}{words}{}{submit} on {page}", input.action.name(), element.unwrap_or_default())
 }

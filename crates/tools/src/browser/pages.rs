@@ -16,7 +16,7 @@ use super::downloads::Downloads;
 use super::snapshot::Refs;
 use crate::policy_check::PolicyCheck;
 use crate::text::{clip, visible};
-use crate::web::host;
+use crate::web::{bare, host, is_host_opened};
 
 /// Notes of one context that wait to be told.
 const NOTES_MAX: usize = 20;
@@ -42,6 +42,11 @@ pub(super) struct Context {
     /// The answer to the next dialog: the text of a prompt. `None`: dialogs are dismissed.
     pub(super) dialog: Mutex<Option<String>>,
     pub(super) downloads: Downloads,
+    /// The private host whose pages these are, without a port; `None`: pages of the public internet. No other private host is reached,
+    /// and no page of another host is shown beside a private one.
+    pub(super) private_host: Option<String>,
+    /// Private hosts that the user has opened.
+    opened: Vec<String>,
     notes: Mutex<Vec<String>>,
 }
 
@@ -57,13 +62,15 @@ impl Context {
         params
     }
 
-    pub(super) fn new(id: String, policy: PolicyCheck) -> Self {
+    pub(super) fn new(id: String, policy: PolicyCheck, opened: &[String], private_host: Option<String>) -> Self {
         Self {
             id,
             policy: Mutex::new(policy),
             hosts: Mutex::default(),
             dialog: Mutex::default(),
             downloads: Downloads::default(),
+            private_host,
+            opened: opened.to_vec(),
             notes: Mutex::default(),
         }
     }
@@ -71,7 +78,7 @@ impl Context {
     /// Tells something with the next result.
     pub(super) fn note(&self, words: String) {
         let mut notes = lock(&self.notes);
-        if notes.len() < NOTES_MAX {
+        if notes.len() < NOTES_MAX && !notes.contains(&words) {
             notes.push(words);
         }
     }
@@ -86,6 +93,11 @@ impl Context {
         if !matches!(url.scheme(), "http" | "https") {
             return matches!(url.scheme(), "about" | "blob" | "data");
         }
+        let name = url.host_str().unwrap_or_default();
+        let is_private = is_host_opened(&self.opened, name, url.port_or_known_default());
+        if !self.is_at_home(name) && (is_private || self.private_host.is_some()) {
+            return false;
+        }
         let host = host(&url);
         if lock(&self.hosts).contains(&host) {
             return true;
@@ -96,6 +108,24 @@ impl Context {
             lock(&self.hosts).insert(host);
         }
         is_allowed
+    }
+
+    /// Whether its pages are those of this private host.
+    pub(super) fn is_at_home(&self, host: &str) -> bool {
+        self.private_host.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(bare(host)))
+    }
+
+    /// The rule that denies a host to all parts of a page, in words.
+    pub(super) fn denial(&self, host: &str, port: u16) -> Option<String> {
+        let host = host.trim_end_matches('.');
+        let target = if matches!(port, 80 | 443) { host.to_owned() } else { format!("{host}:{port}") };
+        let action = Action { kind: ActionKind::Fetch, ..Action::read(target) };
+        let judged = lock(&self.policy).judge(super::NAME, &action);
+        // A mode that never asks denies as well, but names no rule: the parts of a page may come from hosts that no rule names.
+        let is_denied = judged.verdict == Verdict::Deny && judged.origin.is_some();
+        is_denied.then(|| {
+            format!("the page asked for something from `{}`, which is refused: {}", action.target, judged.rule)
+        })
     }
 }
 
@@ -218,7 +248,7 @@ impl Page {
         }
     }
 
-    /// A document is asked for. That of a frame is only checked by the proxy; the page itself stays on hosts that were judged.
+    /// A document is asked for. That of a frame is judged by the proxy; the page itself stays on hosts that were judged.
     fn on_request(&self, devtools: &DevTools, params: &Value) {
         let Some(request) = params.get("requestId").and_then(Value::as_str) else { return };
         let url = params.pointer("/request/url").and_then(Value::as_str).unwrap_or_default();

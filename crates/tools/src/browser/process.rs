@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::devtools::{DevTools, MessageReader, lock};
-use super::guard::Guard;
+use super::guard::{ContextProxy, Guard};
 use super::pages::Pages;
 use crate::command::CommandSandbox;
 use crate::text::{clip, visible};
@@ -224,6 +224,11 @@ impl Chromium {
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
     }
 
+    /// A proxy address for a context.
+    pub(super) fn open_proxy(&self) -> Result<ContextProxy, String> {
+        self.guard.open_proxy(&self.end).map_err(|error| format!("the browser has no proxy: {error}"))
+    }
+
     /// Notes that an agent uses it.
     pub(super) fn touch(&self) {
         *lock(&self.used_at) = Instant::now();
@@ -320,12 +325,14 @@ impl ChromiumRun {
         spec.ends_its_children = true;
         let (guard, end, runtime) = (Arc::clone(&self.guard), self.end.clone(), self.runtime.clone());
         spec.proxy = Some(ProxyServer(Arc::new(move |listener| {
+            guard.listens_at(&listener);
             runtime.spawn(Arc::clone(&guard).serve(listener, end.clone()));
         })));
         Ok(spec)
     }
 
     fn serve(&self, listener: TcpListener) {
+        self.guard.listens_at(&listener);
         self.runtime.spawn(Arc::clone(&self.guard).serve(listener, self.end.clone()));
     }
 }

@@ -3,12 +3,17 @@
 //! The agent never sees the window, nor what is typed there. One browser at a time uses a profile, so the agent's browser ends before
 //! the window opens, and the window closes before the agent goes on.
 
-use max_team_core::policy::Action;
+use std::sync::Arc;
+
+use max_team_core::agent::Constraints;
+use max_team_core::policy::{Action, Mode, Rules, judge};
 use serde_json::json;
 
 use super::BrowserInput;
-use super::agent::{Seat, check, open};
+use super::agent::{Seat, check, open, private_host};
+use super::pages::Context;
 use super::process::has_screen;
+use crate::policy_check::PolicyCheck;
 use crate::tool::{Output, ToolContext, ToolError};
 use crate::web::{address, host};
 
@@ -53,6 +58,13 @@ async fn ask(cx: &ToolContext, seat: &mut Option<Seat>, input: &BrowserInput) ->
     }
     let window = cx.browsers.start(cx, &profile, true).await?;
     check(&window.guard, &url).await?;
+    // The user decides where the window goes; only the private host that the user was asked to visit is reached.
+    let policy = PolicyCheck::new(|tool, action| {
+        judge(&Rules::new(Mode::BypassPermissions, &Constraints::default()), tool, action)
+    });
+    let id = Context::OWN.to_owned();
+    let context = Context::new(id, policy, &cx.services.private_hosts, private_host(cx, &url));
+    window.guard.judge_by(None, &Arc::new(context));
     let opened = window.devtools.call(None, "Target.createTarget", json!({ "url": url.as_str() })).await;
     opened.map_err(|error| ToolError::correctable(format!("the window could not be opened: {error}")))?;
     *held = Some(window);

@@ -2,7 +2,7 @@
 //!
 //! Pure: `read` turns Chromium's answers into lines. A node of the page keeps its reference for as long as its document is shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +15,8 @@ const TEXT_BYTES_MAX: usize = 400;
 const LINK_BYTES_MAX: usize = 160;
 /// Levels that lines are indented by: what lies deeper is shown at the last one.
 const INDENT_MAX: usize = 12;
+/// Stands for a password of any length.
+pub(super) const DOTS: &str = "••••••";
 /// Levels of a tree that are read.
 const DEPTH_MAX: usize = 200;
 
@@ -58,10 +60,19 @@ impl Refs {
         })
     }
 
-    /// The node that a model names: `e12`, or `[e12]`.
+    /// The number of a reference as a model writes it: `e12`, or `[e12]`.
+    pub(super) fn number(text: &str) -> Option<u64> {
+        text.trim().trim_start_matches('[').trim_end_matches(']').strip_prefix('e')?.parse().ok()
+    }
+
+    /// The node that a model names.
     pub(super) fn node(&self, text: &str) -> Option<i64> {
-        let digits = text.trim().trim_start_matches('[').trim_end_matches(']').strip_prefix('e')?;
-        self.nodes.get(&digits.parse().ok()?).copied()
+        self.nodes.get(&Self::number(text)?).copied()
+    }
+
+    /// The reference of a node that was shown.
+    pub(super) fn known(&self, node: i64) -> Option<u64> {
+        self.by_node.get(&node).copied()
     }
 
     /// Forgets all nodes: the document is another. Old references are not given again.
@@ -140,10 +151,16 @@ fn words(value: &Value) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a page: its frames in place of the elements that hold them.
-pub(super) fn read(frames: &[FrameTree], base: &str, refs: &mut Refs) -> Vec<String> {
+/// The nodes of a page that a user types into.
+pub(super) fn fields(frames: &[FrameTree]) -> Vec<i64> {
+    let nodes = frames.iter().flat_map(|frame| &frame.nodes);
+    nodes.filter(|node| !node.ignored && node.role() == "textbox").filter_map(|node| node.backend).collect()
+}
+
+/// The lines of a page: its frames in place of the elements that hold them. `passwords` are fields whose value is not shown.
+pub(super) fn read(frames: &[FrameTree], base: &str, refs: &mut Refs, passwords: &HashSet<i64>) -> Vec<String> {
     let Some(page) = frames.iter().find(|frame| frame.owner.is_none()) else { return Vec::new() };
-    let mut walk = TreeWalk { frames, base, refs, lines: Vec::new() };
+    let mut walk = TreeWalk { frames, base, refs, passwords, lines: Vec::new() };
     walk.frame(page, 0);
     walk.lines
 }
@@ -153,6 +170,7 @@ struct TreeWalk<'a> {
     /// The page's origin, which addresses of links are shown without.
     base: &'a str,
     refs: &'a mut Refs,
+    passwords: &'a HashSet<i64>,
     lines: Vec<String>,
 }
 
@@ -195,7 +213,8 @@ impl<'a> TreeWalk<'a> {
             self.children(by_id, node, below);
             return;
         }
-        self.line(node, place.indent, described(node, role, &name, self.base));
+        let is_password = node.backend.is_some_and(|node| self.passwords.contains(&node));
+        self.line(node, place.indent, described(node, role, &name, self.base, is_password));
         let indent = (place.indent + 1).min(INDENT_MAX);
         let inner = node.backend.and_then(|owner| self.frames.iter().find(|frame| frame.owner == Some(owner)));
         match inner {
@@ -228,14 +247,17 @@ fn quoted(text: &str) -> String {
 }
 
 /// A node in words: its role, its name and its state.
-fn described(node: &AxNode, role: &str, name: &str, base: &str) -> String {
+fn described(node: &AxNode, role: &str, name: &str, base: &str, is_password: bool) -> String {
     let mut line = role.to_owned();
     if !name.is_empty() {
         line.push_str(&format!(" {}", quoted(name)));
     }
     let value = node.value.as_ref().map(|value| words(&value.value)).unwrap_or_default();
     if !value.is_empty() && value != name {
-        line.push_str(&format!(" value={}", quoted(&value)));
+        line.push_str(&format!(" value={}", quoted(if is_password { DOTS } else { &value })));
+    }
+    if is_password {
+        line.push_str(" password");
     }
     for flag in FLAGS.iter().filter(|flag| node.holds(flag)) {
         line.push_str(&format!(" {flag}"));
@@ -327,7 +349,7 @@ mod tests {
             }],
         );
         let mut refs = Refs::default();
-        let lines = read(&[main, inner], "https://a.example", &mut refs);
+        let lines = read(&[main, inner], "https://a.example", &mut refs, &HashSet::new());
         let want = [
             "[e1] text \"Hello world\"",
             "[e2] link \"Home\" → /home",

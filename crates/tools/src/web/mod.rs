@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
 
 pub(crate) use cache::PageCache;
 pub use client::builder as http_client;
-pub(crate) use client::{AddressGuard, HttpReply, HttpRequest, fetch, is_host_opened, send};
+pub(crate) use client::{AddressGuard, HttpReply, HttpRequest, PrivateAddress, bare, fetch, is_host_opened, send};
 pub use fetch::{PageAnswer, PageQuery, WebFetch, fetch_page};
 pub(crate) use fetch::{address, web_fetch};
 pub use geocode::Geocode;

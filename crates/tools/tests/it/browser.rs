@@ -16,6 +16,8 @@ use tokio::runtime::Runtime;
 use crate::project::Project;
 use crate::web::{Server, reply};
 
+mod covered;
+mod hosts;
 mod pages;
 mod safety;
 mod sign_in;

@@ -76,11 +76,11 @@ fn frames_of_other_hosts_are_part_of_the_page() {
         ("/inner", "<p>Inside</p><button onclick=\"document.body.append('clicked')\">Press</button>"),
         (
             "/",
-            "<title>Outer</title><p>Outside</p><script>document.write(`<iframe src='http://localhost:${location.port}/inner'></iframe>`)</script>",
+            "<title>Outer</title><p>Outside</p><script>document.write(`<iframe src='http://inner.example:${location.port}/inner'></iframe>`)</script>",
         ),
     ]);
-    let Some(browsing) = Browsing::at(&server) else { return };
-    let page = browsing.open("/");
+    let Some(browsing) = Browsing::with(&server, hosts::browsers()) else { return };
+    let page = hosts::open(&browsing, "outer.example", "/");
     assert!(page.contains("text \"Outside\"") && page.contains("text \"Inside\""), "{page}");
     let clicked = browsing.click(&page, "button \"Press\"");
     assert!(clicked.contains("text \"clicked\""), "{clicked}");

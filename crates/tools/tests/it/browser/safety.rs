@@ -134,23 +134,20 @@ fn a_name_that_changes_its_address_is_checked_each_time() {
 
 #[test]
 fn rules_allow_hosts_without_a_question() {
-    let server = html(&[("/", "<title>Here</title>"), ("/there", "<title>There</title>")]);
-    let Some(mut browsing) = Browsing::at(&server) else { return };
-    let port = server.port;
-    browsing.open("/");
-    let constraints =
-        Constraints { allowed_hosts: vec![format!("localhost:{port}"), "localhost".into()], ..Constraints::default() };
-    browsing.project.cx.policy =
-        PolicyCheck::new(move |tool, action| judge(&Rules::new(Mode::Default, &constraints), tool, action));
-    browsing.project.cx.browser = Arc::default();
-    let page = Server::new(move |_, stream| {
-        let body = format!("<title>Here</title><a href='http://localhost:{port}/there'>There</a>");
+    let server = Server::new(|path, stream| {
+        let port = stream.local_addr().unwrap().port();
+        let body = match path {
+            "/there" => "<title>There</title>".to_owned(),
+            _ => format!("<title>Here</title><a href='http://there.example:{port}/there'>There</a>"),
+        };
         reply(stream, "200 OK", "Content-Type: text/html", body);
     });
-    let private_hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    browsing.project.cx.services = Arc::new(Services { private_hosts, ..Services::default() });
-    browsing.project.cx.browsers = Arc::default();
-    let here = browsing.act(json!({ "action": "open", "url": format!("http://127.0.0.1:{}/", page.port) }));
+    let Some(mut browsing) = Browsing::with(&server, hosts::browsers()) else { return };
+    let allowed_hosts = vec![format!("there.example:{}", server.port)];
+    let constraints = Constraints { allowed_hosts, ..Constraints::default() };
+    browsing.project.cx.policy =
+        PolicyCheck::new(move |tool, action| judge(&Rules::new(Mode::Default, &constraints), tool, action));
+    let here = hosts::open(&browsing, "here.example", "/");
     let there = browsing.click(&here, "link \"There\"");
     assert!(there.contains(": There]"), "{there}");
 }
