@@ -114,7 +114,8 @@ pub(crate) async fn why(
         None => Settings { constraints: Constraints::default(), ..open.settings.clone() },
     };
     let mode = call.mode.unwrap_or(settings.mode);
-    let question = PermissionQuestion { tool: call.tool.as_deref(), input: &call.input };
+    let search = web.sessions.source().search_service()?;
+    let question = PermissionQuestion { tool: call.tool.as_deref(), input: &call.input, search: &search };
     let rules = Rules { mode, ..settings.rules() };
     let explained = question.explain(web.sessions.source().root(), &rules)?;
     let is_offered = found.is_none_or(|(definition, ..)| definition.tools.contains(&explained.tool));

@@ -15,8 +15,9 @@ use max_team_workspace::exit::CliError;
 use max_team_workspace::fork::project_of;
 use max_team_workspace::models::{self, ChosenModel};
 use max_team_workspace::open::Workspace;
+use max_team_workspace::permissions::SearchService;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::setup::AppEnv;
+use max_team_workspace::setup::{self, AppEnv};
 use max_team_workspace::team::LeadKind;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
@@ -65,6 +66,14 @@ impl SessionSource {
         match self {
             Self::Folder { root, .. } | Self::Recorded { root, .. } => root,
         }
+    }
+
+    /// The service with which new sessions search the web.
+    pub(crate) fn search_service(&self) -> Result<SearchService, ApiError> {
+        let Self::Folder { place, selection, .. } = self else { return Ok(SearchService::default()) };
+        let config = place.settings(selection.config.as_deref(), Vec::new());
+        let services = config.and_then(|config| setup::services(place, &config));
+        services.map(|services| services.search).map_err(|stop| ApiError::of_setup(&stop, place.speaks()))
     }
 
     /// Why no message can be answered, if none can.

@@ -69,6 +69,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Doctor) -> anyhow::Result<Exit
         unheard(config, &mut findings);
         sandbox(config.project.sandbox, &mut findings);
         browser(config, &mut findings);
+        web_search(config, place, &mut findings);
         model(config, place, options.online, &mut findings);
     }
     for lock in max_team_tools::git::blocking_locks(&place.cwd) {
@@ -245,6 +246,18 @@ fn browser(config: &Config, findings: &mut Findings) {
     match max_team_tools::find_chromium(config.tools.browser_path.as_deref().map(Path::new)) {
         Some(path) => findings.good("browser", lang.browser_found(path.display().to_string())),
         None => findings.note("browser", lang.browser_missing().to_owned()),
+    }
+}
+
+/// Whether the settings of the search service are complete. No service is asked.
+fn web_search(config: &Config, place: &AppEnv, findings: &mut Findings) {
+    let lang = findings.lang;
+    match setup::services(place, config).map(|services| services.search) {
+        Err(stop) => findings.bad("web_search", stop.words(lang).to_owned()),
+        Ok(search) => match search.action("words") {
+            Ok(_) => findings.good("web_search", lang.search_found(search.provider.title())),
+            Err(error) => findings.bad("web_search", error.to_string()),
+        },
     }
 }
 

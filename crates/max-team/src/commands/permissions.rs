@@ -4,6 +4,7 @@ use max_team_core::agent::Constraints;
 use max_team_core::policy::lint::lint;
 use max_team_core::policy::{Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
 use max_team_core::suggest::candidates;
+use max_team_tools::SearchService;
 use serde_json::{Value, json};
 
 use crate::args::{ExplainVerdict, Permissions};
@@ -25,7 +26,8 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
         Permissions::Why(options) => {
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
             let checks = setup::test_commands(&config, &root);
-            why(place, &root, (&loaded, &checks), options.permission_mode.unwrap_or(mode), options)
+            let search = setup::services(place, &config)?.search;
+            why(place, &root, (&loaded, &checks, &search), options.permission_mode.unwrap_or(mode), options)
         }
         Permissions::Lint { json } => faults(&loaded, *json),
         Permissions::List { json } => list(&loaded, *json),
@@ -37,7 +39,7 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
 fn why(
     place: &AppEnv,
     root: &std::path::Path,
-    (loaded, checks): (&LoadedPermissions, &[Vec<String>]),
+    (loaded, checks, search): (&LoadedPermissions, &[Vec<String>], &SearchService),
     mode: Mode,
     options: &ExplainVerdict,
 ) -> anyhow::Result<Exit> {
@@ -45,7 +47,7 @@ fn why(
         Some(name) => constraints(place, options, name)?,
         None => Constraints::default(),
     };
-    let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what };
+    let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what, search };
     let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
     let explained = question.explain(root, &rules)?;
     let text = match options.json {

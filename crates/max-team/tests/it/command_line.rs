@@ -134,6 +134,32 @@ fn a_word_about_what_is_piped_in_is_a_question() {
 }
 
 #[test]
+fn permissions_are_told_of_searches_and_rules_about_the_web() {
+    let settings = r#"{"permissions": {"allow": ["WebSearch", "WebFetch(domain:*.rust-lang.org)"], "deny": ["WebFetch(domain:bad.example)"]}}"#;
+    let program = Program::alone();
+    std::fs::create_dir_all(program.home()).unwrap();
+    std::fs::write(program.home().join("settings.json"), settings).unwrap();
+    let why = |words: &[&str]| program.run(&[&["permissions", "why"], words].concat());
+    let table: [(&[&str], i32, &str); 8] = [
+        (&["WebSearch"], 0, "allow: WebSearch"),
+        (&["--tool", "WebSearch", "rust news"], 0, "html.duckduckgo.com"),
+        (&["--tool", "web_search", "rust news"], 0, "allow: WebSearch"),
+        (&["WebFetch(domain:doc.rust-lang.org)"], 0, "allow: WebFetch(domain:*.rust-lang.org)"),
+        (&["WebFetch(domain:bad.example)"], 5, "deny: WebFetch(domain:bad.example)"),
+        (&["WebFetch(domain:other.example)"], 5, "no rule names the host `other.example`"),
+        (&["--tool", "browser", "https://bad.example/x"], 5, "deny: WebFetch(domain:bad.example)"),
+        (&["--tool", "web_crawl", "x"], 2, "try read_file, write_file, web_fetch, web_search"),
+    ];
+    for (words, code, wanted) in table {
+        let ran = why(words);
+        assert!(ran.code == code && format!("{}{}", ran.out, ran.err).contains(wanted), "{words:?}: {ran:?}");
+    }
+    let program = program.variable("BRAVE_API_KEY", "b");
+    let ran = program.run(&["permissions", "why", "WebSearch"]);
+    assert!(ran.code == 0 && ran.out.contains("api.search.brave.com"), "{ran:?}");
+}
+
+#[test]
 fn permissions_are_told_of_an_address() {
     let program = Program::alone();
     for words in [

@@ -46,6 +46,27 @@ fn the_doctor_knows_the_team() {
 }
 
 #[test]
+fn the_doctor_checks_the_settings_of_the_web() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
+    std::fs::create_dir_all(program.home()).unwrap();
+    let table = [
+        ("", 0, "ok    web_search: DuckDuckGo, for `web_search`"),
+        (
+            "tools: {web_search: {provider: brave}}\n",
+            1,
+            "FAIL  web_search: `tools.web_search` cannot be used: `BRAVE_API_KEY`",
+        ),
+        ("tools: {web_search: {url: nowhere}}\n", 1, "FAIL  web_search: `tools.web_search.url` is no address"),
+        ("tools: {browser_profiles: [my shop]}\n", 1, "a list of names such as `[shop, work-mail]`"),
+    ];
+    for (settings, code, words) in table {
+        std::fs::write(program.home().join("config.yaml"), settings).unwrap();
+        let ran = program.run(&["doctor"]);
+        assert!(ran.code == code && format!("{}{}", ran.out, ran.err).contains(words), "{settings}: {ran:?}");
+    }
+}
+
+#[test]
 fn the_doctor_reports_the_sandbox() {
     let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
     let ran = program.run(&["doctor"]);

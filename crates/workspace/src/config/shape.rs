@@ -239,6 +239,29 @@ impl Shape for Hosts {
     }
 }
 
+/// Names of profiles of a browser, which are also those of their folders.
+pub(super) struct ProfileNames;
+
+impl Shape for ProfileNames {
+    type Value = Vec<String>;
+
+    fn wanted() -> String {
+        "a list of names such as `[shop, work-mail]`, of letters, digits, `-` and `_`".to_owned()
+    }
+
+    fn read(node: &Node) -> Option<Vec<String>> {
+        let Value::List(items) = &node.value else { return None };
+        let is_name = |text: &&str| {
+            !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+        };
+        items.iter().map(|item| item.text().filter(is_name).map(str::to_owned)).collect()
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        format!("[{}]", value.join(", "))
+    }
+}
+
 /// A map that someone else understands.
 pub(super) struct Tree;
 
@@ -359,6 +382,13 @@ mod tests {
     fn lists_and_trees() {
         all::<Command>(&[("[pass, show, 1]", Some(r#"["pass", "show", "1"]"#)), ("[]", None), ("pass show", None)]);
         all::<Hosts>(&[("[Wiki.local, '::1']", Some("[wiki.local, ::1]")), ("[]", Some("[]")), ("[http://a]", None)]);
+        all::<ProfileNames>(&[
+            ("[Shop, a_b-1]", Some("[Shop, a_b-1]")),
+            ("[]", Some("[]")),
+            ("[a.b]", None),
+            ("x", None),
+        ]);
+        assert!(!ProfileNames::wanted().contains("host"));
         all::<Tree>(&[("a: [1]", Some("{a}")), ("null", Some("{}")), ("[1]", None), ("x", None)]);
     }
 }

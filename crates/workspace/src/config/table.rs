@@ -14,7 +14,9 @@ use serde_json::Value as Json;
 
 use super::choice::{Color, Durability, ExtractWhen, Frontend, Language, Level, WhileBusy};
 use super::layers::Values;
-use super::shape::{Command, Count, Hosts, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
+use super::shape::{
+    Command, Count, Hosts, Location, Maybe, OneOf, Port, ProfileNames, Secret, Shape, Switch, Text, Tree, Url, Usd,
+};
 use super::time::Time;
 use super::yaml::Node;
 
@@ -236,7 +238,7 @@ table! {
         /// Chromium, for `browser`; null takes the first in PATH.
         browser_path: Option<String> as Maybe<Text> = None;
         /// Profiles that `browser` may use: each keeps its sign-ins, in the home folder.
-        browser_profiles: Vec<String> as Hosts = Vec::new();
+        browser_profiles: Vec<String> as ProfileNames = Vec::new();
         /// MCP servers for all projects, by name; `mcpServers` is the same key.
         mcp_servers: Json as Tree = Json::Object(serde_json::Map::new());
         /// Tools of MCP servers that requests describe; of more, those that fit the message, and `tool_search` finds the others.

@@ -4,21 +4,25 @@ use std::path::Path;
 
 use max_team_core::agent_dirs::AgentDir;
 use max_team_core::policy::{Action, ActionKind, Judgement, Rules, Verdict, judge};
-use max_team_tools::shell;
+use max_team_tools::{SearchService, shell};
 use serde_json::{Value, json};
 
 use crate::exit::{CliError, Exit};
 
 /// The tool that runs a command line.
 const COMMAND: &str = "run_shell";
+/// The tool that searches the web.
+const SEARCH: &str = "web_search";
 
 /// A call to judge.
 #[derive(Debug, Clone)]
 pub struct PermissionQuestion<'a> {
-    /// The tool; without one, a web address is fetched and anything else is a command line.
+    /// The tool; without one, a web address is fetched, a rule about the web is tried, and anything else is a command line.
     pub tool: Option<&'a str>,
-    /// A command line or a web address; with a tool, a path, host or member.
+    /// A command line or a web address; with a tool, a path, host, search or member.
     pub input: &'a str,
+    /// The service that searches the web.
+    pub search: &'a SearchService,
 }
 
 /// The judgement about a call.
@@ -31,7 +35,7 @@ pub struct Explanation {
 
 impl PermissionQuestion<'_> {
     /// The tools that can be asked about, by our names and by those in rules.
-    pub const TOOLS: [&'static str; 16] = [
+    pub const TOOLS: [&'static str; 19] = [
         COMMAND,
         "Bash",
         "read_file",
@@ -46,6 +50,9 @@ impl PermissionQuestion<'_> {
         "http_get",
         "geocode",
         "WebFetch",
+        "web_search",
+        "WebSearch",
+        "browser",
         "dispatch_task",
         "Agent",
     ];
@@ -53,16 +60,23 @@ impl PermissionQuestion<'_> {
     /// Judges the call in a project's folder.
     pub fn explain(&self, root: &Path, rules: &Rules<'_>) -> Result<Explanation, CliError> {
         let host = host(self.input);
-        let tool = self.tool.or(host.is_some().then_some("web_fetch")).unwrap_or(COMMAND);
+        let tool = match self.tool {
+            Some("Bash") => COMMAND,
+            Some("WebSearch") => SEARCH,
+            Some(tool) => tool,
+            None if host.is_some() => "web_fetch",
+            None if self.input == "WebSearch" => SEARCH,
+            None => COMMAND,
+        };
         let action = match tool {
-            COMMAND | "Bash" => shell::action(self.input, root),
+            COMMAND => shell::action(self.input, root),
+            SEARCH => self.search.action(self.input).map_err(|error| CliError::new(Exit::Config, error.to_string()))?,
             tool => {
                 let kind = kind(tool, self.input)?;
                 let host = host.filter(|_| kind == ActionKind::Fetch);
                 Action { kind, ..Action::read(host.unwrap_or_else(|| self.input.to_owned())) }
             }
         };
-        let tool = if tool == "Bash" { COMMAND } else { tool };
         let judged = judge(rules, tool, &action);
         Ok(Explanation { tool: tool.to_owned(), action, judged })
     }
@@ -90,8 +104,11 @@ impl Explanation {
     }
 }
 
-/// The host of an address of the web, with its port where that is not the scheme's own.
+/// The host of an address of the web, with its port where that is not the scheme's own; or that of a rule.
 fn host(text: &str) -> Option<String> {
+    if let Some(host) = text.strip_prefix("WebFetch(domain:").and_then(|rest| rest.strip_suffix(')')) {
+        return Some(host.trim().to_ascii_lowercase());
+    }
     let (rest, usual) = match text.strip_prefix("https://") {
         Some(rest) => (rest, "443"),
         None => (text.strip_prefix("http://")?, "80"),
@@ -113,11 +130,14 @@ fn kind(tool: &str, input: &str) -> Result<ActionKind, CliError> {
         "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(ActionKind::WriteOwn),
         "Read" | "read_file" | "list_dir" | "search_code" => Ok(ActionKind::Read),
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
-        "WebFetch" | "web_fetch" | "http_get" | "geocode" => Ok(ActionKind::Fetch),
+        "WebFetch" | "web_fetch" | "http_get" | "geocode" | "browser" => Ok(ActionKind::Fetch),
         "Agent" | "dispatch_task" => Ok(ActionKind::Team),
         _ => Err(CliError::new(
             Exit::Usage,
-            format!("`{tool}` cannot be asked about; try run_shell, read_file, write_file, web_fetch or dispatch_task"),
+            format!(
+                "`{tool}` cannot be asked about; try run_shell, read_file, write_file, web_fetch, web_search, browser or \
+                 dispatch_task"
+            ),
         )),
     }
 }
@@ -133,7 +153,10 @@ mod tests {
     fn every_listed_tool_can_be_asked_about() {
         let constraints = Constraints::default();
         let rules = Rules::new(Mode::Default, &constraints);
-        let ask = |tool| PermissionQuestion { tool: Some(tool), input: "x" }.explain(Path::new("/p"), &rules);
+        let search = SearchService::default();
+        let ask = |tool| {
+            PermissionQuestion { tool: Some(tool), input: "x", search: &search }.explain(Path::new("/p"), &rules)
+        };
         for tool in PermissionQuestion::TOOLS {
             assert!(ask(tool).is_ok(), "{tool}");
         }

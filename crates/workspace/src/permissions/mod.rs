@@ -26,6 +26,7 @@ pub use explain::{Explanation, PermissionQuestion};
 use files::SettingsFile;
 pub use foreign::{Hook, Unused};
 pub use local::{remember, remembered, write};
+pub use max_team_tools::SearchService;
 pub use trust::TrustedRules;
 
 /// Where the machine's own settings are.

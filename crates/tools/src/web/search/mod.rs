@@ -67,7 +67,7 @@ impl SearchProvider {
     ];
 
     /// The name that users know.
-    pub(crate) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::DuckDuckGo => "DuckDuckGo",
             Self::Brave => "Brave Search",
@@ -115,6 +115,14 @@ pub struct SearchService {
 }
 
 impl SearchService {
+    /// What a search does, for the policy to judge.
+    pub fn action(&self, query: &str) -> Result<Action, ToolError> {
+        let target = host(&self.url(query, 1)?);
+        let kind = if self.is_set_up() { ActionKind::Query } else { ActionKind::Fetch };
+        let preview = format!("search {} for {query}", self.provider.title());
+        Ok(Action { kind, preview, ..Action::read(target) })
+    }
+
     /// Whether the user has set it up, by a key or an address.
     fn is_set_up(&self) -> bool {
         self.url.is_some() || self.key.is_some()
@@ -208,12 +216,7 @@ pub(crate) fn web_search() -> RemoteTyped<WebSearch> {
 }
 
 fn action(cx: &ToolContext, args: &WebSearch) -> Result<Action, ToolError> {
-    let service = &cx.services.search;
-    let query = query(args)?;
-    let target = host(&service.url(query, 1)?);
-    let kind = if service.is_set_up() { ActionKind::Query } else { ActionKind::Fetch };
-    let preview = format!("search {} for {query}", service.provider.title());
-    Ok(Action { kind, preview, ..Action::read(target) })
+    cx.services.search.action(query(args)?)
 }
 
 fn query(args: &WebSearch) -> Result<&str, ToolError> {
