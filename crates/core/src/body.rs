@@ -24,7 +24,7 @@ pub use plan::{
     AgentQuestion, Clarification, Instruction, PlanAnswer, PlanRevision, Proposal, QuestionAnswer, TaskInstruction,
 };
 pub use result::{TaskResult, Work};
-pub use team::{FilesRewound, ReturnCause, SetMode, Stop, TeamRequest, TeammateEnded, Undelivered};
+pub use team::{FilesRewound, Handover, ReturnCause, SetMode, Stop, TeamRequest, TeammateEnded, Undelivered};
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,6 +66,8 @@ pub enum Body<'a> {
     Team(TeamRequest<'a>),
     /// `files_rewound`.
     Rewound(FilesRewound),
+    /// `session_handover`.
+    Handover(Handover<'a>),
 }
 
 /// Words of agents and plans.
@@ -193,6 +195,7 @@ impl<'a> Body<'a> {
             MessageKind::Undelivered => Self::Undelivered(envelope.read()),
             MessageKind::TeamRequest => Self::Team(envelope.read()),
             MessageKind::FilesRewound => Self::Rewound(envelope.read()),
+            MessageKind::SessionHandover => Self::Handover(envelope.read()),
         }
     }
 }

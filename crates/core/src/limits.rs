@@ -17,6 +17,10 @@ pub const SEND_ATTEMPTS_MAX: u32 = 10;
 pub const SEND_GRACE_MS: u64 = 5_000;
 /// Sessions of chats that are open at a time. A message of a further chat is refused while all of them work or wait for a person.
 pub const CHATS_OPEN_MAX: usize = 64;
+/// Milliseconds until a server looks again whether the process that hands a session over to it still lives.
+pub const HANDOVER_LOOK_MS: u64 = 1_000;
+/// Milliseconds that a chat waits until the server has opened the session that it hands over.
+pub const HANDOVER_WAIT_MS: u64 = 10_000;
 /// HTTP connections of the web server that are open at a time; a further one waits.
 pub const WEB_CONNECTIONS_MAX: usize = 512;
 /// Event streams of the web server that are open at a time; a further one is refused.

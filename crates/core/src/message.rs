@@ -69,6 +69,8 @@ pub enum MessageKind {
     TeamRequest,
     /// The user has rewound files: told with the user's next message.
     FilesRewound,
+    /// A person hands a session over to the server of its folder: read by that server.
+    SessionHandover,
 }
 
 impl MessageKind {
@@ -101,6 +103,7 @@ impl MessageKind {
             Self::Undelivered => "undelivered",
             Self::TeamRequest => "team_request",
             Self::FilesRewound => "files_rewound",
+            Self::SessionHandover => "session_handover",
         }
     }
 }

@@ -55,6 +55,11 @@ pub enum RuntimeError {
     /// No file of a worktree could be merged.
     #[error("nothing was taken: {0}")]
     NothingMerged(String),
+    /// A session was handed over, and no server of its folder runs.
+    #[error(
+        "no server runs for `{0}`: start `max-team serve` there, in another terminal or as a service, then hand the session over again"
+    )]
+    NoServer(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),

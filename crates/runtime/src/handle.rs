@@ -25,6 +25,7 @@ use max_team_core::policy::{Action, Basis, PermissionAnswer, Recourse, Remembere
 use max_team_core::rewind::MovedFile;
 use max_team_core::teammate::Spawn;
 use max_team_core::turn::Forked;
+use max_team_journal::Notifications;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -113,6 +114,16 @@ pub enum Command {
     /// Stop everything in the session: all agents, their background commands, and plans. An agent begins again with a new message to
     /// it or with `Continue`, a plan with `Continue`.
     StopSession { session: SessionId },
+    /// Hand a session over to the server of its folder, which opens it once no other process has it open.
+    HandOver { session: SessionId },
+    /// Serve a folder in this process: it takes the sessions that are handed over there.
+    ServeFolder { folder: String },
+    /// Settle a hand-over to the folder that this process serves: the session is open, or another process has it.
+    SettleHandover {
+        folder: String,
+        /// The message that handed the session over.
+        handover: EnvelopeId,
+    },
     /// Serve an account of a channel in this process: only its owner moves messages of that account out of the outbox.
     ServeChannel { channel: String, account: String },
     /// Record what happened to a message on its way to a chat.
@@ -178,8 +189,11 @@ impl Command {
             | Self::MarkRead { .. }
             | Self::Leave { .. }
             | Self::Interrupt { .. }
+            | Self::HandOver { .. }
             | Self::StopSession { .. } => Role::Member,
             Self::ServeChannel { .. }
+            | Self::ServeFolder { .. }
+            | Self::SettleHandover { .. }
             | Self::Deliver { .. }
             | Self::Team { .. }
             | Self::Answer { .. }
@@ -638,6 +652,11 @@ impl TeamHandle {
             runtime.iter().for_each(|runtime| pass_on(&runtime.shared.pieces));
             runtime.is_some()
         })
+    }
+
+    /// Hints that another process may have written to the journal or let go of a session; what it was is asked for.
+    pub fn changes_elsewhere(&self) -> Result<Notifications, RuntimeError> {
+        Ok(self.runtime.shared.journal.nudges()?)
     }
 
     /// Like [`stream`](Self::stream), without the live pieces of answers.

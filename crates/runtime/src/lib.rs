@@ -86,7 +86,7 @@ pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{ListedTask as TaskLine, TaskLists, user as list_user};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
 pub use user_mail::{
-    CONTINUE, EndMode, NotedAnswer, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork, SentMessages,
-    ShownContent, UserMail, envelope_of, is_go_on,
+    CONTINUE, EndMode, NotedAnswer, PendingHandover, PendingQuestion, PersonReply, READ_ON, Recipient, ResumableWork,
+    SentMessages, ShownContent, UserMail, envelope_of, is_go_on,
 };
 pub use worktree::{ConflictText, WaitingWorktree, WorktreeReview};

@@ -69,10 +69,21 @@ fn read(part: OutboxPart) -> Result<OutgoingMessage, RuntimeError> {
 impl Runtime {
     /// Claims an account of a channel for this process.
     pub(crate) async fn serve_channel(&self, channel: &str, account: &str) -> Result<(), RuntimeError> {
-        let resource = resource(channel, account);
-        let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
-        lock(&self.channels).insert(resource, epoch);
+        self.serve(&resource(channel, account)).await
+    }
+
+    /// Claims an account of a channel, or a folder, until the process ends.
+    pub(crate) async fn serve(&self, resource: &str) -> Result<(), RuntimeError> {
+        let epoch = self.shared.journal.claim(resource, &self.shared.worker).await?;
+        lock(&self.served).insert(resource.to_owned(), epoch);
         Ok(())
+    }
+
+    /// The claim on something that this process serves.
+    pub(crate) fn served(&self, resource: &str) -> Result<Fence, RuntimeError> {
+        let epoch = lock(&self.served).get(resource).copied();
+        let epoch = epoch.ok_or_else(|| RuntimeError::NotServed(resource.to_owned()))?;
+        Ok(Fence { resource: resource.to_owned(), worker: self.shared.worker.id(), epoch })
     }
 
     /// Records what happened to a message, before it is sent and after it.
@@ -83,13 +94,9 @@ impl Runtime {
         chat: &ChatAddress,
         delivery: Delivery,
     ) -> Result<(), RuntimeError> {
-        let resource = resource(chat.channel(), chat.account());
-        let Some(epoch) = lock(&self.channels).get(&resource).copied() else {
-            return Err(RuntimeError::NotServed(resource));
-        };
         let mut commit = commit_at(now_ms());
         commit.strength = Durability::Full;
-        commit.fence = Some(Fence { resource, worker: self.shared.worker.id(), epoch });
+        commit.fence = Some(self.served(&resource(chat.channel(), chat.account()))?);
         commit.actor = by.address();
         commit.outbox.push(match delivery {
             Delivery::Sending => OutboxOp::Sending { id },

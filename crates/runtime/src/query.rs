@@ -36,7 +36,7 @@ use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
 use crate::tasks::{ListedTask as TaskLine, TaskLists};
-use crate::user_mail::{PendingQuestion, Recipient, ResumableWork, UserMail};
+use crate::user_mail::{self, PendingHandover, PendingQuestion, Recipient, ResumableWork, UserMail};
 use crate::{SessionDetails, Team as SessionTeam, agent, worktree};
 
 /// Audit records in one answer; the next page begins behind the last one.
@@ -175,6 +175,14 @@ questions! {
     stored Owner {
         session: SessionId,
     } -> Option<WorkerInfo>, journal => ReadModel::new(journal).owner(session);
+    /// The process that serves a folder.
+    stored Server {
+        folder: String,
+    } -> Option<WorkerInfo>, journal => user_mail::server(journal, &folder);
+    /// The sessions that were handed over to the server of a folder and that it has not taken yet, oldest first.
+    stored Handovers {
+        folder: String,
+    } -> Vec<PendingHandover>, journal => user_mail::handovers(journal, &folder);
     /// The sessions of the chats of an account of a channel, newest first.
     stored Chats {
         channel: String,

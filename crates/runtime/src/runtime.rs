@@ -82,8 +82,8 @@ pub struct Options {
 pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     sessions: Mutex<HashMap<SessionId, SessionEntry>>,
-    /// The accounts of channels that this process serves, with the epoch of each claim.
-    pub(crate) channels: Mutex<HashMap<String, u64>>,
+    /// The accounts of channels and the folder that this process serves, with the epoch of each claim.
+    pub(crate) served: Mutex<HashMap<String, u64>>,
     /// How many sessions are being opened.
     opening: Mutex<usize>,
     /// Set once this process listens for writes of other processes.
@@ -113,7 +113,7 @@ impl Runtime {
         let runtime = Self {
             shared: Arc::new(shared),
             sessions: Mutex::new(HashMap::new()),
-            channels: Mutex::default(),
+            served: Mutex::default(),
             opening: Mutex::new(0),
             listening: AtomicBool::new(false),
         };

@@ -5,6 +5,7 @@
 //! first answer to a question wins; later ones are told who answered, and where.
 
 mod go_on;
+mod hand_over;
 mod left;
 mod mark_read;
 mod reach;
@@ -35,6 +36,8 @@ use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
 
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
+pub use hand_over::PendingHandover;
+pub(crate) use hand_over::{handovers, server, server_of};
 pub use left::ResumableWork;
 pub use mark_read::ShownContent;
 pub use write::{EndMode, Recipient, SentMessages, envelope_of};

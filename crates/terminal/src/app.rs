@@ -104,6 +104,9 @@ impl App {
                     self.chat.at(now_ms());
                     self.chat.done(done);
                     self.dirty = true;
+                    if self.chat.session().farewell().is_some() {
+                        return Ok(ExitReason::Quit);
+                    }
                 }
                 notice = self.notices.recv() => match notice {
                     Some(notice) => self.notices(&notice),

@@ -353,9 +353,15 @@ impl Chat {
     /// The last lines: what was being written, where the plan stands, and how to come back.
     pub(super) fn part(&mut self) {
         self.end_text();
+        if let Some(words) = self.session.farewell().map(str::to_owned) {
+            return self.show(vec![Item::Row(Row::Note(words))]);
+        }
         if self.returns && !self.session.is_fresh() {
-            let standing = self.session.plan().and_then(|plan| self.session.lang.standing(plan));
-            self.show(standing.map(Row::Note).map(Item::Row).into_iter().collect());
+            let lang = self.session.lang;
+            if let Some(standing) = self.session.plan().and_then(|plan| lang.standing(plan)) {
+                let notes = [standing, lang.detach_hint().to_owned()];
+                self.show(notes.map(Row::Note).map(Item::Row).into());
+            }
             let words = format!("{} max-team -r {}", self.session.lang.come_back(), self.session.id());
             self.show(vec![Item::Row(Row::Note(words))]);
         }

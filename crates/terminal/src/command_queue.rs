@@ -8,21 +8,25 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use max_team_core::agent::{Definition, Settings};
 use max_team_core::event::{Event, LaunchFlags};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::limits::HANDOVER_WAIT_MS;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::PlanDecision;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::PermissionAnswer;
 use max_team_core::task_list::TaskList;
 use max_team_runtime::rewind::{self, Moment, RewindPoint, Sheet};
+use max_team_runtime::storage::WorkerInfo;
 use max_team_runtime::{
     AgentRow, Command, MailRecord, OpenOptions, OpenedSession, Order, Roll, RuntimeError, SessionDetails, SessionRow,
     ShownContent, Spawn, Team, TeamHandle, Which, new_id,
 };
 use max_team_runtime::{Definitions, Question, query};
+use tokio::time::timeout;
 
 use super::teammates;
 use max_team_workspace::format::short;
@@ -119,6 +123,8 @@ pub(super) enum UiCommand {
     Sessions(Option<String>),
     /// Close this session: none of its agents runs here any more, and another process may open it.
     Leave,
+    /// Hand this session over to the server of its folder.
+    Detach,
     /// Leave this session for another one, or take it up again.
     Open {
         which: Which,
@@ -210,6 +216,8 @@ pub(super) enum CommandResult {
         outcome: Outcome<Vec<SessionRow>>,
     },
     Left,
+    /// The server that has opened the session; `None`: it has not done so in time.
+    Detached(Outcome<Option<WorkerInfo>>),
     Seen,
     Opened {
         outcome: Outcome<Arrival>,
@@ -380,6 +388,7 @@ impl CommandContext {
                 CommandResult::Sessions { wanted, outcome: self.ask(query::Sessions { limit: SESSIONS_MAX }).await }
             }
             UiCommand::Leave => self.leave().await,
+            UiCommand::Detach => CommandResult::Detached(self.detach().await),
             UiCommand::Open { which, settings } => self.open_another(which, *settings).await,
         }
     }
@@ -410,6 +419,23 @@ impl CommandContext {
     async fn leave(&self) -> CommandResult {
         self.handle.close(self.session).await;
         CommandResult::Left
+    }
+
+    /// Once the hand-over is stored, the server opens the session, also if this process dies before it has let go.
+    async fn detach(&self) -> Outcome<Option<WorkerInfo>> {
+        let session = self.session;
+        let mut changes = self.handle.changes_elsewhere()?;
+        self.give(Command::HandOver { session }).await?;
+        self.handle.close(session).await;
+        let opened = async {
+            loop {
+                match self.ask(query::Owner { session }).await {
+                    Ok(None) if changes.next().await.is_ok() => {}
+                    owner => return owner.ok().flatten(),
+                }
+            }
+        };
+        Ok(timeout(Duration::from_millis(HANDOVER_WAIT_MS), opened).await.ok().flatten())
     }
 
     async fn open_another(&self, which: Which, settings: Settings) -> CommandResult {

@@ -4,6 +4,7 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
+mod detach;
 mod queue;
 mod reopen;
 mod rewind;
@@ -140,6 +141,8 @@ struct Run {
     quiet: bool,
     /// Why the session cannot go on here, if the runtime has said so: it is closed then.
     stopped: Option<String>,
+    /// The session was handed over: what the user is told about it.
+    detached: Option<String>,
     last: Option<TurnOutcome>,
     turns: usize,
     /// The user has stopped the session here, and no agent has begun anything since.
@@ -536,9 +539,8 @@ impl Session {
     pub(super) fn done(&mut self, done: CommandResult, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
-            CommandResult::Said { outcome: Ok(()), .. } => Vec::new(),
+            CommandResult::Said { outcome: Ok(()), .. } | CommandResult::Answered { outcome: Ok(()), .. } => Vec::new(),
             CommandResult::Withdrawn { key, text, outcome } => self.withdrawn(key, text, outcome),
-            CommandResult::Answered { outcome: Ok(()), .. } => Vec::new(),
             CommandResult::Interrupted(Ok(()))
             | CommandResult::Configured(Ok(()))
             | CommandResult::Remembered(Ok(())) => Vec::new(),
@@ -582,6 +584,7 @@ impl Session {
                 failed(&error)
             }
             CommandResult::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
+            CommandResult::Detached(outcome) => self.detached(outcome),
             CommandResult::Paths(_)
             | CommandResult::Left
             | CommandResult::Seen
@@ -655,6 +658,7 @@ impl Session {
         match slash {
             Slash::Help => slash_output::help(self.lang, self.setup.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),
+            Slash::Detach => self.detach(),
             Slash::Cost => self.ask(UiCommand::Status(StatusReason::Cost)),
             Slash::Context => self.ask(UiCommand::Status(StatusReason::Context)),
             Slash::Mcp => self.ask(UiCommand::Status(StatusReason::Mcp)),

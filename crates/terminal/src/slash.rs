@@ -41,6 +41,8 @@ pub(super) enum Slash {
     Continue(Option<String>),
     /// What waits for the user.
     Inbox,
+    /// Leave, and let the server of the folder go on with the work.
+    Detach,
     Quit,
 }
 
@@ -87,7 +89,7 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [HelpEntry; 17] = [
+pub(super) const ENTRIES: [HelpEntry; 18] = [
     entry("help", "", "list commands and keys", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
@@ -109,6 +111,7 @@ pub(super) const ENTRIES: [HelpEntry; 17] = [
     ),
     entry("inbox", "", "list what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
+    entry("detach", "", "leave; a running `max-team serve` goes on", "退出，由正在运行的 `max-team serve` 继续"),
     entry("quit", "", "leave", "退出"),
 ];
 
@@ -143,6 +146,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, UnknownSlash>> {
         "stop" => Slash::Stop(argument),
         "continue" => Slash::Continue(argument),
         "inbox" => Slash::Inbox,
+        "detach" | "background" | "handover" => Slash::Detach,
         "quit" | "exit" => Slash::Quit,
         _ => return Some(Err(UnknownSlash { name: name.to_owned(), nearest: nearest(name) })),
     }))
@@ -211,6 +215,7 @@ mod tests {
         assert_eq!(parse("/model  big one "), Some(Ok(Slash::Model(Some("big one".into())))));
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
+        assert_eq!(parse("/background"), Some(Ok(Slash::Detach)));
         assert_eq!(parse("/STOP"), Some(Ok(Slash::Stop(None))));
         assert_eq!(parse("/team mode pia plan"), Some(Ok(Slash::TeamOther("mode pia plan".into()))));
         assert_eq!(parse("/continue"), Some(Ok(Slash::Continue(None))));

@@ -4,6 +4,7 @@
 //! the painter itself. Snapshots are the screen, or the scrollback with it.
 
 mod busy;
+mod detach;
 mod gate;
 mod glass;
 mod keys;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::is_false;
-use crate::id::{EnvelopeId, PlanId, SessionId, TurnId};
+use crate::id::{EnvelopeId, PlanId, SessionId, TurnId, WorkerId};
 use crate::policy::{DecidedBy, Mode};
 use crate::rewind::RewindNote;
 use crate::teammate::Spawn;
@@ -141,4 +141,18 @@ pub struct FilesRewound {
     /// The rewinds that it reports; an older message reports only the one that its id is made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Vec<Uuid>>,
+}
+
+/// A session that the server of its folder is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Handover<'a> {
+    /// The person who hands it over.
+    pub by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The process that had the session open: the server waits until it lets go. The hand-over is void once another process has the
+    /// session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<WorkerId>,
 }

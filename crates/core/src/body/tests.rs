@@ -197,6 +197,11 @@ fn a_stored_body_of_each_kind_is_read_whole() {
         ),
         (MessageKind::TeamRequest, "team", json!({ "mates": [teammate], "by": "me at terminal", "session": session })),
         (
+            MessageKind::SessionHandover,
+            "handover",
+            json!({ "by": "me at terminal", "session": session, "from": format!("wrk_{:032x}", 1) }),
+        ),
+        (
             MessageKind::FilesRewound,
             "rewound",
             json!({ "text": "put back", "times": [Uuid::nil()], "files": ["a"], "count": 1, "again": true }),
@@ -237,5 +242,6 @@ fn shape(body: &Body<'_>) -> &'static str {
         Body::Undelivered(_) => "undelivered",
         Body::Team(_) => "team",
         Body::Rewound(_) => "rewound",
+        Body::Handover(_) => "handover",
     }
 }

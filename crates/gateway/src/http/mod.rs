@@ -13,6 +13,7 @@ mod events;
 mod extract;
 mod folder_routes;
 mod forks;
+mod handovers;
 mod hub;
 mod inbox;
 mod memory_routes;
@@ -167,8 +168,11 @@ impl WebServer {
         let notices = team.watch();
         // Without it, answers of other processes come whole.
         drop(team.hear_others());
+        let sessions = OpenSessions::new(team.clone(), source, &home);
+        // Before the address is printed: from then on a session can be handed over.
+        sessions.serve_folder(&about.user).await?;
         let web = Web {
-            sessions: OpenSessions::new(team.clone(), source, &home),
+            sessions,
             tokens: TokenStore::new(&home),
             hub: Hub::start(&team).await?,
             hosts: AllowedHosts::new(&names, address.ip().is_unspecified(), is_secure),
@@ -206,6 +210,7 @@ impl WebServer {
         let follow = web.sessions.follow(notices);
         let resume = async {
             web.sessions.resume(&web.about.user).await;
+            web.sessions.take_handovers(&web.about.user).await;
             std::future::pending::<()>().await;
         };
         let serve = connection::serve(&listener, &acceptor, router, shutdown);

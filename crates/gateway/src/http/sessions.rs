@@ -147,6 +147,10 @@ impl OpenSessions {
         Self { team, source: Arc::new(source), register, open: Mutex::default(), forking: Mutex::default() }
     }
 
+    pub(crate) fn team(&self) -> &TeamHandle {
+        &self.team
+    }
+
     pub(crate) fn source(&self) -> &SessionSource {
         &self.source
     }

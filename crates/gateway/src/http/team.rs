@@ -24,7 +24,11 @@ impl Web {
     ) -> Result<EnvelopeId, ApiError> {
         let by = visitor.principal.clone();
         match &mut command {
-            Command::ServeChannel { .. } | Command::Deliver { .. } | Command::Leave { .. } => {
+            Command::ServeChannel { .. }
+            | Command::ServeFolder { .. }
+            | Command::SettleHandover { .. }
+            | Command::Deliver { .. }
+            | Command::Leave { .. } => {
                 return Err(ApiError::bad_request("this command belongs to the process that runs a session"));
             }
             Command::Answer { answer, .. } => answer.by = DecidedBy::person(&by),

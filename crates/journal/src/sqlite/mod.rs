@@ -178,10 +178,15 @@ impl Sqlite {
     }
 
     pub(crate) async fn release(&self, resource: String, worker: WorkerId, epoch: u64) -> Result<(), JournalError> {
-        self.task(move |writer| {
-            if writer.db.owner(&resource)? == Some(Owner { worker: Some(worker), epoch }) {
-                writer.db.put_owner(&resource, Owner { worker: None, epoch })?;
-            }
+        self.raw_task(move |writer| {
+            writer.transact(Durability::Normal, |writer| {
+                if writer.db.owner(&resource)? == Some(Owner { worker: Some(worker), epoch }) {
+                    writer.db.put_owner(&resource, Owner { worker: None, epoch })?;
+                }
+                Ok::<_, JournalError>(())
+            })?;
+            // Another process may wait for the claim.
+            writer.announce();
             Ok(())
         })
         .await

@@ -292,7 +292,7 @@ impl Writer {
     }
 
     /// Wakes the watchers in this process and in others.
-    fn announce(&mut self) {
+    pub(super) fn announce(&mut self) {
         self.bell.ring();
         self.nudger.nudge();
     }

@@ -59,6 +59,9 @@ impl Runtime {
             Command::Propose { session, ref draft, ref source } => {
                 self.propose(session, &order, (**draft).clone(), source).await
             }
+            Command::HandOver { session } => post.hand_over(&order.by, order.key, session).await,
+            Command::ServeFolder { ref folder } => self.serve(&user_mail::server_of(folder)).await,
+            Command::SettleHandover { ref folder, handover } => self.settle_handover(&order.by, folder, handover).await,
             Command::ServeChannel { ref channel, ref account } => self.serve_channel(channel, account).await,
             Command::Deliver { message, ref chat, delivery } => self.deliver(&order.by, message, chat, delivery).await,
             Command::Compact { session, keep } => {
@@ -92,6 +95,17 @@ impl Runtime {
                 self.decide_worktree(&order, worktree, (MergeDecision::Dropped, files, None)).await
             }
         }
+    }
+
+    /// Takes a hand-over out of the mailbox of the folder that this process serves.
+    async fn settle_handover(&self, by: &Principal, folder: &str, handover: EnvelopeId) -> Result<(), RuntimeError> {
+        let address = user_mail::server_of(folder);
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.served(&address)?);
+        commit.actor = by.address();
+        commit.acks.push(handover);
+        self.shared.journal.commit(commit).await?;
+        Ok(())
     }
 
     async fn configure(&self, session: SessionId, settings: Settings, by: &Principal) -> Result<(), RuntimeError> {

@@ -180,6 +180,11 @@ impl Lang {
                 format!("`{session}` 中没有这一点（用户共发言 {turns} 次）；用 `max-team replay {session}` 查看编号")
             }
             RuntimeError::NothingRewound(session) => format!("`{session}` 中尚未恢复过文件，没有可撤销的恢复"),
+            RuntimeError::NoServer(folder) => {
+                format!(
+                    "`{folder}` 没有正在运行的服务器：请在另一个终端中或作为服务在那里启动 `max-team serve`，然后重新移交会话"
+                )
+            }
             RuntimeError::NothingToContinue(folder) => {
                 format!("`{folder}` 中没有可以继续的会话；请不加 `-c` 开始一个新会话")
             }

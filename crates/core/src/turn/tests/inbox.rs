@@ -168,6 +168,7 @@ fn messages() -> Vec<(&'static str, Envelope)> {
         ("teammate_terminated", plain(MessageKind::TeammateTerminated, OTHER)),
         ("undelivered", plain(MessageKind::Undelivered, OTHER)),
         ("files_rewound", plain(MessageKind::FilesRewound, USER)),
+        ("session_handover", plain(MessageKind::SessionHandover, USER)),
     ]
 }
 
@@ -215,6 +216,7 @@ shutdown_rejected           respond  respond  respond  refuse   refuse   refuse 
 teammate_terminated         begin    held     tell     note     note     tell     tell     return   note     tell     wait
 undelivered                 begin    held     tell     note     note     tell     tell     return   note     tell     wait
 files_rewound               note     note     wait     note     note     wait     wait     return   note     wait     wait
+session_handover            record   record   record   record   record   record   record   return   record   record   record
 ";
 
 #[test]
@@ -232,5 +234,5 @@ fn every_message_in_every_state_has_one_outcome() {
     let known: Vec<&str> = TABLE.lines().skip(3).collect();
     assert_eq!(table, known, "\n{}", table.join("\n"));
     let kinds: std::collections::HashSet<&str> = messages().iter().map(|(_, envelope)| envelope.kind.name()).collect();
-    assert_eq!(kinds.len(), 26, "a kind is missing");
+    assert_eq!(kinds.len(), 27, "a kind is missing");
 }
