@@ -31,6 +31,12 @@ pub const WEB_WATCHER_EVENTS_MAX: usize = 1_024;
 pub const WEB_LIVE_ANSWERS_MAX: usize = 1_024;
 /// Bytes of the body of a request to the web server.
 pub const WEB_BODY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a file that is attached in the browser.
+pub const WEB_FILE_BYTES_MAX: usize = 10 << 20;
+/// Milliseconds that such a file may take to arrive.
+pub const WEB_FILE_MS_MAX: u64 = 120_000;
+/// Files that are received or sent by the web server at a time; a further one waits.
+pub const WEB_FILES_AT_ONCE_MAX: usize = 4;
 /// Stored events in one answer of the web server.
 pub const WEB_EVENTS_PAGE_MAX: usize = 5_000;
 /// Rows of one list in an answer of the web server.

@@ -60,6 +60,9 @@ pub enum RuntimeError {
         "no server runs for `{0}`: start `max-team serve` there, in another terminal or as a service, then hand the session over again"
     )]
     NoServer(String),
+    /// A file of a session that cannot be kept or read.
+    #[error("{0}")]
+    File(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),

@@ -34,6 +34,7 @@ use crate::error::RuntimeError;
 use crate::query::{self, Query, Question, Reply};
 use crate::rewind;
 use crate::runtime::{ResumedLead, Runtime};
+use crate::session_files;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::user_mail::{PendingQuestion, ShownContent};
 
@@ -668,6 +669,24 @@ impl TeamHandle {
     /// format of the wire.
     pub fn watch(&self) -> mpsc::Receiver<Notice> {
         self.runtime.watch()
+    }
+
+    /// Keeps a file among those of a session (`@files`) under its name or one like it, and returns its path (`@files/NAME`).
+    /// Not a command, because the journal does not hold it: a message that mentions the file does what there is to do.
+    pub async fn add_file(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: String,
+        bytes: Vec<u8>,
+    ) -> Result<String, RuntimeError> {
+        require(by, Role::Member)?;
+        query::blocking(&self.runtime, move |shared| session_files::add(shared, session, &name, &bytes)).await
+    }
+
+    /// The bytes of a file of a session, by its path there. Not a query, because its answer is no text.
+    pub async fn read_file(&self, session: SessionId, path: String) -> Result<Vec<u8>, RuntimeError> {
+        query::blocking(&self.runtime, move |shared| session_files::read(shared, session, &path)).await
     }
 
     /// Closes a session: running work is dropped and continued when the session is opened again. Not a command, because it commits

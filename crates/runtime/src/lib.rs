@@ -30,6 +30,7 @@ pub mod rewind;
 mod rows;
 mod runtime;
 mod session;
+mod session_files;
 mod shared;
 pub mod skills;
 pub mod stream;
@@ -81,6 +82,7 @@ pub use rows::{
 pub use runtime::{Options, ResumedLead, Runtime};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
+pub use session_files::SessionFile;
 pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{ListedTask as TaskLine, TaskLists, user as list_user};

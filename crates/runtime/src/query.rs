@@ -33,6 +33,7 @@ use crate::rewind::{self, Rewind, RewindPoint, Sheet};
 use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
 use crate::runtime::Runtime;
 use crate::session::{self, SessionRow};
+use crate::session_files::{self, SessionFile};
 use crate::shared::{Shared, now_ms};
 use crate::stream::{Mark, status_before};
 use crate::tasks::{ListedTask as TaskLine, TaskLists};
@@ -193,6 +194,10 @@ questions! {
         channel: String,
         account: String,
     } -> Vec<OutgoingMessage>, journal => outbox::unsent(journal, &channel, &account);
+    /// The files of a session (`@files`), in order of their paths.
+    live Files {
+        session: SessionId,
+    } -> Vec<SessionFile>, runtime => blocking(runtime, move |shared| session_files::list(shared, session)).await;
     /// Money, tokens, window and settings of an open session.
     live Details {
         session: SessionId,
@@ -512,7 +517,7 @@ questions! {
 }
 
 /// Reads that can take long run beside the agents.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     runtime: &Runtime,
     read: impl FnOnce(&Shared) -> Result<T, RuntimeError> + Send + 'static,
 ) -> Result<T, RuntimeError> {

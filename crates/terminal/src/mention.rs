@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use max_team_core::mention::{ENDS, may_precede};
+use max_team_core::mention::{ENDS, is_bare, may_precede};
 
 /// A mention that ends at the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,7 @@ pub(super) fn open_at(text: &str, cursor: usize) -> Option<OpenMention<'_>> {
 
 /// A path as a mention: in quotes where it would end too early. A folder's stays open, so that typing goes on inside it.
 pub(super) fn written(path: &str) -> String {
-    let is_bare = path.is_ascii() && !path.contains(|letter: char| letter.is_whitespace() || ENDS.contains(letter));
-    match (is_bare, path.ends_with('/')) {
+    match (is_bare(path), path.ends_with('/')) {
         (true, true) => format!("@{path}"),
         (true, false) => format!("@{path} "),
         (false, true) => format!("@\"{path}"),

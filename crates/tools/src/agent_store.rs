@@ -16,7 +16,8 @@ use max_team_core::limits::{OWN_BYTES_MAX, OWN_NAMES_MAX};
 use max_team_core::policy::Visibility;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
-use crate::files::{OpenedFile, RelPath, Root, bytes_in, entries};
+use crate::file_name::{kept_names, safe_name};
+use crate::files::{AtomicWrite, OpenedFile, RelPath, Root, bytes_in, entries};
 use crate::text::{many, size};
 use crate::tool::ToolError;
 
@@ -137,6 +138,41 @@ impl AgentStore {
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut io::Read::take(opened.file, OWN_BYTES_MAX), &mut bytes).map_err(failed)?;
         Ok(bytes)
+    }
+
+    /// Puts a person's file in it, under its name or one like it, and returns its path (`@files/NAME`). No file is replaced; one of
+    /// that name with the same bytes is the file.
+    pub fn add(&self, name: &str, bytes: &[u8]) -> Result<String, ToolError> {
+        let name = safe_name(name, "file");
+        for name in kept_names(&name) {
+            let place = match self.put_new(&Visibility::default(), &name, bytes)? {
+                Some(place) => Some(place.to_string()),
+                None => {
+                    self.read(&name).is_ok_and(|there| there == bytes).then(|| format!("{}/{name}", self.folder.name()))
+                }
+            };
+            if let Some(place) = place {
+                return Ok(place);
+            }
+        }
+        Err(ToolError::correctable(format!("`{name}` was not kept: there are too many files of its name")))
+    }
+
+    /// Puts a new file in it; `None` if there is a file of that name already.
+    pub(crate) fn put_new(&self, sight: &Visibility, path: &str, bytes: &[u8]) -> Result<Option<RelPath>, ToolError> {
+        let place = RelPath::own(self.folder, path)?;
+        self.make()?;
+        let gone = || ToolError::correctable(format!("`{}` vanished while `{place}` was written", self.folder.name()));
+        let root = self.root()?.ok_or_else(gone)?;
+        self.check_room(&root, bytes.len() as u64, None)?;
+        {
+            let slot = AtomicWrite::make(&root, sight, &place)?;
+            if slot.is_taken() {
+                return Ok(None);
+            }
+            slot.put(bytes, None)?;
+        }
+        Ok(Some(place))
     }
 
     /// Removes it with everything in it; how many files there were.

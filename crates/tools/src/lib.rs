@@ -10,6 +10,7 @@ pub mod aliases;
 mod browser;
 pub mod command;
 pub mod document;
+mod file_name;
 mod files;
 pub mod git;
 mod json_get;

@@ -77,6 +77,22 @@ export interface Me {
   folder: string;
   demo: { name: string; prompt: string } | null;
   language: string;
+  /** The bounds of what is attached to a message. */
+  attach: AttachLimits;
+}
+
+export interface AttachLimits {
+  bytes: number;
+  image_bytes: number;
+  files: number;
+  images: number;
+}
+
+/** A file that belongs to a session. */
+export interface SessionFile {
+  path: string;
+  bytes: number;
+  changed_at_ms: number;
 }
 
 export interface SessionRow {

@@ -9,11 +9,17 @@ import { Composer } from '../ui/composer';
 import { Logo } from '../ui/icons';
 import { folderName } from '../app';
 
-async function begin(text: string): Promise<boolean> {
+/** Begins a session; its files, if there are any, are put into it before the message. */
+async function begin(): Promise<string> {
+  return (await post<{ session: SessionRow }>('/sessions', {})).session.session;
+}
+
+async function say(text: string, begun: string | null): Promise<boolean> {
   try {
-    const made = await post<{ session: SessionRow }>('/sessions', { text });
+    const session = begun ?? (await post<{ session: SessionRow }>('/sessions', { text })).session.session;
+    if (begun) await post(`/sessions/${begun}/messages`, { text });
     refreshSoon(0);
-    go(['s', made.session.session, 'chat']);
+    go(['s', session, 'chat']);
     return true;
   } catch (error) {
     toast(explain(error), 'error');
@@ -34,9 +40,9 @@ export function Starters() {
   const [busy, setBusy] = useState(false);
   const demo = me.value?.demo;
   const examples = demo ? [demo.prompt] : [t('new.example1'), t('new.example2'), t('new.example3')];
-  const send = async (text: string) => {
+  const send = async (text: string, _wait = false, begun: string | null = null) => {
     setBusy(true);
-    const done = await begin(text);
+    const done = await say(text, begun);
     setBusy(false);
     return done;
   };
@@ -45,7 +51,7 @@ export function Starters() {
       <Logo size={52} />
       <h1>{t('new.title')}</h1>
       <p class="muted">{t('new.about', { folder: folderName(me.value?.folder ?? '') })}</p>
-      <Composer session={null} busy={false} disabled={busy || !mayWrite.value} onSend={send} autofocus />
+      <Composer session={null} busy={false} disabled={busy || !mayWrite.value} onSend={send} begin={begin} autofocus />
       <div class="examples">
         {examples.map((text) => (
           <button key={text} type="button" class="example" disabled={busy || !mayWrite.value} onClick={() => void send(text)}>

@@ -1,9 +1,12 @@
 // The members of the team: what each may do, does and has spent.
-import { dollars, money, tokens } from '../lib/format';
+import { fileUrl } from '../lib/api';
+import { bytes, dateTime, dollars, money, tokens } from '../lib/format';
 import { t, word } from '../lib/i18n';
 import { link } from '../lib/router';
-import type { Enrolled, Member } from '../lib/types';
+import { plain } from '../lib/text';
+import type { Enrolled, Member, SessionFile } from '../lib/types';
 import { Avatar, Badge, Fold } from '../ui/basics';
+import { Icon } from '../ui/icons';
 import { useFetch, useSettled } from '../ui/use-fetch';
 import { doing } from './now';
 import type { SessionProps } from './session';
@@ -49,6 +52,7 @@ export function TeamScreen({ id, model, version }: SessionProps) {
           );
         })}
       </div>
+      <Files session={id} change={change} />
       <h2>{t('team.available')}</h2>
       <div class="grid-cards">
         {members
@@ -70,6 +74,30 @@ export function TeamScreen({ id, model, version }: SessionProps) {
           ))}
       </div>
     </div>
+  );
+}
+
+/** The files of the session: those that were attached, and those that its agents wrote. */
+function Files({ session, change }: { session: string; change: unknown }) {
+  const { data } = useFetch<{ files: SessionFile[] }>(`/sessions/${session}/files`, change);
+  if (!data || data.files.length === 0) return null;
+  return (
+    <>
+      <h2>{t('attach.of_session')}</h2>
+      <ul class="session-files">
+        {data.files.map((file) => (
+          <li key={file.path}>
+            <Icon name="file" size={16} />
+            <a href={fileUrl(session, file.path)} download>
+              @files/{plain(file.path)}
+            </a>
+            <span class="muted small nowrap">
+              {bytes(file.bytes)} · {dateTime(file.changed_at_ms)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

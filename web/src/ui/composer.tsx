@@ -1,7 +1,11 @@
 // The message field: Enter sends, `@` completes files and agents, `/` completes skills and commands.
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../lib/api';
+import { filesOf, withFiles } from '../lib/attach';
 import { read, t, write } from '../lib/i18n';
+import { explain } from '../lib/store';
+import { AttachButton, AttachmentChips, useAttachments } from './attachments';
+import { toast } from './basics';
 import { Icon } from './icons';
 
 interface Completion {
@@ -71,19 +75,25 @@ interface Props {
   disabled?: boolean;
   autofocus?: boolean;
   placeholder?: string;
-  /** Sends; `wait`: behind the running turn. Returns whether it was sent. */
-  onSend: (text: string, wait: boolean) => Promise<boolean>;
+  /** Sends; `wait`: behind the running turn; `session`: where its files are. Returns whether it was sent. */
+  onSend: (text: string, wait: boolean, session: string | null) => Promise<boolean>;
+  /** Begins the session that files are put into. */
+  begin?: () => Promise<string>;
   onStop?: () => void;
   /** Commands of the page, by their name. */
   commands?: { name: string; about: string; run: () => void }[];
 }
 
-export function Composer({ session, busy, disabled, autofocus, placeholder, onSend, onStop, commands = [] }: Props) {
+export function Composer({ session, busy, disabled, autofocus, placeholder, onSend, begin, onStop, commands = [] }: Props) {
   const draftKey = `max-team.draft.${session ?? 'new'}`;
   const [text, setText] = useState(() => read(draftKey) ?? '');
   const [choices, setChoices] = useState<Choice[]>([]);
   const [picked, setPicked] = useState(0);
+  const [sending, setSending] = useState(false);
+  const attached = useAttachments(!disabled && !sending);
   const area = useRef<HTMLTextAreaElement>(null);
+  /** The session that was begun for files of a message that could not be sent. */
+  const begun = useRef<string | null>(null);
   const listId = useId();
   const coarse = typeof matchMedia !== 'undefined' && matchMedia('(pointer: coarse)').matches;
 
@@ -126,7 +136,8 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
 
   const send = async (wait: boolean) => {
     const words = text.trim();
-    if (!words || disabled) return;
+    const files = attached.files;
+    if ((!words && files.length === 0) || disabled || sending) return;
     const own = commands.find((command) => words === `/${command.name}`);
     setText('');
     setChoices([]);
@@ -134,7 +145,21 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
       own.run();
       return;
     }
-    if (!(await onSend(words, wait))) setText(words);
+    setSending(true);
+    const isSent = files.length === 0 ? await onSend(words, wait, null) : await sendFiles(words, wait);
+    setSending(false);
+    if (isSent) attached.clear();
+    else setText(words);
+  };
+
+  const sendFiles = async (words: string, wait: boolean) => {
+    try {
+      const place = session ?? (begun.current ??= await begin!());
+      return await onSend(await withFiles(words, attached.files, place), wait, place);
+    } catch (error) {
+      toast(explain(error), 'error');
+      return false;
+    }
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -165,9 +190,11 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
     }
   };
 
+  const hasContent = text.trim() !== '' || attached.files.length > 0;
+
   return (
     <form
-      class="composer"
+      class={attached.isOver ? 'composer drop' : 'composer'}
       onSubmit={(event) => {
         event.preventDefault();
         void send(false);
@@ -192,6 +219,15 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
           ))}
         </ul>
       )}
+      {attached.isOver && <p class="drop-hint">{t('attach.drop')}</p>}
+      <AttachmentChips
+        files={attached.files}
+        disabled={sending}
+        onRemove={(one) => {
+          attached.remove(one);
+          area.current?.focus();
+        }}
+      />
       <textarea
         ref={area}
         rows={1}
@@ -206,10 +242,23 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
           setText(event.currentTarget.value);
           void complete(event.currentTarget.value, event.currentTarget.selectionStart);
         }}
+        onPaste={(event) => {
+          const files = filesOf(event.clipboardData);
+          if (files.length === 0 || disabled) return;
+          event.preventDefault();
+          attached.add(files);
+        }}
         onBlur={() => setChoices([])}
         onKeyDown={onKeyDown}
       />
       <div class="composer-foot">
+        <AttachButton
+          disabled={disabled || sending}
+          onPick={(files) => {
+            attached.add(files);
+            area.current?.focus();
+          }}
+        />
         <span class="muted tiny-text grow hide-phone">{t(busy ? 'composer.hint_busy' : 'composer.hint')}</span>
         {busy && onStop && (
           <button type="button" class="btn small" onClick={onStop} title={t('do.interrupt')}>
@@ -218,12 +267,12 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
           </button>
         )}
         {busy && (
-          <button type="button" class="btn small" disabled={!text.trim()} onClick={() => void send(true)} title={t('composer.queue_about')}>
+          <button type="button" class="btn small" disabled={!hasContent} onClick={() => void send(true)} title={t('composer.queue_about')}>
             <Icon name="clock" size={15} />
             {t('do.queue')}
           </button>
         )}
-        <button type="submit" class="btn primary small" disabled={disabled || !text.trim()}>
+        <button type="submit" class="btn primary small" disabled={disabled || sending || !hasContent}>
           <Icon name="send" size={15} />
           {t('do.send')}
         </button>

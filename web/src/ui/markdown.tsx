@@ -4,6 +4,7 @@ import { highlight } from '../lib/highlight';
 import { t } from '../lib/i18n';
 import { parse, type Block, type Inline } from '../lib/markdown';
 import { looksLikeDiff } from '../lib/diff';
+import { FileLinks } from './attachments';
 import { DiffView } from './diff';
 import { Icon } from './icons';
 
@@ -66,9 +67,13 @@ function tight(kids: Block[]): ComponentChildren {
 function inline(node: Inline, key: number): ComponentChildren {
   switch (node.t) {
     case 'text':
-      return node.text;
+      return <FileLinks key={key} text={node.text} />;
     case 'code':
-      return <code key={key}>{node.text}</code>;
+      return (
+        <code key={key}>
+          <FileLinks text={node.text} />
+        </code>
+      );
     case 'strong':
       return <strong key={key}>{node.kids.map(inline)}</strong>;
     case 'em':

@@ -9,6 +9,7 @@ import type { AgentState, Item, Model, QuestionState, ToolCall } from '../lib/mo
 import { link } from '../lib/router';
 import { planView } from '../lib/store';
 import { cut, firstLine, plain, shortIds } from '../lib/text';
+import { FileLinks, FilesOf } from './attachments';
 import { Avatar, Badge, Bar, Fold } from './basics';
 import { DiffView } from './diff';
 import { Icon, type IconName } from './icons';
@@ -49,14 +50,14 @@ export function Transcript({ items, model, session, mark, hideOpen = false, past
   // A marked item must be there, however old it is.
   const from = mark ? 0 : Math.max(0, all.length - shown);
   return (
-    <>
+    <FilesOf.Provider value={session}>
       {from > 0 && (
         <button type="button" class="btn small earlier" onClick={() => setShown(shown + ROWS_SHOWN)}>
           {t('chat.earlier', { count: from })}
         </button>
       )}
       {all.slice(from).map((row) => ('tools' in row ? <Tools key={row.key} items={row.tools} mark={mark} model={model} session={session} /> : <Entry key={row.key} item={row.item} model={model} session={session} marked={row.key === mark} hideOpen={hideOpen} past={past} />))}
-    </>
+    </FilesOf.Provider>
   );
 }
 
@@ -71,7 +72,7 @@ function Entry({ item, model, session, marked, hideOpen, past }: { item: Exclude
           <div class="bubble">
             <span class="sr-only">{t('chat.you_said')}</span>
             {item.to && item.agent !== model.lead && <span class="small muted">→ {item.to} </span>}
-            {plain(item.text)}
+            <FileLinks text={plain(item.text)} />
           </div>
           <time class="tiny-text muted" dateTime={new Date(item.at).toISOString()}>
             {clock(item.at)}

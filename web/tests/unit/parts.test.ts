@@ -1,6 +1,7 @@
-// Diffs, edits of a plan, the graph, the timeline's scale, completion, places.
+// Attachments, diffs, edits of a plan, the graph, the timeline's scale, completion, places.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { pieces, refusal, type Attachment } from '../../src/lib/attach';
 import { looksLikeDiff, parseDiff } from '../../src/lib/diff';
 import { edgePath, size } from '../../src/lib/graph';
 import type { Segment } from '../../src/lib/model';
@@ -84,4 +85,23 @@ test('a place survives the address', () => {
   assert.deepEqual(place.path, ['s', 'ses_1', 'plan', 'a/b c']);
   assert.equal(place.query.get('at'), '5.1');
   assert.deepEqual(parsePlace('#/%E0%A4%A').path, ['%E0%A4%A']);
+});
+
+test('mentioned files of the session are found in a text', () => {
+  const paths = (text: string) => pieces(text).flatMap((piece) => (typeof piece === 'string' ? [] : [piece.path]));
+  assert.deepEqual(paths('see @files/a.png and @"files/my notes.txt", then @files/out/b.md.'), ['a.png', 'my notes.txt', 'out/b.md']);
+  assert.deepEqual(paths('@src/files/a.png, files/b.txt and "@filesystem/x"'), []);
+  assert.equal(pieces('see @files/a.png.').map((piece) => (typeof piece === 'string' ? piece : piece.shown)).join(''), 'see @files/a.png.');
+});
+
+test('a file is refused that is empty, too large or one too many', () => {
+  const limits = { bytes: 100, image_bytes: 50, files: 2, images: 1 };
+  const file = (size: number, type = 'text/plain') => new File([new Uint8Array(size)], 'a', { type });
+  const attached = (one: File): Attachment => ({ id: 0, file: one, preview: null, added: null });
+  assert.equal(refusal(file(100), [], limits), null);
+  assert.match(refusal(file(0), [], limits)!, /empty/);
+  assert.match(refusal(file(101), [], limits)!, /at most 100 B/);
+  assert.match(refusal(file(51, 'image/png'), [], limits)!, /at most 50 B/);
+  assert.match(refusal(file(1), [attached(file(1)), attached(file(1))], limits)!, /at most 2 files/);
+  assert.match(refusal(file(1, 'image/png'), [attached(file(1, 'image/png'))], limits)!, /at most 1 picture/);
 });

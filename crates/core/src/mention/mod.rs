@@ -117,6 +117,17 @@ fn without_line(path: &str) -> &str {
     if is_named { shorter } else { path }
 }
 
+/// Whether a path can be mentioned without quotes.
+pub fn is_bare(path: &str) -> bool {
+    let ends = |letter: char| letter.is_whitespace() || ENDS.contains(letter);
+    path.is_ascii() && !path.contains(ends) && !path.ends_with(TRAILING)
+}
+
+/// A mention of a path.
+pub fn written(path: &str) -> String {
+    if is_bare(path) { format!("@{path}") } else { format!("@\"{path}\"") }
+}
+
 /// Whether a text can be looked up as a path. `@skill:name` asks for a skill.
 fn is_path(text: &str) -> bool {
     let is_short = text.len() <= PATH_BYTES_MAX && !text.chars().any(char::is_control);

@@ -13,7 +13,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use max_team_core::limits::WEB_COOKIE_MS;
+use max_team_core::limits::{
+    IMAGE_BYTES_MAX, MENTION_FILES_MAX, MENTION_IMAGES_MAX, WEB_COOKIE_MS, WEB_FILE_BYTES_MAX,
+};
 use max_team_core::message::Principal;
 use max_team_runtime::now_ms;
 use serde::Deserialize;
@@ -205,6 +207,7 @@ pub(crate) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Va
         "user": principal.user, "role": principal.role, "scope": token.scope, "door": principal.door, "token": token.name,
         "version": env!("CARGO_PKG_VERSION"), "folder": about.folder, "demo": about.demo, "language": about.language,
         "stream": max_team_runtime::stream::STREAM_VERSION, "problem": web.sessions.source().problem(),
+        "attach": { "bytes": WEB_FILE_BYTES_MAX, "image_bytes": IMAGE_BYTES_MAX, "files": MENTION_FILES_MAX, "images": MENTION_IMAGES_MAX },
     }))
 }
 

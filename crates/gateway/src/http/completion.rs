@@ -28,6 +28,7 @@ use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
 use super::extract::{Body, OrderKey};
+use super::prompt::{ChatMessage, Prompt};
 use super::watcher::{WatchItem, Watcher};
 
 /// The model that stands for the lead with its team.
@@ -40,41 +41,6 @@ pub(crate) struct CompletionRequest {
     #[serde(default)]
     stream: bool,
     user: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ChatMessage {
-    role: String,
-    #[serde(default)]
-    content: Value,
-}
-
-impl ChatMessage {
-    /// The text of it: a string, or the text parts of a list.
-    fn text(&self) -> String {
-        match &self.content {
-            Value::String(text) => text.clone(),
-            Value::Array(parts) => {
-                let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-                texts.join("\n")
-            }
-            _ => String::new(),
-        }
-    }
-}
-
-/// The message for the team: the last one, behind what was said before if the session does not know it.
-fn prompt(messages: &[ChatMessage], is_continued: bool) -> Result<String, ApiError> {
-    let Some((last, before)) = messages.split_last() else { return Err(ApiError::bad_request("`messages` is empty")) };
-    let text = last.text();
-    if text.trim().is_empty() {
-        return Err(ApiError::bad_request("the last message has no text"));
-    }
-    if is_continued || before.is_empty() {
-        return Ok(text);
-    }
-    let told: Vec<String> = before.iter().map(|message| format!("{}: {}", message.role, message.text())).collect();
-    Ok(format!("The conversation so far:\n\n{}\n\nNow:\n\n{text}", told.join("\n\n")))
 }
 
 pub(crate) async fn models(State(web): State<Arc<Web>>, _visitor: Visitor) -> Result<Json<Value>, ApiError> {
@@ -95,7 +61,7 @@ pub(crate) async fn completions(
         Some((LEAD, agent)) if web.agent_names()?.iter().any(|name| name == agent) => Some(agent.to_owned()),
         _ => return Err(ApiError::not_found(format!("there is no model `{}`: see /v1/models", asked.model))),
     };
-    let text = prompt(&asked.messages, asked.user.is_some())?;
+    let prompt = Prompt::read(&asked.messages, asked.user.is_some())?;
     let name = match &asked.user {
         Some(user) => Hash::of_fields(&[b"user", asked.model.as_bytes(), user.as_bytes()]).uuid(),
         None => key.0.uuid(),
@@ -105,6 +71,7 @@ pub(crate) async fn completions(
     if web.team.ask(query::Status { session }).await?.is_busy() {
         return Err(ApiError::conflict("the team still works on the last request of this `user`"));
     }
+    let text = prompt.keep(&web, &visitor, session).await?;
     let from = web.team.ask(query::Position {}).await?;
     let (watcher, place) = web.watch(Scope::Session(session), Some(from))?;
     web.carry_out(&visitor, key, Command::Say { session, text }).await?;
@@ -304,24 +271,4 @@ fn streamed(answering: Answering) -> Response {
         Some((Ok::<_, Infallible>(Bytes::from(text)), (None, answering)))
     });
     ([(header::CONTENT_TYPE, "text/event-stream")], axum::body::Body::from_stream(pieces)).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn earlier_messages_are_told_unless_the_session_knows_them() {
-        let messages: Vec<ChatMessage> = serde_json::from_value(json!([
-            { "role": "system", "content": "Be brief." },
-            { "role": "user", "content": [{ "type": "text", "text": "Hi" }, { "type": "text", "text": "there" }] },
-        ]))
-        .unwrap();
-        assert_eq!(prompt(&messages, true).unwrap(), "Hi\nthere");
-        assert_eq!(
-            prompt(&messages, false).unwrap(),
-            "The conversation so far:\n\nsystem: Be brief.\n\nNow:\n\nHi\nthere"
-        );
-        assert!(prompt(&[], false).is_err());
-    }
 }

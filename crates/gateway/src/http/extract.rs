@@ -10,7 +10,7 @@ use http::StatusCode;
 use http::request::Parts;
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_KEY_CHARS_MAX};
+use max_team_core::limits::WEB_KEY_CHARS_MAX;
 use max_team_runtime::{Command, new_id};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,8 +28,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Web>> for Body<T> {
 
     async fn from_request(request: Request, web: &Arc<Web>) -> Result<Self, ApiError> {
         let too_large = |_| {
-            let words = format!("the body has more than {WEB_BODY_BYTES_MAX} bytes");
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body has more bytes than this route takes")
         };
         let bytes = Bytes::from_request(request, web).await.map_err(too_large)?;
         let bytes: &[u8] = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes };

@@ -11,6 +11,7 @@ mod connection;
 mod error;
 mod events;
 mod extract;
+mod files;
 mod folder_routes;
 mod forks;
 mod handovers;
@@ -20,6 +21,7 @@ mod memory_routes;
 mod metrics;
 mod openapi;
 mod plans;
+mod prompt;
 mod rate;
 mod routes;
 mod schemas;
@@ -35,7 +37,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use max_team_core::limits::WEB_WATCHERS_MAX;
+use max_team_core::limits::{WEB_FILES_AT_ONCE_MAX, WEB_WATCHERS_MAX};
 use max_team_runtime::{Notice, RuntimeError, TeamHandle};
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -124,6 +126,8 @@ pub(crate) struct Web {
     requests: RateLimit,
     logins: RateLimit,
     watchers: Arc<Semaphore>,
+    /// Turns for files that are received or sent, which are held in memory.
+    files: Semaphore,
     metrics: Metrics,
     about: AboutServer,
     port: u16,
@@ -179,6 +183,7 @@ impl WebServer {
             requests: RateLimit::of_requests(),
             logins: RateLimit::of_logins(),
             watchers: Arc::new(Semaphore::new(WEB_WATCHERS_MAX)),
+            files: Semaphore::new(WEB_FILES_AT_ONCE_MAX),
             metrics: Metrics::default(),
             port: address.port(),
             url: public_url.unwrap_or_else(|| own_url(address, tls.is_some())),

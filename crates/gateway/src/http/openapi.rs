@@ -55,9 +55,12 @@ fn operation(route: &Route) -> Value {
     let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> =
         names.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": parameter(name) })).collect();
-    parameters.extend(query_parameters(route.path).iter().filter(|_| route.method == "get").map(
-        |name| json!({ "name": name, "in": "query", "required": false, "schema": query_parameter(route.path, name) }),
-    ));
+    parameters.extend(
+        query_parameters(route.path).iter().filter(|name| (route.method == "get") != (**name == "name")).map(|name| {
+            let schema = query_parameter(route.path, name);
+            json!({ "name": name, "in": "query", "required": *name == "name", "schema": schema })
+        }),
+    );
     if route.method != "get" && !KEYLESS.contains(&route.path) {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema }));
@@ -66,7 +69,10 @@ fn operation(route: &Route) -> Value {
         "operationId": id(route), "summary": route.about, "parameters": parameters, "responses": responses(route),
     });
     if let Value::Object(operation) = &mut operation {
-        if let Some(schema) = body(route.path).filter(|_| route.method == "post") {
+        if is_upload(route) {
+            let content = json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
+            operation.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        } else if let Some(schema) = body(route.path).filter(|_| route.method == "post") {
             let is_required = schema.get("required") != Some(&json!([]));
             let content = json!({ "application/json": { "schema": schema } });
             operation.insert("requestBody".to_owned(), json!({ "required": is_required, "content": content }));
@@ -76,6 +82,11 @@ fn operation(route: &Route) -> Value {
         }
     }
     operation
+}
+
+/// Whether the body of a request is a file.
+fn is_upload(route: &Route) -> bool {
+    route.method == "post" && route.path.ends_with("/files")
 }
 
 /// A name for generated clients: `post_sessions_session_messages`.
@@ -91,6 +102,7 @@ fn query_parameters(path: &str) -> &'static [&'static str] {
         "/api/v1/sessions/{session}/events" => &["agent", "from", "limit"],
         "/api/v1/sessions" => &["limit"],
         "/api/v1/sessions/{session}/{part}" => &["after", "since_ms"],
+        "/api/v1/sessions/{session}/files" => &["name"],
         "/api/v1/cost" => &["since_ms"],
         _ => &[],
     }
@@ -110,6 +122,7 @@ fn parameter(name: &str) -> Value {
         "board" => json!({ "type": "string", "enum": BoardName::NAMES }),
         "key" => json!({ "type": "string", "pattern": KEY_PATTERN }),
         "part" => json!({ "type": "string", "enum": SESSION_PARTS }),
+        "name" | "file" => json!({ "type": "string", "minLength": 1 }),
         "from" => json!({ "type": "string", "pattern": "^[0-9]{1,15}(\\.[0-9]{1,6})?$" }),
         _ => json!({ "type": "integer", "minimum": 0, "maximum": NUMBER_MAX }),
     }
@@ -129,6 +142,9 @@ fn responses(route: &Route) -> Value {
     } });
     let (kind, schema) = match route.path {
         "/metrics" | "/api/v1/plans/{plan}/mermaid" => ("text/plain", json!({ "type": "string" })),
+        "/api/v1/sessions/{session}/files/{file}" => {
+            ("application/octet-stream", json!({ "type": "string", "format": "binary" }))
+        }
         "/api/v1/events" => ("text/event-stream", json!({ "type": "string" })),
         _ => ("application/json", json!({ "type": "object" })),
     };
@@ -137,6 +153,7 @@ fn responses(route: &Route) -> Value {
         (_, "/api/v1/login" | "/api/v1/logout") | ("delete", _) => ("204", json!({ "description": "Done" })),
         (_, "/api/v1/ws") => ("101", json!({ "description": "The WebSocket begins" })),
         ("post", "/api/v1/sessions" | "/api/v1/sessions/{session}/fork") => ("201", done),
+        ("post", _) if is_upload(route) => ("201", done),
         ("post", path) if ["messages", "interrupt", "stop", "continue"].iter().any(|end| path.ends_with(end)) => {
             ("202", done)
         }

@@ -6,10 +6,10 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use max_team_core::limits::WEB_BODY_BYTES_MAX;
+use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_FILE_BYTES_MAX};
 
 use super::{
-    Web, access, assets, completion, events, folder_routes, forks, inbox, memory_routes, metrics, openapi, plans,
+    Web, access, assets, completion, events, files, folder_routes, forks, inbox, memory_routes, metrics, openapi, plans,
     session_routes, team, worktree_routes, ws,
 };
 
@@ -41,6 +41,11 @@ impl Route {
     fn open(self) -> Self {
         Self { is_open: true, ..self }
     }
+
+    /// With a body of so many bytes.
+    fn takes(self, bytes_max: usize) -> Self {
+        Self { handler: self.handler.layer(DefaultBodyLimit::max(bytes_max)), ..self }
+    }
 }
 
 /// The routes of the team.
@@ -66,7 +71,8 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new("post", "/api/v1/permissions/why", "Whether a call would be allowed, and why", folder_routes::why),
         Route::new("get", "/api/v1/team", "The lead, members and experts of a new session", folder_routes::team),
         Route::new("get", "/v1/models", "Agents as models of an OpenAI-compatible API", completion::models),
-        Route::new("post", "/v1/chat/completions", "Ask the team, OpenAI-compatible", completion::completions),
+        Route::new("post", "/v1/chat/completions", "Ask the team, OpenAI-compatible", completion::completions)
+            .takes(WEB_FILE_BYTES_MAX),
     ];
     table.extend(of_sessions());
     table.extend(of_plans());
@@ -98,6 +104,10 @@ fn of_sessions() -> Vec<Route> {
             forks::fork,
         ),
         Route::new("post", "/api/v1/sessions/{session}/open", "Run it in this server", session_routes::open),
+        Route::new("get", "/api/v1/sessions/{session}/files", "Its files", files::list),
+        Route::new("post", "/api/v1/sessions/{session}/files", "Add a file to mention in a message", files::add)
+            .takes(WEB_FILE_BYTES_MAX),
+        Route::new("get", "/api/v1/sessions/{session}/files/{file}", "Download one of its files", files::download),
         Route::new(
             "get",
             "/api/v1/sessions/{session}/{part}",

@@ -60,6 +60,7 @@ mod secrets;
 mod serve;
 mod serve_decisions;
 mod serve_demo;
+mod serve_files;
 mod serve_handover;
 mod sessions;
 mod skills;

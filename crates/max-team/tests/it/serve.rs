@@ -78,7 +78,7 @@ impl Client {
         Self { address: server.address.clone(), header: ("authorization", format!("Bearer {token}")) }
     }
 
-    fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+    fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let host = headers.iter().find(|(name, _)| *name == "host").map_or(self.address.as_str(), |(_, host)| host);
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\n{}: {}\r\n", self.header.0, self.header.1);
         head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
@@ -87,14 +87,18 @@ impl Client {
         }
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+        // A refused body may end the connection before all of it was sent.
+        drop(stream.write_all(&[head.as_bytes(), b"\r\n", body].concat()));
         stream
     }
 
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send_bytes(method, path, headers, body.as_bytes())
+    }
+
+    pub(crate) fn send_bytes(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("connection", "close")]).collect();
         let mut text = String::new();
-        // A refused body may end the connection before all of it was sent.
         drop(self.begin(method, path, &headers, body).read_to_string(&mut text));
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or_default();
@@ -117,7 +121,7 @@ impl Client {
     }
 
     pub(crate) fn events(&self, query: &str, headers: &[(&str, &str)]) -> Events {
-        let stream = self.begin("GET", &format!("/api/v1/events{query}"), headers, "");
+        let stream = self.begin("GET", &format!("/api/v1/events{query}"), headers, b"");
         Events { lines: BufReader::new(stream), id: String::new(), seen: Vec::new() }
     }
 }
@@ -511,7 +515,7 @@ fn one_websocket_has_events_commands_and_queries() {
         ("sec-websocket-version", "13"),
         ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
     ];
-    let mut stream = BufReader::new(browser.begin("GET", "/api/v1/ws", &upgrade, ""));
+    let mut stream = BufReader::new(browser.begin("GET", "/api/v1/ws", &upgrade, b""));
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
     assert!(line.contains("101"), "{line}");

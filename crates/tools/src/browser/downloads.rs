@@ -15,16 +15,13 @@ use tokio::sync::Notify;
 
 use super::devtools::{DevTools, lock};
 use super::pages::Context;
+use crate::file_name::{kept_names, safe_name};
 use crate::files::store_bytes;
 use crate::text::{clip, size, visible};
 use crate::tool::ToolContext;
 
 /// Downloads of one agent that are remembered at a time.
 const DOWNLOADS_MAX: usize = 16;
-/// Bytes of a file's name.
-const NAME_BYTES_MAX: usize = 120;
-/// Files of the same name.
-const SAME_NAME_MAX: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DownloadState {
@@ -56,7 +53,7 @@ impl Downloads {
         let mut all = lock(&self.all);
         let is_taken = all.len() < DOWNLOADS_MAX;
         if is_taken {
-            let (url, name) = (text("url").to_owned(), safe_name(text("suggestedFilename")));
+            let (url, name) = (text("url").to_owned(), safe_name(text("suggestedFilename"), "download"));
             all.insert(text("guid").to_owned(), Download { url, name, state: DownloadState::Running });
         }
         drop(all);
@@ -142,12 +139,7 @@ fn kept(cx: &ToolContext, file: &Path, name: &str, url: &str) -> String {
         Ok(bytes) => bytes,
         Err(error) => return format!("the download of `{url}` cannot be read: {error}"),
     };
-    let (stem, ending) = name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));
-    let names = (1..=SAME_NAME_MAX).map(|count| match count {
-        1 => name.to_owned(),
-        count => format!("{stem}-{count}{ending}"),
-    });
-    for name in names {
+    for name in kept_names(name) {
         match store_bytes(cx, AgentDir::Files, &format!("downloads/{name}"), &bytes) {
             Ok(Some(place)) => return format!("downloaded `{place}` ({}) from `{url}`", size(bytes.len() as u64)),
             Ok(None) => {}
@@ -155,42 +147,4 @@ fn kept(cx: &ToolContext, file: &Path, name: &str, url: &str) -> String {
         }
     }
     format!("the download of `{url}` was not kept: there are too many files of its name")
-}
-
-/// A name without folders, control characters or a leading dot.
-fn safe_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_fine = |letter: &char| letter.is_alphanumeric() || " -_.()+,".contains(*letter);
-    let name: String = last.chars().filter(is_fine).collect();
-    let name = name.trim_start_matches(['.', ' ', '-']).trim_end_matches(['.', ' ']);
-    let mut cut = name.len().min(NAME_BYTES_MAX);
-    while !name.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    match name.get(..cut).unwrap_or_default() {
-        "" => "download".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_made_harmless() {
-        let table = [
-            ("report.pdf", "report.pdf"),
-            ("../../.bashrc", "bashrc"),
-            ("a\u{1b}[2J/b\n.txt", "b.txt"),
-            ("..\\..\\x.exe", "x.exe"),
-            ("报告 1.pdf", "报告 1.pdf"),
-            ("", "download"),
-            ("...", "download"),
-            ("-rf", "rf"),
-        ];
-        for (name, want) in table {
-            assert_eq!(safe_name(name), want, "{name}");
-        }
-    }
 }

@@ -112,20 +112,9 @@ pub(crate) fn store_bytes(
     path: &str,
     bytes: &[u8],
 ) -> Result<Option<RelPath>, ToolError> {
-    let place = RelPath::own(folder, path)?;
     let none = || ToolError::correctable(format!("there is no folder `{}` to keep files in", folder.name()));
     let store = cx.store(folder).ok_or_else(none)?;
-    store.make()?;
-    let at = cx.look(&place)?.into_owned();
-    store.check_room(&at.root, bytes.len() as u64, None)?;
-    {
-        let slot = AtomicWrite::make(&at.root, &at.sight, &place)?;
-        if slot.is_taken() {
-            return Ok(None);
-        }
-        slot.put(bytes, None)?;
-    }
-    Ok(Some(place))
+    store.put_new(&cx.sight.in_agent_dir(folder), path, bytes)
 }
 
 fn bounded(place: &RelPath, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {

@@ -20,7 +20,7 @@ mod root;
 mod walk;
 mod write;
 
-pub(crate) use atomic_write::is_temp;
+pub(crate) use atomic_write::{AtomicWrite, is_temp};
 pub(crate) use change::store_bytes;
 pub use edit::EditFile;
 pub(crate) use edit::edit_file;

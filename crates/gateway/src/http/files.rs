@@ -1,0 +1,109 @@
+//! The files of a session: attached in the browser, and downloaded.
+//!
+//! A page must not be able to run what an agent wrote: every file is sent as an attachment of no kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, StatusCode, header};
+use max_team_core::id::SessionId;
+use max_team_core::limits::{WEB_FILE_BYTES_MAX, WEB_FILE_MS_MAX};
+use max_team_core::mention;
+use max_team_runtime::{RuntimeError, query};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Web;
+use super::access::Visitor;
+use super::error::ApiError;
+use super::extract::{Params, SessionOrder};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileName {
+    name: String,
+}
+
+impl Web {
+    /// Keeps a file of a visitor; returns its path (`@files/NAME`).
+    pub(crate) async fn add_file(
+        &self,
+        visitor: &Visitor,
+        session: SessionId,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<String, ApiError> {
+        if bytes.is_empty() {
+            return Err(ApiError::bad_request(format!("`{name}` is empty")));
+        }
+        Ok(self.team.add_file(&visitor.principal, session, name.to_owned(), bytes).await?)
+    }
+}
+
+/// Keeps the body of the request as a file.
+pub(crate) async fn add(
+    order: SessionOrder,
+    Params(FileName { name }): Params<FileName>,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let SessionOrder { web, visitor, session, .. } = order;
+    let _turn = web.files.acquire().await;
+    let large = |_| {
+        let words = format!("`{name}` has more than {WEB_FILE_BYTES_MAX} bytes, or was not sent as a whole");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
+    };
+    let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", format!("`{name}` came too slowly"));
+    let received = to_bytes(request.into_body(), WEB_FILE_BYTES_MAX);
+    let received = tokio::time::timeout(Duration::from_millis(WEB_FILE_MS_MAX), received).await;
+    let bytes = received.map_err(late)?.map_err(large)?;
+    let count = bytes.len();
+    let path = web.add_file(&visitor, session, &name, bytes.into()).await?;
+    Ok((StatusCode::CREATED, Json(json!({ "path": path, "mention": mention_of(&path), "bytes": count }))))
+}
+
+/// How a message mentions a file of its session.
+pub(crate) fn mention_of(path: &str) -> String {
+    mention::written(path.trim_start_matches('@'))
+}
+
+pub(crate) async fn list(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Path(session): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let session = web.find_session(&session).await?;
+    Ok(Json(json!({ "files": web.team.ask(query::Files { session }).await? })))
+}
+
+pub(crate) async fn download(
+    State(web): State<Arc<Web>>,
+    _visitor: Visitor,
+    Path(path): Path<BTreeMap<String, String>>,
+) -> Result<Response, ApiError> {
+    let part = |name: &str| path.get(name).cloned().unwrap_or_default();
+    let (session, file) = (web.find_session(&part("session")).await?, part("file"));
+    let _turn = web.files.acquire().await;
+    let bytes = match web.team.read_file(session, file.clone()).await {
+        Err(RuntimeError::File(words)) => return Err(ApiError::not_found(words)),
+        read => read?,
+    };
+    let name = encoded(file.rsplit('/').next().unwrap_or_default());
+    let headers: [(HeaderName, String); 2] = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// A name for a header: bytes that are not plain are written as `%XX`.
+fn encoded(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
