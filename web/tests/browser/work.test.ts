@@ -238,6 +238,50 @@ test('the server is killed in the middle of a plan: the page goes on with the re
   });
 });
 
+test('the server is killed while a question waits and while an answer is written: the same page goes on', () => {
+  const half = gate();
+  let killed = false;
+  const script = ({ last, spoken }: Asked): Reply => {
+    if (/tell/.test(last)) return killed ? { text: 'Counts are ignored since Monday.' } : { text: 'Counts were read on Sunday, and since then they are', until: half.opened };
+    return spoken === 0 ? { tool: ['write_file', { path: 'a.txt', content: 'once\n' }] } : { text: 'Written.' };
+  };
+  return withTeam(
+    script,
+    async ({ server, open }) => {
+      const { page } = await open();
+      let loads = 0;
+      page.on('framenavigated', () => (loads += 1));
+      const again = async () => {
+        await server.crash();
+        await page.getByText('The server cannot be reached. What you see').waitFor();
+        await server.restart();
+        await page.getByText('The server cannot be reached. What you see').waitFor({ state: 'detached' });
+      };
+      await page.goto(`${server.url}/#/new`);
+      await say(page, 'write it');
+      const allow = page.locator('.ask-card').getByRole('button', { name: 'Allow' });
+      await allow.waitFor();
+      const before = loads;
+      await again();
+      await allow.click();
+      await answer(page, 'Written.').waitFor();
+      assert.equal(readFileSync(join(server.folder, 'a.txt'), 'utf8'), 'once\n');
+      await say(page, 'tell me why');
+      await page.locator('.streaming', { hasText: 'Counts were read' }).waitFor();
+      await server.crash();
+      killed = true;
+      half.open();
+      await server.restart();
+      await answer(page, 'ignored since Monday').waitFor();
+      await page.locator('.session-head').getByText('idle').waitFor();
+      assert.doesNotMatch(await conversation(page), /Counts were read/, 'the lost half is not shown');
+      assert.equal(await page.locator('.agent-message', { hasText: 'ignored since Monday' }).count(), 1);
+      assert.equal(loads, before, 'the page was not loaded again');
+    },
+    '--solo',
+  );
+});
+
 test('everything can be done with the keyboard', () =>
   withTeam(planner(), async ({ open, server }) => {
     const { page } = await open();
