@@ -326,7 +326,7 @@ pub enum ToolError {
     Refused {
         /// What it would have changed.
         target: String,
-        /// Why.
+        /// The rule that refuses it.
         basis: Basis,
         /// What the model is told.
         words: String,
