@@ -196,8 +196,10 @@ impl TeamStage {
     /// The task reports success, but a file that it declared does not exist.
     pub(super) fn fails(&mut self, task: &str, file: &str) {
         let evidence = vec![Evidence::fault(file, CheckFault::Missing)];
-        let findings = Some(Findings { proof: Proof::Failed, evidence, ..Findings::default() });
-        self.reports(task, Report::Done { output: String::new(), findings, unknown: Vec::new() });
+        let findings = Findings { proof: Proof::Failed, evidence, ..Findings::default() };
+        self.reports(task, Report::Done { output: String::new(), findings: None, unknown: Vec::new() });
+        let (task, attempt) = (self.index(task), self.attempt(task));
+        self.step(PlanInput::Checked { task, attempt, findings });
     }
 }
 

@@ -156,7 +156,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
             Lang::Zh,
             [
                 "已在别处答复：同意（您（命令行））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
-                "已在别处答复：同意（`ben` 在本会话中获准的）：ann: write_file ann.txt",
+                "已在别处答复：同意（what `ben` was allowed for the session）：ann: write_file ann.txt",
             ],
         ),
     ] {
@@ -243,7 +243,7 @@ fn a_message_to_an_ended_teammate_comes_back() {
         stage.event_from(hal.clone(), stage::ended(TurnOutcome::Interrupted));
         let body = json!({
             "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
-            "from": "hal", "why": "it is no more", "said": "look at the blue file",
+            "from": "hal", "why": "it is no more", "cause": "ended", "said": "look at the blue file",
         });
         let id = EnvelopeId::new(Uuid::from_u128(9));
         let envelope = Envelope::new(id, "agent/hal", "user/cli/owner", MessageKind::Undelivered, body, 0);
