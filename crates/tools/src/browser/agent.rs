@@ -36,13 +36,16 @@ const TITLE_BYTES_MAX: usize = 200;
 /// Lines of the last tree that are remembered for questions to the user.
 const LINES_MAX: usize = 5_000;
 
+/// The place of one browser, locked while it starts.
+type BrowserSlot = Arc<tokio::sync::Mutex<Weak<Chromium>>>;
+
 /// The browsers of one process: one for each profile.
 #[derive(Debug, Default)]
 pub struct Browsers {
     lookup: Lookup,
     /// By profile, and by whether they run in the sandbox: an agent never shares one that is less contained than the agent itself. Each
     /// has a lock of its own, so that a slow start holds up only agents that wait for the same browser.
-    running: Mutex<HashMap<(String, bool), Arc<tokio::sync::Mutex<Weak<Chromium>>>>>,
+    running: Mutex<HashMap<(String, bool), BrowserSlot>>,
     /// When browsers were lost, by profile.
     lost: Arc<Mutex<HashMap<String, Vec<Instant>>>>,
 }
