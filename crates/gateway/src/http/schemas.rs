@@ -23,10 +23,15 @@ fn one(name: &str, schema: Value) -> Value {
     json!({ "type": "object", "required": [name], "properties": { name: schema }, "additionalProperties": false })
 }
 
+/// A value that may be left out, or be `null`.
+fn maybe(schema: &Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "null" }] })
+}
+
 /// A decision about a plan.
 fn decision() -> Value {
     let text = text();
-    let retry = object(json!({ "agent": text, "model": text, "note": text }), &[]);
+    let retry = object(json!({ "agent": maybe(&text), "model": maybe(&text), "note": text }), &[]);
     let ruling =
         json!({ "oneOf": [{ "enum": ["skip", "fixed", "accept", "give_up", "escalate"] }, one("retry", retry)] });
     json!({ "oneOf": [
@@ -44,7 +49,7 @@ fn edit() -> Value {
     let names = json!({ "type": "array", "items": text });
     let flag = json!({ "type": "boolean" });
     let amount = json!({ "type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64 });
-    let budget = object(json!({ "nano": amount, "tokens": amount, "wall_ms": amount }), &[]);
+    let budget = object(json!({ "nano": maybe(&amount), "tokens": maybe(&amount), "wall_ms": maybe(&amount) }), &[]);
     let of = |name: &str, field: &str, schema: Value| {
         one(name, object(json!({ "task": text, field: schema }), &["task", field]))
     };
@@ -53,12 +58,29 @@ fn edit() -> Value {
         of("retitle", "text", text.clone()),
         of("assign", "agent", text.clone()),
         of("needs", "needs", names.clone()),
-        one("budget", object(json!({ "task": text, "budget": budget }), &["budget"])),
+        one("budget", object(json!({ "task": maybe(&text), "budget": budget }), &["budget"])),
         of("skip", "skip", flag),
         one("remove", one("task", text.clone())),
         of("verify", "verify", names),
-        one("model", object(json!({ "task": text, "model": { "anyOf": [text, { "type": "null" }] } }), &["task"])),
+        one("model", object(json!({ "task": text, "model": maybe(&text) }), &["task"])),
     ] })
+}
+
+/// A fact to store.
+fn fact() -> Value {
+    let text = text();
+    let flag = json!({ "type": "boolean" });
+    let key = json!({ "type": "string", "pattern": KEY_PATTERN });
+    let member = json!({ "anyOf": [text, { "type": "number" }, flag] });
+    let list = json!({ "type": "array", "minItems": 1, "items": member });
+    let parts = json!({
+        "type": "object", "minProperties": 1, "maxProperties": 8, "additionalProperties": member,
+        "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,12}$" },
+        "description": "One fact per member.",
+    });
+    let value = json!({ "anyOf": [text, { "type": "number" }, flag, list, parts] });
+    let board = json!({ "type": "string", "enum": BoardName::NAMES });
+    object(json!({ "key": key, "value": value, "board": maybe(&board) }), &["key", "value"])
 }
 
 /// The body of a request that has one.
@@ -74,53 +96,44 @@ pub(crate) fn body(path: &str) -> Option<Value> {
         "/api/v1/commands" | "/api/v1/queries" => {
             json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "description": "One object with one key: its name." })
         }
-        "/api/v1/sessions" => object(json!({ "text": text, "agent": text }), &[]),
+        "/api/v1/sessions" => object(json!({ "text": maybe(&text), "agent": maybe(&text) }), &[]),
         "/api/v1/sessions/{session}/messages" => object(json!({ "text": text, "wait": flag, "to": names }), &["text"]),
         "/api/v1/sessions/{session}/continue" => object(json!({ "to": names }), &[]),
         "/api/v1/questions/{question}/answer" => {
             let until = json!({ "type": "string", "enum": ["once", "task", "session", "repository"] });
             let properties = json!({
-                "decision": decision(), "allow": flag, "always": flag, "until": until, "comment": text, "drop": flag, "put_off": flag,
+                "decision": maybe(&decision()), "allow": maybe(&flag), "always": flag, "until": maybe(&until), "comment": text, "drop": flag, "put_off": flag,
             });
             object(properties, &[])
         }
         "/api/v1/sessions/{session}/fork" => {
             let at =
                 json!({ "type": "string", "pattern": "^(end|last-turn|turn:[1-9][0-9]{0,5}|#?[1-9][0-9]{0,14})$" });
-            object(json!({ "at": at, "here": flag, "text": text }), &[])
+            object(json!({ "at": maybe(&at), "here": flag, "text": maybe(&text) }), &[])
         }
         "/api/v1/worktrees/{worktree}/accept" => {
             let shown = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
-            object(json!({ "files": names, "shown": shown }), &[])
+            object(json!({ "files": names, "shown": maybe(&shown) }), &[])
         }
         "/api/v1/worktrees/{worktree}/reject" => object(json!({ "files": names }), &[]),
-        "/api/v1/memory" => {
-            let key = json!({ "type": "string", "pattern": KEY_PATTERN });
-            let member = json!({ "anyOf": [text, { "type": "number" }, flag] });
-            let list = json!({ "type": "array", "minItems": 1, "items": member });
-            let parts = json!({
-                "type": "object", "minProperties": 1, "maxProperties": 8, "additionalProperties": member,
-                "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,12}$" },
-                "description": "One fact per member.",
-            });
-            let value = json!({ "anyOf": [text, { "type": "number" }, flag, list, parts] });
-            let board = json!({ "type": "string", "enum": BoardName::NAMES });
-            object(json!({ "key": key, "value": value, "board": board }), &["key", "value"])
-        }
+        "/api/v1/memory" => fact(),
         "/api/v1/permissions/why" => {
             let mode = json!({ "type": "string", "enum": Mode::NAMES.map(|(name, _)| name) });
             let tool = json!({ "type": "string", "enum": PermissionQuestion::TOOLS });
-            object(json!({ "tool": tool, "input": text, "agent": text, "mode": mode }), &["input"])
+            object(
+                json!({ "tool": maybe(&tool), "input": text, "agent": maybe(&text), "mode": maybe(&mode) }),
+                &["input"],
+            )
         }
         "/api/v1/plans/{plan}/decision" => {
             let question = json!({ "type": "string", "pattern": "^ask_[0-9a-f]{32}$" });
-            object(json!({ "decision": decision(), "question": question }), &["decision"])
+            object(json!({ "decision": decision(), "question": maybe(&question) }), &["decision"])
         }
-        "/api/v1/plans/{plan}/stop" => object(json!({ "task": text }), &[]),
+        "/api/v1/plans/{plan}/stop" => object(json!({ "task": maybe(&text) }), &[]),
         "/v1/chat/completions" => json!({
             "type": "object", "required": ["model", "messages"],
             "properties": {
-                "model": text, "stream": flag, "user": text,
+                "model": text, "stream": flag, "user": maybe(&text),
                 "messages": { "type": "array", "minItems": 1, "items": {
                     "type": "object", "required": ["role", "content"], "properties": { "role": text, "content": { "anyOf": [
                         text,
