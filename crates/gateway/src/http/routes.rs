@@ -9,8 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_FILE_BYTES_MAX};
 
 use super::{
-    Web, access, assets, completion, events, files, folder_routes, forks, inbox, memory_routes, metrics, openapi, plans,
-    session_routes, team, worktree_routes, ws,
+    Web, access, assets, completion, events, files, folder_routes, forks, inbox, memory_routes, metrics, openapi,
+    plans, session_routes, team, worktree_routes, ws,
 };
 
 /// A route, with what the OpenAPI document says about it.

@@ -10,7 +10,7 @@ use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_journal::{Journal, WorkerInfo};
 use serde::Serialize;
 
-use super::{UserMail, person};
+use super::UserMail;
 use crate::error::RuntimeError;
 use crate::handle::require;
 use crate::session::{self, Sessions};
@@ -54,7 +54,7 @@ impl UserMail<'_> {
             return Err(RuntimeError::NoServer(folder));
         }
         let owner = self.journal.owner(&session::stream(session))?;
-        let name = person(by);
+        let name = by.signature();
         let body = Handover { by: &name, session: Some(session), from: owner.map(|owner| owner.id) };
         self.send(by, key, server_of(&folder), MessageKind::SessionHandover, Body::Handover(body)).await.map(drop)
     }

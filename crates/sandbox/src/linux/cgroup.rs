@@ -192,10 +192,13 @@ mod tests {
         assert_eq!(above(root, &root.join("half")), Ok(root.to_owned()));
         for capped in ["capped", "soft", "still", "few", "slow"] {
             let told = above(root, &root.join("app").join(capped));
-            assert!(told.as_ref().is_err_and(|why| why.contains("has a cap of its own")), "{capped}: {told:?}");
+            assert!(
+                told.as_ref().is_err_and(|why| why.to_string().contains("has a cap of its own")),
+                "{capped}: {told:?}"
+            );
         }
         let bare = tree(&[("a/cgroup.subtree_control", "")]);
-        assert!(above(bare.path(), &bare.path().join("a")).unwrap_err().contains("hands caps"));
+        assert!(above(bare.path(), &bare.path().join("a")).unwrap_err().to_string().contains("hands caps"));
     }
 
     /// A folder for groups, if this machine lets us have one at all: they need no caps to be made and ended.
