@@ -75,7 +75,7 @@ pub fn stopper_words(by: &str, who: Option<&DecidedBy>) -> String {
     match who {
         Some(DecidedBy::Person(_)) => "The user".to_owned(),
         Some(DecidedBy::Lead(name)) => format!("`{name}`"),
-        Some(DecidedBy::Rule(_) | DecidedBy::Nobody(_)) | None => format!("A limit ({by})"),
+        Some(DecidedBy::Rule(_) | DecidedBy::Grant(_) | DecidedBy::Nobody(_)) | None => format!("A limit ({by})"),
     }
 }
 

@@ -342,7 +342,7 @@ impl<'j> UserMail<'j> {
             DecidedBy::Person(_) | DecidedBy::Lead(_) => {
                 PermissionAnswer { by: DecidedBy::person(by), ..answer.clone() }
             }
-            DecidedBy::Rule(_) | DecidedBy::Nobody(_) => answer.clone(),
+            DecidedBy::Rule(_) | DecidedBy::Grant(_) | DecidedBy::Nobody(_) => answer.clone(),
         };
         let said = QuestionAnswer {
             question: Some(question),

@@ -307,6 +307,8 @@ pub enum DecidedBy {
     Person(String),
     /// A rule, by its text.
     Rule(String),
+    /// A permission that the user gave to another agent for the session; with that agent's name.
+    Grant(String),
     /// No person could be asked; with the reason.
     Nobody(String),
     /// The lead of the asking agent.
@@ -323,6 +325,7 @@ impl DecidedBy {
     pub fn name(&self) -> String {
         match self {
             Self::Person(who) | Self::Rule(who) | Self::Lead(who) => who.clone(),
+            Self::Grant(asker) => format!("what `{asker}` was allowed for the session"),
             Self::Nobody(why) => format!("nobody ({why})"),
         }
     }

@@ -408,7 +408,7 @@ fn along(calls: &[ToolCall], call: &ToolCall, answer: &policy::PermissionAnswer,
         _ if answer.comment.is_empty() => return String::new(),
         DecidedBy::Person(_) => "The user",
         DecidedBy::Lead(lead) => &format!("`{lead}`"),
-        DecidedBy::Rule(_) | DecidedBy::Nobody(_) => return String::new(),
+        DecidedBy::Rule(_) | DecidedBy::Grant(_) | DecidedBy::Nobody(_) => return String::new(),
     };
     let place = calls.iter().position(|other| other.key == call.key).unwrap_or(0) + 1;
     let which = if calls.len() > 1 { format!(" (call {place} of {})", calls.len()) } else { String::new() };
@@ -450,7 +450,9 @@ fn refusal_words(answer: &policy::PermissionAnswer) -> String {
         }
         DecidedBy::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
         DecidedBy::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
-        DecidedBy::Rule(rule) => format!("Not allowed ({rule}); the user was not asked."),
+        DecidedBy::Rule(_) | DecidedBy::Grant(_) => {
+            format!("Not allowed ({}); the user was not asked.", answer.by.name())
+        }
         DecidedBy::Nobody(why) => {
             format!("Not run: this needs the user's yes, and the user could not be asked ({why}).")
         }

@@ -239,7 +239,7 @@ impl Agent {
             _ => None,
         });
         let Some(question) = asked else { return self.commit(Vec::new(), acked).await };
-        let by = DecidedBy::Rule(format!("what `{}` was allowed for the session", granted.asker));
+        let by = DecidedBy::Grant(granted.asker.clone());
         self.step(TurnInput::Answered { question, answer: PermissionAnswer::new(true, by) }, acked).await
     }
 
@@ -254,7 +254,7 @@ impl Agent {
         if judge(&rules, &tool, &action).verdict != Verdict::Allow {
             return Ok(());
         }
-        let by = DecidedBy::Rule(format!("what `{asker}` was allowed for the session"));
+        let by = DecidedBy::Grant(asker.to_owned());
         self.step(TurnInput::Answered { question, answer: PermissionAnswer::new(true, by) }, Extra::default()).await
     }
 

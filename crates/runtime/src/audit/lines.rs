@@ -174,11 +174,12 @@ fn executed(done: &ToolDone, tool: Option<String>) -> Line<'_> {
 
 /// Who decided, and where.
 fn by(by: &DecidedBy) -> Map<String, Value> {
+    let name = by.name();
     let (who, place) = match by {
         DecidedBy::Person(who) => {
             who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place)))
         }
-        DecidedBy::Rule(rule) => (rule.as_str(), Some("rule")),
+        DecidedBy::Rule(_) | DecidedBy::Grant(_) => (name.as_str(), Some("rule")),
         DecidedBy::Lead(lead) => (lead.as_str(), Some("lead")),
         DecidedBy::Nobody(why) => (why.as_str(), Some("nobody")),
     };

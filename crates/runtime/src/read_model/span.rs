@@ -217,7 +217,7 @@ impl From<SpanOutcome> for String {
 impl From<SpanAuthor> for String {
     fn from(by: SpanAuthor) -> Self {
         match by {
-            SpanAuthor::Decided(DecidedBy::Rule(rule)) => format!("rule: {rule}"),
+            SpanAuthor::Decided(by @ (DecidedBy::Rule(_) | DecidedBy::Grant(_))) => format!("rule: {}", by.name()),
             SpanAuthor::Decided(by) => by.name(),
             SpanAuthor::Rules(rules) => {
                 rules.iter().map(|rule| format!("rule: {}", rule.text)).collect::<Vec<_>>().join("; ")

@@ -89,7 +89,7 @@ impl UserMail<'_> {
         let is_over = self.has_considered(asked, other)?;
         // Read last: it may have been answered meanwhile.
         let row = self.answered(other.row.question)?;
-        Ok(row.map(|row| matches!(row.by, DecidedBy::Rule(_))).or(is_over.then_some(false)))
+        Ok(row.map(|row| matches!(row.by, DecidedBy::Rule(_) | DecidedBy::Grant(_))).or(is_over.then_some(false)))
     }
 
     /// Whether the approval of another question can no longer answer this one: the teammate was not told of it, or has

@@ -156,7 +156,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
             Lang::Zh,
             [
                 "已在别处答复：同意（您（命令行））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
-                "已在别处答复：同意（what `ben` was allowed for the session）：ann: write_file ann.txt",
+                "已在别处答复：同意（`ben` 在本会话中获准的）：ann: write_file ann.txt",
             ],
         ),
     ] {
@@ -174,7 +174,7 @@ fn an_answer_from_elsewhere_says_whose_question_it_was() {
         let always =
             PermissionAnswer { always: true, ..PermissionAnswer::new(true, DecidedBy::Person("owner at cli".into())) };
         stage.event_from(ben, Event::QuestionAnswered(QuestionAnswered { question: of(12), answer: always }));
-        let shared = PermissionAnswer::new(true, DecidedBy::Rule("what `ben` was allowed for the session".into()));
+        let shared = PermissionAnswer::new(true, DecidedBy::Grant("ben".into()));
         stage.event_from(ann, Event::QuestionAnswered(QuestionAnswered { question: of(11), answer: shared }));
         let screen = stage.glass.screen();
         told.iter().for_each(|told| assert!(screen.contains(told), "{told}\n{screen}"));

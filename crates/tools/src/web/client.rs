@@ -328,8 +328,8 @@ impl fmt::Display for PrivateAddress {
         let Self { host, address } = self;
         write!(
             f,
-            "`{host}` is `{address}`, on this machine or in a private network; only the user can open it, with \
-             `tools.private_hosts` or `--allow-host`"
+            "`{host}` is `{address}`, on this machine or in a private network; only the user can open it, in the settings with \
+             `tools.private_hosts` (for `max-team fetch` also with `--allow-host`)"
         )
     }
 }

@@ -31,8 +31,8 @@ const NO_CHROMIUM: &str = "nearly no text: the page's scripts may write it, and 
 
 /// Read a page of the web. HTML comes as Markdown: the main text with its links and tables; JSON laid out, PDF and office
 /// documents as their text, other text as it is. A long text comes in pages: ask for the next with `page`. A redirect to
-/// another host is told, and you may ask for it. Addresses on this machine and in private networks are refused. The user
-/// may be asked about each new host.
+/// another host is told, and you may ask for it. Addresses on this machine and in private networks are refused unless
+/// the user has opened them. The user may be asked about each new host.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebFetch {

@@ -280,6 +280,7 @@ impl Lang {
         match by {
             DecidedBy::Person(who) => self.person(who),
             DecidedBy::Lead(name) | DecidedBy::Rule(name) => name.clone(),
+            DecidedBy::Grant(asker) => self.by_grant(asker),
             DecidedBy::Nobody(why) => self.nobody_because(why),
         }
     }

@@ -62,7 +62,7 @@ impl Lang {
     /// What allowed, refused or stopped something.
     pub fn span_author(self, by: &SpanAuthor) -> String {
         match by {
-            SpanAuthor::Decided(DecidedBy::Rule(rule)) => self.by_rules(rule),
+            SpanAuthor::Decided(by @ (DecidedBy::Rule(_) | DecidedBy::Grant(_))) => self.by_rules(self.author(by)),
             SpanAuthor::Decided(by) => self.author(by),
             SpanAuthor::Rules(rules) => {
                 let rules: Vec<String> = rules.iter().map(|rule| self.rule(rule)).collect();
