@@ -55,7 +55,7 @@ export function filesOf(data: DataTransfer | null): File[] {
 export function pieces(text: string): (string | { shown: string; path: string })[] {
   const out: (string | { shown: string; path: string })[] = [];
   let from = 0;
-  for (const match of text.matchAll(/(?<![\w.%+/@-])@(?:"files\/([^"\n]+)"|files\/([\w./+-]*[\w/+-]))/g)) {
+  for (const match of text.matchAll(/(?<![\p{L}\p{N}_.%+/@-])@(?:"files\/([^"\n]+)"|files\/([\p{L}\p{N}_./+-]*[\p{L}\p{N}_/+-]))/gu)) {
     if (match.index > from) out.push(text.slice(from, match.index));
     out.push({ shown: match[0], path: match[1] ?? match[2]! });
     from = match.index + match[0].length;

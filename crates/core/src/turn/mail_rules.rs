@@ -19,7 +19,7 @@ pub enum MailAction {
     Join,
     /// It is told with the messages that begin the next turn, and begins none.
     Note,
-    /// It is added to the next model call of the turn that runs. If there is none, it is as if it came after the turn.
+    /// It is added to the next model call of the turn that runs. Without a further model call, it is handled after the turn.
     Tell,
     /// It waits until the turn that runs is over.
     Wait,

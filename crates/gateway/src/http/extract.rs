@@ -78,7 +78,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Web>> for Path<T> {
     }
 }
 
-/// The length of a page: what the client asks for, within 1 and a limit.
+/// The page size that the client asks for; an error outside 1 to `max`.
 pub(crate) fn page_limit(given: Option<usize>, usual: usize, max: usize) -> Result<usize, ApiError> {
     match given {
         None => Ok(usual),

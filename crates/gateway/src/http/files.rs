@@ -1,27 +1,34 @@
 //! The files of a session: attached in the browser, and downloaded.
 //!
-//! A page must not be able to run what an agent wrote: every file is sent as an attachment of no kind.
+//! A page must not be able to run what an agent wrote: every file is sent as an `application/octet-stream` attachment.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::to_bytes;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use http::{HeaderName, StatusCode, header};
 use max_team_core::id::SessionId;
 use max_team_core::limits::{WEB_FILE_BYTES_MAX, WEB_FILE_MS_MAX};
 use max_team_core::mention;
-use max_team_runtime::{RuntimeError, query};
+use max_team_core::message::Role;
+use max_team_runtime::{RuntimeError, query, require};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Web;
 use super::access::Visitor;
 use super::error::ApiError;
 use super::extract::{Params, SessionOrder};
+
+/// Bytes of a download that are sent at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +59,8 @@ pub(crate) async fn add(
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let SessionOrder { web, visitor, session, .. } = order;
-    let _turn = web.files.acquire().await;
+    require(&visitor.principal, Role::Member)?;
+    let _permit = web.files.acquire().await;
     let large = |_| {
         let words = format!("`{name}` has more than {WEB_FILE_BYTES_MAX} bytes, or was not sent as a whole");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
@@ -87,7 +95,7 @@ pub(crate) async fn download(
 ) -> Result<Response, ApiError> {
     let part = |name: &str| path.get(name).cloned().unwrap_or_default();
     let (session, file) = (web.find_session(&part("session")).await?, part("file"));
-    let _turn = web.files.acquire().await;
+    let permit = Arc::clone(&web.files).acquire_owned().await;
     let bytes = match web.team.read_file(session, file.clone()).await {
         Err(RuntimeError::File(words)) => return Err(ApiError::not_found(words)),
         read => read?,
@@ -97,7 +105,15 @@ pub(crate) async fn download(
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
     ];
-    Ok((headers, bytes).into_response())
+    Ok((headers, sent_in_pieces(bytes.into(), permit.ok())).into_response())
+}
+
+/// A body that holds its permit until the last piece is sent: a slow reader keeps the file in memory so long.
+fn sent_in_pieces(bytes: Bytes, permit: Option<OwnedSemaphorePermit>) -> Body {
+    Body::from_stream(stream::unfold((bytes, permit), |(mut rest, permit)| async move {
+        let piece = rest.split_to(rest.len().min(PIECE_BYTES));
+        (!piece.is_empty()).then_some((Ok::<_, Infallible>(piece), (rest, permit)))
+    }))
 }
 
 /// A name for a header: bytes that are not plain are written as `%XX`.

@@ -60,9 +60,15 @@ pub(crate) async fn fork(
         None => Point::End,
     };
     require(&visitor.principal, Role::Member)?;
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(ApiError::bad_request("`text` is empty; leave it out to fork without a message"));
+    }
     let tape = *web.team.ask(query::Recording { session }).await?;
     let name = key.0.uuid().simple().to_string();
-    let forked = web.sessions.fork(&visitor.principal, &name, tape, at, here).await?;
+    // A fork that has begun is made to its end, also if the client has gone: no worktree is left without its session.
+    let (server, by) = (Arc::clone(&web), visitor.principal.clone());
+    let forked = tokio::spawn(async move { server.sessions.fork(&by, &name, tape, at, here).await }).await;
+    let forked = forked.map_err(|crash| ApiError::internal(crash.to_string()))??;
     let mut answer = json!({
         "session": web.row(forked.session).await?, "at": forked.seq, "worktree": forked.worktree.map(|made| shown(&made)),
     });
@@ -125,7 +131,8 @@ impl OpenSessions {
         match self.begin(&mut *self.open.lock().await, &start.root, start.open, by).await {
             Ok(session) => Ok(ForkedSession { session, seq: Some(start.seq), worktree: start.worktree }),
             Err(error) => {
-                self.source.drop_worktree(start.worktree).await?;
+                // The first failure is the one to tell; `worktrees clean` removes what is left.
+                drop(self.source.drop_worktree(start.worktree).await);
                 Err(error)
             }
         }

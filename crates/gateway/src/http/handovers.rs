@@ -16,13 +16,13 @@ impl OpenSessions {
     /// Makes this process the one that sessions of the folder are handed over to, unless another server of the folder is.
     pub(crate) async fn serve_folder(&self, user: &str) -> Result<bool, RuntimeError> {
         let folder = self.folder();
-        match self.give(&principal(user), Command::ServeFolder { folder }).await {
+        match self.carry_out(&principal(user), Command::ServeFolder { folder }).await {
             Err(RuntimeError::OwnedElsewhere { .. }) => Ok(false),
             served => served.map(|()| true),
         }
     }
 
-    /// Takes the sessions that are handed over to the folder.
+    /// Opens the sessions that are handed over to the folder, until the journal fails.
     pub(crate) async fn take_handovers(&self, user: &str) {
         let by = principal(user);
         // A journal that cannot be followed has failed already.
@@ -31,7 +31,7 @@ impl OpenSessions {
         loop {
             // What cannot be read or written now is tried with the next change. The other server of a folder may have ended.
             serves = serves || self.serve_folder(user).await.unwrap_or_default();
-            let waits = serves && self.take_those_there(&by, &mut failed).await.unwrap_or_default();
+            let waits = serves && self.take_pending(&by, &mut failed).await.unwrap_or_default();
             tokio::select! {
                 changed = changes.next() => if changed.is_err() { return },
                 // A process that is killed tells of nothing.
@@ -41,33 +41,42 @@ impl OpenSessions {
     }
 
     /// Opens the sessions that were handed over; whether one of them is still open where it was.
-    async fn take_those_there(&self, by: &Principal, failed: &mut HashSet<EnvelopeId>) -> Result<bool, RuntimeError> {
+    async fn take_pending(&self, by: &Principal, failed: &mut HashSet<EnvelopeId>) -> Result<bool, RuntimeError> {
         let mut waits = false;
         for handover in self.team().ask(query::Handovers { folder: self.folder() }).await? {
             if failed.contains(&handover.id) {
                 continue;
             }
             let session = handover.session;
+            let is_here = self.list().await.contains(&session);
             let owner = self.team().ask(query::Owner { session }).await?.map(|owner| owner.id);
-            if owner.is_some() && owner == handover.from {
+            if !is_here && owner.is_some() && owner == handover.from {
                 waits = true;
                 continue;
             }
             // If another process has opened it meanwhile, the user goes on there. The list of open sessions on the disk names the
             // session before the hand-over is settled.
             let opened = if owner.is_none() { self.ensure(session, by).await } else { Ok(()) };
-            // A session that was forgotten meanwhile has nothing to open.
-            if opened.is_err_and(|error| error.status != StatusCode::NOT_FOUND) {
+            match opened {
+                // There is no room now, or the journal is busy.
+                Err(error) if error.status.is_server_error() => {
+                    waits = true;
+                    continue;
+                }
                 // The page that opens it tells why. The next start tries again.
-                failed.insert(handover.id);
-                continue;
+                Err(error) if error.status != StatusCode::NOT_FOUND => {
+                    failed.insert(handover.id);
+                    continue;
+                }
+                // A session that was forgotten meanwhile has nothing to open.
+                Ok(()) | Err(_) => {}
             }
-            self.give(by, Command::SettleHandover { folder: self.folder(), handover: handover.id }).await?;
+            self.carry_out(by, Command::SettleHandover { folder: self.folder(), handover: handover.id }).await?;
         }
         Ok(waits)
     }
 
-    async fn give(&self, by: &Principal, command: Command) -> Result<(), RuntimeError> {
+    async fn carry_out(&self, by: &Principal, command: Command) -> Result<(), RuntimeError> {
         let (cwd, key) = (self.folder(), EnvelopeId::new(new_id()));
         self.team().command(Order { by: by.clone(), cwd, key, command }).await
     }

@@ -126,8 +126,8 @@ pub(crate) struct Web {
     requests: RateLimit,
     logins: RateLimit,
     watchers: Arc<Semaphore>,
-    /// Turns for files that are received or sent, which are held in memory.
-    files: Semaphore,
+    /// Permits for uploads and downloads: their bytes are held in memory.
+    files: Arc<Semaphore>,
     metrics: Metrics,
     about: AboutServer,
     port: u16,
@@ -183,7 +183,7 @@ impl WebServer {
             requests: RateLimit::of_requests(),
             logins: RateLimit::of_logins(),
             watchers: Arc::new(Semaphore::new(WEB_WATCHERS_MAX)),
-            files: Semaphore::new(WEB_FILES_AT_ONCE_MAX),
+            files: Arc::new(Semaphore::new(WEB_FILES_AT_ONCE_MAX)),
             metrics: Metrics::default(),
             port: address.port(),
             url: public_url.unwrap_or_else(|| own_url(address, tls.is_some())),

@@ -37,7 +37,10 @@ impl Web {
         let goes_on = self.session_that_goes_on(&command).await;
         let cwd = self.sessions.source().root().display().to_string();
         let order = Order { by, cwd, key: key.0, command };
-        match self.team.command(order.clone()).await {
+        // A command that has begun is carried out to its end, also if the client has gone.
+        let (team, begun) = (self.team.clone(), order.clone());
+        let carried_out = tokio::spawn(async move { team.command(begun).await }).await;
+        match carried_out.map_err(|crash| ApiError::internal(crash.to_string()))? {
             Err(RuntimeError::NotOpen(session)) => {
                 self.sessions.ensure(session, &visitor.principal).await?;
                 self.team.command(order).await?;

@@ -148,7 +148,7 @@ fn permissions_are_told_of_searches_and_rules_about_the_web() {
         (&["WebFetch(domain:bad.example)"], 5, "deny: WebFetch(domain:bad.example)"),
         (&["WebFetch(domain:other.example)"], 5, "no rule names the host `other.example`"),
         (&["--tool", "browser", "https://bad.example/x"], 5, "deny: WebFetch(domain:bad.example)"),
-        (&["--tool", "web_crawl", "x"], 2, "try read_file, write_file, web_fetch, web_search"),
+        (&["--tool", "web_crawl", "x"], 2, "write_file, web_fetch, web_search, browser"),
     ];
     for (words, code, wanted) in table {
         let ran = why(words);

@@ -119,7 +119,7 @@ fn instructions_and_tools_are_in_the_request() {
         body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(
         tools.join(" "),
-        "agent edit_file list_dir read_file run_shell search_code send_message skill write_file"
+        "agent edit_file list_dir read_file run_shell run_test search_code send_message skill tool_search web_fetch web_search write_file"
     );
     let marked = body.to_string().matches("cache_control").count();
     assert!((2..=4).contains(&marked), "{marked} cache breakpoints");

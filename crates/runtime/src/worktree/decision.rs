@@ -45,6 +45,12 @@ pub struct ConflictText {
     pub text: String,
 }
 
+/// Of all files and what they hold: the text of a diff has an end.
+fn digest(changes: &[Change]) -> Hash {
+    let states: Vec<_> = changes.iter().map(|change| (&change.path, &change.after)).collect();
+    Hash::of(serde_json::to_string(&states).unwrap_or_default())
+}
+
 impl WorktreeReview {
     /// Reads a worktree. Blocking.
     pub fn read(copy: &Worktree, cancel: &CancellationToken) -> Result<Self, WorktreeError> {
@@ -61,7 +67,7 @@ impl WorktreeReview {
             root: copy.root(),
             left: copy.left().to_vec(),
             begun: copy.begun()?,
-            shown: Hash::of(&review.diff.text),
+            shown: digest(&review.changes),
             changes: review.changes,
             ignored: review.ignored,
             diff: review.diff,
@@ -136,7 +142,7 @@ impl WorktreeDecision {
             None => None,
             Some(shown) => {
                 let seen = copy.review(&sight, &cancel)?;
-                if Hash::of(&seen.diff.text) != shown {
+                if digest(&seen.changes) != shown {
                     return Err(RuntimeError::WorktreeChanged(copy.id().to_owned()));
                 }
                 // Ignored files are in no diff; they are merged by their names.

@@ -55,7 +55,7 @@ members:
     else {
         panic!()
     };
-    assert!(first.starts_with("Three metres.\n\n[`send_message` to `tides-"), "{first}");
+    assert!(first.starts_with("Three metres.\n\n[To ask it more: `send_message` to `tides-"), "{first}");
     assert_eq!(again, "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]");
     assert!(feet.starts_with("Ten feet."), "{feet}");
     assert_eq!(
@@ -140,7 +140,7 @@ async fn the_same_call_in_one_answer_is_made_once() {
     let journal = Journal::memory();
     let heard = play(&journal, folder.path(), &format!("{TWINS}  tides: [{{text: Three metres.}}]\n")).await;
     let [(first, false), (second, false), (third, false)] = came_to(&heard, "max") else { panic!() };
-    assert!(first.starts_with("Three metres.\n\n[`send_message`"), "{first}");
+    assert!(first.starts_with("Three metres.\n\n[To ask it more: `send_message`"), "{first}");
     assert_eq!(
         second,
         "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]"
@@ -158,7 +158,7 @@ async fn if_the_first_fails_the_next_one_runs() {
     let heard = play(&journal, folder.path(), &format!("{TWINS}{members}")).await;
     let [(first, true), (second, false), (third, false)] = came_to(&heard, "max") else { panic!() };
     assert!(first.starts_with("`tides` did not finish"), "{first}");
-    assert!(second.starts_with("Three metres.\n\n[`send_message`"), "{second}");
+    assert!(second.starts_with("Three metres.\n\n[To ask it more: `send_message`"), "{second}");
     assert_eq!(third, "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]");
     assert_eq!((inputs(&journal, "tides").len(), answered(&journal)), (2, 1));
 }
@@ -222,6 +222,6 @@ async fn if_whoever_made_the_call_is_stopped_it_is_the_others_turn() {
     assert!(!heard.waiting);
     check_rest(&journal);
     let told = came_to::<1>(&heard, GENERAL);
-    assert!(told[0].0.starts_with("Three metres.\n\n[`send_message`"), "{told:?}");
+    assert!(told[0].0.starts_with("Three metres.\n\n[To ask it more: `send_message`"), "{told:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
 }

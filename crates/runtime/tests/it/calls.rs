@@ -142,7 +142,7 @@ async fn a_lead_calls_a_type_and_an_expert_at_once() {
         (TurnOutcome::Answered, "Both answered.")
     );
     let [(explored, false), (weather, false)] = came_to(&heard, "max") else { panic!() };
-    assert!(explored.starts_with("It says one.\n\n[`send_message` to `explore-"), "{explored}");
+    assert!(explored.starts_with("It says one.\n\n[To ask it more: `send_message` to `explore-"), "{explored}");
     assert!(weather.starts_with("Five degrees.") && !weather.contains("temp"), "{weather}");
     assert_eq!(inputs(&journal, "explore"), ["What does a.txt say?"]);
     assert_eq!(inputs(&journal, "weather"), [r#"{"args":{"city":"Berlin"},"cache_data":null}"#]);

@@ -343,7 +343,7 @@ impl Lang {
         let (at, said) = (local(*at_ms), self.answer_word(word.said));
         match by {
             DecidedBy::Person(who) => self.by_at(said, self.person(who), &at),
-            DecidedBy::Rule(rule) => self.by_the_rule_at(said, rule, &at),
+            DecidedBy::Rule(_) | DecidedBy::Grant(_) => self.by_the_rule_at(said, self.author(by), &at),
             DecidedBy::Lead(lead) => self.by_the_lead_at(said, lead, &at),
             DecidedBy::Nobody(why) => self.automatically_at(said, why, &at),
         }
