@@ -101,7 +101,8 @@ pub(crate) async fn download(
         read => read?,
     };
     let name = encoded(file.rsplit('/').next().unwrap_or_default());
-    let headers: [(HeaderName, String); 2] = [
+    let headers: [(HeaderName, String); 3] = [
+        (header::CONTENT_LENGTH, bytes.len().to_string()),
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
     ];
