@@ -164,7 +164,8 @@ pub enum Reopen {
     Unknown,
 }
 
-/// Decides by class.
+/// What to do with a tool call that a crash interrupted. (Calls of a turn that was stopped are reported as unknown instead:
+/// `turn::decide`.)
 pub fn reopen(class: Repeatability) -> Reopen {
     match class {
         Repeatability::Pure | Repeatability::Idempotent | Repeatability::Keyed => Reopen::Run,

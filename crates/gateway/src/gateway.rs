@@ -219,6 +219,7 @@ impl Gateway {
         }
         // Changed definitions are told to one session, so each reads its own.
         let workspace = Workspace::read(&self.place, &self.selection, Vec::new()).map_err(GatewayError::Workspace)?;
+        workspace.require_model(&self.place).map_err(GatewayError::Workspace)?;
         let request = workspace.request(Which::Chat(chat.clone()));
         let session = match self.team.open(by.clone(), &workspace.root, request).await {
             Ok(opened) => opened.session,

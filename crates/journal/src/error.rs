@@ -43,7 +43,7 @@ pub enum JournalError {
     #[error("timer `{timer}` is gone: it was fired or cancelled already; do nothing")]
     Gone { timer: String },
     /// No message was ever sent under this id.
-    #[error("no letter `{id}` was ever sent: acknowledge only what `pending_mail` returned")]
+    #[error("no message `{id}` was ever sent: acknowledge only what `pending_mail` returned")]
     UnknownMail { id: EnvelopeId },
     /// No such part is in the outbox.
     #[error("no part `{part}` is in the outbox: put it there first")]

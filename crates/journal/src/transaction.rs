@@ -1,6 +1,7 @@
 //! From a commit to the rows it writes: the rules of a transaction, once for every engine.
 //!
-//! `resolve` looks things up, checks every expectation and chains the entries. It writes nothing: if it fails, the
+//! A message is stored once per id and acknowledged once, in the commit of the turn that reads it: so it is delivered exactly
+//! once. `resolve` looks things up, checks every expectation and chains the entries. It writes nothing: if it fails, the
 //! transaction is untouched, and the other commits of a group go on. The engine then stores exactly the resolved
 //! rows.
 
@@ -267,7 +268,7 @@ impl Transaction<'_> {
         let (actor, cause) = (envelope.from.clone(), envelope.cause.clone());
         let mailed = Event::Mailed(envelope);
         let event = Cow::Borrowed(mailed.name());
-        let payload = encode("a letter", &mailed)?;
+        let payload = encode("a message", &mailed)?;
         check_size(payload.len())?;
         let append = Append { stream: stream.clone(), event, version: event::VERSION, payload, actor, cause };
         let seq = self.append(append)?;

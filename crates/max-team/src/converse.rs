@@ -59,19 +59,19 @@ pub(crate) fn run(place: &AppEnv, mut talk: TalkFlags) -> anyhow::Result<Exit> {
     let (talk, who) = read_who(place, talk)?;
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let selection = talk.selection();
-    let read = Workspace::read_in(place, &selection, flags::overrides(&talk), who, |root| Ok(root.to_path_buf()));
-    let workspace = match read {
-        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.speaks()) => {
-            return demo(place, &Demo { no_color: talk.no_color, ..Demo::default() });
-        }
-        read => read?,
-    };
+    let workspace = Workspace::read_as(place, &selection, flags::overrides(&talk), who)?;
     if workspace.config.server.mode == Frontend::Web && talk.print.is_none() && has_screen(place) {
         drop(workspace);
         let options = ServeOptions { open: true, ..ServeOptions::at_home(&talk) };
         return crate::commands::serve::serve(place, &options);
     }
     let task = task(place, &workspace.root, &talk)?;
+    match workspace.require_model(place) {
+        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.speaks()) => {
+            return demo(place, &Demo { no_color: talk.no_color, ..Demo::default() });
+        }
+        found => found?,
+    }
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&workspace.chosen);
     let storage = place.begin(&workspace.config)?;
@@ -139,12 +139,12 @@ fn as_opened(place: &AppEnv, talk: &TalkFlags) -> Result<Option<TalkFlags>, CliE
     }
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    // What is wrong with the journal or the session is said when the session is opened.
+    // What is wrong with the journal is said when the session is opened.
     let Ok(storage) = place.storage_to_read() else { return Ok(None) };
     let stored = storage.reader();
-    let row = match flags::which(talk, &stored) {
-        Ok(Which::Latest) => stored.ask(query::LatestSession { root }),
-        Ok(Which::Id(session) | Which::Before(session)) => stored.ask(query::Session { session }),
+    let row = match flags::which(talk, &stored)? {
+        Which::Latest => stored.ask(query::LatestSession { root }),
+        Which::Id(session) | Which::Before(session) => stored.ask(query::Session { session }),
         _ => return Ok(None),
     };
     let Ok(row) = row else { return Ok(None) };
@@ -342,7 +342,12 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed, has_pages } = stage;
     let (intro, outro) = demo::words(lang, has_pages);
     // A user who watched may want to look at the files.
-    scratch.iter_mut().for_each(|scratch| scratch.disable_cleanup(options.keep || is_watched));
+    let is_kept = options.keep || is_watched;
+    scratch.iter_mut().for_each(|scratch| scratch.disable_cleanup(is_kept));
+    let left = match is_kept {
+        true => lang.demo_kept(&root.display().to_string(), &away.home.display().to_string()),
+        false => lang.demo_removed().to_owned(),
+    };
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {
         let first = Some(tape.prompt.to_owned());
@@ -363,7 +368,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
         let saved = recordings::save(&recordings::find(&away, None)?, &path, false, lang)?;
         crate::commands::print(&format!("\n{saved}\n"))?;
     }
-    crate::commands::print(&format!("\n{outro}\n"))?;
+    crate::commands::print(&format!("\n{left}\n{outro}\n"))?;
     Ok(exit)
 }
 

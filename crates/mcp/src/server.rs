@@ -1,4 +1,4 @@
-//! One server: its state, its connection, and what becomes of it when it fails.
+//! One server: its state and its connection. After a failure the next call connects again, with growing waits.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -2,7 +2,8 @@
 //!
 //! All budgets of a session are under one lock: an agent reads them, decides and reserves the most that its call can
 //! cost before another one reads them, so that parallel agents together never overspend. The truth is in the agents'
-//! own ledgers; budgets are computed from them when a session is opened.
+//! own ledgers; budgets are computed from them when a session is opened. Whether
+//! a call can be paid, and what an agent does if not, is decided in `core::ledger` and `core::turn::call`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -177,7 +177,7 @@ pub enum RuntimeError {
         there: Vec<String>,
     },
     /// A teammate that has ended.
-    #[error("`{name}` is no more (by {by}{}); nothing was sent", because(reason))]
+    #[error("`{name}` has ended (by {by}{}); nothing was sent", because(reason))]
     Gone {
         name: String,
         /// Who asked for its end.

@@ -246,7 +246,7 @@ fn dispatch_schema() -> Value {
         "properties": {
             "agent": { "type": "string", "description": "The member." },
             "description": { "type": "string", "description": "The whole task." },
-            "task_id": { "type": "string", "description": "Instead of both: a task of the shared list." },
+            "task_id": { "type": "string", "description": "A task of the shared list, instead of `agent` and `description`." },
         },
     })
 }
@@ -288,10 +288,10 @@ fn task_schema() -> Value {
             "agent": text("The member that owns it."),
             "depends_on": list("Ids of tasks whose results it needs."),
             "when": text("`ID.failed` or `ID.ok`: run only then."),
-            "owns": list("Globs of files that it alone may change. Left out: any. Empty: none."),
+            "owns": list("Globs of the only files that it may change; no other task changes them meanwhile. Left out: it may change any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
             "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run. Inline code (`python3 -c`, `sh -c`) needs the user's approval."),
-            "retry": { "type": "integer", "minimum": 0, "description": "Further attempts (2)." },
+            "retry": { "type": "integer", "minimum": 0, "description": "Attempts after the first. Default: 2." },
             "model": { "type": "string" },
             "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: work in a copy, merged once the checks pass." },
         },

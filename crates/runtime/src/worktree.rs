@@ -134,7 +134,7 @@ fn sight(settings: &Settings) -> Visibility {
     Visibility::from_policy(&settings.constraints, &settings.permissions)
 }
 
-/// Merges, once that is written down. Blocking.
+/// Records the merge, then merges. Blocking.
 fn accept(
     copy: &mut Worktree,
     accept: &Accept<'_>,
@@ -244,7 +244,7 @@ impl Changed {
 pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
     let (shared, id) = (Arc::clone(shared), agent.to_string());
     let looked = tokio::task::spawn_blocking(move || looked_at(&shared, &id)).await;
-    // That a look has broken says nothing about what there is to see.
+    // A crashed look does not mean that there are no changes.
     looked.unwrap_or_else(|crash| Some(Changed::unseen(&agent.to_string(), &crash.to_string())))
 }
 

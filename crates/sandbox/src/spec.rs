@@ -374,7 +374,7 @@ pub enum Obstacle {
     #[error("bubblewrap is not installed")]
     NoBubblewrap,
     /// From this folder up.
-    #[error("no control group from `{}` up hands caps on memory and processes down", .0.display())]
+    #[error("control groups cannot limit memory and processes here (looked at `{}` and above)", .0.display())]
     NoControlGroup(PathBuf),
     #[error("{0}")]
     Other(String),

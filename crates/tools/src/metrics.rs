@@ -27,7 +27,7 @@ const NAMES_MAX: usize = 500;
 const QUERY_SHOWN_MAX: usize = 200;
 
 /// Ask Prometheus for numbers, if the user has set it up. Give a PromQL `query`: without `since` its value now (or at
-/// `until`) comes, one line per series; with `since` the values over time, with their least, greatest, mean and last.
+/// `until`) comes, one line per series; with `since` the values over time, with minimum, maximum, mean and last.
 /// Give `names` instead to find out which metrics there are. At most 50 series and 60 points of each come: use `sum by`,
 /// `topk` or labels to ask for less.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ pub struct QueryMetrics {
     since: Option<String>,
     /// Up to this time, written in the same way. Default: now.
     until: Option<String>,
-    /// Time between two values, like `30s` or `5m`. Default: so that 60 fit.
+    /// Time between two values, like `30s` or `5m`. Default: at most 60 values result.
     step: Option<String>,
 }
 

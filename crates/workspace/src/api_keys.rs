@@ -33,14 +33,19 @@ pub fn find(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -> Resul
     if written && llm.provider.as_deref() == Some(provider) {
         return from_settings(llm).map(Some);
     }
-    if written && llm.provider.is_none() {
-        let message = "a key is set in the settings, but no provider; set `llm.provider` beside it";
-        return Err(CliError::new(Exit::Config, message));
-    }
+    require_provider(llm)?;
     Ok(variables.iter().find_map(|name| {
         let value = env.get(name).map(str::trim).filter(|value| !value.is_empty())?;
         Some(ApiKey { secret: SecretString::from(value.to_owned()), source: name.clone() })
     }))
+}
+
+/// Refuses settings that name a key and no provider: a key is never sent to a provider that it may not belong to.
+pub fn require_provider(llm: &Llm) -> Result<(), CliError> {
+    if is_written(llm) && llm.provider.is_none() {
+        return Err(CliError::said(Exit::Config, |lang| lang.key_without_provider().to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether a key for a provider is named anywhere; nothing is read or run to find out.

@@ -314,6 +314,7 @@ fn local(
         let Some(name) = named.map(str::to_owned).or_else(|| models.into_iter().next()) else { continue };
         return build(config, place, catalog, provider, Some(&name));
     }
+    api_keys::require_provider(&config.llm)?;
     Err(no_key(None))
 }
 

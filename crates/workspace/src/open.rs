@@ -31,20 +31,24 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Reads everything for the project's own folder. `overrides` are settings that flags name.
+    /// Reads everything for the project's own folder, although the model's key may be missing
+    /// ([`Workspace::require_model`]). `overrides` are settings that flags name.
     pub fn read(place: &AppEnv, selection: &Selection, overrides: Vec<Override>) -> Result<Self, CliError> {
-        let who = LeadKind::read(selection, place)?;
-        Self::read_in(place, selection, overrides, who, |root| Ok(root.to_path_buf()))
+        Self::read_as(place, selection, overrides, LeadKind::read(selection, place)?)
     }
 
-    /// Reads everything although the model's key may be missing; [`ChosenModel::is_pending`] says whether it is.
-    pub fn read_without_key(place: &AppEnv, selection: &Selection) -> Result<Self, CliError> {
-        let who = LeadKind::read(selection, place)?;
-        Self::read_with(place, selection, Vec::new(), who, |root| Ok(root.to_path_buf()), models::choose_or_wait)
+    /// Reads everything else for an agent or team that is already read.
+    pub fn read_as(
+        place: &AppEnv,
+        selection: &Selection,
+        overrides: Vec<Override>,
+        who: LeadKind,
+    ) -> Result<Self, CliError> {
+        Self::read_with(place, selection, overrides, who, |root| Ok(root.to_path_buf()), models::choose_or_wait)
     }
 
-    /// Reads everything else for an agent or team that is already read. `made` turns the project's folder into the folder to work in (a
-    /// fork makes a worktree); the permission rules of that folder count.
+    /// Like [`Workspace::read_as`], but needs a model's key. `made` turns the project's folder into the folder to work in (a fork makes a
+    /// worktree); the permission rules of that folder count.
     pub fn read_in(
         place: &AppEnv,
         selection: &Selection,
@@ -53,6 +57,15 @@ impl Workspace {
         made: impl FnOnce(&Path) -> Result<PathBuf, CliError>,
     ) -> Result<Self, CliError> {
         Self::read_with(place, selection, overrides, who, made, models::choose)
+    }
+
+    /// Fails if there is no model to ask, and says how to set one up.
+    pub fn require_model(&self, place: &AppEnv) -> Result<(), CliError> {
+        if self.chosen.is_pending() {
+            models::choose(&self.config, place).map(|found| self.chosen.set_up(&found))
+        } else {
+            Ok(())
+        }
     }
 
     fn read_with(

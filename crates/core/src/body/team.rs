@@ -27,7 +27,7 @@ pub struct Stop<'a> {
     /// A person's stop, which puts unread messages on hold.
     #[serde(skip_serializing_if = "is_false")]
     pub stopped: bool,
-    /// Of a session stop: messages that were written in turns older than this one are on hold.
+    /// For a session stop: messages written before this turn are on hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<TurnId>,
     /// Of a lead's request: its name.
@@ -68,7 +68,7 @@ pub struct SetMode<'a> {
     pub from: &'a str,
 }
 
-/// What is known of the reason why a message was returned, besides its text.
+/// Why a message was returned, as data beside its text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnCause {
@@ -92,7 +92,7 @@ impl fmt::Display for ReturnCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => Ok(()),
-            Self::Ended => f.write_str("it is no more"),
+            Self::Ended => f.write_str("it has ended"),
             Self::Failed(why) => write!(f, "it cannot work: {why}"),
         }
     }

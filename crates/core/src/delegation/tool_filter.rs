@@ -1,6 +1,7 @@
 //! Which tools a called agent has: each layer only removes tools.
 //!
-//! Layers: tools that steer the team belong to the agent that talks to the user or works on a plan (1). A type defined
+//! Layers: tools that act on plans and members are removed from an agent that neither talks to the user nor works on a
+//! plan (1). A type defined
 //! in a file is trusted less than a built-in one (2). An agent in the background cannot ask a person (3). A type gets
 //! only the tools that it lists (4). A caller with tools of its own gives the called agent none that it lacks itself (5).
 //! The tools that each layer removed are recorded for display.

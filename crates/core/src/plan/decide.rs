@@ -1,4 +1,5 @@
-//! Turns inputs into events. Nothing here changes state.
+//! Turns inputs into events, such as the end of a task and whether a failed one is tried again (`failure`). Nothing here
+//! changes state.
 //!
 //! An input decides its own consequence here; `advance` then decides what follows for other tasks. An input that does
 //! not fit the state (any more) decides nothing, so its sender need not check.

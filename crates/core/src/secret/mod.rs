@@ -1,5 +1,5 @@
-//! Keys and passwords are taken out of every text that leaves the program: memory, events, audit lines, exports,
-//! recordings, errors.
+//! Removes keys and passwords from texts for people and files: stored memory, events, audit lines, exports, recordings,
+//! errors. Requests to a model are not changed.
 //!
 //! A secret is known by its shape (`sk-…`, a private key, a password in an address), by the name that it stands behind
 //! (`password: …`, `?token=…`), or because it is a key of our own ([`add_key`]). A value that looks like code (a type, a
@@ -90,7 +90,7 @@ const NAMES: [&str; 24] = [
     "口令",
     "密钥",
 ];
-/// What secrets are called and much else is, too.
+/// Names that may stand for a secret or for something else.
 const VAGUE: [&str; 4] = ["token", "authorization", "cookie", "credential"];
 /// Last words of names that speak of a secret and hold none.
 const ABOUT: [&str; 23] = [
@@ -145,7 +145,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     redact_unknown(text)
 }
 
-/// The same but for keys of our own.
+/// Like `redact`, but does not look for the user's own keys.
 fn redact_unknown(text: &str) -> Cow<'_, str> {
     let mut doomed = keys(text);
     doomed.extend(named(text));
@@ -251,12 +251,12 @@ fn looks_secret(name: &str, text: &str) -> bool {
 fn is_about(name: &str) -> bool {
     let at = name.rfind(|letter: char| matches!(letter, '_' | '-') || letter.is_ascii_uppercase());
     let last = at.and_then(|at| name.get(at..)).unwrap_or_default().trim_start_matches(['_', '-']).to_ascii_lowercase();
-    // In `API_KEY_FILE` every letter is a capital, so only signs part its words.
+    // In `API_KEY_FILE` every letter is a capital, so only `_` and `-` separate its words.
     let whole = name.rsplit(['_', '-']).next().unwrap_or_default().to_ascii_lowercase();
     ABOUT.contains(&last.as_str()) || (name.contains(['_', '-']) && ABOUT.contains(&whole.as_str()))
 }
 
-/// Where a name ends that goes on behind such a word, as in `SECRET_KEY`; nothing if the word is another one, as in
+/// The end of a longer name that continues after the match, as in `SECRET_KEY`; `None` if it is a different word, as in
 /// `tokens`.
 fn tail(runs: &mut Runs<'_>, at: usize) -> Option<usize> {
     let text = runs.text;
@@ -270,8 +270,7 @@ fn tail(runs: &mut Runs<'_>, at: usize) -> Option<usize> {
     rest.chars().next().is_none_or(begins).then(|| runs.end(at, is_part))
 }
 
-/// How far a run of letters goes on from places within a text, one behind the other: each run is walked once, however many
-/// places are in it.
+/// Finds the end of a run of letters from several start positions in ascending order; walks each run only once.
 struct Runs<'t> {
     text: &'t str,
     known_to: usize,
@@ -309,7 +308,7 @@ fn keys(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Whether a word may begin there: behind no letter, unless that is the end of a line that is written as `\n`.
+/// Whether a word may begin there: not after a letter, unless that letter belongs to an escape such as `\n`.
 fn begins(text: &str, at: usize) -> bool {
     let mut before = text.get(..at).unwrap_or_default().chars().rev();
     match before.next() {
@@ -431,7 +430,7 @@ fn named(text: &str) -> Vec<(usize, usize)> {
         for (at, _) in lower.match_indices(name) {
             let Some(end) = tail(&mut words, at + name.len()) else { continue };
             match names.last_mut() {
-                // The shorter a name, the more it hides.
+                // Of two matches with one end, the later one counts.
                 Some((last, same)) if *same == end => *last = at,
                 _ => names.push((at, end)),
             }
@@ -459,7 +458,7 @@ fn value<'t>(runs: &mut Runs<'t>, from: usize) -> &'t str {
     let end = runs.end(from, |letter| !letter.is_whitespace() && !"\"',;，。；".contains(letter));
     let value = runs.text.get(from..end).unwrap_or_default();
     match runs.text.get(end..).is_some_and(|after| after.starts_with('"')) {
-        // The mark before a quotation mark is its own.
+        // A backslash before the closing quotation mark escapes the mark; it is not part of the value.
         true => value.trim_end_matches('\\'),
         false => value,
     }

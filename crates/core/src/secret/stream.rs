@@ -4,10 +4,10 @@ use super::redact;
 use super::user_keys::{partial_key_len, without_keys as hidden_keys};
 use crate::limits::HELD_TEXT_BYTES_MAX;
 
-/// Letters that are only taken for a secret where the text before them says that one follows.
+/// A sample value that counts as a secret only if the text before it says so.
 const PROBE: &str = "q7Rz9Lw2Xv5Tn8Ks";
-/// How a text may go on so that a secret follows: a name that has begun is ended, a link stands between name and secret, the
-/// title of a private key is ended.
+/// Possible continuations after which a secret could follow: the rest of a name, a separator, the rest of a private key's
+/// title.
 const ENDINGS: [&str; 12] =
     ["", "is ", ": ", "=", "\": \"", "key: ", "PRIVATE KEY-----\n", "码是", "令是", "钥是", "是", "为"];
 /// Places in the held text at which it is tried to cut, from the end.
@@ -37,8 +37,8 @@ impl Redactor {
         redact(&std::mem::take(&mut self.held)).into_owned()
     }
 
-    /// Where nothing before can be part of a secret that goes on behind: secrets are words of ASCII letters, and the words
-    /// before them say so. Keys of our own may be of several words.
+    /// The last position at which the text can be split without splitting a secret: secrets are words of ASCII letters, and
+    /// the words before them say so. The user's own keys may have several words.
     fn cut(&self) -> usize {
         let ends = self.held.char_indices().rev().filter(|(_, letter)| letter.is_whitespace() || !letter.is_ascii());
         let whole = hidden_keys(&self.held);

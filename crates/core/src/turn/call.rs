@@ -15,7 +15,7 @@ use crate::ledger::{CallGrant, RemainingBudget};
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
 
-const NUDGE_EMPTY: &str = "(Your answer was empty. Answer the user, or call a tool.)";
+const NUDGE_EMPTY: &str = "(Your answer was empty. Give your answer, or call a tool.)";
 const NUDGE_STRUCTURED: &str = "(Call the `structured_output` tool now with your final answer, or answer with nothing but \
                                 that JSON object.)";
 const NUDGE_HAND_BACK: &str =

@@ -263,7 +263,7 @@ impl PendingInput {
     }
 }
 
-/// There is nothing to stop, or it is stopping already: only the messages on hold may be new.
+/// Repeats a stop when nothing runs or the stop is under way: records only messages that are newly on hold.
 fn interrupted_again(by: InterruptedBy) -> Vec<Event> {
     let InterruptedBy { name, who, ends, held } = by;
     held.map(|held| Event::Interrupted(Interrupted { by: name, who, ends, held: Some(held) })).into_iter().collect()

@@ -1,8 +1,8 @@
 //! What becomes of a message, by its kind and the state of the agent that reads it.
 //!
 //! `receive` decides about one message, `begins_with` about the messages that an idle agent has. The agent's loop obeys both;
-//! queries that only look at a mailbox use the predicates behind them. A message that is neither told nor carried out stays in
-//! the mailbox, which is read again when a turn is over.
+//! queries that only look at a mailbox use the predicates behind them. A message that is neither given to the model
+//! nor acted on stays in the mailbox, which is read again when a turn is over.
 
 use super::Turn;
 use crate::body::Body;
@@ -107,7 +107,7 @@ impl Turn {
             _ if self.is_news(envelope, lead) => MailAction::Join,
             MessageKind::TaskResult | MessageKind::Text => MailAction::Result,
             MessageKind::Shutdown => MailAction::Stop,
-            MessageKind::UserInput | MessageKind::TaskAssign if self.is_busy() => MailAction::Wait,
+            MessageKind::TaskAssign if self.is_busy() => MailAction::Wait,
             MessageKind::UserInput | MessageKind::TaskAssign => MailAction::Begin,
             _ => MailAction::Record,
         }
@@ -115,7 +115,8 @@ impl Turn {
 
     /// Whether a message is told to the turn that runs.
     fn while_busy(&self, envelope: &Envelope) -> MailAction {
-        // A task, and the news that a teammate is idle, does not end or that files were put back, are for a turn of their own.
+        // These wait for a turn of their own: a task, and the news that a teammate is idle or refuses to end, or that files
+        // were restored.
         let is_news = matches!(
             envelope.kind,
             MessageKind::ShutdownRejected | MessageKind::FilesRewound | MessageKind::IdleNotification
@@ -123,9 +124,9 @@ impl Turn {
         let is_later = is_news || envelope.kind == MessageKind::TaskAssign;
         let is_instruction = self.first_assignment().is_some_and(|engaged| engaged.reply_to == envelope.from);
         // This turn answers the user; an instruction of the lead waits for a turn that answers the lead.
-        let is_others = is_instruction && self.trigger() == Some(TurnTrigger::User);
+        let is_for_lead = is_instruction && self.trigger() == Some(TurnTrigger::User);
         let waits = is_later
-            || is_others
+            || is_for_lead
             || waits_for_turn_end(envelope)
             || self.review_message().is_some()
             || self.is_on_hold(envelope);
@@ -140,8 +141,7 @@ impl Turn {
         lead: bool,
         awaits_team: impl FnOnce() -> bool,
     ) -> Vec<Envelope> {
-        let beginning =
-            || mail.iter().filter(|(receipt, _)| *receipt != MailAction::Note).map(|(_, envelope)| envelope);
+        let beginning = || mail.iter().filter(|(action, _)| *action != MailAction::Note).map(|(_, envelope)| envelope);
         if beginning().all(|envelope| self.is_on_hold(envelope)) {
             return Vec::new();
         }
@@ -151,18 +151,18 @@ impl Turn {
             return Vec::new();
         }
         let (mut said, mut told, mut is_open) = (Vec::new(), Vec::new(), true);
-        for (receipt, envelope) in mail {
-            match receipt {
+        for (action, envelope) in mail {
+            match action {
                 MailAction::Begin if is_open && said.first().is_none_or(|first| joins(first, &envelope)) => {
                     said.push(envelope)
                 }
                 // It begins a turn of its own, and so does the next.
                 MailAction::Begin => is_open = false,
-                _ => told.push((receipt, envelope)),
+                _ => told.push((action, envelope)),
             }
         }
         // A message that was said is answered before news is, except for news that a stop has held.
-        told.retain(|(receipt, _)| said.is_empty() || self.held().is_some() || *receipt == MailAction::Note);
+        told.retain(|(action, _)| said.is_empty() || self.held().is_some() || *action == MailAction::Note);
         said.extend(told.into_iter().map(|(_, envelope)| envelope));
         said
     }

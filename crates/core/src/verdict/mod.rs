@@ -228,7 +228,7 @@ impl RunVerdict {
 }
 
 impl OtherAgents {
-    /// The outcome, if what there was went well but for these.
+    /// The outcome of the run if everything else went well.
     fn verdict(self, known: &RunVerdict) -> Option<RunVerdict> {
         if known.exit != Exit::Ok {
             None
@@ -240,7 +240,7 @@ impl OtherAgents {
         } else if self.is_unjoined {
             Some(RunVerdict::new(Exit::Partial, "partial", "a member of the team could not begin"))
         } else if self.has_failed {
-            // Where the lead says nothing, the teammate that was asked for something is all that there was.
+            // If the lead says nothing, the failure of the teammate that was asked decides the run.
             Some(RunVerdict::new(Exit::Failed, "failed", "a teammate could not do what it was asked for"))
         } else {
             None

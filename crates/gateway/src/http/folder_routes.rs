@@ -29,7 +29,7 @@ impl Web {
     pub(crate) fn new_session(&self) -> Result<OpenOptions, ApiError> {
         Ok(match self.sessions.source() {
             SessionSource::Recorded { open, .. } => (**open).clone(),
-            SessionSource::Folder { place, selection, .. } => Workspace::read_without_key(place, selection)?.open,
+            SessionSource::Folder { place, selection, .. } => Workspace::read(place, selection, Vec::new())?.open,
         })
     }
 }

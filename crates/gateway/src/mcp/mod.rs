@@ -129,6 +129,7 @@ impl McpServer {
         };
         let Shared { place, selection, .. } = &*self.shared;
         let workspace = Workspace::read(place, selection, Vec::new())?;
+        workspace.require_model(place)?;
         let storage = match storage.take() {
             Some(storage) => storage,
             None => place.begin(&workspace.config)?,

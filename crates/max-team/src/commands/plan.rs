@@ -47,6 +47,7 @@ pub(crate) fn plan(place: &AppEnv, goal: String, options: PlanOptions) -> anyhow
     let team = TeamFlags { approve: Some(ApprovalMode::Plan), ..flags };
     let flags = TalkFlags { team, record, ..TalkFlags::default() };
     let workspace = Workspace::read(place, &flags.selection(), flags::overrides(&flags))?;
+    workspace.require_model(place)?;
     converse::work(place, &flags, workspace, Task::Plan { goal, output }, Format::Text)
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::R
         print(&plan_text::sheet(&shown, plan_text::WIDTH, depth, place.speaks()))?;
         return Ok(Exit::Ok);
     }
+    workspace.require_model(place)?;
     converse::work(place, &flags, workspace, Task::Run { draft: Box::new(read.draft), source }, options.format)
 }
 

@@ -102,7 +102,7 @@ fn web_options(config: &Config, options: &ServeOptions) -> Result<WebOptions, Cl
 
 fn of_folder(place: &AppEnv, options: &ServeOptions, lang: Lang) -> Result<ServedTeam, CliError> {
     let selection = options.served.selection();
-    let workspace = Workspace::read_without_key(place, &selection)?;
+    let workspace = Workspace::read(place, &selection, Vec::new())?;
     let storage = place.begin(&workspace.config)?;
     let team = workspace.start(place, storage.clone(), "a web server", true)?;
     let root = workspace.root.clone();

@@ -1,4 +1,4 @@
-//! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
+//! The end of a run without a chat: the answer or the plan, why there is none, and the exit code (which `core::verdict` decides).
 
 use max_team_core::event::{Event, TurnEnded, TurnOutcome};
 use max_team_core::id::{QuestionId, SessionId};

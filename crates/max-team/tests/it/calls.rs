@@ -128,7 +128,7 @@ fn the_tools_a_model_is_offered() {
     assert_eq!(program.run(&["-p", "hi", "--solo"]).code, 0);
     let requests = server.requests();
     assert_eq!(tools(&requests[0]), "agent ask_user send_message");
-    assert!(requests[0].body["system"].to_string().contains("Never hand understanding on"));
+    assert!(requests[0].body["system"].to_string().contains("Never leave the understanding"));
     let kinds = |request: &Recorded| {
         let tools = request.body["tools"].as_array().unwrap().clone();
         let agent = tools.into_iter().find(|tool| tool["name"] == "agent").unwrap();

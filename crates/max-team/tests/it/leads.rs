@@ -83,7 +83,7 @@ fn a_coordinator_keeps_its_own_prompt_and_three_tools() {
     for (request, own) in server.requests().iter().zip(["You are Max, the lead", "You are Boss, and dry."]) {
         assert_eq!(tools(request), "agent ask_user send_message");
         let system = system(request);
-        assert!(system.starts_with(own) && system.contains("Never hand understanding on"), "{system}");
+        assert!(system.starts_with(own) && system.contains("Never leave the understanding"), "{system}");
         assert!(!system.contains("`submit_plan`") && system.contains("# Your members"), "{system}");
     }
 }

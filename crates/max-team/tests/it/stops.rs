@@ -271,7 +271,10 @@ fn a_stopped_plan_suggests_no_continuation() {
     assert!(on.code == 2 && on.err.contains("nothing to continue") && on.out.is_empty(), "{on:?}");
     let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
     assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
-    assert_eq!(ok(program.run(&["ps"])).out, "no agent is at work; `max-team ps --all` includes finished ones\n");
+    assert_eq!(
+        ok(program.run(&["ps"])).out,
+        "no agent is at work; `max-team ps --all` includes those that finished in the last 24 hours\n"
+    );
     gate.open();
 }
 

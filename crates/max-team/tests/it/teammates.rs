@@ -209,7 +209,7 @@ fn a_message_can_be_sent_to_a_session_that_does_not_run() {
     ok(program.run(&["team", "shutdown", "alice", "--now"]));
     ok(program.run(&["-c", "-p", ""]));
     let gone = program.run(&["send", "alice", "hi"]);
-    assert!(gone.code == 1 && gone.err.contains("`alice` is no more (by owner at cli)"), "{gone:?}");
+    assert!(gone.code == 1 && gone.err.contains("`alice` has ended (by owner at cli)"), "{gone:?}");
     assert!(told(&envelopes(&program, &["--all"])).iter().any(|line| line == "alice → max teammate_terminated acted"));
 }
 
@@ -345,14 +345,14 @@ fn mail_to_an_ended_teammate_comes_back() {
     let ended = ok(program.run(&["team", "shutdown", "hal", "--now"]));
     assert!(ended.out.contains("hal has ended (by you (command line))"), "{ended:?}");
     let [dead] = &envelopes(&program, &["--state", "dead"])[..] else { panic!("one came back") };
-    assert_eq!((&dead["why"], &dead["text"]), (&json!("it is no more"), &json!("please look at the blue file")));
+    assert_eq!((&dead["why"], &dead["text"]), (&json!("it has ended"), &json!("please look at the blue file")));
     let table = ok(program.run(&["mail", "list", "--state", "dead"])).out;
-    assert!(table.contains("it is no more: please look at the blue file"), "{table}");
+    assert!(table.contains("it has ended: please look at the blue file"), "{table}");
     assert_eq!(table.matches("blue file").count(), 1, "{table}");
     gate.open();
     done.open();
     let ran = ok(finish(child));
-    let words = "your message to hal came back (it is no more): please look at the blue file";
+    let words = "your message to hal came back (it has ended): please look at the blue file";
     assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
 }
 

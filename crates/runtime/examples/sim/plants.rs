@@ -64,7 +64,7 @@ pub(crate) const PLANTS: [Plant; 17] = [
         caught_as: "at rest, waiting: true, and asked: []",
         bend: letters_apart,
     },
-    Plant { name: "letter lost", story: "mail", caught_as: "no letter", bend: envelope_lost },
+    Plant { name: "message lost", story: "mail", caught_as: "no message", bend: envelope_lost },
     Plant {
         name: "mail delivered twice",
         story: "mail",

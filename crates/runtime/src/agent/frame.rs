@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 use super::{notes, tool_search};
 use crate::error::RuntimeError;
 use crate::memory::{Memories, MemoryFiles, MemorySection, project_scope};
-use crate::prompt::fill;
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Hand, SKILL, SkillContext, SkillTool, SkillWishes};
 use crate::team_tools::{self, Callee, LIST_ONLY};
+use crate::template::fill;
 use crate::worktree;
 
 /// Prompt for agents with file tools, about folders of their own.
@@ -198,7 +198,7 @@ impl Frame {
         self.extras.standing.as_ref()
     }
 
-    /// Reads instruction files, memory and skills again.
+    /// Reads instruction files, memory and skills again, and puts the system text together.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
         let remembers = self.extras.standing.is_some();
@@ -303,7 +303,8 @@ impl Frame {
         let catalogue = shared.skills.of(&self.root);
         let mut text = skills::preload(named, &catalogue, &SkillContext { root: &self.root, session: "" });
         if let Some(hand) = &self.hand {
-            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools, self.delegates));
+            let window = self.settings.model.context_tokens;
+            text.push_str(&catalogue.listing(window, &hand.tools, self.delegates, hand.reads));
         }
         Some(text).filter(|text| !text.is_empty())
     }

@@ -1,6 +1,6 @@
 //! Obeys the decisions of `core::turn` about an agent's messages, and begins turns with them.
 //!
-//! A message that is neither told nor carried out stays in the mailbox. The whole mailbox is read whenever the agent is idle;
+//! A message that is neither given to the model nor acted on stays in the mailbox. The whole mailbox is read whenever the agent is idle;
 //! during a turn only new messages are.
 
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl Agent {
         let (mut open, mut ends, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for envelope in mail {
             match self.turn.receive(&envelope, self.turn.origin.lead) {
-                receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => open.push((receipt, envelope)),
+                action @ (MailAction::Begin | MailAction::Join | MailAction::Note) => open.push((action, envelope)),
                 MailAction::Respond => {
                     // A refusal counts at once, and is shown to the model when there is a turn for it.
                     let is_news = self.take_response(&envelope).await?;
@@ -71,7 +71,7 @@ impl Agent {
                     ends.push(envelope);
                 }
                 MailAction::Record => read.push(envelope.id),
-                receipt => self.carry_out(receipt, &envelope).await?,
+                action => self.carry_out(action, &envelope).await?,
             }
         }
         self.commit(Vec::new(), Extra::acks(read)).await?;
@@ -106,8 +106,8 @@ impl Agent {
     }
 
     /// Does what a message asks for that needs no turn of its own.
-    async fn carry_out(&mut self, receipt: MailAction, envelope: &Envelope) -> Result<(), RuntimeError> {
-        match receipt {
+    async fn carry_out(&mut self, action: MailAction, envelope: &Envelope) -> Result<(), RuntimeError> {
+        match action {
             MailAction::Tell if envelope.kind == MessageKind::UserInput => self.steer(envelope).await,
             MailAction::Tell => self.offer(envelope),
             MailAction::EndReview => self.ask_later().await?,

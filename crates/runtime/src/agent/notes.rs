@@ -11,8 +11,8 @@ use max_team_core::agent::{Definition, NotesScope};
 use max_team_core::limits::{NOTES_BYTES_MAX, NOTES_LINES_MAX};
 use max_team_core::text::quote;
 
-use crate::prompt;
 use crate::shared::Shared;
+use crate::template;
 
 const PROMPT: &str = include_str!("../../../../prompts/notes.md");
 /// A project's folders in which programs keep their files.
@@ -37,7 +37,7 @@ pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Opt
     let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
     // The text must not be able to close its own element.
     let text = text.replace("</notes>", "<\\/notes>");
-    Some(prompt::fill(PROMPT, &[("file", &quote(&shown).replace(['<', '>', '"'], "_")), ("notes", text.trim())]))
+    Some(template::fill(PROMPT, &[("file", &quote(&shown).replace(['<', '>', '"'], "_")), ("notes", text.trim())]))
 }
 
 /// The beginning of a file; within a project only if no link leads elsewhere.

@@ -46,11 +46,13 @@ impl Agent {
                 from,
                 kind: Some(envelope.kind),
                 request: &request,
+                is_leads: envelope.from == session::agent_stream(self.active.lead),
                 ..MessageAttributes::default()
             };
             let words = format!(
-                "You are asked to come to an end. {text}\nFinish what you are at: you end with this turn. If you cannot, say so to \
-                 `lead` with `shutdown_response`."
+                "You are asked to end. {text}\nFinish what you are doing: you end with this turn. If you cannot, call `send_message` \
+                 to `lead` with the message {{\"type\": \"shutdown_response\", \"request_id\": \"{request}\", \"approve\": \
+                 false, \"reason\": \"…\"}}."
             );
             return wrap(about, &words);
         }

@@ -24,8 +24,8 @@ use super::teammates::{Joining, Started, row_of};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Notice;
-use crate::prompt::fill;
 use crate::team_tools;
+use crate::template::fill;
 use crate::worktree::{self, Worker};
 
 /// The reason if the teammates were stopped before they started.

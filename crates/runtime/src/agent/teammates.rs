@@ -29,10 +29,10 @@ use super::{Agent, Extra};
 use crate::active_session::{ActiveSession, callable};
 use crate::error::RuntimeError;
 use crate::handle::AgentSpec;
-use crate::prompt::fill;
 use crate::rows::{InboxRow, TeammateRow};
 use crate::shared::now_ms;
 use crate::team_tools::{self, Act, Message, Way};
+use crate::template::fill;
 use crate::worktree::Worker;
 use crate::{rows, session};
 
@@ -292,7 +292,7 @@ impl Agent {
                 Addressee::Somebody(name) => match self.active.teammate(name)? {
                     Some(TeammateRow { gone: Some(gone), .. }) => {
                         let why = if gone.reason.is_empty() { String::new() } else { format!(": {}", gone.reason) };
-                        let words = format!("`{name}` is no more (by {}{why}); nothing was sent", gone.by);
+                        let words = format!("`{name}` has ended (by {}{why}); nothing was sent", gone.by);
                         return Ok(Err(words));
                     }
                     Some(TeammateRow { agent, .. }) => readers.push((name.to_owned(), agent)),

@@ -18,9 +18,9 @@ use serde::Deserialize;
 use super::{READ, WRITE};
 use crate::error::RuntimeError;
 use crate::handle::AgentSpec;
-use crate::prompt::fill;
 use crate::rows::{self, event_of};
 use crate::session;
+use crate::template::fill;
 
 const EXTRACT: &str = include_str!("../../../../prompts/extract.md");
 

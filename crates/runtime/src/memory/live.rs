@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use max_team_core::limits::MEMORY_PERSONALITY_BYTES_MAX;
 
 use crate::agent::beginning;
-use crate::prompt::fill;
+use crate::template::fill;
 
 const FILES: &str = include_str!("../../../../prompts/files.md");
 

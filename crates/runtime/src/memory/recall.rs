@@ -21,8 +21,8 @@ use serde::Serialize;
 
 use super::{Memories, rows};
 use crate::error::RuntimeError;
-use crate::prompt::fill;
 use crate::session::Sessions;
+use crate::template::fill;
 
 const PERSONALITY: &str = include_str!("../../../../prompts/personality.md");
 const STANDING: &str = include_str!("../../../../prompts/standing.md");

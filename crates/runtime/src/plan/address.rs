@@ -21,11 +21,16 @@ pub(crate) struct TaskAddress {
     pub(crate) status: Option<TaskStatus>,
 }
 
-/// Finds the task that an address stands for: tasks of running plans come first, then those of the newest plan that has any. A
-/// name that stands for several of them is refused with their ids.
+/// Finds the task that an address stands for: tasks of running plans come first, then those of the newest plan that has any;
+/// `PLAN/ID` is a task of that plan. A name that stands for several tasks is refused with their ids.
 pub(crate) fn find_task(journal: &Journal, session: SessionId, to: &str) -> Result<Option<TaskAddress>, RuntimeError> {
+    let named = to.split_once('/').and_then(|(plan, task)| Some((plan.parse::<PlanId>().ok()?, task)));
+    let (only, to) = named.map_or((None, to), |(plan, task)| (Some(plan), task));
     let (mut open, mut over) = (Vec::new(), Vec::new());
     for (plan, rows) in begun(journal, session)?.into_iter().rev() {
+        if only.is_some_and(|only| only != plan) {
+            continue;
+        }
         let rows: Vec<AgentRow> = rows.into_iter().filter(|row| row.is(to) || task_of(row) == to).collect();
         if rows.is_empty() {
             continue;

@@ -21,8 +21,8 @@ use max_team_core::policy::DecidedBy;
 use super::{plan_stream, upstream};
 use crate::active_session::ActiveSession;
 use crate::agent::derived;
-use crate::prompt::fill;
 use crate::shared::now_ms;
+use crate::template::fill;
 use crate::{session, worktree};
 
 const TASK: &str = include_str!("../../../../prompts/task.md");
@@ -140,13 +140,13 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
     let mut text = "\n## At work beside you as you begin, in the same project\n".to_owned();
     for view in views {
         let owns = match view.task.owns.as_deref() {
-            None => "no files of its own".to_owned(),
+            None => "may change any file".to_owned(),
             Some([]) => "changes no file".to_owned(),
             Some(owns) => format!("owns `{}`", owns.join("`, `")),
         };
         text.push_str(&format!("- `{}` ({}): {}; {owns}\n", view.task.id, view.member, view.task.caption()));
     }
-    text.push_str("Change no file of these tasks; what is broken outside your files may be their work in progress.\n");
+    text.push_str("Change no file of these tasks: what is broken there may be work in progress.\n");
     text
 }
 

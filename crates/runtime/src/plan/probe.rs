@@ -1,7 +1,7 @@
 //! Runs a task's checks before the task changes anything. A check that already passes then does not show that the task was done.
 //!
-//! They run while the owners of a wave make their first model calls, each distinct command once, and cost no time: as soon as
-//! an owner wants to change something, those that are not through yet are ended, and nothing is known of them.
+//! They run while the owners of a wave make their first model calls, each distinct command once, and delay no task: as
+//! soon as an owner wants to change something, unfinished checks are cancelled and count as unknown.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -51,7 +51,7 @@ pub(crate) fn propose(
     if !unapproved.is_empty() {
         return Err(cannot_run(&unapproved));
     }
-    let forecast = expect(team, &draft, &graph, &active.basis());
+    let forecast = forecast_for(team, &draft, &graph, &active.basis());
     let carried = revises.map(|old| carried(active, old, &draft)).unwrap_or_default();
     Ok(Box::new(PlanProposed {
         plan,
@@ -78,7 +78,7 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Res
         plan: PlanId::new(new_id()),
         session: SessionId::new(uuid::Uuid::nil()),
         lead: AgentId::new(uuid::Uuid::nil()),
-        forecast: expect(team, &draft, &graph, basis),
+        forecast: forecast_for(team, &draft, &graph, basis),
         draft,
         approve: ApprovalMode::Plan,
         max_parallel: team.max_parallel,
@@ -119,7 +119,7 @@ pub(crate) fn edited(
     }
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
-    let forecast = expect(team, &draft, &graph, basis);
+    let forecast = forecast_for(team, &draft, &graph, basis);
     let (words, risky_checks) = (risks.iter().map(PlanRisk::to_string).collect(), Some(risky_checks(&risks)));
     Ok(PlanEdited { draft, forecast, risks: Some(words), risky_checks, risk_kinds: risks, by })
 }
@@ -328,7 +328,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 }
 
 /// The expected cost and time.
-fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
+fn forecast_for(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
     let rate = |task: &TaskDraft| {
         let teammate = team.members.iter().find(|teammate| teammate.definition.name == task.agent)?;
         let model = model_of(team, task)?;

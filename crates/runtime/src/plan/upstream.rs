@@ -7,14 +7,14 @@ use max_team_core::hash::Hash;
 use max_team_core::id::PlanId;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType};
-use max_team_core::plan::{Plan, TaskView};
+use max_team_core::plan::{Plan, TaskStatus, TaskView};
 
 use super::check::CODE_DIFF;
 use super::correct::evidence_lines;
 use crate::active_session::ActiveSession;
 
 /// Tells an owner that has read older results which ones count.
-const REPLACES: &str = "These are the newest results: they replace those that you were given before.\n";
+const REPLACES: &str = "These results count now, also where you were given older ones.\n";
 const HIDDEN: &str = "It is left out: it may show files that are out of your sight. Read the files you can see.";
 
 /// The section of a task's text with the results of the tasks before it; empty if there are none. An owner that gets the task
@@ -75,8 +75,9 @@ fn results(
 
 /// The state of a task that did not succeed by itself, and the decision about it: for tasks that depend on its answer.
 fn standing(need: &TaskView<'_>) -> String {
+    let lacks = if need.status == TaskStatus::Skipped { ": do without the files that it should have left" } else { "" };
     let decided =
-        need.decision.map(|decision| format!(" (the task is {}; {})", need.status.name(), decision.as_text()));
+        need.decision.map(|decision| format!(" (the task is {}{lacks}; {})", need.status.name(), decision.as_text()));
     decided.unwrap_or_default()
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn leaves_file(plan: &Plan, index: usize) -> bool {
 /// An artifact within the room there is; a larger one as a file to read.
 fn tell(root: &Path, plan: PlanId, task: &str, artifact: &Artifact, room: &mut usize) -> String {
     if artifact.kind == ArtifactType::FilePath {
-        return format!("The file `{}`: read it.", artifact.content);
+        return format!("The file `{}`.", artifact.content);
     }
     let bytes = artifact.content.len();
     if bytes <= UPSTREAM_ITEM_BYTES_MAX && bytes <= *room {

@@ -9,9 +9,9 @@ use max_team_core::turn::{Forked, Turn};
 
 use super::{Tape, spoken};
 use crate::error::RuntimeError;
-use crate::prompt::fill;
 use crate::rows::event_of;
 use crate::runtime::ResumedLead;
+use crate::template::fill;
 
 /// Prompts for the lead of a fork: that it continues another session, and in which folder it works.
 const FORKED: &str = include_str!("../../../../prompts/forked.md");

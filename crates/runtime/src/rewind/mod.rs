@@ -25,9 +25,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::error::RuntimeError;
-use crate::prompt::fill;
 use crate::session;
 use crate::shared::{append, commit_at, new_id, now_ms};
+use crate::template::fill;
 
 pub use log::{Moment, RewindPoint};
 pub(crate) use merged::Merger;

@@ -156,11 +156,11 @@ pub(crate) struct TaskQueryArgs {
 }
 
 const CREATE_WORDS: &str = "Add a task to the list that all agents of this session share. Runs nothing.";
-const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` accept (its owner's answer counts as the result), skip (go on without it), retry (`agent`, `model` and \
-    `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task that needs it) or escalate \
-    (ask the user); `note` says why. The answer stays and reaches the tasks that need it. It is no longer wanted: `decision` cancel (with every task that needs it). It has not begun and its plan is \
-    approved: `note` adds to what the user approved. A task of the shared list: `status`, `agent` for its owner, `title`, \
-    `description`, `depends_on`. A task in the background: `decision` give_up stops it.";
+const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` accept (its owner's answer counts as the result), skip (it stays \
+    undone; tasks that need it get its owner's answer), retry (`note` says what to do differently; also with another `agent` or `model`), fixed (mended: run the \
+    checks again), give_up (with every task that needs it) or escalate (ask the user). No longer wanted: `decision` cancel (with \
+    every task that needs it). Not begun, plan approved: `note` adds to what the user approved. A task of the shared list: `status`, \
+    `agent` for its owner, `title`, `description`, `depends_on`. A task in the background: `decision` give_up stops it.";
 const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them and its whole \
     result; without it all tasks of open and finished plans, of the shared list and in the background.";
 const LIST_UPDATE_WORDS: &str = "Change a task of the shared list. Set `in_progress` before you work on it: only one agent can. Set \
@@ -205,7 +205,7 @@ pub(super) fn tools() -> [TeamTool; 3] {
             "task_id": { "type": "string" },
             "plan": { "type": "string" },
             "status": { "type": "string", "enum": states },
-            "page": { "type": "integer", "minimum": 1, "description": "Of a long result." },
+            "page": { "type": "integer", "minimum": 1, "description": "Which page of a long result." },
         },
     });
     [

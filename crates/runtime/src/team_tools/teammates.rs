@@ -116,11 +116,11 @@ impl TeammatePlanArgs {
 const SPAWN_WORDS: &str = "Delegate: start a teammate that works beside you, keeps its context and reads messages. Does not wait: \
     its results are sent to you. For work over many messages, or agents that talk to each other; for one answer call `agent`.";
 const SEND_WORDS: &str = "Write to a teammate, to several, to `team` (all of them), or to a task of a plan (its id): its member reads it with \
-    the next tool result. Does not wait: an answer comes as a message. To an agent that you asked with `agent` (by the name under its \
-    answer), or a task that is over: it goes on, and its answer is the result.";
-const INBOX_WORDS: &str = "See the messages that came since this turn began. They are also given to you by themselves.";
-const SPAWNED_WORDS: &str = "See your tasks in the background; with `id` the result of one; or stop one. Answers are sent to you by \
-    themselves.";
+    the next tool result. Does not wait: an answer comes as a message. To an agent that you asked before (by the name under its \
+    answer), or the owner of a task that is over: it continues, and this call returns its answer.";
+const INBOX_WORDS: &str = "See the messages that came since this turn began. You also get them without this call.";
+const SPAWNED_WORDS: &str = "See your tasks in the background; with `id` the result of one; or stop one. You get answers \
+    without this call.";
 const PLAN_WORDS: &str = "Propose what you mean to do. Change nothing before it is approved; the answer is the result.";
 
 /// All of them.
@@ -137,7 +137,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
             "mode": { "type": "string", "enum": ["plan"], "description": "Changes nothing until you have approved its plan." },
             "isolation": { "type": "string", "enum": ["worktree"], "description": "Works in a copy of the project." },
             "auto_claim": { "type": "boolean", "description": "Takes open tasks from the shared list by itself." },
-            "wait": { "type": "boolean", "description": "End your turn once the teammates of this answer have begun; their reports begin the next." },
+            "wait": { "type": "boolean", "description": "End your turn after the teammates of this answer have started; their reports start your next turn." },
         },
     });
     let to = json!({

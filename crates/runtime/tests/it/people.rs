@@ -225,7 +225,7 @@ async fn messages_that_no_agent_will_read_come_back() {
     journal.commit(Commit { sends: vec![late], ..Commit::default() }).await.unwrap();
     rest(&mut notices).await;
     let fate = fate_of(&journal, session, "too late");
-    assert!(matches!(&fate, Fate::Dead { why, .. } if why.contains("it is no more")), "{fate:?}");
+    assert!(matches!(&fate, Fate::Dead { why, .. } if why.contains("it has ended")), "{fate:?}");
     let gone = post.write(&by(), key(3), session, &alice(), "hello?").await;
     assert!(matches!(gone, Err(RuntimeError::Gone { .. })), "{gone:?}");
     let lead = post.part(&by(), key(4), session, &["max".to_owned()], EndMode::Asked).await;

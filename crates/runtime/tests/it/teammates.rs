@@ -134,7 +134,7 @@ async fn a_teammate_that_is_asked_ends_and_gets_no_more_messages() {
     super::order(&team, max_team_runtime::Command::Say { session, text: "ask again".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [late] = came_to(&heard, "max");
-    assert!(late.1 && late.0.starts_with("`alice` is no more (by max: all is done)"), "{late:?}");
+    assert!(late.1 && late.0.starts_with("`alice` has ended (by max: all is done)"), "{late:?}");
     check_rest(&journal);
 }
 

@@ -198,7 +198,9 @@ mod tests {
             );
         }
         let bare = tree(&[("a/cgroup.subtree_control", "")]);
-        assert!(above(bare.path(), &bare.path().join("a")).unwrap_err().to_string().contains("hands caps"));
+        assert!(
+            above(bare.path(), &bare.path().join("a")).unwrap_err().to_string().contains("control groups cannot limit")
+        );
     }
 
     /// A folder for groups, if this machine lets us have one at all: they need no caps to be made and ended.

@@ -228,7 +228,7 @@ fn a_message_to_an_ended_teammate_comes_back() {
     for (lang, words, stopped) in [
         (
             Lang::En,
-            "your message to hal came back (it is no more): look at the blue file",
+            "your message to hal came back (it has ended): look at the blue file",
             "Stopped: it was told to end.",
         ),
         (Lang::Zh, "您写给 hal 的消息被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
@@ -242,8 +242,8 @@ fn a_message_to_an_ended_teammate_comes_back() {
         );
         stage.event_from(hal.clone(), stage::ended(TurnOutcome::Interrupted));
         let body = json!({
-            "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
-            "from": "hal", "why": "it is no more", "cause": "ended", "said": "look at the blue file",
+            "text": "A message to `hal` was not delivered, because it has ended: look at the blue file",
+            "from": "hal", "why": "it has ended", "cause": "ended", "said": "look at the blue file",
         });
         let id = EnvelopeId::new(Uuid::from_u128(9));
         let envelope = Envelope::new(id, "agent/hal", "user/cli/owner", MessageKind::Undelivered, body, 0);
@@ -778,7 +778,7 @@ fn a_command_that_was_ended_or_lost_is_told() {
 /// A message that comes back while the session is opened is news, and among what was written before.
 #[test]
 fn a_message_that_came_back_is_told_once() {
-    let body = json!({ "text": "x", "from": "bob", "why": "it is no more", "said": "offline" });
+    let body = json!({ "text": "x", "from": "bob", "why": "it has ended", "said": "offline" });
     let id = EnvelopeId::new(Uuid::from_u128(9));
     let envelope = Envelope::new(id, "agent/bob", "user/cli/owner", MessageKind::Undelivered, body, 0);
     let message =

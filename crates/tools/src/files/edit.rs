@@ -25,8 +25,8 @@ const NAMED_MAX: usize = 10;
 /// Bytes of the file's own text that an error repeats.
 const QUOTE_BYTES_MAX: usize = 1_000;
 
-/// Replace the text `old` by `new` in a file. `old` must stand there exactly as written, without line numbers, and only
-/// once, or set `all`. Read the file first.
+/// Replace the text `old` by `new` in a file. `old` must occur exactly once, exactly as in the file and without line
+/// numbers; `all` replaces every occurrence. Read the file first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditFile {

@@ -31,28 +31,28 @@ pub(crate) struct LineRange {
     pub(crate) total: Option<usize>,
     /// Lines that were cut for their length.
     pub(crate) cut: usize,
-    /// How the lines end that are shown whole.
+    /// Line endings of the lines that are shown in full.
     pub(crate) ends: LineEndings,
-    /// Lines that are no text among those that are, and how many bytes of them were looked at.
+    /// Binary lines among the lines that are shown: how many, and how many of their bytes were examined.
     pub(crate) dark: (usize, usize),
-    /// Bytes of the others that were looked at for what kind of text it is …
+    /// Bytes of the other lines that were examined …
     pub(crate) seen: usize,
-    /// … how many of them are not UTF-8 …
+    /// … of these: bytes that are not UTF-8 …
     pub(crate) invalid: usize,
-    /// … and how many are NUL.
+    /// … and bytes that are NUL.
     pub(crate) nuls: usize,
-    /// What is behind the last line shown, and in what was cut off of those that are, as far as it was looked at.
+    /// Binary data after the last line shown, or in the part of a shown line that was cut off, as far as it was examined.
     pub(crate) beyond: HiddenLines,
 }
 
-/// Lines in which something is no text that is not shown.
+/// The first hidden lines that are not text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HiddenLines {
-    /// The first with bytes that are not UTF-8.
+    /// The first line with bytes that are not UTF-8.
     pub(crate) invalid: Option<usize>,
-    /// The first with a NUL.
+    /// The first line with a NUL.
     pub(crate) nul: Option<usize>,
-    /// Bytes that are missing of the character that was looked at last.
+    /// Bytes that the last examined character still lacks.
     missing: usize,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct LineEndings {
     pub(crate) crlf: bool,
     /// Some in LF alone.
     pub(crate) lf: bool,
-    /// And some have a CR within, which ends none.
+    /// Some contain a CR that does not end the line.
     pub(crate) cr: bool,
 }
 
@@ -170,7 +170,7 @@ impl HiddenLines {
         self.look(b"\n", line);
     }
 
-    /// Looks at what is cut off of a line of which so much is kept; a character that the cut went through is whole with it.
+    /// Examines the part of a line that was cut off; joins the bytes of a character that the cut split.
     fn look_behind(&mut self, kept: &[u8], cut: &[u8], is_first: bool, line: usize) {
         if is_first {
             self.missing = 0;
@@ -212,7 +212,7 @@ pub(crate) fn is_no_text(odd: usize, length: usize) -> bool {
     odd > ODD_MAX + length / 10
 }
 
-/// The bytes without a character at their end that the cut went through: that is no fault of the text.
+/// The bytes without a last character that the cut split.
 fn untorn(kept: &[u8]) -> &[u8] {
     match std::str::from_utf8(kept) {
         Err(err) if err.error_len().is_none() => kept.get(..err.valid_up_to()).unwrap_or(kept),
@@ -227,7 +227,7 @@ enum Next {
         over: usize,
         is_ended: bool,
     },
-    /// The line is longer than is read.
+    /// The line is longer than the limit for reading.
     TooFar,
     End,
 }
@@ -268,7 +268,7 @@ impl<R: BufRead> Lines<'_, R> {
         }
     }
 
-    /// Takes one line, keeping its first bytes, without its line feed. What is not kept is looked at, if its number is given.
+    /// Takes one line, keeping its first bytes, without its line feed. With `beyond`, which gives the line's number, the rest is examined, too.
     fn next(&mut self, line: &mut Vec<u8>, mut beyond: Option<(&mut HiddenLines, usize)>) -> io::Result<Next> {
         line.clear();
         let mut length = 0;
@@ -358,7 +358,7 @@ mod tests {
             (b"a\nbc\xf0\x9f\x98\nz", (Some(2), None)),
             (b"a\nbc\xf0\x9f\nz", (Some(2), None)),
             (b"a\nb\n\x80", (Some(3), None)),
-            // What is shown is told of with it.
+            // Faults in shown lines are reported with those lines, not here.
             (b"\xff\0\nb\n", (None, None)),
         ];
         for (text, want) in table {

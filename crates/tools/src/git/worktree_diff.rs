@@ -100,8 +100,8 @@ pub(crate) fn changed(repo: &Repo<'_>, specs: &[String]) -> Result<PathList, Git
     repo.told(&asked(repo, &["--name-only", "-z"], specs), "compare files").map(PathList)
 }
 
-/// The pathspecs for these files. A name stands for all beneath it, too: where a file has become a folder, or was one,
-/// that is more than was meant.
+/// The pathspecs for these files. A name stands for all beneath it, too: if a file became a folder or the
+/// reverse, it matches too much.
 pub(crate) fn literal<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     names.into_iter().map(|name| format!(":(literal){name}")).collect()
 }

@@ -28,7 +28,7 @@ const LINES_DEFAULT: u32 = 200;
 /// Bytes of one line that are told.
 const LINE_BYTES_MAX: usize = 2_000;
 
-/// Look into logs; the newest lines that fit come, oldest first. Logs are files of the project (`source: files`), the
+/// Search logs; returns the newest lines that fit, in order of time. Logs are files of the project (`source: files`), the
 /// system's journal (`journald`), or Loki, if the user has set it up (`loki`, with a LogQL `query`). Narrow it down by
 /// time, level and pattern. Lines without a time or level of their own, like those of a stack trace, go with the line
 /// before them.
@@ -56,7 +56,7 @@ pub struct QueryLog {
     since: Option<String>,
     /// Only lines before this time, written in the same way.
     until: Option<String>,
-    /// How many lines, the newest. Default: 200.
+    /// At most so many lines, the newest. Default: 200.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }

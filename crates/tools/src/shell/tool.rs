@@ -34,7 +34,7 @@ pub(crate) struct RunShell {
     /// Seconds. Default: 30, at most 600; in the background at most 86400.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
-    /// Return an id at once and let it run on, for servers and long jobs; it ends with your work.
+    /// Return an id at once and let it run on, for servers and long jobs; it is stopped when your work ends.
     background: Option<bool>,
     /// Its purpose, in a few words.
     description: Option<String>,

@@ -41,21 +41,21 @@ pub struct RunTest {
     path: Option<String>,
     /// Only tests whose name contains this.
     filter: Option<String>,
-    /// Like `cargo` or `npm`, where several fit.
+    /// Which test runner, such as `cargo` or `npm`, if several fit.
     kind: Option<String>,
     /// Time limit in seconds; default: 300.
     #[schemars(range(min = 1, max = 3600))]
     timeout_s: Option<u32>,
 }
 
-/// Run the project's tests and measure which share of its code they reach, in all and per file. Says what to install if
+/// Run the project's tests and measure how much of its code they cover, in total and per file. Says what to install if
 /// the measuring tool is missing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageReport {
     /// A subproject. Default: the project folder.
     path: Option<String>,
-    /// Like `cargo` or `npm`, where several fit.
+    /// Which test runner, such as `cargo` or `npm`, if several fit.
     kind: Option<String>,
 }
 

@@ -31,7 +31,7 @@ const NO_CHROMIUM: &str = "nearly no text: the page's scripts may write it, and 
 
 /// Read a page of the web. HTML comes as Markdown: the main text with its links and tables; JSON laid out, PDF and office
 /// documents as their text, other text as it is. A long text comes in pages: ask for the next with `page`. A redirect to
-/// another host is told, and you may ask for it. Addresses on this machine and in private networks are refused unless
+/// another host is not followed: you get its address and may fetch it. Addresses on this machine and in private networks are refused unless
 /// the user has opened them. The user may be asked about each new host.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +43,7 @@ pub struct WebFetch {
     /// Which page of a long text. Default: 1.
     #[schemars(range(min = 1))]
     page: Option<u32>,
-    /// Run the page's scripts in a browser: if there is nearly no text without them (`auto`), `never` or `always`.
+    /// When to run the page's scripts in a browser: `auto` (if there is nearly no text without them), `never` or `always`.
     /// Default: auto.
     #[schemars(extend("enum" = ["auto", "never", "always"]))]
     render: Option<String>,

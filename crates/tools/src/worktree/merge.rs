@@ -5,8 +5,8 @@
 //! tells how far it came: a file is as it was, and can be merged again; or as intended, and is done; or was changed
 //! otherwise, and is left. Requested once more, the same files are merged as if nothing had happened.
 //!
-//! An all-or-nothing merge is always put back, so that nothing is merged for a caller that has given up meanwhile. A
-//! caller that still wants it begins again.
+//! An all-or-nothing merge that did not finish is always undone, so that nothing is merged for a caller that has given up
+//! meanwhile. A caller that still wants it begins again.
 
 use std::path::Path;
 

@@ -176,7 +176,7 @@ fn abilities(Member { definition, constraints, .. }: &Member) -> Vec<String> {
     let some = |patterns: &[String]| {
         let shown: Vec<String> =
             patterns.iter().take(PATTERNS_TOLD_MAX).map(|pattern| format!("`{pattern}`")).collect();
-        let more = if patterns.len() > shown.len() { " and the like" } else { "" };
+        let more = if patterns.len() > shown.len() { " and more patterns" } else { "" };
         format!("{}{more}", shown.join(", "))
     };
     let mut can = Vec::new();

@@ -21,7 +21,7 @@
 //!
 //! The name `@` stands for a word that names a file with further flags (`@options.txt`).
 //!
-//! Long names may be cut short as `getopt` has it: what could be a flag that does something is taken for it.
+//! Long names may be cut short as `getopt` has it: an abbreviation that could mean a flag with an effect counts as that flag.
 
 use super::setting::setting;
 use super::table::{FlagStyle, ProgramRow};

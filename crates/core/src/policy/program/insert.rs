@@ -50,9 +50,9 @@ const STARTERS: [&str; 36] = [
     "unshare",
     "watch",
 ];
-/// Sub-commands of interpreters that a script, a test or a package to run stands behind.
+/// Sub-commands of interpreters after which comes a script, a test or a package to run.
 const STEPS: [&str; 3] = ["run", "test", "x"];
-/// Programs that take `NAME=value` words for variables which their recipes run.
+/// Programs whose `NAME=value` words set variables that their recipes run.
 const ASSIGNING: [&str; 4] = ["make", "gmake", "just", "env"];
 
 /// Inserts values into one command of a line. `fill` replaces a word with a mark; `may_be_program` is set for our own

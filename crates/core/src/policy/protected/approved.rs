@@ -4,13 +4,13 @@ use super::{ProtectedRow, sandbox_rows};
 use crate::policy::command_line::{CommandLine, SimpleCommand};
 use crate::policy::program::{self, CommandEffect};
 
-/// Sub-commands by which git itself changes the working tree to what a commit or a stash holds. Not those that take the
-/// content from an ordinary file (`apply`, `am`): an agent writes such a file without a question.
+/// Sub-commands by which git itself changes the working tree to what a commit or a stash holds. Not `apply`
+/// and `am`: an agent can write the file that they apply without a question.
 const CHECKS_OUT: [&str; 11] =
     ["bisect", "checkout", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "stash", "switch"];
 
-/// The rows that the sandbox leaves open for a command that the user approved (`attended`): those whose name the line shows, and
-/// all that the team does not obey itself, if the line only checks something out with git.
+/// The rows that the sandbox leaves open for a command that the user approved (`attended`): rows named in the line; if
+/// the line only checks something out with git, all rows but those that configure this team.
 pub fn approved_rows(line: &CommandLine, attended: bool) -> Vec<&'static ProtectedRow> {
     if !attended {
         return Vec::new();

@@ -91,9 +91,9 @@ fn reader(who: Who, state: State) -> Turn {
 /// What becomes of the message, if nothing else is in the mailbox.
 fn outcome(turn: &Turn, envelope: &Envelope, lead: bool) -> &'static str {
     match turn.receive(envelope, lead) {
-        receipt @ (MailAction::Begin | MailAction::Join | MailAction::Note) => {
-            let begins = !turn.begins_with(vec![(receipt, envelope.clone())], lead, || true).is_empty();
-            match (receipt, begins) {
+        action @ (MailAction::Begin | MailAction::Join | MailAction::Note) => {
+            let begins = !turn.begins_with(vec![(action, envelope.clone())], lead, || true).is_empty();
+            match (action, begins) {
                 (MailAction::Note, _) => "note",
                 (_, true) => "begin",
                 (_, false) if turn.held().is_some() => "held",

@@ -66,7 +66,7 @@ fn revisions<'w, 'a>(args: &'w [&'a str]) -> impl Iterator<Item = &'a str> + use
     args.iter().copied().take_while(|word| *word != "--").filter(|word| !word.starts_with('-'))
 }
 
-/// Whether every revision is a file of one, or of the index: `HEAD:src/main.rs`, `:src/main.rs`.
+/// Whether every argument names a file in a revision (`HEAD:src/main.rs`) or in the index (`:src/main.rs`).
 fn are_files(args: &[&str]) -> bool {
     let is_file = |word: &str| {
         word.split_once(':').is_some_and(|(revision, path)| {
