@@ -72,6 +72,7 @@ mod maintenance;
 mod mcp;
 mod memory;
 mod models;
+mod reasons;
 mod replay;
 mod rewind;
 mod run;

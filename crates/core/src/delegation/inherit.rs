@@ -153,7 +153,7 @@ mod tests {
     use crate::agent::tests::settings;
     use crate::policy::command_line::{CommandLine, SimpleCommand};
     use crate::policy::rule::{Anchors, Origin, RuleScope};
-    use crate::policy::{Action, ActionKind, Mode, judge};
+    use crate::policy::{Action, ActionKind, Mode, ShellSyntax, judge};
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -318,7 +318,10 @@ mod tests {
         });
         let hidden = Just(Action {
             kind: ActionKind::Execute,
-            line: Some(CommandLine::Opaque { text: "for x in *; do rm $x; done".into(), why: "a loop".into() }),
+            line: Some(CommandLine::Opaque {
+                text: "for x in *; do rm $x; done".into(),
+                why: ShellSyntax::ControlStructure,
+            }),
             ..Action::read("for x in *; do rm $x; done")
         });
         prop_oneof![touch, fetch, run, hidden]

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ShellSyntax;
 use crate::text::visible;
 
 /// A command line.
@@ -20,7 +21,7 @@ pub enum CommandLine {
         /// The text as written.
         text: String,
         /// The part of it that is not plain.
-        why: String,
+        why: ShellSyntax,
     },
 }
 

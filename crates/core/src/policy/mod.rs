@@ -8,25 +8,31 @@
 pub mod command_line;
 pub mod glob;
 mod grant;
+mod hint;
 mod judge;
 pub mod lint;
 pub mod program;
 mod protected;
+mod reason;
 mod recourse;
 pub mod rule;
+mod shell_syntax;
 pub(crate) mod visibility;
 
 use serde::{Deserialize, Serialize};
 
 pub use command_line::CommandLine;
 pub use grant::{Grant, GrantScope, RememberedRule};
+pub use hint::Hint;
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
 pub use protected::{
     PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, obeyed_row, protecting_row, sandbox_rows,
     team_config_row,
 };
+pub use reason::{DangerReason, HiddenReason, RemoteEffect};
 pub use recourse::Recourse;
 pub use rule::Rule;
+pub use shell_syntax::ShellSyntax;
 pub use visibility::Visibility;
 
 use crate::hash::Hash;

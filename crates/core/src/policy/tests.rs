@@ -502,7 +502,7 @@ fn a_remembered_rule_allows_again_and_nothing_else() {
     let none = Constraints::default();
     let first = judge(&free(&none, Mode::Default), "run_shell", &line("cargo test -p core"));
     assert_eq!(first.memory, RememberedRule::Rules(vec!["Bash(cargo test:*)".into()]));
-    assert_eq!(first.hint, "`\"allow\": [\"Bash(cargo test:*)\"]`");
+    assert_eq!(first.hint.to_string(), "`\"allow\": [\"Bash(cargo test:*)\"]`");
     let grants = [Grant::rule(&first.memory.rules()[0], GrantScope::Session, "")];
     let rules = Rules { grants: &grants, ..free(&none, Mode::Default) };
     let verdict = |text: &str| judge(&rules, "run_shell", &line(text)).verdict;
@@ -571,7 +571,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     let words = "(git|cargo|rm|ls|cat|sh|find|a)( (push|test|x|-rf|a/b|/etc|\\.\\.|-exec|\\.git)){0,3}";
     let line = prop_oneof![
         words.prop_map(|text: String| CommandLine::single(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
-        "[ -~]{0,20}".prop_map(|text| CommandLine::Opaque { text, why: "w".into() }),
+        "[ -~]{0,20}".prop_map(|text| CommandLine::Opaque { text, why: ShellSyntax::Expansion }),
     ];
     prop_oneof![
         (0..KINDS.len(), "(@files/|)[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(kind, path)| act(KINDS[kind], &path)),

@@ -51,7 +51,7 @@ fn list(place: &AppEnv, file: Option<&Path>, json: bool) -> Result<(), CliError>
         vec![own.name.clone(), position(lang, own.place).to_owned(), model, person.place.clone(), first(what)]
     };
     let rows: Vec<Vec<String>> = people.iter().map(row).collect();
-    super::print(&table(&["AGENT", "PLACE", "MODEL", "FROM", "WHAT"], &rows))?;
+    super::print(&table(&lang.agent_heads(), &rows))?;
     let shadowing = people.iter().filter(|person| !person.shadows.is_empty());
     let told = |person: &ListedAgent<'_>| {
         let own = &person.member.definition.name;

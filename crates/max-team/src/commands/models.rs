@@ -35,7 +35,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Models) -> anyhow::Result<Exit
     }
     let lang = place.lang(&config);
     let rows: Vec<Vec<String>> = shown.iter().map(|model| row(model, key(model), lang)).collect();
-    super::print(&table(&["MODEL", "CONTEXT>", "IN>", "OUT>", "KEY"], &rows))?;
+    super::print(&table(&lang.model_heads(), &rows))?;
     super::print(&format!("\n{}\n", lang.models_note()))?;
     Ok(Exit::Ok)
 }

@@ -2,9 +2,9 @@
 
 use max_team_core::agent::Constraints;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
-use max_team_core::suggest::candidates;
-use max_team_tools::SearchService;
+use max_team_core::policy::{Hint, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
+use max_team_runtime::with_team;
+use max_team_tools::{Registry, SearchService, aliases};
 use serde_json::{Value, json};
 
 use crate::args::{ExplainVerdict, Permissions};
@@ -29,8 +29,8 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
             let search = setup::services(place, &config)?.search;
             why(place, &root, (&loaded, &checks, &search), options.permission_mode.unwrap_or(mode), options)
         }
-        Permissions::Lint { json } => faults(&loaded, *json),
-        Permissions::List { json } => list(&loaded, *json),
+        Permissions::Lint { json } => faults(&loaded, place.speaks(), *json),
+        Permissions::List { json } => list(&loaded, place.speaks(), *json),
         Permissions::Protected { json } => protected(&config.audit.output, place.speaks(), *json),
         Permissions::Trust { yes } => trust(place, &root, &loaded, *yes),
     }
@@ -63,8 +63,8 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
     let all: Vec<_> = std::iter::once(team.lead).chain(team.members).chain(team.experts).collect();
     let names: Vec<String> = all.iter().map(|member| member.definition.name.clone()).collect();
     let found = all.into_iter().find(|member| member.definition.name == name).map(|member| member.constraints);
-    let there = || candidates(name, names.iter().map(String::as_str));
-    found.ok_or_else(|| CliError::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    found.ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.no_agent_named(name, &names)))
 }
 
 fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
@@ -74,8 +74,8 @@ fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lan
     let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
-    if !judged.hint.is_empty() {
-        rows.push((hint, clean_line(&judged.hint)));
+    if judged.hint != Hint::None {
+        rows.push((hint, clean_line(&lang.hint(&judged.hint))));
     }
     let rules = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
     rows.extend(rules.map(|rule| (remembered, clean_line(rule))));
@@ -94,7 +94,7 @@ fn row(rule: &Rule, is_used: bool) -> Value {
     })
 }
 
-fn list(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
+fn list(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
     loaded.warnings.iter().for_each(|warning| headless::talk(warning));
     let used = loaded.permissions.rules.iter().map(|rule| (rule, true));
     let all: Vec<(&Rule, bool)> = used.chain(loaded.held.iter().map(|rule| (rule, false))).collect();
@@ -104,11 +104,11 @@ fn list(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if all.is_empty() {
-        super::print("no rules; `max-team permissions --help` and the manual say how to write them\n")?;
+        super::print(&format!("{}\n", lang.no_rules()))?;
     }
     let width = all.iter().map(|(rule, _)| clean_line(&rule.text).chars().count()).max().unwrap_or(0);
     for (rule, is_used) in all {
-        let note = if is_used { "" } else { "  (waits for `permissions trust`)" };
+        let note = if is_used { "" } else { lang.rule_waits() };
         let (list, text, scope) = (rule.list.name(), clean_line(&rule.text), rule.origin.scope.name());
         super::print(&format!("{list:5}  {text:width$}  {scope:7}  {}{note}\n", rule.origin))?;
     }
@@ -142,21 +142,29 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
     Ok(Exit::Ok)
 }
 
-fn faults(loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
+fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
-    let found = lint(&rules);
+    let registry = with_team(Registry::builtin());
+    let tools: Vec<&str> = registry.specs().map(|spec| spec.name.as_str()).collect();
+    // A tool of other programs that has no counterpart here is no mistake.
+    let is_foreign = |rule: &Rule| aliases::is_needless(&rule.text);
+    let found: Vec<_> = lint(&rules, &tools).into_iter().filter(|finding| !is_foreign(finding.rule)).collect();
     if as_json {
         let told = found.iter().map(
-            |finding| json!({"kind": finding.kind.name(), "words": finding.words, "found": row(finding.rule, true)}),
+            |finding| json!({"kind": finding.kind.name(), "words": finding.reason.to_string(), "found": row(finding.rule, true)}),
         );
         super::print(&format!("{}\n", Value::from(told.collect::<Vec<_>>())))?;
     } else {
         for finding in &found {
-            let (kind, rule) = (finding.kind.name(), clean_line(&finding.rule.text));
-            super::print(&format!("{}: {kind}: `{rule}`: {}\n", finding.rule.origin, clean_line(&finding.words)))?;
+            let (kind, rule) = (lang.lint_kind(finding.kind), clean_line(&finding.rule.text));
+            super::print(&format!(
+                "{}: {kind}: `{rule}`: {}\n",
+                finding.rule.origin,
+                clean_line(&lang.lint_reason(&finding.reason))
+            ))?;
         }
         if found.is_empty() {
-            super::print(&format!("{} rules, nothing found\n", rules.len()))?;
+            super::print(&format!("{}\n", lang.lint_nothing(rules.len())))?;
         }
     }
     Ok(if found.is_empty() { Exit::Ok } else { Exit::Failed })

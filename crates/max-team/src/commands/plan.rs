@@ -80,7 +80,7 @@ pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::R
         Err(stop) => return Err(stop.into()),
     };
     let Some(team) = &workspace.open.team else {
-        return Err(CliError::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
+        return Err(CliError::said(Exit::Usage, |lang| lang.plan_needs_team().to_owned()).into());
     };
     let shown = match preview(team, &workspace.root, read.named(), &basis(place, &workspace)) {
         Ok(shown) if read.is_whole() => shown,

@@ -51,7 +51,7 @@ fn failed(error: WorktreeError) -> CliError {
         WorktreeError::NotFound(_) | WorktreeError::NotChanged(_) | WorktreeError::Name(_) => Exit::Usage,
         _ => Exit::Failed,
     };
-    CliError::new(exit, error.to_string())
+    CliError::said(exit, |lang| lang.worktree_failure(&error))
 }
 
 impl WorktreeContext {
@@ -72,9 +72,11 @@ impl WorktreeContext {
         let names: Vec<String> = all.iter().map(|copy| copy.id().to_owned()).collect();
         match (all.pop(), id) {
             (Some(copy), _) if all.is_empty() => Ok(copy),
-            (Some(_), _) => Err(CliError::new(Exit::Usage, format!("{} {}", self.lang.which_copy(), names.join(", ")))),
+            (Some(_), _) => {
+                Err(CliError::said(Exit::Usage, |lang| format!("{} {}", lang.which_copy(), names.join(", "))))
+            }
             (None, Some(id)) => Err(failed(WorktreeError::NotFound(id.to_owned()))),
-            (None, None) => Err(CliError::new(Exit::Failed, self.lang.no_copies())),
+            (None, None) => Err(CliError::said(Exit::Failed, |lang| lang.no_copies().to_owned())),
         }
     }
 

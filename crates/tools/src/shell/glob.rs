@@ -4,6 +4,7 @@
 //! shell's only if nothing earlier in the line changes a file and the command only reads its arguments; any other line
 //! with a pattern is left to a shell and asks a person.
 
+use max_team_core::policy::ShellSyntax;
 use std::fs;
 use std::path::Path;
 
@@ -11,9 +12,6 @@ use max_team_core::limits::{GLOB_LOOKED_MAX, GLOB_NAMES_MAX};
 use max_team_core::policy::command_line::{Operator, RedirectTarget, SimpleCommand};
 use max_team_core::policy::glob::Glob;
 use max_team_core::policy::program::{self, CommandEffect};
-
-/// Why a line with a pattern is left to a shell.
-const PATTERN: &str = "a pattern of file names";
 
 /// A word of a line that is a pattern: which part, which word of it, and the pattern.
 #[derive(Debug)]
@@ -25,7 +23,7 @@ pub(super) struct Pattern {
 }
 
 /// Puts names in the place of patterns.
-pub(super) fn expand(parts: &mut [SimpleCommand], patterns: &[Pattern], root: &Path) -> Result<(), String> {
+pub(super) fn expand(parts: &mut [SimpleCommand], patterns: &[Pattern], root: &Path) -> Result<(), ShellSyntax> {
     let mut folder = String::new();
     for at in 0..parts.len() {
         let (before, rest) = parts.split_at_mut(at);
@@ -33,19 +31,19 @@ pub(super) fn expand(parts: &mut [SimpleCommand], patterns: &[Pattern], root: &P
         let own: Vec<&Pattern> = patterns.iter().filter(|pattern| pattern.part == at).collect();
         if !own.is_empty() {
             if !before.iter().all(only_looks) {
-                return Err(PATTERN.to_owned());
+                return Err(ShellSyntax::Pattern);
             }
             replace(part, &own, &root.join(&folder), root)?;
         }
         match part.argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             // Where the rest of the line is, if it is anywhere.
             ["cd", to] if at == 0 => (*to).clone_into(&mut folder),
-            ["cd", ..] if patterns.iter().any(|pattern| pattern.part > at) => return Err(PATTERN.to_owned()),
+            ["cd", ..] if patterns.iter().any(|pattern| pattern.part > at) => return Err(ShellSyntax::Pattern),
             _ => {}
         }
     }
     let is_chain = parts.iter().skip(1).all(|part| matches!(part.join, Operator::And | Operator::Pipe));
-    if !folder.is_empty() && !is_chain { Err(PATTERN.to_owned()) } else { Ok(()) }
+    if !folder.is_empty() && !is_chain { Err(ShellSyntax::Pattern) } else { Ok(()) }
 }
 
 /// Whether a command changes no file.
@@ -60,7 +58,7 @@ fn only_looks(part: &SimpleCommand) -> bool {
     facts.is_whole && !writes && !facts.effects.iter().any(changes)
 }
 
-fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root: &Path) -> Result<(), String> {
+fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root: &Path) -> Result<(), ShellSyntax> {
     let mut argv = Vec::with_capacity(part.argv.len());
     let mut found = Vec::new();
     for (at, word) in part.argv.iter().enumerate() {
@@ -77,7 +75,7 @@ fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root:
             }
         }
         if argv.len() > GLOB_NAMES_MAX {
-            return Err(format!("a pattern that fits more than {GLOB_NAMES_MAX} files"));
+            return Err(ShellSyntax::WidePattern(GLOB_NAMES_MAX));
         }
     }
     // The command must be judged as a reader of each name.
@@ -86,16 +84,16 @@ fn replace(part: &mut SimpleCommand, patterns: &[&Pattern], folder: &Path, root:
         |name: &String| effects.iter().any(|effect| matches!(effect, CommandEffect::Read(path) if path == name));
     let changes = effects.iter().any(|effect| matches!(effect, CommandEffect::Write(_) | CommandEffect::Delete(_)));
     if changes || !found.iter().all(is_read) {
-        return Err(PATTERN.to_owned());
+        return Err(ShellSyntax::Pattern);
     }
     part.argv = argv;
     Ok(())
 }
 
 /// The names that a pattern fits, sorted, as they are written from the folder.
-fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, String> {
+fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, ShellSyntax> {
     if pattern.starts_with('/') || pattern.split('/').any(|name| name == "..") {
-        return Err(PATTERN.to_owned());
+        return Err(ShellSyntax::Pattern);
     }
     let (mut found, mut looked) = (vec![String::new()], 0);
     for name in pattern.split('/') {
@@ -108,12 +106,12 @@ fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, Strin
                 }
                 continue;
             }
-            let glob = Glob::new(&name.replace("**", "*"), false).map_err(|_| PATTERN.to_owned())?;
+            let glob = Glob::new(&name.replace("**", "*"), false).map_err(|_| ShellSyntax::Pattern)?;
             let Some(entries) = entries(&folder.join(base), root)? else { continue };
             for entry in entries {
                 looked += 1;
                 if looked > GLOB_LOOKED_MAX {
-                    return Err(format!("a pattern over more than {GLOB_LOOKED_MAX} files"));
+                    return Err(ShellSyntax::SlowPattern(GLOB_LOOKED_MAX));
                 }
                 let is_hidden = entry.starts_with('.') && !name.starts_with(['.', '\\']);
                 if !is_hidden && glob.names(&entry) {
@@ -130,10 +128,10 @@ fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, Strin
 }
 
 /// The names in a folder; `None` if it is no folder. A folder outside the project is an error.
-fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, String> {
+fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, ShellSyntax> {
     let (Ok(real), Ok(root)) = (folder.canonicalize(), root.canonicalize()) else { return Ok(None) };
     if !real.starts_with(&root) {
-        return Err(PATTERN.to_owned());
+        return Err(ShellSyntax::Pattern);
     }
     let Ok(entries) = fs::read_dir(&real) else { return Ok(None) };
     // A name that is no text cannot be a word of a line.
@@ -141,7 +139,7 @@ fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, String> {
         .map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect::<Option<Vec<String>>>()
         .map(Some)
-        .ok_or_else(|| PATTERN.to_owned())
+        .ok_or_else(|| ShellSyntax::Pattern)
 }
 
 fn is_plain(name: &str) -> bool {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::policy::command_line::{CommandLine, RedirectTarget, SimpleCommand};
 use max_team_core::policy::program::{self, CommandEffect};
-use max_team_core::policy::{Action, ActionKind};
+use max_team_core::policy::{Action, ActionKind, ShellSyntax};
 use max_team_core::text::visible;
 
 pub use background::{Background, BackgroundStatus};
@@ -38,15 +38,14 @@ pub fn action(text: &str, root: &Path) -> Action {
     let shown = line.shown();
     let preview = match &line {
         CommandLine::Plain(_) => String::new(),
-        CommandLine::Opaque { why, .. } => format!("{}\n[{why}]", visible(text)),
+        CommandLine::Opaque { .. } => visible(text).to_string(),
     };
     let (line, links) = match &line {
         CommandLine::Plain(parts) => match links(parts, root) {
             Some(links) => (line, links),
-            None => (
-                CommandLine::Opaque { text: text.to_owned(), why: format!("it names more than {PLACES_MAX} places") },
-                Vec::new(),
-            ),
+            None => {
+                (CommandLine::Opaque { text: text.to_owned(), why: ShellSyntax::ManyPlaces(PLACES_MAX) }, Vec::new())
+            }
         },
         CommandLine::Opaque { .. } => (line, Vec::new()),
     };

@@ -5,6 +5,7 @@
 //! byte between them must be a space or a tab, and each word is unquoted by code of our own (`word`). So a fault in
 //! the grammar can make us ask too often, but not run a command that was not judged.
 
+use max_team_core::policy::ShellSyntax;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -34,7 +35,7 @@ pub fn parse_line(text: &str) -> CommandLine {
         text,
         plain(text).and_then(|(parts, patterns)| match patterns.is_empty() {
             true => Ok(parts),
-            false => Err("a pattern of file names".to_owned()),
+            false => Err(ShellSyntax::Pattern),
         }),
     )
 }
@@ -50,28 +51,28 @@ pub(super) fn parse_line_in(text: &str, folder: &Path) -> CommandLine {
     )
 }
 
-fn line(text: &str, parts: Result<Vec<SimpleCommand>, String>) -> CommandLine {
+fn line(text: &str, parts: Result<Vec<SimpleCommand>, ShellSyntax>) -> CommandLine {
     match parts {
         Ok(parts) => CommandLine::Plain(parts),
         Err(why) => CommandLine::Opaque { text: text.to_owned(), why },
     }
 }
 
-fn plain(text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
+fn plain(text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), ShellSyntax> {
     if text.len() > COMMAND_BYTES_MAX {
-        return Err(format!("it is longer than {COMMAND_BYTES_MAX} bytes"));
+        return Err(ShellSyntax::TooLong(COMMAND_BYTES_MAX));
     }
     if text.contains('\0') {
-        return Err("a zero byte".to_owned());
+        return Err(ShellSyntax::ZeroByte);
     }
     let text = text.trim_matches([' ', '\t', '\n']);
     if text.is_empty() {
-        return Err("there is nothing in it".to_owned());
+        return Err(ShellSyntax::Nothing);
     }
-    let tree = parse(&letters(text)).ok_or("it cannot be parsed")?;
+    let tree = parse(&letters(text)).ok_or(ShellSyntax::Unparsed)?;
     let root = tree.root_node();
     if root.has_error() {
-        return Err("it cannot be parsed".to_owned());
+        return Err(ShellSyntax::Unparsed);
     }
     let mut pieces = Vec::new();
     flatten(root, text, 0, &mut pieces)?;
@@ -119,12 +120,12 @@ enum TokenKind {
 }
 
 /// The pieces in the order they stand, or what is not plain among them.
-fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Token<'a>>) -> Result<(), String> {
+fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Token<'a>>) -> Result<(), ShellSyntax> {
     if depth > COMMAND_PARTS_MAX * 3 || pieces.len() > COMMAND_BYTES_MAX {
-        return Err("it is nested too deep".to_owned());
+        return Err(ShellSyntax::TooDeep);
     }
     if node.is_error() || node.is_missing() {
-        return Err("it cannot be parsed".to_owned());
+        return Err(ShellSyntax::Unparsed);
     }
     let kind = match node.kind() {
         "program"
@@ -161,15 +162,15 @@ fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Tok
         kind => return Err(named(kind)),
     };
     let range = node.byte_range();
-    let own = text.get(range.clone()).filter(|own| !own.is_empty()).ok_or("it cannot be parsed")?;
+    let own = text.get(range.clone()).filter(|own| !own.is_empty()).ok_or(ShellSyntax::Unparsed)?;
     pieces.push(Token { text: own, start: range.start, kind });
     Ok(())
 }
 
 /// Inside a word there are only words and quotes.
-fn check(node: Node<'_>, depth: usize) -> Result<(), String> {
+fn check(node: Node<'_>, depth: usize) -> Result<(), ShellSyntax> {
     if depth > COMMAND_PARTS_MAX * 3 {
-        return Err("it is nested too deep".to_owned());
+        return Err(ShellSyntax::TooDeep);
     }
     let mut cursor = node.walk();
     for child in node.children(&mut cursor) {
@@ -184,44 +185,43 @@ fn check(node: Node<'_>, depth: usize) -> Result<(), String> {
 }
 
 /// The name of a kind of the grammar, for people.
-fn named(kind: &str) -> String {
-    let words = match kind {
-        "simple_expansion" | "expansion" | "arithmetic_expansion" | "$" => "a variable or an expansion (`$`)",
-        "command_substitution" => "a command inside a word",
-        "process_substitution" => "a command in place of a file",
-        "ansi_c_string" | "translated_string" => "a quote of bash's own (`$'…'`)",
-        "heredoc_redirect" | "herestring_redirect" => "text in place of a file (`<<`)",
-        "subshell" | "compound_statement" => "commands in brackets",
-        "&" => "a command in the background (`&`)",
-        "|&" => "a pipe of both outputs (`|&`)",
-        "negated_command" => "a negated command (`!`)",
-        "[[" | "]]" | "((" | "))" => "a test of bash's own (`[[`)",
-        "function_definition" => "a function",
-        "brace_expression" => "braces",
-        "variable_assignments" | "declaration_command" | "unset_command" => "variables of the shell",
+fn named(kind: &str) -> ShellSyntax {
+    match kind {
+        "simple_expansion" | "expansion" | "arithmetic_expansion" | "$" => ShellSyntax::Expansion,
+        "command_substitution" => ShellSyntax::Substitution,
+        "process_substitution" => ShellSyntax::ProcessSubstitution,
+        "ansi_c_string" | "translated_string" => ShellSyntax::BashQuote,
+        "heredoc_redirect" | "herestring_redirect" => ShellSyntax::HereText,
+        "subshell" | "compound_statement" => ShellSyntax::Group,
+        "&" => ShellSyntax::Background,
+        "|&" => ShellSyntax::PipeOfBoth,
+        "negated_command" => ShellSyntax::Negation,
+        "[[" | "]]" | "((" | "))" => ShellSyntax::BashTest,
+        "function_definition" => ShellSyntax::Function,
+        "brace_expression" => ShellSyntax::Braces,
+        "variable_assignments" | "declaration_command" | "unset_command" => ShellSyntax::ShellVariables,
         "if_statement" | "while_statement" | "for_statement" | "case_statement" | "c_style_for_statement" => {
-            "a control structure"
+            ShellSyntax::ControlStructure
         }
-        kind => return format!("something that is not a plain word (`{kind}`)"),
-    };
-    words.to_owned()
+        kind => ShellSyntax::NotPlain(kind.to_owned()),
+    }
 }
 
 /// Pieces of a word that the grammar took apart are one word again: there is no space between them.
-fn whole<'a>(pieces: &[Token<'a>], text: &'a str) -> Result<Vec<Token<'a>>, String> {
+fn whole<'a>(pieces: &[Token<'a>], text: &'a str) -> Result<Vec<Token<'a>>, ShellSyntax> {
     let mut all: Vec<Token<'a>> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let touches = |last: &Token<'_>| last.start + last.text.len() == piece.start;
         match all.last_mut().filter(|last| touches(last)) {
             Some(last) if last.kind == TokenKind::Word && piece.kind == TokenKind::Word => {
                 let joined = text.get(last.start..piece.start + piece.text.len());
-                last.text = joined.ok_or("it cannot be parsed")?;
+                last.text = joined.ok_or(ShellSyntax::Unparsed)?;
             }
             Some(last)
                 if last.kind == TokenKind::Assignment
                     && matches!(piece.kind, TokenKind::Word | TokenKind::Assignment) =>
             {
-                return Err("an odd assignment".to_owned());
+                return Err(ShellSyntax::OddAssignment);
             }
             _ => all.push(*piece),
         }
@@ -230,7 +230,7 @@ fn whole<'a>(pieces: &[Token<'a>], text: &'a str) -> Result<Vec<Token<'a>>, Stri
 }
 
 /// Puts the pieces together, and sees that nothing stands between them.
-fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
+fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), ShellSyntax> {
     let (mut parts, mut patterns): (Vec<SimpleCommand>, Vec<Pattern>) = (Vec::new(), Vec::new());
     let mut part = SimpleCommand::default();
     let mut end = 0;
@@ -251,7 +251,7 @@ fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec
             TokenKind::Assignment if part.argv.is_empty() && part.flows.is_empty() => {
                 part.env.push(assignment(piece.text)?)
             }
-            TokenKind::Assignment => return Err("a variable behind its command".to_owned()),
+            TokenKind::Assignment => return Err(ShellSyntax::LateAssignment),
             TokenKind::Join(join) => {
                 let is_last = pieces.peek().is_none() && join == Operator::Then;
                 parts.push(finished(std::mem::replace(&mut part, SimpleCommand { join, ..SimpleCommand::default() }))?);
@@ -264,15 +264,16 @@ fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec
                 let (fd, sign) = match piece.kind {
                     TokenKind::Fd => {
                         let sign = pieces.next().filter(|next| next.kind == TokenKind::Flow && next.start == end);
-                        let sign = sign.ok_or("an odd redirection")?;
+                        let sign = sign.ok_or(ShellSyntax::OddRedirection)?;
                         end = sign.start + sign.text.len();
                         (Some(number(piece.text)?), sign.text)
                     }
                     _ => (None, piece.text),
                 };
-                let to = pieces.next().filter(|next| next.kind == TokenKind::Word).ok_or("an odd redirection")?;
+                let to =
+                    pieces.next().filter(|next| next.kind == TokenKind::Word).ok_or(ShellSyntax::OddRedirection)?;
                 if gap(text, end, to.start)? {
-                    return Err("an odd redirection".to_owned());
+                    return Err(ShellSyntax::OddRedirection);
                 }
                 end = to.start + to.text.len();
                 part.flows.extend(flow(fd, sign, to.text)?);
@@ -281,7 +282,7 @@ fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec
         // To a shell `2>x` is a descriptor, even if the grammar took it for something else.
         let is_digits = piece.kind == TokenKind::Word && piece.text.bytes().all(|byte| byte.is_ascii_digit());
         if is_digits && pieces.peek().is_some_and(|next| next.kind == TokenKind::Flow && next.start == end) {
-            return Err("an odd redirection".to_owned());
+            return Err(ShellSyntax::OddRedirection);
         }
     }
     gap(text, end, text.len())?;
@@ -289,16 +290,19 @@ fn assemble(pieces: &[Token<'_>], text: &str) -> Result<(Vec<SimpleCommand>, Vec
     bounded(parts, patterns)
 }
 
-fn bounded(parts: Vec<SimpleCommand>, patterns: Vec<Pattern>) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), String> {
+fn bounded(
+    parts: Vec<SimpleCommand>,
+    patterns: Vec<Pattern>,
+) -> Result<(Vec<SimpleCommand>, Vec<Pattern>), ShellSyntax> {
     match parts.len() > COMMAND_PARTS_MAX {
-        true => Err(format!("more than {COMMAND_PARTS_MAX} commands")),
+        true => Err(ShellSyntax::ManyCommands(COMMAND_PARTS_MAX)),
         false => Ok((parts, patterns)),
     }
 }
 
 /// Reads the gap between two pieces: spaces, line ends, continued lines, comments. Returns whether a line ends there.
-fn gap(text: &str, from: usize, to: usize) -> Result<bool, String> {
-    let mut rest = text.get(from..to).ok_or("it cannot be parsed")?;
+fn gap(text: &str, from: usize, to: usize) -> Result<bool, ShellSyntax> {
+    let mut rest = text.get(from..to).ok_or(ShellSyntax::Unparsed)?;
     let (mut ends, mut is_open, mut goes_on) = (false, from == 0, false);
     while let Some(letter) = rest.chars().next() {
         let skip = match letter {
@@ -313,34 +317,34 @@ fn gap(text: &str, from: usize, to: usize) -> Result<bool, String> {
                 continue;
             }
             '#' if is_open => rest.find('\n').unwrap_or(rest.len()),
-            _ => return Err("a sign between words that is no plain space".to_owned()),
+            _ => return Err(ShellSyntax::OddSign),
         };
         is_open = true;
         rest = rest.get(skip..).unwrap_or_default();
     }
     // Without a space two words would be one.
-    if goes_on && !is_open { Err("a line that goes on inside a word".to_owned()) } else { Ok(ends) }
+    if goes_on && !is_open { Err(ShellSyntax::ContinuedWord) } else { Ok(ends) }
 }
 
-fn finished(part: SimpleCommand) -> Result<SimpleCommand, String> {
-    if part.argv.is_empty() { Err("a part without a command".to_owned()) } else { Ok(part) }
+fn finished(part: SimpleCommand) -> Result<SimpleCommand, ShellSyntax> {
+    if part.argv.is_empty() { Err(ShellSyntax::NoCommand) } else { Ok(part) }
 }
 
-fn program(text: &str) -> Result<String, String> {
+fn program(text: &str) -> Result<String, ShellSyntax> {
     let name = unquote(text)?.plain()?;
     if name.is_empty() || RESERVED.contains(&text) {
-        return Err(format!("`{name}` where a program should stand"));
+        return Err(ShellSyntax::NoProgram(name));
     }
     Ok(name)
 }
 
 /// `NAME=value` before a command.
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("an odd assignment")?;
+fn assignment(text: &str) -> Result<(String, String), ShellSyntax> {
+    let (name, value) = text.split_once('=').ok_or(ShellSyntax::OddAssignment)?;
     let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     if !is_name {
-        return Err("an odd assignment".to_owned());
+        return Err(ShellSyntax::OddAssignment);
     }
     // A `~` behind a `:` would be a home folder here.
     if value.starts_with('#') {
@@ -349,11 +353,11 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), unquote(value)?.plain()?))
 }
 
-fn number(text: &str) -> Result<u32, String> {
-    text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or_else(|| "an odd descriptor".to_owned())
+fn number(text: &str) -> Result<u32, ShellSyntax> {
+    text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or_else(|| ShellSyntax::OddDescriptor)
 }
 
-fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Redirect>, String> {
+fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Redirect>, ShellSyntax> {
     let both = |to| vec![Redirect { fd: 1, to }, Redirect { fd: 2, to: RedirectTarget::Same(1) }];
     let one = |usual: u32, to| vec![Redirect { fd: fd.unwrap_or(usual), to }];
     match (sign, fd) {
@@ -363,10 +367,10 @@ fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Redirect>, String> 
         (">>", _) => Ok(one(1, RedirectTarget::Append(place(to)?))),
         ("&>", None) => Ok(both(RedirectTarget::Write(place(to)?))),
         ("&>>", None) => Ok(both(RedirectTarget::Append(place(to)?))),
-        _ => Err("an odd redirection".to_owned()),
+        _ => Err(ShellSyntax::OddRedirection),
     }
 }
 
-fn place(text: &str) -> Result<String, &'static str> {
+fn place(text: &str) -> Result<String, ShellSyntax> {
     unquote(text)?.plain()
 }

@@ -1,5 +1,7 @@
 //! One word of a line as the program gets it, if every shell would give it the same.
 
+use max_team_core::policy::ShellSyntax;
+
 /// A word without its quotes.
 #[derive(Debug, Default)]
 pub(super) struct ShellWord {
@@ -10,8 +12,8 @@ pub(super) struct ShellWord {
 
 impl ShellWord {
     /// The letters of a word that must be no pattern.
-    pub(super) fn plain(self) -> Result<String, &'static str> {
-        if self.pattern.is_some() { Err("a pattern of file names") } else { Ok(self.text) }
+    pub(super) fn plain(self) -> Result<String, ShellSyntax> {
+        if self.pattern.is_some() { Err(ShellSyntax::Pattern) } else { Ok(self.text) }
     }
 }
 
@@ -42,7 +44,7 @@ impl WordBuilder {
 }
 
 /// Takes the quotes off; `Err` names what a shell would do more with.
-pub(super) fn unquote(text: &str) -> Result<ShellWord, &'static str> {
+pub(super) fn unquote(text: &str) -> Result<ShellWord, ShellSyntax> {
     // `find -exec … {}` is no list, so nothing to expand; `[` and `]` alone are a command and its end.
     if matches!(text, "{}" | "[" | "]") {
         return Ok(ShellWord { text: text.to_owned(), pattern: None });
@@ -57,17 +59,17 @@ pub(super) fn unquote(text: &str) -> Result<ShellWord, &'static str> {
             '\\' => match letters.next() {
                 // The line goes on with the next letter.
                 Some('\n') => continue,
-                None => return Err("a backslash with nothing behind it"),
+                None => return Err(ShellSyntax::OpenBackslash),
                 Some(next) => word.push(next),
             },
-            '$' => return Err("a variable or an expansion (`$`)"),
-            '`' => return Err("a command in backticks"),
-            '{' | '}' => return Err("braces"),
-            '~' if matches!(before, None | Some('=' | ':')) => return Err("a home folder (`~`)"),
-            '#' if before.is_none() => return Err("a comment"),
-            '(' | ')' | '<' | '>' | '|' | '&' | ';' => return Err("a sign of the shell inside a word"),
+            '$' => return Err(ShellSyntax::Expansion),
+            '`' => return Err(ShellSyntax::Backticks),
+            '{' | '}' => return Err(ShellSyntax::Braces),
+            '~' if matches!(before, None | Some('=' | ':')) => return Err(ShellSyntax::HomeFolder),
+            '#' if before.is_none() => return Err(ShellSyntax::Comment),
+            '(' | ')' | '<' | '>' | '|' | '&' | ';' => return Err(ShellSyntax::SignInWord),
             letter if letter.is_control() || (letter.is_whitespace()) => {
-                return Err("a control character or an odd space");
+                return Err(ShellSyntax::OddCharacter);
             }
             letter => word.push_open(letter),
         }
@@ -77,26 +79,26 @@ pub(super) fn unquote(text: &str) -> Result<ShellWord, &'static str> {
     Ok(ShellWord { text, pattern: is_pattern.then_some(pattern) })
 }
 
-fn single(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), &'static str> {
+fn single(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), ShellSyntax> {
     for letter in letters {
         match letter {
             '\'' => return Ok(()),
             letter => word.push(letter),
         }
     }
-    Err("a quote that does not end")
+    Err(ShellSyntax::OpenQuote)
 }
 
-fn double(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), &'static str> {
+fn double(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(), ShellSyntax> {
     while let Some(letter) = letters.next() {
         match letter {
             '"' => return Ok(()),
-            '$' => return Err("a variable or an expansion (`$`)"),
-            '`' => return Err("a command in backticks"),
+            '$' => return Err(ShellSyntax::Expansion),
+            '`' => return Err(ShellSyntax::Backticks),
             '\\' => match letters.next() {
                 Some(next @ ('$' | '`' | '"' | '\\')) => word.push(next),
                 Some('\n') => {}
-                None => return Err("a quote that does not end"),
+                None => return Err(ShellSyntax::OpenQuote),
                 Some(next) => {
                     word.push('\\');
                     word.push(next);
@@ -105,5 +107,5 @@ fn double(letters: &mut std::str::Chars<'_>, word: &mut WordBuilder) -> Result<(
             letter => word.push(letter),
         }
     }
-    Err("a quote that does not end")
+    Err(ShellSyntax::OpenQuote)
 }

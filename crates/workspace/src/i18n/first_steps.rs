@@ -212,6 +212,7 @@ impl Lang {
             RuntimeError::Behind(count) => {
                 format!("这里有 {count} 条通知未读，不再接收更多；团队仍在工作：请重新打开会话查看")
             }
+            RuntimeError::Worktree(error) => self.worktree_failure(error),
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
             RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),

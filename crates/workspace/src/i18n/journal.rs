@@ -51,6 +51,18 @@ impl Lang {
     }
 
     /// What stands before the lines of `permissions why`.
+    pub fn tool_heads(self) -> [&'static str; 3] {
+        heads(self.tool_heads_row())
+    }
+
+    pub fn agent_heads(self) -> [&'static str; 5] {
+        heads(self.agent_heads_row())
+    }
+
+    pub fn model_heads(self) -> [&'static str; 5] {
+        heads(self.model_heads_row())
+    }
+
     pub fn why_heads(self) -> [&'static str; 5] {
         heads(self.why_heads_row())
     }

@@ -97,7 +97,7 @@ impl Explanation {
             "verdict": self.verdict(),
             "rule": judged.rule,
             "origin": judged.origin,
-            "hint": judged.hint,
+            "hint": judged.hint.to_string(),
             "danger": judged.is_danger,
             "remember": judged.memory.rules(),
         })
@@ -132,13 +132,7 @@ fn kind(tool: &str, input: &str) -> Result<ActionKind, CliError> {
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(ActionKind::Write),
         "WebFetch" | "web_fetch" | "http_get" | "geocode" | "browser" => Ok(ActionKind::Fetch),
         "Agent" | "dispatch_task" => Ok(ActionKind::Team),
-        _ => Err(CliError::new(
-            Exit::Usage,
-            format!(
-                "`{tool}` cannot be asked about; try run_shell, read_file, write_file, web_fetch, web_search, browser or \
-                 dispatch_task"
-            ),
-        )),
+        _ => Err(CliError::said(Exit::Usage, |lang| lang.tool_not_judged(tool))),
     }
 }
 

@@ -197,12 +197,13 @@ fn read(
     }
     loaded.permissions.root = root_text;
     let flawed = loaded.permissions.rules.iter().filter_map(|rule| Some((rule, rule.flaw()?)));
-    loaded.warnings.extend(flawed.map(|(rule, flaw)| format!("{}: `{}`: {flaw}", rule.origin, rule.text)));
+    let lang = place.speaks();
+    loaded
+        .warnings
+        .extend(flawed.map(|(rule, flaw)| format!("{}: `{}`: {}", rule.origin, rule.text, lang.rule_flaw(flaw))));
     if !loaded.held.is_empty() {
         let count = loaded.held.len();
-        loaded.warnings.push(format!(
-            "{count} of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
-        ));
+        loaded.warnings.push(place.speaks().permissions_wait(count));
     }
     Ok(loaded)
 }

@@ -91,7 +91,7 @@ fn actions_that_a_hook_covers_are_asked_about_until_the_user_goes_on_without_it(
     let judged = judge(&mode(Mode::BypassPermissions), "write_file", &action);
     assert_eq!(judged.verdict, Verdict::Ask);
     assert_eq!(judged.rule, "a `PreToolUse` hook (.claude/settings.json:2) covers `Edit` and is not run here");
-    assert_eq!(judged.hint, "`max-team permissions trust` goes on without the hook");
+    assert_eq!(judged.hint.to_string(), "`max-team permissions trust` goes on without the hook");
     let judged = judge(&mode(Mode::DontAsk), "write_file", &action);
     assert_eq!(judged.verdict, Verdict::Deny);
     // A yes holds for this command of the hook.

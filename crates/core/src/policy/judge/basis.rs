@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::protected::Protection;
-use crate::policy::{GrantScope, Mode};
+use crate::policy::{DangerReason, GrantScope, HiddenReason, Mode, ShellSyntax};
 
 /// The authority that decided. Its text is a judgement's rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,6 +31,22 @@ pub enum Basis {
     InMode(Mode),
     /// A constraint of the member.
     Member(String),
+    /// The member's `allowed_commands` do not have this command; with the nearest that they have.
+    NotAllowed { command: String, near: Option<String>, is_empty: bool },
+    /// The member may run plain commands only, and this line needs a shell.
+    NeedsShell(ShellSyntax),
+    /// A hook covers this call, by its place and its rule, and is not run here.
+    Hook { origin: String, rule: String },
+    /// No rule names the host.
+    Host(String),
+    /// No rule allows web searches; with the host of the search service.
+    Searches(String),
+    /// The path is outside the project, and this setting closes everything outside.
+    Closed { path: String, setting: String },
+    /// The call asks the user something.
+    Question,
+    /// The line has no command.
+    EmptyLine,
     /// Files of other agents are hidden.
     OthersFiles,
     /// A file that no tool reads.
@@ -40,9 +56,9 @@ pub enum Basis {
     /// A protected file: each change asks.
     Protected { path: String, why: Protection },
     /// An action that always asks, with the reason.
-    Danger(String),
+    Danger(DangerReason),
     /// The effects of a command cannot be known, with the reason.
-    Hidden(String),
+    Hidden(HiddenReason),
     /// A teammate's plan needs the approval of its lead or a person.
     TeammatePlan,
     /// A person decides about the changes in a worktree.
@@ -88,6 +104,27 @@ impl fmt::Display for Basis {
             Self::Granted(until) => write!(f, "allowed {} by the user", until.name()),
             Self::InMode(mode) => write!(f, "permission mode `{}`", mode.name()),
             Self::Member(limit) => write!(f, "the member's {limit}"),
+            Self::NotAllowed { command, near, is_empty } => {
+                write!(f, "the member's `allowed_commands`: `{command}` is not in it")?;
+                match near {
+                    Some(near) => write!(f, "; nearest allowed: `{near}`"),
+                    None if *is_empty => f.write_str("; the list is empty"),
+                    None => Ok(()),
+                }
+            }
+            Self::NeedsShell(why) => {
+                write!(f, "the member's `allowed_commands`: plain commands only, and this needs a shell ({why})")
+            }
+            Self::Hook { origin, rule } => {
+                write!(f, "a `PreToolUse` hook ({origin}) covers `{rule}` and is not run here")
+            }
+            Self::Host(host) => write!(f, "no rule names the host `{host}`"),
+            Self::Searches(host) => write!(f, "no rule allows web searches (`{host}`)"),
+            Self::Closed { path, setting } => {
+                write!(f, "`{path}` is outside the project, and settings say `{setting}`")
+            }
+            Self::Question => f.write_str("a question to the user"),
+            Self::EmptyLine => f.write_str("there is no command in the line"),
             Self::OthersFiles => f.write_str("what others keep is theirs alone"),
             Self::PrivateKey(path) => write!(f, "`{path}` holds a private key"),
             Self::Held { path, why } => write!(f, "only the user changes `{path}`: {why}"),
@@ -193,6 +230,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::policy::RemoteEffect;
 
     #[test]
     fn bases_of_older_entries_are_read() {
@@ -202,9 +240,22 @@ mod tests {
             (json!("plan"), Basis::Plan),
             (json!("mode"), Basis::Mode),
             (json!({ "built_in": "read" }), Basis::BuiltIn(AutoAllow::Read)),
+            (json!({ "danger": "it publishes" }), Basis::Danger(DangerReason::Other("it publishes".to_owned()))),
+            (json!({ "hidden": "a loop" }), Basis::Hidden(HiddenReason::Other("a loop".to_owned()))),
         ];
         for (old, basis) in table {
-            assert_eq!(serde_json::from_value::<Basis>(old).unwrap(), basis);
+            assert_eq!(serde_json::from_value::<Basis>(old.clone()).unwrap(), basis);
+            assert_eq!(serde_json::to_value(&basis).unwrap(), old);
+        }
+        let typed = [
+            Basis::Danger(DangerReason::Remote(RemoteEffect::Publishes)),
+            Basis::Hidden(HiddenReason::Shell(ShellSyntax::Expansion)),
+            Basis::Hidden(HiddenReason::GitConfig),
+            Basis::NeedsShell(ShellSyntax::ManyCommands(9)),
+        ];
+        for basis in typed {
+            let json = serde_json::to_value(&basis).unwrap();
+            assert_eq!(serde_json::from_value::<Basis>(json).unwrap(), basis);
         }
         let nested = Basis::NeverAsks(Box::new(Basis::InMode(Mode::Plan)));
         let json: Value = serde_json::to_value(&nested).unwrap();

@@ -6,14 +6,16 @@ use crate::limits::FOLDERS_MAX;
 use crate::policy::command_line::{CommandLine, Operator, RedirectTarget, SimpleCommand, join};
 use crate::policy::program::{self, CommandEffect, CommandFacts, DEPTH_MAX};
 use crate::policy::rule::{List, Rule, RuleScope, RuleSubject, Spelling, absolute};
-use crate::policy::{ActionKind, GrantScope, Mode, RememberedRule, Verdict, glob, grant};
+use crate::policy::{
+    ActionKind, GrantScope, HiddenReason, Hint, Mode, RememberedRule, ShellSyntax, Verdict, glob, grant,
+};
 use crate::text::quote;
 
 impl<'a> JudgedAction<'a> {
     pub(super) fn execute(&self) -> Judgement {
         match &self.action.line {
             Some(CommandLine::Plain(parts)) if !parts.is_empty() => self.plain(parts),
-            Some(CommandLine::Plain(_)) => said(Verdict::Deny, "there is no command in the line"),
+            Some(CommandLine::Plain(_)) => said(Verdict::Deny, Basis::EmptyLine),
             Some(CommandLine::Opaque { text, why }) => self.opaque(text, why),
             // A tool of this project made the line from parts that were judged one by one: only the command counts,
             // not its words.
@@ -43,12 +45,11 @@ impl<'a> JudgedAction<'a> {
                 ever.dedup();
             }
             if ever.len() > FOLDERS_MAX {
-                let why = format!("it may be in more than {FOLDERS_MAX} folders");
-                all.push(self.hidden(&why, RememberedRule::Nothing));
+                all.push(self.hidden(HiddenReason::ManyFolders(FOLDERS_MAX), RememberedRule::Nothing));
                 break;
             }
         }
-        strictest(all).unwrap_or_else(|| said(Verdict::Deny, "there is no command in the line"))
+        strictest(all).unwrap_or_else(|| said(Verdict::Deny, Basis::EmptyLine))
     }
 
     fn part(&self, part: &SimpleCommand, folders: &[String]) -> Judgement {
@@ -117,10 +118,12 @@ impl<'a> JudgedAction<'a> {
             CommandEffect::Write(path) => each(PathAccess::Write, path),
             CommandEffect::Delete(path) => each(PathAccess::Delete, path),
             CommandEffect::Run(_) if depth >= DEPTH_MAX => {
-                vec![self.hidden("programs that start programs, too many of them", RememberedRule::Nothing)]
+                vec![self.hidden(HiddenReason::ManyPrograms, RememberedRule::Nothing)]
             }
             CommandEffect::Run(inner) => self.deep(inner, folders, depth + 1),
-            CommandEffect::Code(why) => vec![self.hidden(why, RememberedRule::Rules(vec![grant::exactly(argv)]))],
+            CommandEffect::Code(why) => {
+                vec![self.hidden(why.clone(), RememberedRule::Rules(vec![grant::exactly(argv)]))]
+            }
             CommandEffect::History => vec![self.history()],
             // The judgement of the command itself covers it.
             CommandEffect::Discard => Vec::new(),
@@ -173,7 +176,7 @@ impl<'a> JudgedAction<'a> {
         if let Some(judged) = self.plan(ActionKind::Execute, "") {
             return judged;
         }
-        self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::proposed(argv)]), "")
+        self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::proposed(argv)]), false)
     }
 
     /// The refusal of a command outside `allowed_commands`: one line, with the nearest command that is not refused itself.
@@ -184,14 +187,9 @@ impl<'a> JudgedAction<'a> {
         let program = words.first().copied().unwrap_or_default();
         let is_known = allowed.iter().any(|command| command.split_whitespace().next() == Some(program));
         let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
-        let name = format!("`{}`", quote(&named));
         let usable: Vec<&str> = allowed.iter().map(String::as_str).filter(|command| self.is_usable(command)).collect();
-        let near = match glob::nearest_command(&usable, &words) {
-            Some(near) => format!("; nearest allowed: `{near}`"),
-            None if allowed.is_empty() => "; the list is empty".to_owned(),
-            None => String::new(),
-        };
-        constrained(Basis::Member(format!("`allowed_commands`: {name} is not in it{near}")))
+        let near = glob::nearest_command(&usable, &words).map(|near| near.to_string());
+        constrained(Basis::NotAllowed { command: quote(&named).to_string(), near, is_empty: allowed.is_empty() })
     }
 
     /// Whether a command of `allowed_commands` is not refused by a rule or the mode.
@@ -216,22 +214,17 @@ impl<'a> JudgedAction<'a> {
         if let Some(judged) = self.allow_by(subject, covers) {
             return judged;
         }
-        let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::exactly(argv)]), "");
+        let judged = self.mode(ActionKind::Execute, RememberedRule::Rules(vec![grant::exactly(argv)]), false);
         then(judged, Basis::Discards)
     }
 
     /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it.
-    fn hidden(&self, why: &str, memory: RememberedRule) -> Judgement {
+    fn hidden(&self, why: HiddenReason, memory: RememberedRule) -> Judgement {
         if self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
-        let hint = match &memory {
-            RememberedRule::Rules(rules) => {
-                format!("a plain command, or a rule for exactly this one: `{}`", rules.join("`, `"))
-            }
-            _ => "a plain command".to_owned(),
-        };
-        self.asking(Judgement { hint, memory, ..said(Verdict::Ask, Basis::Hidden(why.to_owned())) })
+        let hint = Hint::PlainCommand(memory.rules().to_vec());
+        self.asking(Judgement { hint, memory, ..said(Verdict::Ask, Basis::Hidden(why)) })
     }
 
     /// Contents of files in the history that may be out of sight, or that a rule denies or asks about.
@@ -242,20 +235,16 @@ impl<'a> JudgedAction<'a> {
         }
         let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(RuleSubject::Tool).is_none();
         let tools: Vec<String> =
-            ["git_diff", "git_log"].iter().filter(|tool| is_open(tool)).map(|tool| format!("`{tool}`")).collect();
-        let hint = match tools.as_slice() {
-            [] => String::new(),
-            tools => format!("{}, which leave out what is not for this agent", tools.join(" and ")),
-        };
-        let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Nothing, "");
+            ["git_diff", "git_log"].iter().filter(|tool| is_open(tool)).map(|tool| (*tool).to_owned()).collect();
+        let hint = if tools.is_empty() { Hint::None } else { Hint::Tools(tools) };
+        let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Nothing, false);
         Judgement { hint, ..then(judged, Basis::History) }
     }
 
     /// A line that only a shell can parse. Only a rule for exactly this text can allow it.
-    fn opaque(&self, text: &str, why: &str) -> Judgement {
+    fn opaque(&self, text: &str, why: &ShellSyntax) -> Judgement {
         if self.rules.constraints.allowed_commands.is_some() {
-            let limit = format!("`allowed_commands`: plain commands only, and this needs a shell ({why})");
-            return constrained(Basis::Member(limit));
+            return constrained(Basis::NeedsShell(why.clone()));
         }
         let pieces: Vec<Vec<String>> = grant::pieces(text);
         let spelled: Vec<Spelling> = pieces
@@ -283,6 +272,7 @@ impl<'a> JudgedAction<'a> {
         if self.exact(subject) {
             return self.allow(subject).unwrap_or_else(|| self.by_mode(Verdict::Ask));
         }
+        let why = HiddenReason::Shell(why.clone());
         self.hidden(why, RememberedRule::Rules(vec![format!("Bash({})", text.trim())]))
     }
 

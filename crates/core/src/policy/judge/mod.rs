@@ -13,7 +13,7 @@ pub use basis::{AutoAllow, Basis};
 
 use super::glob;
 use super::rule::{self, List, Origin, Rule, RuleScope, RuleSubject};
-use super::{Action, ActionKind, Grant, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility};
+use super::{Action, ActionKind, Grant, Hint, Mode, Permissions, Recourse, RememberedRule, Verdict, Visibility};
 use crate::agent::Constraints;
 
 /// A verdict and its reason.
@@ -32,7 +32,7 @@ pub struct Judgement {
     /// Where the rule is written, if it is in a file.
     pub origin: Option<Origin>,
     /// What would change the verdict.
-    pub hint: String,
+    pub hint: Hint,
     /// What would let a refused or questioned call run.
     pub recourse: Recourse,
     /// The rule that "always allow" would add.
@@ -113,7 +113,7 @@ fn unasked(judged: Judgement) -> Judgement {
         Basis::Rule => format!("{}; settings say `denyInsteadOfPrompting`", judged.rule).into(),
         basis => Basis::NeverAsks(Box::new(basis)).into(),
     };
-    let hint = "only without `denyInsteadOfPrompting`, or with a rule that allows it".to_owned();
+    let hint = Hint::Prompting;
     Judgement { verdict: Verdict::Deny, rule, basis, hint, memory: RememberedRule::Nothing, ..judged }
 }
 
@@ -132,7 +132,7 @@ impl JudgedAction<'_> {
         match self.action.kind {
             ActionKind::Answer => free(AutoAllow::Answer),
             ActionKind::Team => self.team(target),
-            ActionKind::Ask => self.deny(RuleSubject::Tool).unwrap_or_else(|| self.question("a question to the user")),
+            ActionKind::Ask => self.deny(RuleSubject::Tool).unwrap_or_else(|| self.question(Basis::Question)),
             // A rule can allow work in a worktree, but not its merge.
             ActionKind::Merge => self.question(Basis::WorktreeChanges),
             // Also in modes that never ask a person: the lead can always answer.
@@ -179,7 +179,7 @@ impl JudgedAction<'_> {
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
             return judged;
         }
-        self.mode(ActionKind::Remote, RememberedRule::Rules(vec![self.tool.to_owned()]), "")
+        self.mode(ActionKind::Remote, RememberedRule::Rules(vec![self.tool.to_owned()]), false)
     }
 
     /// A host that neither a rule nor the member's definition names is always asked about.
@@ -195,21 +195,21 @@ impl JudgedAction<'_> {
         }
         if self.tool == rule::SEARCH {
             // The host belongs to a search service without a setting, so the rule to remember allows searches.
-            let words = format!("no rule allows web searches (`{host}`)");
+            let words = Basis::Searches(host.to_owned());
             let memory = RememberedRule::Rules(vec!["WebSearch".to_owned()]);
-            let hint = "`\"allow\": [\"WebSearch\"]`".to_owned();
+            let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
             return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) });
         }
-        let words = format!("no rule names the host `{host}`");
+        let words = Basis::Host(host.to_owned());
         let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);
-        let hint = format!("`\"allow\": [\"WebFetch(domain:{host})\"]`");
+        let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
         self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) })
     }
 
     /// The denial of a rule, if one applies.
     fn deny(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Deny, subject)?;
-        let hint = "only without that rule: no permission beats a denial".to_owned();
+        let hint = Hint::WithoutDenial;
         Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, written(rule)) })
     }
 
@@ -217,13 +217,11 @@ impl JudgedAction<'_> {
     fn ask(&self, subject: RuleSubject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Ask, subject)?;
         let (why, hint) = match rule.origin.scope {
-            RuleScope::Hook => (
-                format!("a `PreToolUse` hook ({}) covers `{}` and is not run here", rule.origin, rule.text).into(),
-                "`max-team permissions trust` goes on without the hook",
-            ),
-            _ => (Reason::from(written(rule)), "only without that rule: no permission beats it"),
+            RuleScope::Hook => {
+                (Basis::Hook { origin: rule.origin.to_string(), rule: rule.text.clone() }, Hint::WithoutHook)
+            }
+            _ => (written(rule), Hint::WithoutQuestion),
         };
-        let hint = hint.to_owned();
         Some(self.asking(Judgement { origin: Some(rule.origin.clone()), hint, ..asked(why) }))
     }
 
@@ -272,7 +270,7 @@ impl JudgedAction<'_> {
     }
 
     /// The verdict of the mode, if nothing else decided.
-    fn mode(&self, kind: ActionKind, memory: RememberedRule, wish: &str) -> Judgement {
+    fn mode(&self, kind: ActionKind, memory: RememberedRule, edits: bool) -> Judgement {
         let verdict = match (self.rules.mode, kind) {
             (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, ActionKind::Write) => Verdict::Allow,
             (Mode::DontAsk, _) => Verdict::Deny,
@@ -280,12 +278,11 @@ impl JudgedAction<'_> {
             _ => Verdict::Ask,
         };
         let hint = match (verdict, &memory) {
-            (Verdict::Allow, _) => "a `deny` or `ask` rule, or a stricter mode".to_owned(),
+            (Verdict::Allow, _) => Hint::StricterMode,
             (_, RememberedRule::Rules(rules)) if self.rules.mode != Mode::Plan => {
-                let rules: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
-                format!("`\"allow\": [{}]`{wish}", rules.join(", "))
+                Hint::Allow { rules: rules.clone(), edits }
             }
-            _ => format!("another permission mode{wish}"),
+            _ => Hint::OtherMode { edits },
         };
         Judgement { hint, memory, recourse: Recourse::RuleOrMode, ..self.by_mode(verdict) }
     }
@@ -302,7 +299,7 @@ impl JudgedAction<'_> {
         }
         match kind {
             ActionKind::Write if owns.is_some_and(|owns| !glob::is_owned(owns, target)) => {
-                let hint = "a plan whose task owns that path".to_owned();
+                let hint = Hint::OwningPlan;
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, Basis::Unowned) }))
             }
             ActionKind::Write | ActionKind::Execute => Some(said(Verdict::Allow, Basis::Plan)),
@@ -343,10 +340,7 @@ fn written(rule: &Rule) -> Basis {
 /// A verdict with its reason.
 fn said(verdict: Verdict, why: impl Into<Reason>) -> Judgement {
     let Reason { rule, basis } = why.into();
-    let hint = match verdict {
-        Verdict::Allow => "a `deny` or `ask` rule, or constraints of the member",
-        _ => "",
-    };
+    let hint = if verdict == Verdict::Allow { Hint::Stricter } else { Hint::None };
     Judgement {
         verdict,
         rule,
@@ -354,7 +348,7 @@ fn said(verdict: Verdict, why: impl Into<Reason>) -> Judgement {
         basis,
         bases: Vec::new(),
         origin: None,
-        hint: hint.to_owned(),
+        hint,
         recourse: Recourse::default(),
         memory: RememberedRule::Nothing,
         is_danger: false,
@@ -379,13 +373,13 @@ fn asked(why: impl Into<Reason>) -> Judgement {
 
 /// A refusal by the member's constraints.
 fn constrained(limit: Basis) -> Judgement {
-    let hint = "only other constraints of the member: no rule, mode, answer or plan loosens them".to_owned();
+    let hint = Hint::Constraints;
     Judgement { hint, ..said(Verdict::Deny, limit) }
 }
 
 /// A question about an action that always needs a person.
 fn danger(why: Basis) -> Judgement {
-    let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
+    let hint = Hint::AlwaysAsks;
     Judgement { hint, is_danger: true, ..asked(why) }
 }
 

@@ -6,7 +6,9 @@ use super::{AutoAllow, Basis, JudgedAction, Judgement, constrained, danger, free
 use crate::agent::Constraints;
 use crate::policy::protected::{ProtectedRow, named_file_row, protecting_row};
 use crate::policy::rule::{ResolvedPath, Rule, RuleSubject, absolute, escape};
-use crate::policy::{ActionKind, GrantScope, Mode, Recourse, RememberedRule, Verdict, glob, visibility};
+use crate::policy::{
+    ActionKind, DangerReason, GrantScope, Hint, Mode, Recourse, RememberedRule, Verdict, glob, visibility,
+};
 
 /// What is done to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +88,7 @@ impl JudgedAction<'_> {
             ActionKind::Write => "Edit".to_owned(),
             _ => format!("Read(./{})", named()),
         };
-        let wish = if kind == ActionKind::Write { ", or mode `acceptEdits`" } else { "" };
-        self.mode(kind, RememberedRule::Rules(vec![rule]), wish)
+        self.mode(kind, RememberedRule::Rules(vec![rule]), kind == ActionKind::Write)
     }
 
     /// Judges a touch of an agent folder. It is free unless a rule or a constraint forbids it. The folder lies outside
@@ -163,8 +164,8 @@ impl JudgedAction<'_> {
         if !is_closed || !place.ends().any(is_outside) {
             return None;
         }
-        let hint = "only without that setting, or with the folder among `additionalDirectories`".to_owned();
-        let rule = format!("`{}` is outside the project, and settings say `{name}`", place.path);
+        let hint = Hint::Folders;
+        let rule = Basis::Closed { path: place.path.clone(), setting: name.to_owned() };
         Some(Judgement { hint, ..said(Verdict::Deny, rule) })
     }
 
@@ -196,12 +197,8 @@ impl JudgedAction<'_> {
         let protected = |path: String| move |row: &ProtectedRow| Basis::Protected { path, why: row.into() };
         let named = |end: &str| named_file_row(&self.rules.permissions.guarded, end).map(protected(format!("/{end}")));
         place.ends().find_map(|end| match (self.inside(end), touch) {
-            (None, PathAccess::Delete) => {
-                Some(Basis::Danger(format!("it deletes `/{end}`, which is outside the project")))
-            }
-            (Some(path), PathAccess::Delete) if path == "." => {
-                Some(Basis::Danger("it deletes the whole project".to_owned()))
-            }
+            (None, PathAccess::Delete) => Some(Basis::Danger(DangerReason::DeletesOutside(format!("/{end}")))),
+            (Some(path), PathAccess::Delete) if path == "." => Some(Basis::Danger(DangerReason::DeletesProject)),
             // The project folder itself may hold protected files, too, but each new file in it is judged by its own
             // name.
             (Some(path), _) if path == "." => None,
@@ -225,13 +222,13 @@ impl JudgedAction<'_> {
         if place.ends().all(|end| self.inside(end).is_some() || self.beside(end).is_some()) {
             return match touch {
                 PathAccess::Read => free(AutoAllow::ReadAlso),
-                PathAccess::ReadLinked => self.mode(ActionKind::ReadLinked, RememberedRule::Rules(vec![rule]), ""),
+                PathAccess::ReadLinked => self.mode(ActionKind::ReadLinked, RememberedRule::Rules(vec![rule]), false),
                 PathAccess::Write | PathAccess::Delete => {
-                    self.mode(ActionKind::Write, RememberedRule::Rules(vec![rule]), ", or mode `acceptEdits`")
+                    self.mode(ActionKind::Write, RememberedRule::Rules(vec![rule]), true)
                 }
             };
         }
-        let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Rules(vec![rule]), "");
+        let judged = self.mode(ActionKind::ReadLinked, RememberedRule::Rules(vec![rule]), false);
         // Only the mode that never asks allows it, so advice names the rule.
         let judged = then(judged, |then| Basis::Outside { path: path.clone(), then });
         Judgement { recourse: Recourse::Rule, ..judged }

@@ -26,6 +26,7 @@
 use super::setting::setting;
 use super::table::{FlagStyle, ProgramRow};
 use super::{CommandEffect, host};
+use crate::policy::HiddenReason;
 
 /// The parsed flags and words of a command.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ pub(super) fn read<'a>(row: &ProgramRow, words: &[&'a str]) -> ParsedFlags<'a> {
         }
         if let Some(path) = word.strip_prefix('@').filter(|_| flags(row).any(|flag| flag.name == FLAGS_FILE)) {
             seen.effects.push(CommandEffect::Read(path.to_owned()));
-            seen.effects.push(CommandEffect::Code(format!("`{word}` holds flags that cannot be seen here")));
+            seen.effects.push(CommandEffect::Code(HiddenReason::FlagFile(word.to_string())));
             continue;
         }
         let is_flag = word.len() > 1 && word.starts_with('-');
@@ -179,7 +180,7 @@ fn apply(flag: Flag, value: Option<&str>, seen: &mut ParsedFlags<'_>) {
     let effect = match flag.sign {
         '<' if text == "-" => return,
         '*' if text == "-" || text.starts_with("/dev/") => {
-            CommandEffect::Code(format!("`{} {text}` runs what comes through a pipe", flag.name))
+            CommandEffect::Code(HiddenReason::PipedCode(format!("{} {text}", flag.name)))
         }
         '<' | '*' => CommandEffect::Read(text.to_owned()),
         '>' if text == "-" => return,
@@ -190,11 +191,11 @@ fn apply(flag: Flag, value: Option<&str>, seen: &mut ParsedFlags<'_>) {
         }
         // Most programs pass the value to a shell.
         '!' if text.contains(['$', '`', ';', '|', '&', '<', '>', '(', '*', '?', '\'', '"', '\\', '\n']) => {
-            CommandEffect::Code(format!("`{}` runs a script in a word", flag.name))
+            CommandEffect::Code(HiddenReason::Script(flag.name.to_owned()))
         }
         '!' => CommandEffect::Run(text.split_whitespace().map(str::to_owned).collect()),
         '@' => CommandEffect::Reach(host(text)),
-        '%' | '#' => CommandEffect::Code(format!("`{}` runs what cannot be seen here", flag.name)),
+        '%' | '#' => CommandEffect::Code(HiddenReason::Unseen(flag.name.to_owned())),
         '^' => CommandEffect::Discard,
         '$' => match setting(text) {
             Some(effect) => effect,

@@ -1,6 +1,7 @@
 //! Shells and interpreters: the script that they run, and the code that their flags load.
 
 use super::{CommandEffect, CommandFacts, row_effects, task};
+use crate::policy::HiddenReason;
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
 /// Flags of interpreters whose value is a file or folder of code to load.
@@ -33,7 +34,7 @@ pub(super) fn interpreter_effects(program: &str, words: &[&str]) -> Option<Comma
         return None;
     }
     if words.iter().all(|word| *word == "-") {
-        let effects = vec![CommandEffect::Code(format!("`{program}` runs what it reads"))];
+        let effects = vec![CommandEffect::Code(HiddenReason::ReadsCode(program.to_owned()))];
         return Some(CommandFacts { effects, ..CommandFacts::default() });
     }
     let mut effects = loaded(words);
@@ -50,7 +51,7 @@ fn shell(name: &str, words: &[&str]) -> CommandFacts {
             effects.extend(task(name, words));
             effects
         }
-        _ => vec![CommandEffect::Code(format!("`{name}` runs a script that is no file"))],
+        _ => vec![CommandEffect::Code(HiddenReason::NoScriptFile(name.to_owned()))],
     };
     CommandFacts { effects, ..CommandFacts::default() }
 }

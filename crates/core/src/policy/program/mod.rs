@@ -22,6 +22,7 @@ pub(super) use table::is_interpreter;
 use table::{ArgMeaning, EffectKind, ProgramRow};
 
 use super::rule::Spelling;
+use super::{DangerReason, HiddenReason};
 
 /// How deep programs that start programs are followed; deeper ones are unknown.
 pub(super) const DEPTH_MAX: usize = 8;
@@ -40,7 +41,7 @@ pub enum CommandEffect {
     /// Runs another command.
     Run(Vec<String>),
     /// Runs code that cannot be seen here: a script in a word, a hook, a driver. With the reason.
-    Code(String),
+    Code(HiddenReason),
     /// Shows contents of files out of a repository's history.
     History,
     /// Reaches a host; empty if the host cannot be seen here.
@@ -48,7 +49,7 @@ pub enum CommandEffect {
     /// Can discard work that was never committed.
     Discard,
     /// Does something that always needs a person's approval. With the reason.
-    Danger(String),
+    Danger(DangerReason),
 }
 
 /// What is known about a command.
@@ -103,7 +104,7 @@ fn by_row(row: &ProgramRow, rest: &[&str], head: usize) -> CommandFacts {
     let mut facts = CommandFacts { is_whole: row.does.is_whole(), effects: Vec::new(), head };
     facts.is_whole &= seen.unknown.is_empty();
     if let EffectKind::Danger(why) = row.does {
-        facts.effects.push(CommandEffect::Danger(why.to_owned()));
+        facts.effects.push(CommandEffect::Danger(DangerReason::Remote(why)));
     }
     facts.effects.extend((row.does == EffectKind::Discards).then_some(CommandEffect::Discard));
     facts.effects.extend(seen.effects.iter().cloned());
@@ -182,7 +183,7 @@ fn task(program: &str, words: &[&str]) -> Vec<CommandEffect> {
         !is_text && name != "release-notes" && name.split([':', '-', '_', '.']).any(|piece| NAMES.contains(&piece))
     };
     let found = std::iter::once(program).chain(words.iter().copied()).find(|word| tells(word));
-    let danger = |word| CommandEffect::Danger(format!("`{word}` sounds like publishing or deploying"));
+    let danger = |word: &str| CommandEffect::Danger(DangerReason::SoundsLikePublishing(word.to_owned()));
     found.map(danger).into_iter().collect()
 }
 

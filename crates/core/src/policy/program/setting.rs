@@ -5,6 +5,7 @@
 //! recognized by their names and by the form of their values.
 
 use super::CommandEffect;
+use crate::policy::HiddenReason;
 
 /// Names that stand for a program, or for the flags of one.
 const PROGRAMS: [&str; 17] = [
@@ -47,8 +48,7 @@ pub(super) fn setting(text: &str) -> Option<CommandEffect> {
     let is_code = PROGRAMS.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part));
     let is_odd = value.contains(['$', '`', ';', '|', '&', '<', '>', '(', '\\', '\n', '\'', '"', '!', '*'])
         || value.split_whitespace().any(|word| word.starts_with(['-', '/', '~', '@']) || word.contains(".."));
-    (is_code || is_odd)
-        .then(|| CommandEffect::Code(format!("the setting `{name}` can name a program, flags or another folder")))
+    (is_code || is_odd).then(|| CommandEffect::Code(HiddenReason::Setting(name.to_owned())))
 }
 
 /// Variables that change how something is shown, or which variant is built, and nothing else.
@@ -110,7 +110,7 @@ pub(in crate::policy) fn variable(name: &str, value: &str) -> Vec<CommandEffect>
     if name == "CARGO_TARGET_DIR" {
         return vec![CommandEffect::Write(value.to_owned())];
     }
-    vec![CommandEffect::Code(format!("the variable `{name}` can change what runs"))]
+    vec![CommandEffect::Code(HiddenReason::Variable(name.to_owned()))]
 }
 
 #[cfg(test)]

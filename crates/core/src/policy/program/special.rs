@@ -3,6 +3,7 @@
 use super::script::{is_plain_awk, is_plain_sed};
 use super::setting::variable;
 use super::{CommandEffect, CommandFacts, DEPTH_MAX, by_row, host, row_effects, table};
+use crate::policy::{DangerReason, HiddenReason, RemoteEffect};
 
 /// Shell built-ins and programs that run text as code.
 const BUILTINS: [&str; 8] = ["eval", "source", ".", "trap", "alias", "coproc", "parallel", "watch"];
@@ -27,7 +28,7 @@ const SQL: [&str; 14] = [
 
 /// Finds the effects of such a program; `None` for any other.
 pub(super) fn special_effects(program: &str, words: &[&str]) -> Option<CommandFacts> {
-    let code = |why: String| CommandFacts { is_whole: false, effects: vec![CommandEffect::Code(why)], head: 0 };
+    let code = |why: HiddenReason| CommandFacts { is_whole: false, effects: vec![CommandEffect::Code(why)], head: 0 };
     let facts = match program {
         // They treat every word as text.
         "echo" | "printf" | "true" | "false" | "test" | "[" | "expr" => {
@@ -40,9 +41,7 @@ pub(super) fn special_effects(program: &str, words: &[&str]) -> Option<CommandFa
         "sed" | "gsed" => sed(words),
         "awk" | "gawk" | "mawk" | "nawk" => awk(words),
         "dd" => dd(words),
-        "jq" | "yq" if words.iter().any(|word| reads_more(word)) => {
-            code(format!("the `{program}` filter may read other files or variables"))
-        }
+        "jq" | "yq" if words.iter().any(|word| reads_more(word)) => code(HiddenReason::Filter(program.to_owned())),
         "tar" => return tar(words),
         "ssh" | "mosh" => ssh(words),
         "scp" | "rsync" | "sftp" => return remote(program, words),
@@ -52,19 +51,19 @@ pub(super) fn special_effects(program: &str, words: &[&str]) -> Option<CommandFa
                 SQL.iter().any(|odd| word.contains(odd)) || word.starts_with("-cmd") || word.starts_with("-init")
             }) =>
         {
-            code("`sqlite3` is told to run or write something".to_owned())
+            code(HiddenReason::Instructed(program.to_owned()))
         }
         "psql" | "mysql"
             if words.iter().any(|word| {
                 word.contains("\\!") || word.contains("\\o") || word.to_lowercase().contains("program")
             }) =>
         {
-            code(format!("`{program}` is told to run something"))
+            code(HiddenReason::Instructed(program.to_owned()))
         }
-        name if BUILTINS.contains(&name) => code(format!("`{name}` runs a script in its words")),
-        name if EDITORS.contains(&name) => code(format!("`{name}` can run anything")),
+        name if BUILTINS.contains(&name) => code(HiddenReason::Script(name.to_owned())),
+        name if EDITORS.contains(&name) => code(HiddenReason::Anything(name.to_owned())),
         "zip" if words.iter().any(|word| word.starts_with('-') && word.contains("TT")) => {
-            code("`zip -TT` runs a program".to_owned())
+            code(HiddenReason::OptionRuns("zip -TT".to_owned()))
         }
         _ => return None,
     };
@@ -168,8 +167,7 @@ fn xargs(words: &[&str]) -> CommandFacts {
         innermost = innermost.get(1..).unwrap_or_default();
     }
     if let Some(program) = innermost.iter().find(|word| table::is_risky(word)) {
-        effects
-            .push(CommandEffect::Danger(format!("`{program}` gets arguments through a pipe, which cannot be checked")));
+        effects.push(CommandEffect::Danger(DangerReason::PipedArguments((*program).to_owned())));
     }
     CommandFacts { is_whole: false, effects, head: 0 }
 }
@@ -183,7 +181,7 @@ fn env(words: &[&str]) -> CommandFacts {
             "-u" | "--unset" => drop(rest.next()),
             "-C" | "--chdir" => facts.effects.push(CommandEffect::Read(rest.next().unwrap_or_default().to_owned())),
             word if word.starts_with('-') => {
-                facts.effects.push(CommandEffect::Code(format!("`env {word}` takes a command apart by itself")));
+                facts.effects.push(CommandEffect::Code(HiddenReason::EnvSplit(word.to_owned())));
             }
             word => {
                 let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -245,11 +243,11 @@ fn sed(words: &[&str]) -> CommandFacts {
         scripts.push(rest.remove(0));
     }
     if !facts.is_whole || !scripts.iter().all(|script| is_plain_sed(script)) {
-        facts.effects.push(CommandEffect::Code("the `sed` script may run programs or write files".to_owned()));
+        facts.effects.push(CommandEffect::Code(HiddenReason::SedScript));
         facts.is_whole = false;
     }
     if in_place.is_some_and(|suffix| suffix.contains(['/', '*'])) {
-        facts.effects.push(CommandEffect::Code("`sed -i` keeps the old file under a name of another form".to_owned()));
+        facts.effects.push(CommandEffect::Code(HiddenReason::SedBackup));
         facts.is_whole = false;
     }
     for word in rest {
@@ -277,7 +275,7 @@ fn awk(words: &[&str]) -> CommandFacts {
         }
     }
     if !facts.is_whole || !rest.first().is_some_and(|script| is_plain_awk(script)) {
-        facts.effects.push(CommandEffect::Code("the `awk` script may run programs or write files".to_owned()));
+        facts.effects.push(CommandEffect::Code(HiddenReason::AwkScript));
         facts.is_whole = false;
     }
     let files = rest.iter().skip(1).filter(|word| !word.contains('='));
@@ -319,7 +317,7 @@ fn tar(words: &[&str]) -> Option<CommandFacts> {
     }
     let is_remote = |word: &&str| word.split('/').next().is_some_and(|first| first.contains(':'));
     if words.iter().any(|word| is_remote(word) && !word.starts_with("--")) {
-        facts.effects.push(CommandEffect::Code("an archive on another host is reached by a program".to_owned()));
+        facts.effects.push(CommandEffect::Code(HiddenReason::RemoteArchive));
     }
     facts.is_whole = false;
     Some(facts)
@@ -365,12 +363,12 @@ fn ssh(words: &[&str]) -> CommandFacts {
     let mut effects = Vec::new();
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         if matches!(word.get(..2), Some("-o" | "-F" | "-S" | "-E")) {
-            effects.push(CommandEffect::Code(format!("`ssh {word}` can name a program to run")));
+            effects.push(CommandEffect::Code(HiddenReason::SshOption((*word).to_owned())));
         }
         at += if VALUED.contains(word) { 2 } else { 1 };
     }
     effects.push(CommandEffect::Reach(words.get(at).map(|word| host(word)).unwrap_or_default()));
-    effects.push(CommandEffect::Danger("it acts on another machine".to_owned()));
+    effects.push(CommandEffect::Danger(DangerReason::Remote(RemoteEffect::OtherMachine)));
     CommandFacts { effects, ..CommandFacts::default() }
 }
 

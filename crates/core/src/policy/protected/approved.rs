@@ -58,6 +58,7 @@ fn runs(effect: &CommandEffect) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::ShellSyntax;
 
     fn plain(text: &str) -> CommandLine {
         let part = |words: &str| SimpleCommand {
@@ -92,7 +93,10 @@ mod tests {
         ] {
             assert_eq!(approved_rows(&plain(line), attended).len(), want, "{line}");
         }
-        let opaque = CommandLine::Opaque { text: "for f in *; do cp $f .GITHUB/; done".into(), why: String::new() };
+        let opaque = CommandLine::Opaque {
+            text: "for f in *; do cp $f .GITHUB/; done".into(),
+            why: ShellSyntax::ControlStructure,
+        };
         assert!(approved_rows(&opaque, true).iter().all(|row| row.pattern.starts_with(".github/")));
         assert!(!approved_rows(&opaque, true).is_empty() && approved_rows(&opaque, false).is_empty());
         assert!(

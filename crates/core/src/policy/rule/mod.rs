@@ -443,6 +443,22 @@ enum Alias {
     Dead(&'static str, &'static str),
 }
 
+/// The names of whole kinds of tools, for suggestions.
+pub(super) const KINDS: [&str; 12] = [
+    "Bash",
+    "Read",
+    "Glob",
+    "Grep",
+    "Edit",
+    "MultiEdit",
+    "Write",
+    "NotebookEdit",
+    "WebFetch",
+    "WebSearch",
+    "Browser",
+    "Agent",
+];
+
 /// Names that other programs use, and the names of this project.
 fn named(name: &str) -> (RuleTool, Alias) {
     match name {

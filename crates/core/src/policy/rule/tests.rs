@@ -304,7 +304,7 @@ fn a_verdict_names_its_rule_and_its_recourse() {
     let judged = judged(&[(List::Deny, "Bash(git push *)")], "run_shell", &command("git push"));
     assert_eq!(judged.rule, "the rule `deny: Bash(git push *)` (~/.claude/settings.json:7)");
     assert_eq!(judged.origin.unwrap().line, 7);
-    assert_eq!(judged.hint, "only without that rule: no permission beats a denial");
+    assert_eq!(judged.hint.to_string(), "only without that rule: no permission beats a denial");
 }
 
 #[test]

@@ -19,7 +19,8 @@ fn every_refusal_names_a_recourse() {
     let own = |mode| Rules { approved: true, owns: Some(&owned), ..Rules::new(mode, &free) };
     let plain = |mode| Rules::new(mode, &free);
     let all = permissions();
-    let opaque = CommandLine::Opaque { text: "for x in *; do echo $x; done".into(), why: "a loop".into() };
+    let opaque =
+        CommandLine::Opaque { text: "for x in *; do echo $x; done".into(), why: ShellSyntax::ControlStructure };
     let hidden = Action { line: Some(opaque), ..act(Execute, "for x in *; do echo $x; done") };
     let table = [
         (plain(Mode::Default), act(Write, "a"), Ask, Recourse::RuleOrMode),

@@ -1,6 +1,7 @@
 //! Sub-commands with several forms: one lists, another changes, a third discards uncommitted work.
 
 use super::{CommandEffect, CommandFacts, places, remotes};
+use crate::policy::HiddenReason;
 use crate::policy::program::by_row;
 use crate::policy::program::flags::{self, ParsedFlags};
 use crate::policy::program::table::{self, ArgMeaning, EffectKind, FlagStyle, ProgramRow};
@@ -61,14 +62,14 @@ pub(super) fn form_effects(sub: &str, args: &[&str]) -> Option<CommandFacts> {
             let inner = args.iter().skip(1).map(|word| (*word).to_owned()).collect();
             Some(CommandFacts { is_whole: false, effects: vec![CommandEffect::Run(inner)], head: 0 })
         }
-        "submodule" if first == "foreach" => Some(code("`git submodule foreach` runs a script in a word")),
+        "submodule" if first == "foreach" => Some(code(HiddenReason::Script("git submodule foreach".to_owned()))),
         "submodule" if args.is_empty() => looks(true),
         "submodule" if first != "status" => {
             let discards = args.iter().any(|word| matches!(*word, "-f" | "--force" | "deinit"));
             let effects = remotes(args).into_iter().chain(discards.then_some(CommandEffect::Discard)).collect();
             Some(CommandFacts { effects, ..CommandFacts::default() })
         }
-        "filter-branch" => Some(code("`git filter-branch` runs scripts in words")),
+        "filter-branch" => Some(code(HiddenReason::Script("git filter-branch".to_owned()))),
         "fetch" | "pull" | "clone" | "ls-remote" => {
             let words: Vec<&str> = std::iter::once(sub).chain(args.iter().copied()).collect();
             let (row, left, head) = table::find("git", &words)?;
@@ -81,8 +82,8 @@ pub(super) fn form_effects(sub: &str, args: &[&str]) -> Option<CommandFacts> {
     }
 }
 
-fn code(why: &str) -> CommandFacts {
-    CommandFacts { is_whole: false, effects: vec![CommandEffect::Code(why.to_owned())], head: 0 }
+fn code(why: HiddenReason) -> CommandFacts {
+    CommandFacts { is_whole: false, effects: vec![CommandEffect::Code(why)], head: 0 }
 }
 
 fn is_list(seen: &ParsedFlags<'_>) -> bool {
@@ -95,7 +96,7 @@ fn config(args: &[&str]) -> CommandFacts {
     // A key alone is read, a key with a value is set.
     let is_question = is_verb || has(&seen, &READS) || (seen.rest.len() == 1 && seen.rest.iter().all(is_key));
     if !seen.unknown.is_empty() || !is_question {
-        return code("git's configuration can name programs to run");
+        return code(HiddenReason::GitConfig);
     }
     CommandFacts { is_whole: true, effects: seen.effects, head: 2 }
 }
@@ -117,7 +118,7 @@ fn remote(args: &[&str]) -> Option<CommandFacts> {
     let changes = matches!(args.first(), Some(&("add" | "set-url" | "rename")));
     match (looks, changes) {
         (true, _) => Some(CommandFacts { is_whole: true, effects: Vec::new(), head: 2 }),
-        (_, true) => Some(code("it changes where commits go to")),
+        (_, true) => Some(code(HiddenReason::GitTarget)),
         _ => None,
     }
 }

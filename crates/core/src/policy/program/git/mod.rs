@@ -8,6 +8,7 @@ mod contents;
 mod forms;
 
 use super::{CommandEffect, CommandFacts, by_row, flags, host, table};
+use crate::policy::HiddenReason;
 
 /// Keys that never name a program. A key that ends in `.` stands for its whole section.
 const SAFE_KEYS: [&str; 44] = [
@@ -160,11 +161,9 @@ fn general<'w, 'a>(words: &'w [&'a str]) -> GlobalOptions<'w, 'a> {
                 is_whole = false;
             }
             "-c" if is_safe(value) => {}
-            "-c" | "--config-env" => {
-                effects.push(CommandEffect::Code(format!("`git -c {value}` can name a program to run")))
-            }
+            "-c" | "--config-env" => effects.push(CommandEffect::Code(HiddenReason::GitSetting(value.to_owned()))),
             "--git-dir" | "--exec-path" if !value.is_empty() => {
-                effects.push(CommandEffect::Code(format!("`git {name}` can name programs to run")));
+                effects.push(CommandEffect::Code(HiddenReason::GitOption(name.to_owned())));
             }
             "--no-pager"
             | "-P"
@@ -223,7 +222,7 @@ fn remotes(words: &[&str]) -> Vec<CommandEffect> {
         if word.starts_with('-') {
             None
         } else if word.contains("::") {
-            Some(CommandEffect::Code(format!("`{word}` names a program to reach the repository with")))
+            Some(CommandEffect::Code(HiddenReason::GitTransport((*word).to_owned())))
         } else if word.contains("://") || word.split('/').next().is_some_and(|first| first.contains(':')) {
             Some(CommandEffect::Reach(host(word)))
         } else {

@@ -12,6 +12,8 @@ mod read_only;
 mod remote;
 mod scripts;
 
+use crate::policy::RemoteEffect;
+
 /// The kind of effect that a command has by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EffectKind {
@@ -24,7 +26,7 @@ pub(super) enum EffectKind {
     /// Can discard work that was never committed.
     Discards,
     /// It always needs a person's approval; with the reason.
-    Danger(&'static str),
+    Danger(RemoteEffect),
 }
 
 impl EffectKind {

@@ -1,0 +1,201 @@
+//! Why an action is dangerous, why a command cannot be seen through, what would change a verdict, and findings about rules.
+
+use max_team_core::policy::lint::{LintKind, LintReason};
+use max_team_core::policy::rule::RuleFlaw;
+use max_team_core::policy::{DangerReason, HiddenReason, Hint, RemoteEffect, ShellSyntax};
+
+use max_team_core::suggest::candidates;
+use max_team_runtime::WorktreeError;
+
+use super::Lang;
+
+impl Lang {
+    pub(super) fn danger(self, reason: &DangerReason) -> String {
+        match reason {
+            DangerReason::Remote(effect) => self.remote_effect(*effect).to_owned(),
+            DangerReason::PipedArguments(it) => self.danger_piped_arguments(it),
+            DangerReason::SoundsLikePublishing(it) => self.danger_sounds_like_publishing(it),
+            DangerReason::DeletesOutside(it) => self.danger_deletes_outside(it),
+            DangerReason::DeletesProject => self.danger_deletes_project().to_owned(),
+            DangerReason::Other(text) => text.clone(),
+        }
+    }
+
+    fn remote_effect(self, effect: RemoteEffect) -> &'static str {
+        match effect {
+            RemoteEffect::PublishesCommits => self.remote_publishes_commits(),
+            RemoteEffect::Publishes => self.remote_publishes(),
+            RemoteEffect::ChangesAccounts => self.remote_changes_accounts(),
+            RemoteEffect::Deploys => self.remote_deploys(),
+            RemoteEffect::ActsAsOther => self.remote_acts_as_other(),
+            RemoteEffect::Speaks => self.remote_speaks(),
+            RemoteEffect::OtherMachine => self.remote_other_machine(),
+        }
+    }
+
+    pub(super) fn hidden_reason(self, reason: &HiddenReason) -> String {
+        match reason {
+            HiddenReason::Shell(syntax) => self.shell_syntax(syntax),
+            HiddenReason::ManyFolders(it) => self.hidden_many_folders(*it),
+            HiddenReason::ManyPrograms => self.hidden_many_programs().to_owned(),
+            HiddenReason::GitSetting(it) => self.hidden_git_setting(it),
+            HiddenReason::GitOption(it) => self.hidden_git_option(it),
+            HiddenReason::GitConfig => self.hidden_git_config().to_owned(),
+            HiddenReason::GitTarget => self.hidden_git_target().to_owned(),
+            HiddenReason::GitTransport(it) => self.hidden_git_transport(it),
+            HiddenReason::EnvSplit(it) => self.hidden_env_split(it),
+            HiddenReason::SedScript => self.hidden_sed_script().to_owned(),
+            HiddenReason::SedBackup => self.hidden_sed_backup().to_owned(),
+            HiddenReason::AwkScript => self.hidden_awk_script().to_owned(),
+            HiddenReason::RemoteArchive => self.hidden_remote_archive().to_owned(),
+            HiddenReason::SshOption(it) => self.hidden_ssh_option(it),
+            HiddenReason::FlagFile(it) => self.hidden_flag_file(it),
+            HiddenReason::PipedCode(it) => self.hidden_piped_code(it),
+            HiddenReason::Script(it) => self.hidden_script(it),
+            HiddenReason::Unseen(it) => self.hidden_unseen(it),
+            HiddenReason::ReadsCode(it) => self.hidden_reads_code(it),
+            HiddenReason::NoScriptFile(it) => self.hidden_no_script_file(it),
+            HiddenReason::Setting(it) => self.hidden_setting(it),
+            HiddenReason::Variable(it) => self.hidden_variable(it),
+            HiddenReason::Filter(it) => self.hidden_filter(it),
+            HiddenReason::Instructed(it) => self.hidden_instructed(it),
+            HiddenReason::Anything(it) => self.hidden_anything(it),
+            HiddenReason::OptionRuns(it) => self.hidden_option_runs(it),
+            HiddenReason::Other(text) => text.clone(),
+        }
+    }
+
+    pub(super) fn shell_syntax(self, syntax: &ShellSyntax) -> String {
+        match syntax {
+            ShellSyntax::Expansion => self.syntax_expansion().to_owned(),
+            ShellSyntax::Substitution => self.syntax_substitution().to_owned(),
+            ShellSyntax::Backticks => self.syntax_backticks().to_owned(),
+            ShellSyntax::ProcessSubstitution => self.syntax_process_substitution().to_owned(),
+            ShellSyntax::BashQuote => self.syntax_bash_quote().to_owned(),
+            ShellSyntax::HereText => self.syntax_here_text().to_owned(),
+            ShellSyntax::Group => self.syntax_group().to_owned(),
+            ShellSyntax::Background => self.syntax_background().to_owned(),
+            ShellSyntax::PipeOfBoth => self.syntax_pipe_of_both().to_owned(),
+            ShellSyntax::Negation => self.syntax_negation().to_owned(),
+            ShellSyntax::BashTest => self.syntax_bash_test().to_owned(),
+            ShellSyntax::Function => self.syntax_function().to_owned(),
+            ShellSyntax::Braces => self.syntax_braces().to_owned(),
+            ShellSyntax::ShellVariables => self.syntax_shell_variables().to_owned(),
+            ShellSyntax::ControlStructure => self.syntax_control_structure().to_owned(),
+            ShellSyntax::Pattern => self.syntax_pattern().to_owned(),
+            ShellSyntax::WidePattern(it) => self.syntax_wide_pattern(*it),
+            ShellSyntax::SlowPattern(it) => self.syntax_slow_pattern(*it),
+            ShellSyntax::TooLong(it) => self.syntax_too_long(*it),
+            ShellSyntax::ManyCommands(it) => self.syntax_many_commands(*it),
+            ShellSyntax::ManyPlaces(it) => self.syntax_many_places(*it),
+            ShellSyntax::ZeroByte => self.syntax_zero_byte().to_owned(),
+            ShellSyntax::Nothing => self.syntax_nothing().to_owned(),
+            ShellSyntax::Unparsed => self.syntax_unparsed().to_owned(),
+            ShellSyntax::TooDeep => self.syntax_too_deep().to_owned(),
+            ShellSyntax::OddAssignment => self.syntax_odd_assignment().to_owned(),
+            ShellSyntax::LateAssignment => self.syntax_late_assignment().to_owned(),
+            ShellSyntax::OddRedirection => self.syntax_odd_redirection().to_owned(),
+            ShellSyntax::OddDescriptor => self.syntax_odd_descriptor().to_owned(),
+            ShellSyntax::OddSign => self.syntax_odd_sign().to_owned(),
+            ShellSyntax::ContinuedWord => self.syntax_continued_word().to_owned(),
+            ShellSyntax::NoCommand => self.syntax_no_command().to_owned(),
+            ShellSyntax::NoProgram(it) => self.syntax_no_program(it),
+            ShellSyntax::OpenQuote => self.syntax_open_quote().to_owned(),
+            ShellSyntax::OpenBackslash => self.syntax_open_backslash().to_owned(),
+            ShellSyntax::HomeFolder => self.syntax_home_folder().to_owned(),
+            ShellSyntax::Comment => self.syntax_comment().to_owned(),
+            ShellSyntax::SignInWord => self.syntax_sign_in_word().to_owned(),
+            ShellSyntax::OddCharacter => self.syntax_odd_character().to_owned(),
+            ShellSyntax::NotPlain(it) => self.syntax_not_plain(it),
+            ShellSyntax::Other(text) => text.clone(),
+        }
+    }
+
+    /// What would change a verdict.
+    pub fn hint(self, hint: &Hint) -> String {
+        let text = match hint {
+            Hint::None => "",
+            Hint::Stricter => self.hint_stricter(),
+            Hint::StricterMode => self.hint_stricter_mode(),
+            Hint::Prompting => self.hint_prompting(),
+            Hint::Allow { rules, edits: true } => return self.hint_allow_or_edits(Hint::setting(rules)),
+            Hint::Allow { rules, edits: false } => return Hint::setting(rules),
+            Hint::OtherMode { edits: true } => self.hint_other_mode_or_edits(),
+            Hint::OtherMode { edits: false } => self.hint_other_mode(),
+            Hint::WithoutDenial => self.hint_without_denial(),
+            Hint::WithoutQuestion => self.hint_without_question(),
+            Hint::WithoutHook => self.hint_without_hook(),
+            Hint::OwningPlan => self.hint_owning_plan(),
+            Hint::Constraints => self.hint_constraints(),
+            Hint::AlwaysAsks => self.hint_always_asks(),
+            Hint::Folders => self.hint_folders(),
+            Hint::PlainCommand(rules) if rules.is_empty() => self.hint_plain(),
+            Hint::PlainCommand(rules) => return self.hint_plain_or_rules(rules.join("`, `")),
+            Hint::Tools(tools) => return self.hint_tools(tools.join("`, `")),
+        };
+        text.to_owned()
+    }
+
+    /// The kind of a finding about a rule.
+    pub fn lint_kind(self, kind: LintKind) -> &'static str {
+        match kind {
+            LintKind::Dead => self.lint_dead(),
+            LintKind::Shadowed => self.lint_shadowed(),
+            LintKind::Wide => self.lint_wide(),
+            LintKind::Twice => self.lint_twice(),
+        }
+    }
+
+    /// What is wrong with a rule.
+    pub fn lint_reason(self, reason: &LintReason) -> String {
+        match reason {
+            LintReason::UnknownTool { name, near: Some(near) } => self.lint_unknown_near(name, near),
+            LintReason::UnknownTool { name, near: None } => self.lint_unknown(name),
+            LintReason::Flaw(flaw) => self.rule_flaw(flaw),
+            LintReason::AlwaysAsks(why) => self.lint_always_asks(self.danger(why)),
+            LintReason::Shadowed(rule) => self.lint_counts_first(rule),
+            LintReason::Twice(place) => self.lint_already(place.to_string()),
+            LintReason::EveryCommand => self.lint_every_command().to_owned(),
+            LintReason::InnerStar => self.lint_inner_star().to_owned(),
+            LintReason::AnyScript(program) => self.lint_any_script(program),
+            LintReason::Everywhere => self.lint_everywhere().to_owned(),
+        }
+    }
+
+    pub(crate) fn rule_flaw(self, flaw: &RuleFlaw) -> String {
+        match flaw {
+            RuleFlaw::Bare => self.flaw_bare().to_owned(),
+            RuleFlaw::Dead(dead, good) => self.flaw_dead(dead, good),
+            RuleFlaw::Form => self.flaw_form().to_owned(),
+            RuleFlaw::Empty(tool) => self.flaw_empty(tool),
+            RuleFlaw::Glob(error) => self.flaw_glob(error.to_string()),
+            RuleFlaw::Unknown(tool, inside) => self.flaw_unknown(tool, inside),
+            RuleFlaw::Parameter(parameter) => self.flaw_parameter(parameter),
+        }
+    }
+
+    /// Why something about a worktree failed.
+    pub fn worktree_failure(self, error: &WorktreeError) -> String {
+        match error {
+            WorktreeError::NoRepository(folder) => self.worktree_no_repository(folder),
+            WorktreeError::NotFound(id) => self.worktree_not_found(id),
+            WorktreeError::NoSandbox => self.worktree_no_sandbox().to_owned(),
+            WorktreeError::Busy(id) => self.worktree_busy(id),
+            WorktreeError::Name(name) => self.worktree_name(name),
+            WorktreeError::TooLarge(why) => self.worktree_too_large(why),
+            WorktreeError::NotChanged(file) => self.worktree_not_changed(file),
+            WorktreeError::Unwritten(why) => self.worktree_unwritten(why),
+            WorktreeError::Broken(id, why) => self.worktree_broken(id, why),
+            WorktreeError::Io(path, why) => self.unwritable(path, why),
+            error => error.to_string(),
+        }
+    }
+
+    /// There is no agent of this name; with the names there are.
+    pub fn no_agent_named(self, name: &str, names: &[&str]) -> String {
+        match self {
+            Self::En => format!("there is no agent `{name}`{}", candidates(name, names.iter().copied())),
+            Self::Zh => self.no_agent_among(name, format!("`{}`", names.join("`、`"))),
+        }
+    }
+}
