@@ -3,7 +3,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { noteAnswer } from './answered';
 import { ApiError, del, eventsUrl, get, post, query } from './api';
 import { author } from './format';
-import { language, read, t, write } from './i18n';
+import { language, read, t, word, write } from './i18n';
 import { apply, newModel, withdraw, type Model } from './model';
 import { notifyWaiting } from './notify';
 import { parsePlain } from './text';
@@ -74,7 +74,7 @@ export async function loadSession(id: string): Promise<void> {
     });
     void dropWithdrawn(known);
   } catch (error) {
-    known.error = error instanceof Error ? error.message : String(error);
+    known.error = explain(error);
     known.loaded.value = 'failed';
     if (error instanceof ApiError && error.status === 401) connection.value = 'login';
   }
@@ -384,7 +384,9 @@ export function explain(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.code === 'offline') return t('error.offline');
     if (error.code === 'answered') return t('error.answered', { by: author(String(error.detail.by ?? '')) });
-    return error.message;
+    // The server's sentence in this language; else the kind of error.
+    const translated = error.detail[`message_${language.value}`];
+    return typeof translated === 'string' ? translated : language.value === 'en' ? error.message : word('error', error.code);
   }
   return error instanceof Error ? error.message : String(error);
 }

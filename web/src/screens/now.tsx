@@ -141,6 +141,11 @@ function RunCard({ run }: { run: Run }) {
   );
 }
 
+/** The server names you, the lead and the like by fixed names; agents and tasks keep their own. */
+export function waitTargets(names: string): string {
+  return names.split(', ').map((name) => word('wait', name)).join(t('list.comma'));
+}
+
 /** What an agent does, or why it does nothing. */
 export function doing(person: Person): string {
   const { doing: act, reason } = person;
@@ -153,7 +158,7 @@ export function doing(person: Person): string {
   if (typeof act === 'string') return word('doing', act);
   if (reason && typeof reason === 'object') {
     const [kind, text] = Object.entries(reason)[0] as [string, string];
-    return `${word('reason', kind)} ${text}`;
+    return `${word('reason', kind)} ${kind === 'waiting_for' ? waitTargets(text) : text}`;
   }
   return person.task ?? word('state', person.state);
 }

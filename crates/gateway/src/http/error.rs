@@ -15,6 +15,8 @@ pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     message: String,
+    /// The message in Chinese, if it comes from the team.
+    chinese: Option<String>,
     /// Further fields of the error object.
     more: Option<Box<Value>>,
     /// Seconds after which the request may be sent again.
@@ -23,7 +25,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), more: None, retry_after: None }
+        Self { status, code, message: message.into(), chinese: None, more: None, retry_after: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -64,6 +66,9 @@ impl ApiError {
     /// The object that stands for it in answers.
     pub(crate) fn object(&self) -> Value {
         let mut object = json!({ "code": self.code, "message": self.message });
+        if let Some(chinese) = &self.chinese {
+            object["message_zh"] = json!(chinese);
+        }
         if let (Value::Object(object), Some(Value::Object(more))) = (&mut object, self.more.as_deref()) {
             object.extend(more.clone());
         }
@@ -87,6 +92,13 @@ impl IntoResponse for ApiError {
 
 impl From<RuntimeError> for ApiError {
     fn from(error: RuntimeError) -> Self {
+        let chinese = Some(Lang::Zh.runtime_failure(&error));
+        Self { chinese, ..Self::of_kind(error) }
+    }
+}
+
+impl ApiError {
+    fn of_kind(error: RuntimeError) -> Self {
         let message = error.to_string();
         match error {
             RuntimeError::RoleTooLow { .. } => Self::forbidden(message),
@@ -136,9 +148,11 @@ impl ApiError {
 
 impl From<CliError> for ApiError {
     fn from(error: CliError) -> Self {
-        match error.exit {
+        let chinese = Some(error.words(Lang::Zh).to_owned());
+        let told = match error.exit {
             Exit::Usage => Self::bad_request(error.words(Lang::En)),
             _ => Self::of_setup(&error, Lang::En),
-        }
+        };
+        Self { chinese, ..told }
     }
 }

@@ -42,7 +42,11 @@ fn made() -> Value {
                     "type": "object", "required": ["error"],
                     "properties": { "error": {
                         "type": "object", "required": ["code", "message"],
-                        "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
+                        "properties": {
+                            "code": { "type": "string" },
+                            "message": { "type": "string" },
+                            "message_zh": { "type": "string" },
+                        },
                     } },
                 },
             },
