@@ -22,6 +22,18 @@ fn text_is_the_answer_and_nothing_else() {
     assert!(server.problems().is_empty(), "{:?}", server.problems());
 }
 
+/// Each model call pays for it again where nothing is cached.
+const FIRST_REQUEST_BYTES_MAX: usize = 12_000;
+
+#[test]
+fn the_first_request_of_the_lead_is_small() {
+    let server = ModelServer::start([Reply::text("hello")]);
+    let ran = Program::team(&server).run(&["-p", "hi"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let bytes = server.requests()[0].body.to_string().len();
+    assert!(bytes <= FIRST_REQUEST_BYTES_MAX, "{bytes} bytes");
+}
+
 #[test]
 fn the_other_dialect_works_the_same() {
     let server =

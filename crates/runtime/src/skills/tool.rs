@@ -28,8 +28,8 @@ pub(super) const ASKED_FOR: &str = "The user asks you to follow this skill:\n";
 /// The beginning of a skill's element.
 const OPENING: &str = "<skill name=\"";
 
-const WORDS: &str = "Load a skill: written know-how. Then follow its text; read its further files as `@skill/NAME/FILE`. If \
-    its entry shows an input, give `input`: a sub-agent then carries the skill out, and its answer is the result.";
+const WORDS: &str = "Load a skill: written know-how. Read its further files as `@skill/NAME/FILE`. If its entry shows an \
+    input, give `input`: a sub-agent then carries the skill out, and its answer is the result.";
 
 /// The tool, for one agent.
 #[derive(Debug)]

@@ -114,7 +114,7 @@ impl TeammatePlanArgs {
 }
 
 const SPAWN_WORDS: &str = "Delegate: start a teammate that works beside you, keeps its context and reads messages. Does not wait: \
-    its results are sent to you. For work over many messages, or agents that talk to each other; for one answer call `agent`.";
+    its results are sent to you. For one answer call `agent`.";
 const SEND_WORDS: &str = "Write to a teammate, to several, to `team` (all of them), or to a task of a plan (its id): its member reads it with \
     the next tool result. Does not wait: an answer comes as a message. To an agent that you asked before (by the name under its \
     answer), or the owner of a task that is over: it continues, and this call returns its answer.";
@@ -131,7 +131,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
         "properties": {
             "name": text("A new name: letters, digits, - _ and ."),
             "role": text("Its part, in a few words."),
-            "prompt": text("The whole task; it sees nothing of this conversation."),
+            "prompt": text("The whole task."),
             "type": text("As for `agent`."),
             "model": { "type": "string" },
             "mode": { "type": "string", "enum": ["plan"], "description": "Changes nothing until you have approved its plan." },
