@@ -5,6 +5,7 @@
 
 mod agents;
 mod cache;
+pub(crate) mod chinese;
 mod examples;
 mod fetch;
 mod files;
@@ -24,6 +25,7 @@ mod skills;
 mod stream;
 mod tasks;
 mod team;
+mod value_fault;
 mod worktrees;
 
 use std::ffi::OsString;
@@ -34,6 +36,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use max_team_core::plan::event::ApprovalMode;
 use max_team_core::policy::Mode;
 use max_team_core::suggest::nearest;
+use max_team_workspace::i18n::Lang;
 
 use crate::demo::NAMES;
 use max_team_workspace::selection::Selection;
@@ -56,6 +59,7 @@ pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Attach, Events, Logs, Reading};
 pub(crate) use tasks::{TaskListScope, Tasks, Update};
 pub(crate) use team::{Mail, Send, Team};
+use value_fault::ValueFault;
 pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -71,11 +75,13 @@ pub(crate) struct Cli {
     pub(crate) talk: TalkFlags,
 }
 
-/// What was given on the command line.
-pub(crate) fn parse() -> Result<Cli, clap::Error> {
+/// What was given on the command line. Only help asks for the language.
+pub(crate) fn parse(lang: impl FnOnce() -> Lang) -> Result<Cli, clap::Error> {
     let words = spelled_out(command_first(std::env::args_os().collect()));
     match Cli::try_parse_from(words.clone()) {
-        Err(help) if is_help(help.kind()) => Cli::from_arg_matches(&groups::grouped().try_get_matches_from(words)?),
+        Err(help) if is_help(help.kind()) => {
+            Cli::from_arg_matches(&groups::grouped(lang()).try_get_matches_from(words)?)
+        }
         parsed => parsed,
     }
 }
@@ -87,7 +93,7 @@ fn is_help(kind: ErrorKind) -> bool {
 
 /// The command line with the examples of all commands.
 pub(crate) fn documented() -> clap::Command {
-    examples::with_examples(Cli::command())
+    examples::with_examples(Cli::command(), Lang::En)
 }
 
 /// The same with the name of a command before the flags of that command that stand in front of it (`--base-url URL run FILE`): the
@@ -588,18 +594,17 @@ impl TalkFlags {
     }
 }
 
-fn approve(text: &str) -> Result<ApprovalMode, String> {
+fn approve(text: &str) -> Result<ApprovalMode, ValueFault> {
     let found =
         ApprovalMode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
-    found.ok_or_else(|| "it is one of never, plan, each, risky".to_owned())
+    found.ok_or_else(|| ValueFault::one_of(&ApprovalMode::NAMES.map(|(name, _)| name)))
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+fn mode(text: &str) -> Result<Mode, ValueFault> {
     let found = Mode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, mode)| *mode);
-    found.or((text == "manual").then_some(Mode::Default)).ok_or_else(|| {
-        let names: Vec<&str> = Mode::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("the modes are {}", names.join(", "))
-    })
+    found
+        .or((text == "manual").then_some(Mode::Default))
+        .ok_or_else(|| ValueFault::one_of(&Mode::NAMES.map(|(name, _)| name)))
 }
 
 #[cfg(test)]

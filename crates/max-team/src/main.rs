@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         // The parent reads only the answer, so errors are not printed.
         return code(if document::serve().is_ok() { Exit::Ok } else { Exit::Failed });
     }
-    let cli = match args::parse() {
+    let cli = match args::parse(|| spoken(args::wished(words()))) {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
@@ -57,8 +57,11 @@ fn main() -> ExitCode {
                 headless::talk(&spoken().reserved(name));
                 return code(exit);
             }
-            // If this fails, there is no other place to report it.
-            drop(error.print());
+            match exit == Exit::Usage && spoken() == Lang::Zh {
+                true => headless::talk(&args::chinese::usage_error(&error)),
+                // If this fails, there is no other place to report it.
+                false => drop(error.print()),
+            }
             if exit == Exit::Usage && args::wants_json(words()) {
                 print_failure(exit, error.to_string().trim_end().to_owned());
             }
@@ -147,7 +150,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Man) => commands::man::man()?,
         Some(Command::Config(command)) => commands::config::run(&here()?, &command)?,
         Some(Command::Agents(command)) => return commands::agents::run(&here()?, command),
-        Some(Command::Tools(command)) => commands::tools::run(&command)?,
+        Some(Command::Tools(command)) => commands::tools::run(&here()?, &command)?,
         Some(Command::Sessions(command)) => return commands::sessions::run(&here()?, &command),
         Some(Command::Inbox(options)) => return commands::inbox::run(&here()?, &options),
         Some(Command::Approve(options)) => return commands::answer::approve(&here()?, &options),

@@ -1,5 +1,9 @@
 //! The examples in the help of every command, from `examples.txt`.
 
+use max_team_workspace::i18n::Lang;
+
+use super::chinese;
+
 const SECTIONS: &str = include_str!("examples.txt");
 const INDENT: usize = 2;
 /// Columns between the longest command line and the remarks.
@@ -13,40 +17,47 @@ struct Example<'a> {
 
 /// Adds the examples to the help of a command and of all commands below it. Parsing needs no examples, so only help and the
 /// manual page pay for them.
-pub(super) fn with_examples(command: clap::Command) -> clap::Command {
-    add(command, "")
+pub(super) fn with_examples(command: clap::Command, lang: Lang) -> clap::Command {
+    add(command, "", lang)
 }
 
-fn add(command: clap::Command, path: &str) -> clap::Command {
+fn add(command: clap::Command, path: &str, lang: Lang) -> clap::Command {
     let command = command.mut_subcommands(|inner| {
         let path = format!("{path} {}", inner.get_name());
-        add(inner, path.trim_start())
+        add(inner, path.trim_start(), lang)
     });
-    let examples = section(path);
+    let examples = section(path, lang);
     if examples.is_empty() {
         return command;
     }
     let notes = command.get_after_help().map(|notes| format!("\n\n{notes}")).unwrap_or_default();
-    command.after_help(format!("{}{notes}", listed(&examples)))
+    command.after_help(format!("{}{notes}", listed(&examples, lang)))
 }
 
 /// The examples of one command, by its name without `max-team`.
-fn section(path: &str) -> Vec<Example<'static>> {
+fn section(path: &str, lang: Lang) -> Vec<Example<'static>> {
     let heading = format!("[{path}]");
     let lines = SECTIONS.lines().skip_while(|line| *line != heading).skip(1);
-    lines.take_while(|line| !line.is_empty()).map(example).collect()
+    lines.take_while(|line| !line.is_empty()).map(|line| example(line, lang)).collect()
 }
 
-fn example(line: &str) -> Example<'_> {
-    let (line, remark) = line.split_once("  ").unwrap_or((line, ""));
-    Example { line, remark: remark.trim_start() }
+fn example(line: &str, lang: Lang) -> Example<'_> {
+    let mut parts = line.split("  ").map(str::trim);
+    let line = parts.next().unwrap_or_default();
+    let (english, chinese) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    Example { line, remark: if lang == Lang::Zh { chinese } else { english } }
 }
 
 /// The examples under their heading, with all remarks in one column.
-fn listed(examples: &[Example<'_>]) -> String {
+fn listed(examples: &[Example<'_>], lang: Lang) -> String {
     let remarked = examples.iter().filter(|example| !example.remark.is_empty());
     let column = remarked.map(|example| example.line.chars().count()).max().unwrap_or_default() + GAP;
-    let mut text = if examples.len() == 1 { "Example:".to_owned() } else { "Examples:".to_owned() };
+    let heading = match lang {
+        Lang::Zh => chinese::word("example"),
+        Lang::En if examples.len() == 1 => "Example:",
+        Lang::En => "Examples:",
+    };
+    let mut text = heading.to_owned();
     for Example { line, remark } in examples {
         let row = format!("{:INDENT$}{line:column$}{remark}", "");
         text.push('\n');
@@ -101,7 +112,8 @@ mod tests {
         assert_eq!(named, visible(&Cli::command(), ""));
         for name in sections {
             let wanted: Vec<&str> = ["max-team"].into_iter().chain(name.split_whitespace()).collect();
-            let calls: Vec<Vec<String>> = section(name).iter().flat_map(|example| calls(example.line)).collect();
+            let calls: Vec<Vec<String>> =
+                section(name, Lang::En).iter().flat_map(|example| calls(example.line)).collect();
             let is_called =
                 calls.iter().any(|call| call.iter().zip(&wanted).filter(|(a, b)| a == b).count() == wanted.len());
             assert!(is_called, "`{}` has no example that calls it", wanted.join(" "));
@@ -110,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_examples_is_understood() {
-        for Example { line, .. } in sections().into_iter().flat_map(section) {
+        for Example { line, .. } in sections().into_iter().flat_map(|name| section(name, Lang::En)) {
             let calls = calls(line);
             assert!(!calls.is_empty(), "no call: {line}");
             for call in calls {
@@ -122,22 +134,31 @@ mod tests {
 
     #[test]
     fn the_examples_are_in_the_help_and_fit_the_screen() {
-        let mut command = with_examples(Cli::command());
+        let mut command = with_examples(Cli::command(), Lang::En);
         for name in sections() {
             let inner =
                 name.split_whitespace().try_fold(&mut command, |at, name| at.find_subcommand_mut(name)).unwrap();
             let help = inner.get_after_help().unwrap().to_string();
-            let shown = listed(&section(name));
+            let shown = listed(&section(name, Lang::En), Lang::En);
             assert!(help.starts_with(&shown), "{help}");
             assert!(shown.lines().all(|line| line.chars().count() <= COLUMNS), "{shown}");
         }
     }
 
     #[test]
+    fn every_remark_is_in_both_languages() {
+        for name in sections() {
+            for (english, chinese) in section(name, Lang::En).iter().zip(section(name, Lang::Zh)) {
+                assert_eq!(english.remark.is_empty(), chinese.remark.is_empty(), "{}", english.line);
+            }
+        }
+    }
+
+    #[test]
     fn remarks_stand_in_one_column() {
-        let examples = ["a -b  one", "longer   two", "the longest of all"].map(example);
+        let examples = ["a -b  one  一", "longer  two  二", "the longest of all"].map(|line| example(line, Lang::En));
         let shown = "Examples:\n  a -b     one\n  longer   two\n  the longest of all";
-        assert_eq!(listed(&examples), shown);
-        assert_eq!(listed(&[example("a")]), "Example:\n  a");
+        assert_eq!(listed(&examples, Lang::En), shown);
+        assert_eq!(listed(&[example("a", Lang::En)], Lang::En), "Example:\n  a");
     }
 }

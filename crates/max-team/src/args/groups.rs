@@ -1,8 +1,11 @@
 //! The list of commands in `max-team --help`, grouped by purpose.
 
-use super::documented;
+use clap::CommandFactory as _;
+use max_team_workspace::i18n::Lang;
 
-const GROUPS: &[(&str, &[&str])] = &[
+use super::{Cli, chinese, documented, examples};
+
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Talk", &["demo", "serve", "send", "attach", "sessions"]),
     ("Plans", &["plan", "run", "plans", "inbox", "approve", "deny", "stop"]),
     ("Watch", &["ps", "events", "logs", "mail", "trace", "cost"]),
@@ -15,7 +18,10 @@ const INDENT: usize = 2;
 const NAME_COLUMNS: usize = 12;
 
 /// The command line whose help lists the commands by group. Building the list costs time, so only help does it.
-pub(super) fn grouped() -> clap::Command {
+pub(super) fn grouped(lang: Lang) -> clap::Command {
+    if lang == Lang::Zh {
+        return examples::with_examples(chinese::in_chinese(Cli::command()), lang);
+    }
     let command = documented();
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Arguments:\n{{positionals}}\n\nOptions:\n{{options}}{{after-help}}",
@@ -42,10 +48,7 @@ fn listed(command: &clap::Command) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::args::Cli;
 
     #[test]
     fn each_visible_command_is_in_one_group_and_fits_a_line() {

@@ -5,6 +5,8 @@ use clap::{ArgGroup, Args, Subcommand};
 use max_team_core::policy::GrantScope;
 use max_team_workspace::i18n::CostBy;
 
+use super::ValueFault;
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Inbox {
     /// Question or plan ID (a unique prefix or suffix is enough)
@@ -164,8 +166,8 @@ fn cost_by() -> impl TypedValueParser<Value = CostBy> {
     })
 }
 
-pub(super) fn since(text: &str) -> Result<i64, String> {
-    let wanted = || "it is a number with m, h, d or w behind it, such as `7d`".to_owned();
+pub(super) fn since(text: &str) -> Result<i64, ValueFault> {
+    let wanted = || ValueFault::new(|lang| lang.value_time_span().to_owned());
     let unit = text.chars().next_back().ok_or_else(wanted)?;
     let number = text.strip_suffix(unit).and_then(|number| number.parse::<u32>().ok()).ok_or_else(wanted)?;
     let minutes: i64 = match unit {
@@ -178,9 +180,9 @@ pub(super) fn since(text: &str) -> Result<i64, String> {
     Ok(i64::from(number) * minutes * 60_000)
 }
 
-fn until(text: &str) -> Result<GrantScope, String> {
+fn until(text: &str) -> Result<GrantScope, ValueFault> {
     let found = GrantScope::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
-    found.ok_or_else(|| "it is one of task, session, repository".to_owned())
+    found.ok_or_else(|| ValueFault::one_of(&["task", "session", "repository"]))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::ValueFault;
 use super::journal_cmds::since;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -95,7 +96,7 @@ pub(crate) struct AuditScope {
 }
 
 /// Milliseconds since 1970.
-fn when(text: &str) -> Result<i64, String> {
+fn when(text: &str) -> Result<i64, ValueFault> {
     let now = max_team_tools::now();
     if let Ok(ago_ms) = since(text) {
         return Ok(now.timestamp().as_millisecond().saturating_sub(ago_ms));
@@ -108,8 +109,7 @@ fn when(text: &str) -> Result<i64, String> {
         let day = text.parse::<jiff::civil::DateTime>().ok().or_else(today)?;
         Some(day.to_zoned(now.time_zone().clone()).ok()?.timestamp())
     });
-    let wanted = || "it is a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)";
-    at.map(jiff::Timestamp::as_millisecond).ok_or_else(|| wanted().to_owned())
+    at.map(jiff::Timestamp::as_millisecond).ok_or_else(|| ValueFault::new(|lang| lang.value_moment().to_owned()))
 }
 
 #[derive(Debug, Clone, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 
 use max_team_runtime::replay::Point;
 
-use super::{Format, TeamFlags};
+use super::{Format, TeamFlags, ValueFault};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Replay {
@@ -84,7 +84,7 @@ pub(crate) struct Compare {
     pub(crate) json: bool,
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+fn speed(text: &str) -> Result<f64, ValueFault> {
     let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
-    speed.ok_or_else(|| "it is a number above 0, for example 10 or 0.5".to_owned())
+    speed.ok_or_else(|| ValueFault::new(|lang| lang.value_speed().to_owned()))
 }

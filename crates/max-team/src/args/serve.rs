@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use max_team_gateway::http::tokens::TokenScope;
 use max_team_workspace::selection::Selection;
 
-use super::{TalkFlags, TeamFlags};
+use super::{TalkFlags, TeamFlags, ValueFault};
 use crate::demo::NAMES;
 
 #[derive(Debug, Clone, Args)]
@@ -118,7 +118,7 @@ impl ServeOptions {
     }
 }
 
-fn scope(text: &str) -> Result<TokenScope, String> {
+fn scope(text: &str) -> Result<TokenScope, ValueFault> {
     let found = TokenScope::NAMES.iter().find(|(name, _)| *name == text).map(|(_, scope)| *scope);
-    found.ok_or_else(|| format!("want one of {}", TokenScope::NAMES.map(|(name, _)| name).join(", ")))
+    found.ok_or_else(|| ValueFault::one_of(&TokenScope::NAMES.map(|(name, _)| name)))
 }

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use max_team_core::task_list::ListTaskStatus;
 
+use super::ValueFault;
+
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Tasks {
     /// List the shared tasks of a session, and the tasks of its running plans
@@ -71,8 +73,8 @@ pub(crate) struct TaskListScope {
     pub(crate) session: Option<String>,
 }
 
-fn status(text: &str) -> Result<ListTaskStatus, String> {
+fn status(text: &str) -> Result<ListTaskStatus, ValueFault> {
     let names = ListTaskStatus::ALL.map(ListTaskStatus::name);
     let found = ListTaskStatus::ALL.into_iter().find(|status| status.name() == text);
-    found.ok_or_else(|| format!("there are {}", names.join(", ")))
+    found.ok_or_else(|| ValueFault::one_of(&names))
 }

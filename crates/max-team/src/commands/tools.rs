@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::table::table;
 use crate::args;
 use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::setup::AppEnv;
 
-pub(crate) fn run(command: &args::Tools) -> Result<(), CliError> {
+pub(crate) fn run(place: &AppEnv, command: &args::Tools) -> Result<(), CliError> {
     let tools = with_team(Registry::builtin());
     match command {
         args::Tools::List { json: true } => {
@@ -18,13 +19,16 @@ pub(crate) fn run(command: &args::Tools) -> Result<(), CliError> {
         }
         args::Tools::List { json: false } => {
             let row = |spec: &Spec| vec![spec.name.clone(), class(spec.class).to_owned(), first(&spec.description)];
-            super::print(&table(&["TOOL", "CLASS", "WHAT"], &tools.specs().map(row).collect::<Vec<_>>()))
+            super::print(&table(&place.speaks().tool_heads(), &tools.specs().map(row).collect::<Vec<_>>()))
         }
         args::Tools::Show { name, json } => {
             let tool = tools.get(name).ok_or_else(|| {
                 let names = tools.specs().map(|spec| spec.name.as_str());
-                let like = max_team_core::suggest::did_you_mean(name, names);
-                CliError::new(Exit::Usage, format!("there is no tool `{name}`{like}; `max-team tools list` shows them"))
+                let near = max_team_core::suggest::nearest(name, names);
+                CliError::said(Exit::Usage, |lang| match near {
+                    Some(near) => lang.lint_unknown_near(name, near),
+                    None => lang.lint_unknown(name),
+                })
             })?;
             super::print(&if *json { format!("{:#}\n", as_json(tool.spec())) } else { page(tool.spec()) })
         }
