@@ -55,11 +55,13 @@ pub(crate) struct HttpRequest<'a> {
     pub(crate) document_max: u64,
     pub(crate) headers: Vec<(HeaderName, String)>,
     pub(crate) body: Option<String>,
+    /// Whether a body that breaks off is taken as far as it came; otherwise it is an error.
+    pub(crate) takes_part: bool,
 }
 
 impl<'a> HttpRequest<'a> {
     pub(crate) fn get(url: &'a Url, guard: AddressGuard, max: usize) -> Self {
-        Self { url, guard, max, document_max: max as u64, headers: Vec::new(), body: None }
+        Self { url, guard, max, document_max: max as u64, headers: Vec::new(), body: None, takes_part: false }
     }
 }
 
@@ -80,6 +82,8 @@ pub(crate) struct HttpReply {
     pub(crate) body: Vec<u8>,
     /// Whether there was more than was wanted.
     pub(crate) is_cut: bool,
+    /// Why the body ended before its end.
+    pub(crate) broken: Option<String>,
 }
 
 impl HttpReply {
@@ -91,10 +95,13 @@ impl HttpReply {
             _ => return self,
         };
         let mut body = Vec::new();
-        // Of a body that was cut, the beginning is taken.
-        let is_broken = reader.take(document_max.max(max as u64) + 1).read_to_end(&mut body).is_err();
+        let read = reader.take(document_max.max(max as u64) + 1).read_to_end(&mut body);
         let most = if document::kind(&body).is_some() { document_max } else { max as u64 };
-        self.is_cut |= is_broken || body.len() as u64 > most;
+        // A compressed body that was cut ends early by our own doing.
+        let (is_whole, is_larger) = (!self.is_cut, body.len() as u64 > most);
+        let unpacked = read.err().filter(|_| is_whole && !is_larger);
+        self.broken = self.broken.or_else(|| unpacked.map(|err| format!("the compressed data is damaged: {err}")));
+        self.is_cut |= is_larger;
         body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         (self.body, self.encoding) = (body, None);
         self
@@ -124,11 +131,15 @@ pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<H
         return pages.reply(&request).ok_or_else(unknown);
     }
     let client = client(cx, may_be_private).map_err(failed)?;
-    let (max, document_max) = (request.max, request.document_max);
-    match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
-        Ok(Ok(reply)) if reply.encoding.is_some() => on_thread(move || Ok(reply.inflated(max, document_max))).await,
-        Ok(reply) => reply.map_err(|err| failed(reason(&err))),
-        Err(_) => Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
+    let (max, document_max, takes_part) = (request.max, request.document_max, request.takes_part);
+    let reply = match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
+        Ok(Ok(reply)) if reply.encoding.is_some() => on_thread(move || Ok(reply.inflated(max, document_max))).await?,
+        Ok(reply) => reply.map_err(|err| failed(reason(&err)))?,
+        Err(_) => return Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
+    };
+    match &reply.broken {
+        Some(why) if !takes_part || reply.body.is_empty() => Err(failed(why.clone())),
+        _ => Ok(reply),
     }
 }
 
@@ -149,8 +160,16 @@ async fn ask(
     let mut response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let promised = response.content_length().unwrap_or_default();
-    let (mut body, mut most, mut is_cut) = (Vec::new(), max as u64, false);
-    while let Some(chunk) = response.chunk().await? {
+    let (mut body, mut most, mut is_cut, mut broken) = (Vec::new(), max as u64, false, None);
+    loop {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            Err(err) => {
+                broken = Some(reason(&err));
+                break;
+            }
+        };
         body.extend_from_slice(&chunk);
         cx.progress.say(|| format!("{} from {host}", size(body.len() as u64)));
         let is_document = document::kind(&body).is_some();
@@ -170,7 +189,7 @@ async fn ask(
     let (location, etag, last_modified) = (text(LOCATION), text(ETAG), text(LAST_MODIFIED));
     let encoding = text(CONTENT_ENCODING).map(|name| name.trim().to_ascii_lowercase());
     let encoding = encoding.filter(|name| !name.is_empty() && name != "identity");
-    Ok(HttpReply { status, location, media_type, charset, encoding, etag, last_modified, body, is_cut })
+    Ok(HttpReply { status, location, media_type, charset, encoding, etag, last_modified, body, is_cut, broken })
 }
 
 /// The media type and the charset in a header `Content-Type`.

@@ -122,8 +122,8 @@ pub struct PageQuery {
 impl PageQuery {
     /// Checks the address and the selector without asking the server.
     pub fn check(&self) -> Result<(), ToolError> {
-        parse(&self.url)?;
-        self.selector.as_deref().map_or(Ok(()), check_selector)
+        let url = parse(&self.url)?;
+        self.selector.as_deref().map_or(Ok(()), |selector| check_selector(&url, selector))
     }
 }
 
@@ -292,6 +292,7 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
         let known = kept.as_ref().filter(|kept| kept.url == url);
         let mut request = HttpRequest::get(&url, AddressGuard::Public, PAGE_BYTES_MAX);
         request.document_max = DOCUMENT_BYTES_MAX;
+        request.takes_part = true;
         if let Some(known) = known {
             let etag = known.reply.etag.clone().map(|etag| (IF_NONE_MATCH, etag));
             let since = known.reply.last_modified.clone().map(|at| (IF_MODIFIED_SINCE, at));
@@ -304,8 +305,8 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
         match next(&url, &reply)? {
             None => {
                 let page = Arc::new(CachedPage { url, reply });
-                // An error is not kept: the next call may find the page.
-                if page.reply.status < 400 {
+                // Neither an error nor a part is kept: the next call may find the whole page.
+                if page.reply.status < 400 && page.reply.broken.is_none() {
                     cx.remote.pages().put(key, Arc::clone(&page));
                 }
                 return Ok(Loaded::Page(page));

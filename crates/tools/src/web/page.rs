@@ -46,10 +46,21 @@ impl PageText {
         let mut page = Self {
             notes: vec![format!("{}, {kind}", reply.status)],
             is_error: reply.status >= 400,
-            is_incomplete: reply.is_cut,
+            is_incomplete: reply.is_cut || reply.broken.is_some(),
             ..Self::default()
         };
         let document = document::kind(&reply.body).filter(|_| !page.is_error);
+        if let Some(why) = &reply.broken {
+            let length = size(reply.body.len() as u64);
+            if let Some(kind) = document {
+                let url = shown(url.as_str());
+                return Err(ToolError::correctable(format!(
+                    "`{url}`: {why}; only {length} of {kind} arrived, of which no text can be read: fetch it again"
+                )));
+            }
+            page.notes.push(format!("INCOMPLETE: only {length} arrived, {why}; fetch it again for the rest"));
+            page.is_error = true;
+        }
         if let Some(kind) = document.filter(|_| reply.is_cut) {
             let most = size(DOCUMENT_BYTES_MAX);
             return Err(ToolError::correctable(format!("{kind} larger than {most} cannot be read")));
@@ -87,11 +98,12 @@ impl PageText {
         let page = html::readable(html, url, selector).map_err(|error| {
             let selector = selector.unwrap_or_default();
             match error {
-                SelectorError::Invalid => no_selector(selector),
+                SelectorError::Invalid => no_selector(url, selector),
                 SelectorError::NotFound { title } => {
-                    let (title, shown) = (shown(&title), shown(selector));
+                    let (url, title, selector) = (shown(url.as_str()), shown(&title), shown(selector));
                     ToolError::correctable(format!(
-                        "nothing on the page `{title}` fits the selector `{shown}`; fetch the page without it first"
+                        "`{url}`: no element of the page “{title}” fits the selector `{selector}`; fetch the page without \
+                         a selector, or as HTML (raw) to see its elements"
                     ))
                 }
             }
@@ -116,16 +128,18 @@ impl PageText {
 }
 
 /// Checks that a selector is one.
-pub(super) fn check_selector(selector: &str) -> Result<(), ToolError> {
-    if html::is_selector(selector) { Ok(()) } else { Err(no_selector(selector)) }
+pub(super) fn check_selector(url: &Url, selector: &str) -> Result<(), ToolError> {
+    if html::is_selector(selector) { Ok(()) } else { Err(no_selector(url, selector)) }
 }
 
-fn no_selector(selector: &str) -> ToolError {
-    let shown = shown(selector);
-    ToolError::correctable(format!("`{shown}` is no CSS selector; write one like `main` or `#id .class`"))
+fn no_selector(url: &Url, selector: &str) -> ToolError {
+    let (url, selector) = (shown(url.as_str()), shown(selector));
+    ToolError::correctable(format!(
+        "`{url}`: `{selector}` is no CSS selector; write one like `main`, `#id .class` or `table.prices`"
+    ))
 }
 
-/// A title or a selector, as much of it as is told.
+/// A title, a selector or an address, as much of it as is told.
 fn shown(text: &str) -> String {
     visible(&clip(text, TITLE_BYTES_MAX))
 }

@@ -13,7 +13,7 @@ use max_team_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::project::Project;
+use crate::project::{Project, text};
 use crate::web::{Server, reply};
 
 fn project(hosts: &[String]) -> Project {
@@ -130,9 +130,11 @@ fn a_selector_and_raw_choose_what_of_a_page_comes() {
     let told = project.call("web_fetch", with(at(server.port, "/"), "selector", "#p")).unwrap();
     assert!(told.ends_with("“Prices”]\n| Thing | € |\n| ----- | --- |\n| Pen | 2 |\n"), "{told}");
     let refused = project.refused("web_fetch", with(at(server.port, "/"), "selector", "#none"));
-    assert!(refused.contains("nothing on the page `Prices` fits the selector `#none`"), "{refused}");
+    assert!(refused.contains("no element of the page “Prices” fits the selector `#none`"), "{refused}");
+    assert!(refused.starts_with(&format!("`http://127.0.0.1:{}/`: ", server.port)), "{refused}");
     let refused = project.refused("web_fetch", with(at(server.port, "/"), "selector", "p["));
     assert!(refused.contains("`p[` is no CSS selector"), "{refused}");
+    assert!(refused.starts_with(&format!("`http://127.0.0.1:{}/`: ", server.port)), "{refused}");
     let raw = project.call("web_fetch", with(at(server.port, "/"), "raw", true)).unwrap();
     assert!(raw.contains("<nav>Home</nav>"), "{raw}");
     let links = project.call("web_fetch", at(server.port, "/")).unwrap();
@@ -313,6 +315,40 @@ fn a_user_follows_redirects_to_other_hosts_but_not_into_private_networks() {
     assert!(fetch("/metadata").unwrap_err().to_string().contains("private network"));
     assert!(fetch("/loop").unwrap_err().to_string().contains("redirected more than 5 times"));
     assert_eq!(PageQuery::default().render, RenderMode::Auto);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_told_to_be_incomplete() {
+    let server = Server::new(|path, stream| {
+        let mut gzip = packed(&"A line of the page.\n".repeat(1_000));
+        gzip.truncate(gzip.len() - 12);
+        let (head, body): (&str, &[u8]) = match path {
+            "/gzip" => ("Content-Encoding: gzip\r\n", &gzip),
+            "/length" => ("Content-Length: 500\r\n", b"A line of the page.\n"),
+            "/chunked" => ("Transfer-Encoding: chunked\r\n", b"14\r\nA line of the page.\n\r\n"),
+            "/document" => ("Content-Length: 500\r\n", b"%PDF-1.7\n"),
+            _ => ("Content-Length: 500\r\n", b""),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n{head}\r\n");
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    });
+    let project = open(server.port);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for path in ["/gzip", "/length", "/chunked"] {
+        let input = at(server.port, path);
+        let action = project.action("web_fetch", &input).unwrap();
+        let told = project.run("web_fetch", &input, &action, false).unwrap();
+        let (is_error, words) = (told.is_error, text(told));
+        assert!(is_error && words.contains("A line of the page."), "{path}: {words}");
+        assert!(words.contains("INCOMPLETE: only") && !words.contains("the first"), "{path}: {words}");
+        let query = PageQuery { url: format!("http://127.0.0.1:{}{path}", server.port), ..PageQuery::default() };
+        let page = runtime.block_on(fetch_page(&project.cx, query)).unwrap();
+        assert!(page.is_error && page.is_incomplete && page.about.contains("fetch it again"), "{path}: {page:?}");
+    }
+    assert_eq!(server.asked().len(), 6, "a part is not kept");
+    let refused = project.refused("web_fetch", at(server.port, "/document"));
+    assert!(refused.contains("only 9 bytes of a PDF document arrived"), "{refused}");
+    assert!(project.refused("web_fetch", at(server.port, "/nothing")).contains("broke off"));
 }
 
 /// The reader of documents says here how many bytes it got.
