@@ -249,7 +249,8 @@ pub fn permitted(
     flags: &Selection,
     settings: Settings,
 ) -> Result<Settings, CliError> {
-    let given = permissions::RuleFlags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
+    let opened = &config.tools.private_hosts;
+    let given = permissions::RuleFlags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools, opened };
     let loaded = permissions::load(place, root, &given)?;
     let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
     loaded.warnings.iter().chain(&note).for_each(|warning| place.tell(warning));

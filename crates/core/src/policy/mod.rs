@@ -31,7 +31,7 @@ pub use protected::{
 };
 pub use reason::{DangerReason, HiddenReason, RemoteEffect};
 pub use recourse::Recourse;
-pub use rule::Rule;
+pub use rule::{Rule, is_local_host};
 pub use shell_syntax::ShellSyntax;
 pub use visibility::Visibility;
 

@@ -21,7 +21,7 @@ use max_team_workspace::setup::{self, AppEnv};
 pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    let loaded = load(place, &root, &RuleFlags::default())?;
+    let loaded = load(place, &root, &RuleFlags { opened: &config.tools.private_hosts, ..RuleFlags::default() })?;
     match command {
         Permissions::Why(options) => {
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));

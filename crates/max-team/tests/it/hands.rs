@@ -76,20 +76,30 @@ fn a_large_page_is_read_on_from_where_it_is_kept() {
 }
 
 #[test]
-fn a_host_needs_leave_and_a_project_cannot_open_this_machine() {
-    // Nobody to ask: it is refused, and nobody says that the user did.
-    let server = reader(large_page());
-    let ran = asked(&program(&server, "tools: {private_hosts: [127.0.0.1]}\n"), &["--permission-mode", "dontAsk"]);
-    assert_eq!(ran.out, "done\n", "{ran:?}");
-    assert!(
-        server.requests()[1].contains("no rule names the host") && !server.requests()[1].contains("line 0"),
-        "{:?}",
-        server.requests()[1].body
-    );
+fn one_permission_opens_a_page_of_this_machine_and_a_project_cannot_give_it() {
+    let opened = "tools: {private_hosts: [127.0.0.1]}\n";
+    let wide = ["--allowed-tools", "WebFetch web_fetch WebFetch(domain:*:*)"];
+    let table: [(&str, &[&str], bool); 5] = [
+        ("", &LEAVE, true),
+        (opened, &[], true),
+        (opened, &["--permission-mode", "dontAsk"], true),
+        ("", &[], false),
+        ("", &wide, false),
+    ];
+    for (config, flags, is_read) in table {
+        let server = reader(large_page());
+        let ran = asked(&program(&server, config), flags);
+        assert_eq!(ran.out, "done\n", "{ran:?}");
+        let told = &server.requests()[1];
+        assert_eq!(told.contains("line 0"), is_read, "{config} {flags:?}: {:?}", told.body);
+        assert_eq!(told.contains("no rule names the host"), !is_read, "{config} {flags:?}: {:?}", told.body);
+        assert_eq!(told.contains("--allowed-tools 'WebFetch(domain:127.0.0.1:"), !is_read, "{:?}", told.body);
+    }
 
     let server = reader(large_page());
-    let strange = program(&server, "").file(".max-team/config.yaml", "tools: {private_hosts: [127.0.0.1]}\n");
-    let ran = asked(&strange, &LEAVE);
+    let allowed = r#"{"permissions": {"allow": ["WebFetch(domain:127.0.0.1:*)"]}}"#;
+    let strange = program(&server, "").file(".max-team/config.yaml", opened).file(".max-team/settings.json", allowed);
+    let ran = asked(&strange, &[]);
     assert!(ran.err.contains("`tools.private_hosts` is held back"), "{ran:?}");
-    assert!(server.requests()[1].contains("private network"), "{:?}", server.requests()[1].body);
+    assert!(server.requests()[1].contains("no rule names the host"), "{:?}", server.requests()[1].body);
 }

@@ -10,7 +10,7 @@ use max_team_core::limits::{
     BROWSER_ACTION_MS, BROWSER_CONTEXTS_ASIDE_MAX, BROWSER_LOAD_MS, BROWSER_RESTART_MS, BROWSER_SNAPSHOT_BYTES_MAX,
     BROWSER_TABS_MAX, PAGE_BYTES_MAX,
 };
-use max_team_core::policy::Action;
+use max_team_core::policy::{Action, is_local_host};
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -446,8 +446,8 @@ pub(super) async fn open(
         None => (cx.browsers.chromium(cx, &profile).await?, profile),
     };
     chromium.touch();
-    check(&chromium.guard, &url).await?;
-    let private_host = private_host(cx, &url);
+    check(&chromium.guard, &url, true).await?;
+    let private_host = private_host(cx, &url, true);
     let taken = Seat::switched(cx, seat.take(), chromium, &profile, private_host, &mut notes).await?;
     let seat = seat.insert(taken);
     *lock(&seat.context.policy) = cx.policy.clone();
@@ -475,17 +475,18 @@ pub(super) async fn open(
 }
 
 /// Refuses an address that the proxy would refuse, in words instead of an error page.
-pub(super) async fn check(guard: &Guard, url: &Url) -> Result<(), ToolError> {
+pub(super) async fn check(guard: &Guard, url: &Url, is_judged: bool) -> Result<(), ToolError> {
     let port = url.port_or_known_default().unwrap_or(443);
-    let found = guard.addresses(url.host_str().unwrap_or_default(), port).await;
+    let is_judged = is_judged && is_local_host(&host(url));
+    let found = guard.addresses(url.host_str().unwrap_or_default(), port, is_judged).await;
     found.map(drop).map_err(ToolError::correctable)
 }
 
 /// The host of an address without its port, if the user has opened it as a private one.
-pub(super) fn private_host(cx: &ToolContext, url: &Url) -> Option<String> {
+pub(super) fn private_host(cx: &ToolContext, url: &Url, is_judged: bool) -> Option<String> {
     let name = bare(url.host_str().unwrap_or_default());
     let is_opened = is_host_opened(&cx.services.private_hosts, name, url.port_or_known_default());
-    is_opened.then(|| name.to_owned())
+    (is_opened || (is_judged && is_local_host(&host(url)))).then(|| name.to_owned())
 }
 
 /// The page that is in use now: its address, title, what happened, and its tree.
@@ -541,20 +542,20 @@ impl PageRenderer for ChromiumRenderer {
         find_chromium(services.browser_path.as_deref()).is_some()
     }
 
-    fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url) -> RenderFuture<'a> {
-        Box::pin(render(cx, url))
+    fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url, is_judged: bool) -> RenderFuture<'a> {
+        Box::pin(render(cx, url, is_judged))
     }
 }
 
 /// Loads a page whose host was judged, lets its scripts run until its network is quiet, and gives its HTML. A host that it leads to and that
 /// rules do not allow is not followed.
-async fn render(cx: &ToolContext, url: &Url) -> Result<RenderedPage, ToolError> {
+async fn render(cx: &ToolContext, url: &Url, is_judged: bool) -> Result<RenderedPage, ToolError> {
     let limit = Duration::from_millis(BROWSER_ACTION_MS);
     let work = async {
         let chromium = cx.browsers.chromium(cx, "").await?;
         chromium.touch();
-        check(&chromium.guard, url).await?;
-        let mut seat = Seat::take(cx, chromium, "", private_host(cx, url)).await?;
+        check(&chromium.guard, url, is_judged).await?;
+        let mut seat = Seat::take(cx, chromium, "", private_host(cx, url, is_judged)).await?;
         lock(&seat.context.hosts).insert(host(url));
         let page = seat.new_page().await?;
         let tab = seat.tab(&page);

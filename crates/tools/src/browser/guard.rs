@@ -138,7 +138,8 @@ impl Guard {
         if let Some(words) = context.and_then(|context| context.denial(host, port)) {
             return Err(words);
         }
-        let found = self.addresses(host, port).await?;
+        let is_judged = context.is_some_and(|context| context.has_judged_local(host, port));
+        let found = self.addresses(host, port, is_judged).await?;
         let is_private = found.iter().any(|address| !is_public(address.ip()));
         if is_private && !context.is_some_and(|context| context.is_at_home(host)) {
             return Err(format!(
@@ -148,8 +149,8 @@ impl Guard {
         Ok(found)
     }
 
-    /// The addresses of a host that may be connected to, or why there are none.
-    pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    /// The addresses of a host that may be connected to, or why there are none. `is_judged`: the policy has opened it by its name.
+    pub(super) async fn addresses(&self, host: &str, port: u16, is_judged: bool) -> Result<Vec<SocketAddr>, String> {
         let bare = bare(host);
         let found = match bare.parse::<IpAddr>() {
             Ok(address) => vec![address],
@@ -157,7 +158,7 @@ impl Guard {
         };
         // One private address among public ones is a trap as well.
         match found.iter().find(|address| !is_public(**address)) {
-            Some(own) if !is_host_opened(&self.private, bare, Some(port)) => {
+            Some(own) if !is_judged && !is_host_opened(&self.private, bare, Some(port)) => {
                 Err(PrivateAddress { host: bare.to_owned(), address: *own }.to_string())
             }
             _ if found.is_empty() => Err(format!("`{bare}` has no address")),
@@ -289,7 +290,7 @@ mod tests {
             ("unknown.example", 80, false),
         ];
         for (host, port, is_open) in table {
-            let found = guard.addresses(host, port).await;
+            let found = guard.addresses(host, port, false).await;
             assert_eq!(found.is_ok(), is_open, "{host}:{port} {found:?}");
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use max_team_core::policy::{Action, ActionKind, Verdict};
+use max_team_core::policy::{Action, ActionKind, Verdict, is_local_host};
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -94,11 +94,11 @@ impl Context {
             return matches!(url.scheme(), "about" | "blob" | "data");
         }
         let name = url.host_str().unwrap_or_default();
-        let is_private = is_host_opened(&self.opened, name, url.port_or_known_default());
+        let host = host(&url);
+        let is_private = is_local_host(&host) || is_host_opened(&self.opened, name, url.port_or_known_default());
         if !self.is_at_home(name) && (is_private || self.private_host.is_some()) {
             return false;
         }
-        let host = host(&url);
         if lock(&self.hosts).contains(&host) {
             return true;
         }
@@ -115,11 +115,15 @@ impl Context {
         self.private_host.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(bare(host)))
     }
 
+    /// Whether the policy has judged this host of this machine or of a private network.
+    pub(super) fn has_judged_local(&self, host: &str, port: u16) -> bool {
+        let target = target(host, port);
+        is_local_host(&target) && lock(&self.hosts).contains(&target)
+    }
+
     /// The rule that denies a host to all parts of a page, in words.
     pub(super) fn denial(&self, host: &str, port: u16) -> Option<String> {
-        let host = host.trim_end_matches('.');
-        let target = if matches!(port, 80 | 443) { host.to_owned() } else { format!("{host}:{port}") };
-        let action = Action { kind: ActionKind::Fetch, ..Action::read(target) };
+        let action = Action { kind: ActionKind::Fetch, ..Action::read(target(host, port)) };
         let judged = lock(&self.policy).judge(super::NAME, &action);
         // A mode that never asks denies as well, but names no rule: the parts of a page may come from hosts that no rule names.
         let is_denied = judged.verdict == Verdict::Deny && judged.origin.is_some();
@@ -127,6 +131,12 @@ impl Context {
             format!("the page asked for something from `{}`, which is refused: {}", action.target, judged.rule)
         })
     }
+}
+
+/// A host as the policy judges it.
+fn target(host: &str, port: u16) -> String {
+    let host = host.trim_end_matches('.');
+    if matches!(port, 80 | 443) { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 #[derive(Debug)]

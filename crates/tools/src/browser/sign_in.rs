@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::BrowserInput;
 use super::agent::{Seat, check, open, private_host};
+use super::devtools::lock;
 use super::pages::Context;
 use super::process::has_screen;
 use crate::policy_check::PolicyCheck;
@@ -57,13 +58,14 @@ async fn ask(cx: &ToolContext, seat: &mut Option<Seat>, input: &BrowserInput) ->
         window.close().await;
     }
     let window = cx.browsers.start(cx, &profile, true).await?;
-    check(&window.guard, &url).await?;
+    check(&window.guard, &url, true).await?;
     // The user decides where the window goes; only the private host that the user was asked to visit is reached.
     let policy = PolicyCheck::new(|tool, action| {
         judge(&Rules::new(Mode::BypassPermissions, &Constraints::default()), tool, action)
     });
     let id = Context::OWN.to_owned();
-    let context = Context::new(id, policy, &cx.services.private_hosts, private_host(cx, &url));
+    let context = Context::new(id, policy, &cx.services.private_hosts, private_host(cx, &url, true));
+    lock(&context.hosts).insert(host(&url));
     window.guard.judge_by(None, &Arc::new(context));
     let opened = window.devtools.call(None, "Target.createTarget", json!({ "url": url.as_str() })).await;
     opened.map_err(|error| ToolError::correctable(format!("the window could not be opened: {error}")))?;

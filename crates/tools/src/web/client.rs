@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use max_team_core::limits::PAGE_MS_MAX;
+use max_team_core::policy::is_local_host;
 use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LOCATION};
@@ -25,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::host;
 use crate::document;
 use crate::remote::on_thread;
 use crate::text::{clip, size, visible};
@@ -38,8 +40,10 @@ const CAUSE_BYTES_MAX: usize = 300;
 /// Where a request may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressGuard {
-    /// The public internet, and hosts that the user has named.
+    /// The public internet, and hosts that the user has opened in the settings.
     Public,
+    /// The same, and a host of this machine or of a private network if the address names it as such: the policy has judged it.
+    Judged,
     /// A service that the user has set up, wherever it is.
     Service,
 }
@@ -222,8 +226,12 @@ fn check_literal(url: &Url) -> Result<(), PrivateAddress> {
 
 /// Whether a request may go to this machine or into a private network. It follows no redirect, so its address says all.
 fn may_be_private(cx: &ToolContext, request: &HttpRequest<'_>) -> bool {
-    let (host, port) = (request.url.host_str().unwrap_or_default(), request.url.port_or_known_default());
-    request.guard == AddressGuard::Service || is_host_opened(&cx.services.private_hosts, host, port)
+    let (name, port) = (request.url.host_str().unwrap_or_default(), request.url.port_or_known_default());
+    match request.guard {
+        AddressGuard::Service => true,
+        AddressGuard::Judged if is_local_host(&host(request.url)) => true,
+        AddressGuard::Judged | AddressGuard::Public => is_host_opened(&cx.services.private_hosts, name, port),
+    }
 }
 
 /// Whether the user has opened this host, for all ports (`HOST`) or for one (`HOST:PORT`).

@@ -75,7 +75,7 @@ async fn call(cx: &ToolContext, args: WebFetch, intent: &Action) -> Result<Outpu
         render: args.render.as_deref().and_then(RenderMode::named).unwrap_or_default(),
         view: PageView { selector: args.selector, raw: args.raw.unwrap_or(false) },
         is_further_page: number > 1,
-        follows_hosts: false,
+        guard: AddressGuard::Judged,
         url,
     };
     match read_page(cx, &wanted).await? {
@@ -144,7 +144,7 @@ pub async fn fetch_page(cx: &ToolContext, query: PageQuery) -> Result<PageAnswer
     let PageQuery { url, selector, page: number, render, raw } = query;
     let url = parse(&url)?;
     let view = PageView { selector, raw };
-    let wanted = FetchRequest { url, view, render, is_further_page: false, follows_hosts: true };
+    let wanted = FetchRequest { url, view, render, is_further_page: false, guard: AddressGuard::Public };
     let (url, mut page) = match read_page(cx, &wanted).await? {
         Fetched::Page(url, page) => (url, page),
         Fetched::Elsewhere(url, next) => {
@@ -175,8 +175,8 @@ pub(crate) struct FetchRequest {
     pub(crate) render: RenderMode,
     /// Whether an earlier page of the same text was told: the text must not change in between.
     pub(crate) is_further_page: bool,
-    /// Whether redirects to other hosts are followed.
-    pub(crate) follows_hosts: bool,
+    /// Where it may go. What the policy judges is one host: redirects to others are not followed then.
+    pub(crate) guard: AddressGuard,
 }
 
 /// What came of it.
@@ -253,7 +253,7 @@ async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, Tool
     let page = match (kept, &cx.services.renderer) {
         (Some(kept), _) => kept,
         (None, Some(renderer)) => {
-            let rendered = renderer.render(cx, &wanted.url).await?;
+            let rendered = renderer.render(cx, &wanted.url, wanted.guard == AddressGuard::Judged).await?;
             let reply = HttpReply {
                 status: rendered.status,
                 media_type: "text/html".to_owned(),
@@ -290,7 +290,7 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
     let mut url = wanted.url.clone();
     for _ in 0..=REDIRECTS_MAX {
         let known = kept.as_ref().filter(|kept| kept.url == url);
-        let mut request = HttpRequest::get(&url, AddressGuard::Public, PAGE_BYTES_MAX);
+        let mut request = HttpRequest::get(&url, wanted.guard, PAGE_BYTES_MAX);
         request.document_max = DOCUMENT_BYTES_MAX;
         request.takes_part = true;
         if let Some(known) = known {
@@ -311,7 +311,7 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
                 }
                 return Ok(Loaded::Page(page));
             }
-            Some(next) if wanted.follows_hosts || host(&next) == host(&url) => url = next,
+            Some(next) if wanted.guard == AddressGuard::Public || host(&next) == host(&url) => url = next,
             Some(next) => return Ok(Loaded::Elsewhere(url, next)),
         }
     }

@@ -13,8 +13,8 @@ pub trait PageRenderer: Send + Sync + fmt::Debug {
     /// Whether the browser is installed.
     fn is_there(&self, services: &Services) -> bool;
 
-    /// Loads a page. Every address that the page reaches is checked like the page's own.
-    fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url) -> RenderFuture<'a>;
+    /// Loads a page. Every address that the page reaches is checked like the page's own. `is_judged`: the policy has judged its host.
+    fn render<'a>(&'a self, cx: &'a ToolContext, url: &'a Url, is_judged: bool) -> RenderFuture<'a>;
 }
 
 /// A page that is being rendered.

@@ -46,7 +46,7 @@ fn recorded_pages_are_read_like_others_and_the_network_is_not_reached() {
     let recorded = vec![
         json!({ "url": "https://a.example/", "body": "<title>Recorded</title><main><p>Some <a href=/b>words</a></p></main>" }),
         json!({ "url": "https://a.example/away", "status": 302, "location": "https://b.example/" }),
-        json!({ "url": "http://10.0.0.1/", "body": "private" }),
+        json!({ "url": "http://169.254.169.254/", "body": "private" }),
     ];
     let mut project = Project::new();
     let private_hosts = vec![format!("127.0.0.1:{}", server.port)];
@@ -56,7 +56,7 @@ fn recorded_pages_are_read_like_others_and_the_network_is_not_reached() {
     assert!(page.contains("“Recorded”") && page.contains("Some [words](https://a.example/b)"), "{page}");
     let away = project.call("web_fetch", json!({ "url": "https://a.example/away" })).unwrap();
     assert!(away.contains("leads to another host: `https://b.example/`"), "{away}");
-    let private = project.refused("web_fetch", json!({ "url": "http://10.0.0.1/" }));
+    let private = project.refused("web_fetch", json!({ "url": "http://169.254.169.254/" }));
     assert!(private.contains("private network"), "{private}");
     let unknown = project.refused("web_fetch", at(server.port, "/"));
     assert!(unknown.contains("recorded pages") && unknown.contains("not among them"), "{unknown}");
@@ -150,7 +150,7 @@ impl PageRenderer for FakeBrowser {
         true
     }
 
-    fn render<'a>(&'a self, _: &'a ToolContext, url: &'a reqwest::Url) -> RenderFuture<'a> {
+    fn render<'a>(&'a self, _: &'a ToolContext, url: &'a reqwest::Url, _: bool) -> RenderFuture<'a> {
         self.0.lock().unwrap().push(url.path().to_owned());
         let text = if self.1.load(Ordering::SeqCst) { "" } else { "Written by a script." };
         let html = format!("<title>App</title><main><p>{text}</p></main>");
@@ -246,14 +246,19 @@ fn scripts_run_only_where_a_browser_is_and_they_are_needed() {
 fn a_private_host_is_open_on_the_named_port_only() {
     let server = Server::new(|_, stream| reply(stream, "200 OK", "Content-Type: text/plain", "inside"));
     let port = server.port;
-    assert!(open(port).call("web_fetch", at(port, "/")).unwrap().contains("inside"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let fetch = |project: &Project, url: String| {
+        let page = runtime.block_on(fetch_page(&project.cx, PageQuery { url, ..PageQuery::default() }));
+        page.map(|page| page.text).map_err(|error| error.to_string())
+    };
+    assert_eq!(fetch(&open(port), format!("http://127.0.0.1:{port}/")).unwrap(), "inside");
     for host in ["127.0.0.1:1".to_owned(), format!("localhost:{port}"), format!("127.0.0.2:{port}")] {
-        let refused = project(&[host]).refused("web_fetch", at(port, "/"));
+        let refused = fetch(&project(&[host]), format!("http://127.0.0.1:{port}/")).unwrap_err();
         assert!(refused.contains("private network") && refused.contains("--allow-host"), "{refused}");
     }
     let named = project(&[format!("localhost:{port}")]);
-    assert!(named.call("web_fetch", json!({ "url": format!("http://localhost:{port}/") })).unwrap().contains("inside"));
-    assert!(named.refused("web_fetch", json!({ "url": "http://localhost:1/" })).contains("private network"));
+    assert_eq!(fetch(&named, format!("http://localhost:{port}/")).unwrap(), "inside");
+    assert!(fetch(&named, "http://localhost:1/".to_owned()).unwrap_err().contains("private network"));
     assert_eq!(server.asked().len(), 2);
 }
 

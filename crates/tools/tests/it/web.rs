@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::limits::PAGE_BYTES_MAX;
 use max_team_core::policy::ActionKind;
-use max_team_tools::{Services, ToolError};
+use max_team_tools::{PageQuery, Services, ToolError, fetch_page};
 use serde_json::json;
 
 use crate::project::Project;
@@ -129,23 +129,33 @@ fn redirects_are_followed_only_where_the_gate_was_asked() {
 fn private_addresses_are_refused_by_name_and_by_number() {
     let server = pages();
     let project = Project::new();
-    let hosts =
-        ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433"];
-    for host in hosts {
-        let words = project.refused("web_fetch", json!({ "url": format!("http://{host}:{}/page", server.port) }));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let by_user = |project: &Project, host: &str| {
+        let query = PageQuery { url: format!("http://{host}:{}/json", server.port), ..PageQuery::default() };
+        runtime.block_on(fetch_page(&project.cx, query)).map_err(|error| error.to_string())
+    };
+    let of_agent = |host: &str| json!({ "url": format!("http://{host}:{}/json", server.port) });
+    let local = ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "127.1", "2130706433"];
+    let other = ["[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "100.100.100.200"];
+    // `max-team fetch` asks no policy.
+    for host in local.iter().chain(&other) {
+        let words = by_user(&project, host).unwrap_err();
         assert!(words.contains("private network") && words.contains("tools.private_hosts"), "{host}: {words}");
     }
-    for host in ["169.254.169.254", "10.0.0.1", "192.168.0.1", "[fd00:ec2::254]", "[fe80::1]"] {
-        let words = project.refused("web_fetch", json!({ "url": format!("http://{host}/") }));
-        assert!(words.contains("private network"), "{host}: {words}");
+    for host in other {
+        let words = project.refused("web_fetch", of_agent(host));
+        assert!(words.contains("private network") && words.contains("tools.private_hosts"), "{host}: {words}");
     }
-    assert_eq!(server.asked(), [""; 0], "nobody was connected to");
+    assert_eq!(server.asked(), [""; 0], "no server was connected to");
+    // The policy has judged these by their name.
+    for host in ["127.0.0.1", "localhost", "2130706433"] {
+        assert!(project.call("web_fetch", of_agent(host)).unwrap().contains("200"), "{host}");
+    }
 
     // A name that was opened opens that name, not the number behind it.
     let named = with_hosts(&["localhost"]);
-    let url = |host: &str| json!({ "url": format!("http://{host}:{}/json", server.port) });
-    assert!(named.call("web_fetch", url("localhost")).unwrap().contains("200"));
-    assert!(named.refused("web_fetch", url("127.0.0.1")).contains("private network"));
+    assert!(by_user(&named, "localhost").unwrap().about.contains("200"));
+    assert!(by_user(&named, "127.0.0.1").unwrap_err().contains("private network"));
 }
 
 #[test]

@@ -233,7 +233,7 @@ table! {
         geocode_url: Option<String> as Maybe<Url> = None;
         /// The service that `web_search` asks; without `provider` the one whose key is set, else DuckDuckGo.
         web_search: Json as Tree = Json::Object(serde_json::Map::new());
-        /// Hosts on this machine or in a private network that `web_fetch` may reach; with a port, only that port.
+        /// Hosts on this machine or in a private network that agents may read without a question; with a port, only that port.
         private_hosts: Vec<String> as Hosts = Vec::new();
         /// Chromium, for `browser`; null takes the first in PATH.
         browser_path: Option<String> as Maybe<Text> = None;

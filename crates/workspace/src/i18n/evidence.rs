@@ -221,6 +221,7 @@ impl Lang {
             Basis::NeedsShell(why) => self.basis_needs_shell(self.shell_syntax(why)),
             Basis::Hook { origin, rule } => self.basis_hook(origin, rule),
             Basis::Host(host) => self.basis_host(host),
+            Basis::LocalHost(host) => self.basis_local_host(host),
             Basis::Searches(host) => self.basis_searches(host),
             Basis::Closed { path, setting } => self.basis_closed(path, setting),
             Basis::Question => self.basis_question().to_owned(),

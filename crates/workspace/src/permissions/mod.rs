@@ -58,6 +58,8 @@ pub struct LoadedPermissions {
 pub struct RuleFlags<'a> {
     pub allowed: &'a [String],
     pub denied: &'a [String],
+    /// Private hosts that the settings open: they need no further rule.
+    pub opened: &'a [String],
 }
 
 /// One settings file that may be there.
@@ -195,6 +197,9 @@ fn read(
         let rules = given.iter().flat_map(|text| split(text));
         loaded.permissions.rules.extend(rules.map(|text| Rule::new(list, &text, origin(), &anchors)));
     }
+    let origin = || Origin { scope: RuleScope::User, file: "tools.private_hosts".to_owned(), line: 0 };
+    let opened = flags.opened.iter().map(|host| Rule::new(List::Allow, &opening(host), origin(), &anchors));
+    loaded.permissions.rules.extend(opened);
     loaded.permissions.root = root_text;
     let flawed = loaded.permissions.rules.iter().filter_map(|rule| Some((rule, rule.flaw()?)));
     let lang = place.speaks();
@@ -206,6 +211,17 @@ fn read(
         loaded.warnings.push(place.speaks().permissions_wait(count));
     }
     Ok(loaded)
+}
+
+/// The rule for a host of `tools.private_hosts`, which has all its ports unless it names one.
+fn opening(host: &str) -> String {
+    let is_bare_address = host.parse::<std::net::Ipv6Addr>().is_ok();
+    let has_port = !is_bare_address && host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match (is_bare_address, has_port) {
+        (true, _) => format!("WebFetch(domain:[{host}]:*)"),
+        (_, true) => format!("WebFetch(domain:{host})"),
+        (_, false) => format!("WebFetch(domain:{host}:*)"),
+    }
 }
 
 /// The stricter of two modes that may be asked for.

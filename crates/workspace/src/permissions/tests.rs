@@ -184,9 +184,13 @@ fn flags_are_split_outside_brackets() {
     assert_eq!(split("Bash(git log:*), Edit Read(a b)"), ["Bash(git log:*)", "Edit", "Read(a b)"]);
     let fixture = Fixture::new();
     let (allowed, denied) = (["Edit".to_owned()], ["Bash(rm *)".to_owned()]);
-    let loaded = load(&fixture.place, &fixture.place.cwd, &RuleFlags { allowed: &allowed, denied: &denied }).unwrap();
+    let opened = ["localhost:8000", "wiki.local", "::1", "[::1]:80"].map(str::to_owned);
+    let given = RuleFlags { allowed: &allowed, denied: &denied, opened: &opened };
+    let loaded = load(&fixture.place, &fixture.place.cwd, &given).unwrap();
     let shown: Vec<String> = loaded.permissions.rules.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
+    assert_eq!(shown[..2], ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
+    let hosts = ["localhost:8000", "wiki.local:*", "[::1]:*", "[::1]:80"];
+    assert_eq!(shown[2..], hosts.map(|host| format!("`allow: WebFetch(domain:{host})` (tools.private_hosts)")));
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub enum Basis {
     Hook { origin: String, rule: String },
     /// No rule names the host.
     Host(String),
+    /// No rule names the host, which is on this machine or in a private network.
+    LocalHost(String),
     /// No rule allows web searches; with the host of the search service.
     Searches(String),
     /// The path is outside the project, and this setting closes everything outside.
@@ -119,6 +121,9 @@ impl fmt::Display for Basis {
                 write!(f, "a `PreToolUse` hook ({origin}) covers `{rule}` and is not run here")
             }
             Self::Host(host) => write!(f, "no rule names the host `{host}`"),
+            Self::LocalHost(host) => {
+                write!(f, "no rule names the host `{host}`, which is on this machine or in a private network")
+            }
             Self::Searches(host) => write!(f, "no rule allows web searches (`{host}`)"),
             Self::Closed { path, setting } => {
                 write!(f, "`{path}` is outside the project, and settings say `{setting}`")

@@ -182,15 +182,18 @@ impl JudgedAction<'_> {
         self.mode(ActionKind::Remote, RememberedRule::Rules(vec![self.tool.to_owned()]), false)
     }
 
-    /// A host that neither a rule nor the member's definition names is always asked about.
+    /// A host that neither a rule nor the member's definition names is always asked about. A host of this machine or of a private
+    /// network is opened only by a rule or an answer with its name: the tools rely on this verdict.
     fn fetch(&self, host: &str) -> Judgement {
         let subject = RuleSubject::Host(host);
+        let is_local = rule::is_local_host(host);
         // An answer about a click in the browser must not open every host to it.
-        let allow = || self.allow_by(subject, |rule| rule.is_of_hosts() || self.tool != rule::BROWSER);
+        let is_wide_enough = |rule: &Rule| rule.is_of_hosts() || self.tool != rule::BROWSER;
+        let allow = || self.allow_by(subject, |rule| if is_local { rule.names_host() } else { is_wide_enough(rule) });
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(allow) {
             return judged;
         }
-        if glob::hosts(&self.rules.constraints.allowed_hosts, host) {
+        if !is_local && glob::hosts(&self.rules.constraints.allowed_hosts, host) {
             return free(AutoAllow::Hosts);
         }
         if self.tool == rule::SEARCH {
@@ -200,7 +203,7 @@ impl JudgedAction<'_> {
             let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
             return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) });
         }
-        let words = Basis::Host(host.to_owned());
+        let words = if is_local { Basis::LocalHost(host.to_owned()) } else { Basis::Host(host.to_owned()) };
         let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);
         let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
         self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) })

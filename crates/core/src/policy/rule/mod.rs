@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use path::{Anchors, escape};
 pub(super) use path::{ResolvedPath, absolute};
 pub(super) use pattern::Spelling;
+pub use pattern::is_local_host;
 use pattern::{CommandPattern, HostPattern};
 
 use super::glob::Glob;
@@ -299,6 +300,11 @@ impl Rule {
     /// The pattern of a command, if it is one.
     pub(super) fn command_pattern(&self) -> Option<&CommandPattern> {
         if let RuleSpec::Command(words) = &self.spec { Some(words) } else { None }
+    }
+
+    /// Whether it names one host without a wildcard.
+    pub(super) fn names_host(&self) -> bool {
+        matches!(&self.spec, RuleSpec::Host(pattern) if pattern.is_exact())
     }
 
     /// Whether it is about hosts.

@@ -4,6 +4,8 @@
 //! not match a program called `git x`. A `*` matches any letters and words. Denials are also matched loosely, with all
 //! spaces and cases alike, so that every possible meaning is refused.
 
+use std::net::IpAddr;
+
 use crate::policy::glob::fits;
 
 /// Marks the end of a word; it cannot occur in an argument.
@@ -163,6 +165,11 @@ impl HostPattern {
         Self { labels: rest.split('.').map(str::to_owned).collect(), is_beneath, port }
     }
 
+    /// Whether it names one host, though perhaps all its ports.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.is_beneath && !self.labels.iter().any(|label| label.contains('*'))
+    }
+
     /// Whether it matches a host. The host has its port unless that is the scheme's default. A denial without a port
     /// matches all ports.
     pub(super) fn fits(&self, given: &str, strict: bool) -> bool {
@@ -179,6 +186,18 @@ impl HostPattern {
         let depth_fits = if self.is_beneath { !above.is_empty() } else { above.is_empty() };
         port_fits && depth_fits && self.labels.iter().zip(own).all(|(pattern, label)| is_named(pattern, label))
     }
+}
+
+/// Whether a host is written as this machine's or as an address of a private network. A name that leads there is not, and
+/// neither are link-local addresses, where clouds keep their metadata: only the settings open these.
+pub fn is_local_host(text: &str) -> bool {
+    let name = host(split_port(text).0);
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse();
+    name == "localhost"
+        || address.is_ok_and(|address| match address {
+            IpAddr::V4(address) => address.is_loopback() || address.is_private(),
+            IpAddr::V6(address) => address.is_loopback(),
+        })
 }
 
 /// A host and the port behind it: `example.org:8080`, `[::1]:8080`.

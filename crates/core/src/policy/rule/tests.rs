@@ -193,6 +193,34 @@ fn hosts_tools_members_and_parameters() {
 }
 
 #[test]
+fn a_local_host_is_opened_by_its_name_alone() {
+    for (rule, host, want) in [
+        ("WebFetch(domain:localhost:3000)", "localhost:3000", true),
+        ("WebFetch(domain:localhost:*)", "localhost:3000", true),
+        ("WebFetch(domain:localhost:3000)", "localhost:3001", false),
+        ("WebFetch(domain:127.0.0.1)", "127.0.0.1:8080", false),
+        ("WebFetch(domain:[::1]:8080)", "[::1]:8080", true),
+        ("WebFetch(domain:192.168.1.2:80)", "192.168.1.2:80", true),
+        ("WebFetch", "localhost:3000", false),
+        ("web_fetch", "127.0.0.1", false),
+        ("WebFetch(domain:*)", "localhost", false),
+        ("WebFetch(domain:*:*)", "10.0.0.1:80", false),
+        ("WebFetch(domain:192.168.1.*)", "192.168.1.2", false),
+        ("WebFetch(domain:*.0.0.1)", "127.0.0.1", false),
+    ] {
+        let found = judged(&[(List::Allow, rule)], "web_fetch", &touch(ActionKind::Fetch, host)).verdict;
+        assert_eq!(found == Verdict::Allow, want, "{rule} {host}");
+        assert_ne!(found, Verdict::Deny, "{rule} {host}");
+    }
+    let asked = judged(&[], "web_fetch", &touch(ActionKind::Fetch, "localhost:3000"));
+    assert_eq!(asked.memory.rules(), ["WebFetch(domain:localhost:3000)"]);
+    assert!(asked.rule.contains("on this machine") && asked.is_danger, "{asked:?}");
+    let others =
+        ["example.org", "wiki.local", "169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "0.0.0.0", "localhost.a.org"];
+    assert!(others.iter().all(|host| !super::is_local_host(host)));
+}
+
+#[test]
 fn searches_are_allowed_by_their_own_rule() {
     let search = |rules: &[(List, &str)]| judged(rules, "web_search", &touch(ActionKind::Fetch, "html.duckduckgo.com"));
     let asked = search(&[]);

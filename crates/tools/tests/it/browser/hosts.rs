@@ -150,13 +150,14 @@ fn a_refusal_is_told_to_the_agent_whose_page_was_refused() {
     ]);
     let Some(mut browsing) = at(&server) else { return };
     let first = Arc::clone(&browsing.project.cx.browser);
-    open(&browsing, "public.example", "/");
+    // On a slow machine it is told with the first result.
+    let shown = open(&browsing, "public.example", "/");
     browsing.project.cx.browser = Arc::default();
     open(&browsing, "public.example", "/other");
     let other = browsing.act(json!({ "action": "wait", "ms": 600 }));
     assert!(!other.contains("10.0.0.9"), "{other}");
     browsing.project.cx.browser = first;
-    let own = browsing.act(json!({ "action": "wait", "text": "done", "ms": 20_000 }));
+    let own = shown + &browsing.act(json!({ "action": "wait", "text": "done", "ms": 20_000 }));
     assert!(own.contains("[`10.0.0.9` is `10.0.0.9`, on this machine or in a private network"), "{own}");
 }
 
@@ -192,4 +193,25 @@ fn a_slow_start_holds_up_only_those_that_wait_for_the_same_browser() {
         }
     });
     assert!(crate::project::text(seen).contains("fine"));
+}
+
+/// The policy has judged the host and the port of the page, so no setting is needed; nothing else of this machine is opened by that.
+#[test]
+fn a_local_page_that_was_judged_reaches_its_own_port_alone() {
+    let hidden = Server::new(|_, stream| reply(stream, "200 OK", "Access-Control-Allow-Origin: *", "secret"));
+    let body = asks(&format!("127.0.0.1:{}", hidden.port));
+    let server = Server::new(move |path, stream| {
+        let body = if path == "/" { body.as_str() } else { "<title>Two</title>" };
+        reply(stream, "200 OK", "Content-Type: text/html", body);
+    });
+    let Some(mut browsing) = Browsing::at(&server) else { return };
+    browsing.project.cx.services = Arc::new(Services::default());
+    assert!(browsing.open("/").contains("Asks"));
+    let page = browsing.act(json!({ "action": "wait", "text": "fetch refused", "ms": 10_000 }));
+    assert!(page.contains("private network") && !page.contains("reached"), "{page}");
+    assert!(browsing.open("/two").contains("Two"));
+    let elsewhere = format!("http://127.0.0.1:{}/", hidden.port);
+    browsing.act(json!({ "action": "open", "url": browsing.base }));
+    assert_eq!(hidden.asked(), [""; 0], "{page}");
+    assert!(browsing.act(json!({ "action": "open", "url": elsewhere })).contains("secret"));
 }

@@ -38,10 +38,10 @@ fn a_page_stays_on_the_hosts_that_were_judged() {
     assert!(looped.contains("ERR_TOO_MANY_REDIRECTS"), "{looped}");
     for url in [
         "http://169.254.169.254/latest",
-        "http://localhost:1/",
-        "http://[::1]/",
-        "http://2130706433/",
-        "http://10.0.0.1/",
+        "http://[fd00:ec2::254]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://0.0.0.0/",
+        "http://100.64.0.1/",
     ] {
         let words = browsing.refused(&json!({ "action": "open", "url": url }));
         assert!(words.contains("private network") && words.contains("tools.private_hosts"), "{url}: {words}");
@@ -333,7 +333,7 @@ fn a_page_is_rendered_for_other_tools() {
     let Some(browsing) = Browsing::at(&server) else { return };
     let render = |url: &str| {
         let url = url.parse().unwrap();
-        browsing.runtime.block_on(async { ChromiumRenderer.render(&browsing.project.cx, &url).await })
+        browsing.runtime.block_on(async { ChromiumRenderer.render(&browsing.project.cx, &url, false).await })
     };
     let page = render(&format!("{}/", browsing.base)).unwrap();
     assert!(page.html.contains("<div id=\"app\">from script</div>"), "{}", page.html);
