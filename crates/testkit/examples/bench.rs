@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 20] = [
+    let steps: [(&str, Step); 21] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -90,6 +90,7 @@ fn main() -> ExitCode {
         ("defs", defs::defs),
         ("mcp", mcp::mcp),
         ("pages", pages::pages),
+        ("browser", pages::browser),
         ("serve", serve::serve),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {

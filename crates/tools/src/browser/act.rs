@@ -273,8 +273,13 @@ impl Tab {
 
     /// The middle of an element, in the visible part of the page.
     pub(super) async fn middle(&self, node: i64) -> Done<(f64, f64)> {
-        self.call("DOM.scrollIntoViewIfNeeded", json!({ "backendNodeId": node })).await?;
-        let quads = self.call("DOM.getContentQuads", json!({ "backendNodeId": node })).await?;
+        // Chromium works them off in their order.
+        let (scrolled, quads) = tokio::join!(
+            self.call("DOM.scrollIntoViewIfNeeded", json!({ "backendNodeId": node })),
+            self.call("DOM.getContentQuads", json!({ "backendNodeId": node })),
+        );
+        scrolled?;
+        let quads = quads?;
         let corners: Vec<f64> = quads
             .pointer("/quads/0")
             .and_then(Value::as_array)
@@ -293,12 +298,17 @@ impl Tab {
                 .map(drop);
         };
         let (x, y) = self.uncovered(node, place).await?;
-        for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
-            let button = if kind == "mouseMoved" { "none" } else { "left" };
+        let mouse = |kind: &str, button: &str, buttons: u8| {
             let event = json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1 });
-            self.call("Input.dispatchMouseEvent", event).await?;
-        }
-        Ok(())
+            self.call("Input.dispatchMouseEvent", event)
+        };
+        // Each waits for a frame of the page, so they are sent together; Chromium keeps their order.
+        let (moved, pressed, released) = tokio::join!(
+            mouse("mouseMoved", "none", 0),
+            mouse("mousePressed", "left", 1),
+            mouse("mouseReleased", "left", 0)
+        );
+        moved.and(pressed).and(released).map(drop)
     }
 
     /// Calls a function with the element as `this`.
@@ -434,7 +444,8 @@ impl Tab {
 
     /// The page's title and its tree with all frames.
     pub(super) async fn content(&self) -> Done<Content> {
-        let measured = self.evaluate(MEASURE).await?;
+        let (measured, tree) = tokio::join!(self.evaluate(MEASURE), self.call("Page.getFrameTree", json!({})));
+        let (measured, tree) = (measured?, tree?);
         let title = measured.get("title").and_then(Value::as_str).unwrap_or_default().to_owned();
         #[expect(
             clippy::cast_possible_truncation,
@@ -445,7 +456,7 @@ impl Tab {
         if count("elements") > BROWSER_ELEMENTS_MAX || count("chars") > BROWSER_CHARS_MAX {
             return self.large(title, count("elements"), count("chars")).await;
         }
-        let frames = self.frames().await?;
+        let frames = self.frames(&tree).await?;
         let passwords = self.passwords(snapshot::fields(&frames)).await;
         let mut state = lock(&self.page.state);
         let base = reqwest::Url::parse(&state.url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
@@ -482,8 +493,7 @@ impl Tab {
         found
     }
 
-    async fn frames(&self) -> Done<Vec<FrameTree>> {
-        let tree = self.call("Page.getFrameTree", json!({})).await?;
+    async fn frames(&self, tree: &Value) -> Done<Vec<FrameTree>> {
         let mut names = Vec::new();
         collect_frames(tree.get("frameTree").unwrap_or(&Value::Null), &mut names);
         let mut frames = Vec::new();

@@ -75,8 +75,11 @@ impl Tab {
     /// Empty if a click on `hit` is one on the element; an error if they lie in different frames.
     async fn compare(&self, node: i64, hit: i64) -> Done<String> {
         let object = |found: Value| found.pointer("/object/objectId").cloned().unwrap_or_default();
-        let own = object(self.call("DOM.resolveNode", json!({ "backendNodeId": node })).await?);
-        let other = object(self.call("DOM.resolveNode", json!({ "backendNodeId": hit })).await?);
+        let (own, other) = tokio::join!(
+            self.call("DOM.resolveNode", json!({ "backendNodeId": node })),
+            self.call("DOM.resolveNode", json!({ "backendNodeId": hit })),
+        );
+        let (own, other) = (object(own?), object(other?));
         let call = json!({
             "objectId": own, "functionDeclaration": REACHES, "arguments": [{ "objectId": other }], "returnByValue": true,
         });
