@@ -128,3 +128,13 @@ fn the_main_text_of_pages_by_another_author_is_found() {
     assert!(kinds.len() >= 6 && all.pages >= 30, "{kinds:?}");
     all.check("all pages");
 }
+
+/// Unchanged documentation pages of other projects: Sphinx, MkDocs, Doxygen, mdBook, Texinfo, hand-written ones. Their texts were
+/// taken from the pages' sources before our output was looked at.
+#[test]
+fn the_main_text_of_published_pages_is_found() {
+    let kinds = tally(&folder("pages/published"));
+    let all = sum(&kinds);
+    assert!(kinds.len() >= 6 && all.pages >= 12, "{kinds:?}");
+    all.check("all pages");
+}
