@@ -49,6 +49,12 @@ pub const WEB_LOGINS_BURST: u32 = 10;
 pub const WEB_LOGIN_MS: u64 = 6_000;
 /// Characters of an idempotency key.
 pub const WEB_KEY_CHARS_MAX: usize = 200;
+/// Milliseconds for which the answer under an idempotency key is kept.
+pub const WEB_KEY_MS: u64 = 24 * 60 * 60_000;
+/// Answers that are kept under idempotency keys; the oldest go first.
+pub const WEB_KEYS_KEPT_MAX: usize = 10_000;
+/// Answers after which old ones are looked for.
+pub const WEB_KEYS_SWEPT_AFTER: usize = 256;
 /// Milliseconds that a login link can be used.
 pub const WEB_LOGIN_LINK_MS: i64 = 60 * 60_000;
 /// Milliseconds that a browser stays logged in.
@@ -534,6 +540,8 @@ pub const MEMORY_HANDED_TRIES_MAX: u32 = 3;
 pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Turns that are listed as told a fact.
 pub const MEMORY_USES_MAX: usize = 50;
+/// Characters of a message that such a turn is shown with.
+pub const MEMORY_USE_CHARS_MAX: usize = 500;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 

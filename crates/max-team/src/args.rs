@@ -54,7 +54,7 @@ pub(crate) use permissions::{ExplainVerdict, Permissions};
 pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use reserved::{find as find_reserved, reserved};
 pub(crate) use rewind::Rewind;
-pub(crate) use serve::{Serve, ServeCommand, ServeOptions, ServeToken};
+pub(crate) use serve::{Serve, ServeCommand, ServeOptions, ServeToken, ServerChoice};
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Attach, Events, Logs, Reading};
 pub(crate) use tasks::{TaskListScope, Tasks, Update};

@@ -339,14 +339,20 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let is_watched = !options.yes && has_screen(place);
     let refuses = !options.yes && stdin::says_no()?;
     let stage = DemoStage::new(place, scenario, lang, is_watched)?;
-    let DemoStage { mut scratch, root, place: away, config, open, team, unsandboxed, has_pages } = stage;
+    let DemoStage { scratch, root, place: away, config, open, team, unsandboxed, has_pages } = stage;
     let (intro, outro) = demo::words(lang, has_pages);
     // A user who watched may want to look at the files.
     let is_kept = options.keep || is_watched;
-    scratch.iter_mut().for_each(|scratch| scratch.disable_cleanup(is_kept));
     let left = match is_kept {
         true => lang.demo_kept(&root.display().to_string(), &away.home.display().to_string()),
         false => lang.demo_removed().to_owned(),
+    };
+    let _removed_at_end = match scratch {
+        Some(scratch) if is_kept => {
+            scratch.keep();
+            None
+        }
+        scratch => scratch,
     };
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     let exit = if is_watched {

@@ -5,6 +5,7 @@
 //! team is the built-in one: nothing of the user's own is read or changed.
 
 mod scenarios;
+mod scratch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{OpenOptions, TeamHandle, Which};
 use max_team_tools::RecordedPages;
 use max_team_tools::command::{self, CommandError, CommandSandbox};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::TalkFlags;
@@ -34,6 +34,7 @@ use max_team_workspace::team::{self, LeadKind, PARALLEL_DEFAULT, SessionLead, Te
 
 pub(crate) use scenarios::NAMES;
 use scenarios::{Files, SCENARIOS};
+use scratch::ScratchFolder;
 
 /// How long git may take for the first commit.
 const GIT_WAIT: Duration = Duration::from_secs(10);
@@ -168,7 +169,7 @@ fn try_sandbox(root: &Path) -> Result<(), String> {
 /// A demo that is ready to be played: a scratch project, and a team with recorded models in it.
 pub(crate) struct DemoStage {
     /// Removed at the end, unless it is kept.
-    pub(crate) scratch: Option<TempDir>,
+    pub(crate) scratch: Option<ScratchFolder>,
     pub(crate) root: PathBuf,
     /// In the project, with a home of its own.
     pub(crate) place: AppEnv,
@@ -184,8 +185,8 @@ pub(crate) struct DemoStage {
 impl DemoStage {
     /// In a folder that is removed at the end. `is_watched` plays the models at the speed of a reader.
     pub(crate) fn new(place: &AppEnv, scenario: &Scenario, lang: Lang, is_watched: bool) -> anyhow::Result<Self> {
-        let scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
-        let stage = Self::within(scratch.path(), place, scenario, lang, is_watched)?;
+        let scratch = ScratchFolder::make()?;
+        let stage = Self::within(scratch.folder.path(), place, scenario, lang, is_watched)?;
         Ok(Self { scratch: Some(scratch), ..stage })
     }
 

@@ -50,8 +50,11 @@ pub enum RuntimeError {
     #[error("an agent works in the worktree `{0}`; decide when it is done, or stop it first")]
     WorktreeInUse(String),
     /// Other changes than those that a person was shown.
-    #[error("the worktree `{0}` has changed since it was shown, and nothing was taken; look at it again")]
+    #[error("the worktree `{0}` has changed since it was shown, and nothing was decided; look at it again")]
     WorktreeChanged(String),
+    /// All changes were to be decided, and nothing says which ones the person saw.
+    #[error("all changes of the worktree `{0}` are decided with `shown`, their digest; without it, name `files`")]
+    WorktreeUnseen(String),
     /// No file of a worktree could be merged.
     #[error("nothing was taken: {0}")]
     NothingMerged(String),

@@ -173,6 +173,9 @@ pub enum Command {
         /// These files; without names, the whole worktree.
         #[serde(default)]
         files: Vec<String>,
+        /// The digest of the changes as `query::WorktreeChanges` gave them: others are not rejected.
+        #[serde(default)]
+        shown: Option<Hash>,
     },
 }
 

@@ -7,7 +7,7 @@ use max_team_core::policy::Visibility;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::replay::{Fork, Point, Site, Tape};
 use max_team_runtime::{RuntimeError, new_id, now_ms, query};
-use max_team_tools::worktree::{Worktree, WorktreeOptions, Worktrees};
+use max_team_tools::worktree::{Worktree, WorktreeError, WorktreeOptions, Worktrees};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::{CliError, Exit};
@@ -34,20 +34,21 @@ pub enum RestoreOutcome {
 
 impl ForkWorktree {
     /// Makes a worktree of the project, with the files as they were behind an entry of the run. `storage` is opened only if files
-    /// may have changed since. Blocking.
+    /// may have changed since. `here` is how the caller is told to continue in the project itself. Blocking.
     pub fn make(
         place: &AppEnv,
         tape: &Tape,
         behind: u64,
         project: &Path,
         storage: impl FnOnce() -> Result<Storage, CliError>,
+        here: &str,
     ) -> Result<Self, CliError> {
-        let mut copy = copy(place, project, tape)?;
+        let mut copy = copy(place, project, tape, here)?;
         let (id, root) = (copy.id().to_owned(), copy.root());
         let restored = if tape.is_last(behind) {
             None
         } else {
-            Some(restore(place, &storage()?, tape, behind, project, &mut copy)?)
+            Some(restore(place, &storage()?, tape, behind, project, &mut copy, here)?)
         };
         Ok(Self { id, root, restored })
     }
@@ -86,20 +87,22 @@ pub fn begin(
 
 /// The project of which a folder is a worktree.
 pub fn project_of(home: &Path, folder: &Path) -> Option<PathBuf> {
-    let id = folder.parent()?.file_name()?.to_str()?;
-    let copy = Worktrees::within(home).find(id).ok()?;
-    (copy.root() == folder).then(|| copy.project().to_owned())
+    Worktrees::within(home).project_of(folder)
 }
 
 /// A worktree of the project to go on in, with its permission files even if git ignores them.
-fn copy(place: &AppEnv, root: &Path, tape: &Tape) -> Result<Worktree, CliError> {
+fn copy(place: &AppEnv, root: &Path, tape: &Tape, here: &str) -> Result<Worktree, CliError> {
     let rules = permissions::load(place, root, &permissions::RuleFlags::default())?.permissions;
     let sight = Visibility::from_policy(&Constraints::default(), &rules);
     let named = permissions::FILES.map(str::to_owned);
     let (id, by) = (format!("fork_{}", new_id().simple()), format!("fork of {}", tape.session));
     let order = WorktreeOptions { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms: now_ms() };
     let made = Worktrees::within(&place.home).make(&order, &CancellationToken::new());
-    made.map_err(|error| CliError::said(Exit::Failed, |lang| lang.no_fork_copy(error.to_string())))
+    made.map_err(|error| no_worktree(&error, here))
+}
+
+fn no_worktree(error: &WorktreeError, here: &str) -> CliError {
+    CliError::said(Exit::Failed, |lang| lang.no_fork_copy(error, here))
 }
 
 /// Puts the files of a worktree as they were behind an entry, as far as the journal knows how that was.
@@ -110,6 +113,7 @@ fn restore(
     behind: u64,
     project: &Path,
     copy: &mut Worktree,
+    here: &str,
 ) -> Result<RestoreOutcome, CliError> {
     if storage.reader().ask(query::Session { session: tape.session }).is_err() {
         return Ok(RestoreOutcome::Unknown);
@@ -118,7 +122,7 @@ fn restore(
     let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
     // Restored files count as the worktree's starting point, so that they are not merged with the fork's own changes.
     let done: Vec<String> = outcome.done.iter().map(|put| put.change.path.clone()).collect();
-    copy.put_back(&done).map_err(|error| CliError::said(Exit::Failed, |lang| lang.no_fork_copy(error.to_string())))?;
+    copy.put_back(&done).map_err(|error| no_worktree(&error, here))?;
     let lang = place.speaks();
     let skipped = plan.skipped.iter().map(|skip| (skip.path.clone(), lang.rewind_skip(&skip.why)));
     let failed = outcome.failed.iter().map(|failed| (failed.path.clone(), failed.why.clone()));

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::error::ApiError;
 use super::extract::Body;
-use super::tokens::{AccessToken, TokenKind};
+use super::tokens::{AccessToken, TokenKind, scope_of};
 use super::{WEB_DOOR, Web};
 
 /// Names of this machine that a browser on it may use.
@@ -160,7 +160,7 @@ impl Web {
             TokenKind::Browser | TokenKind::Login => self.about.user.clone(),
             TokenKind::Named => format!("{WEB_DOOR}:{}", token.name),
         };
-        Principal { door: WEB_DOOR.to_owned(), user, role: token.scope.role() }
+        Principal { door: WEB_DOOR.to_owned(), user, role: token.role }
     }
 }
 
@@ -204,7 +204,7 @@ pub(crate) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Va
     let Visitor { principal, token } = visitor;
     let about = &web.about;
     Json(json!({
-        "user": principal.user, "role": principal.role, "scope": token.scope, "door": principal.door, "token": token.name,
+        "user": principal.user, "role": principal.role, "scope": scope_of(token.role), "door": principal.door, "token": token.name,
         "version": env!("CARGO_PKG_VERSION"), "folder": about.folder, "demo": about.demo, "language": about.language,
         "stream": max_team_runtime::stream::STREAM_VERSION, "problem": web.sessions.source().problem(),
         "attach": { "bytes": WEB_FILE_BYTES_MAX, "image_bytes": IMAGE_BYTES_MAX, "files": MENTION_FILES_MAX, "images": MENTION_IMAGES_MAX },

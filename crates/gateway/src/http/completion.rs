@@ -26,6 +26,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Web;
 use super::access::Visitor;
+use super::body::BodyPermit;
 use super::error::ApiError;
 use super::extract::{Body, OrderKey};
 use super::prompt::{ChatMessage, Prompt};
@@ -54,16 +55,18 @@ pub(crate) async fn completions(
     State(web): State<Arc<Web>>,
     visitor: Visitor,
     key: OrderKey,
-    Body(asked): Body<CompletionRequest>,
+    permit: BodyPermit,
+    Body(CompletionRequest { model, messages, stream, user }): Body<CompletionRequest>,
 ) -> Result<Response, ApiError> {
-    let agent = match asked.model.split_once('/') {
-        None if asked.model == LEAD => None,
+    let agent = match model.split_once('/') {
+        None if model == LEAD => None,
         Some((LEAD, agent)) if web.agent_names()?.iter().any(|name| name == agent) => Some(agent.to_owned()),
-        _ => return Err(ApiError::not_found(format!("there is no model `{}`: see /v1/models", asked.model))),
+        _ => return Err(ApiError::not_found(format!("there is no model `{}`: see /v1/models", model))),
     };
-    let prompt = Prompt::read(&asked.messages, asked.user.is_some())?;
-    let name = match &asked.user {
-        Some(user) => Hash::of_fields(&[b"user", asked.model.as_bytes(), user.as_bytes()]).uuid(),
+    let prompt = Prompt::read(&messages, user.is_some())?;
+    drop(messages);
+    let name = match &user {
+        Some(user) => Hash::of_fields(&[b"user", model.as_bytes(), user.as_bytes()]).uuid(),
         None => key.0.uuid(),
     };
     let choice = LaunchFlags { agent, ..LaunchFlags::default() };
@@ -72,11 +75,13 @@ pub(crate) async fn completions(
         return Err(ApiError::conflict("the team still works on the last request of this `user`"));
     }
     let text = prompt.keep(&web, &visitor, session).await?;
+    // The pictures are on the disk; the answer may take long.
+    drop(permit);
     let from = web.team.ask(query::Position {}).await?;
     let (watcher, place) = web.watch(Scope::Session(session), Some(from))?;
     web.carry_out(&visitor, key, Command::Say { session, text }).await?;
-    let answering = Answering::new(&web, watcher, place, session, asked.model);
-    if asked.stream {
+    let answering = Answering::new(&web, watcher, place, session, model);
+    if stream {
         return Ok(streamed(answering));
     }
     answering.whole().await

@@ -49,6 +49,12 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
+    /// The key of an order that was another one.
+    pub(crate) fn key_reused() -> Self {
+        let words = "this `Idempotency-Key` was sent with another request before: send a new key with a new request";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", words)
+    }
+
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
@@ -126,6 +132,7 @@ impl ApiError {
                 | WriteRefusal::Empty(_),
             )
             | RuntimeError::Worktree(WorktreeError::Name(_) | WorktreeError::NotChanged(_))
+            | RuntimeError::WorktreeUnseen(_)
             | RuntimeError::Tasks(_)
             | RuntimeError::Schema { .. }
             | RuntimeError::TooMuch => Self::bad_request(message),

@@ -27,10 +27,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Web>> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, web: &Arc<Web>) -> Result<Self, ApiError> {
-        let too_large = |_| {
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body has more bytes than this route takes")
-        };
-        let bytes = Bytes::from_request(request, web).await.map_err(too_large)?;
+        let cut = |_| ApiError::bad_request("the body was not sent as a whole");
+        let bytes = Bytes::from_request(request, web).await.map_err(cut)?;
         let bytes: &[u8] = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes };
         let wrong = |error| ApiError::bad_request(format!("the body is not as expected: {error}"));
         Ok(Self(serde_json::from_slice(bytes).map_err(wrong)?))

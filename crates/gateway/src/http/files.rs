@@ -5,25 +5,23 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Path, Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use http::{HeaderName, StatusCode, header};
 use max_team_core::id::SessionId;
-use max_team_core::limits::{WEB_FILE_BYTES_MAX, WEB_FILE_MS_MAX};
 use max_team_core::mention;
-use max_team_core::message::Role;
-use max_team_runtime::{RuntimeError, query, require};
+use max_team_runtime::{RuntimeError, query};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Web;
 use super::access::Visitor;
+use super::body::BodyPermit;
 use super::error::ApiError;
 use super::extract::{Params, SessionOrder};
 
@@ -55,20 +53,11 @@ impl Web {
 /// Keeps the body of the request as a file.
 pub(crate) async fn add(
     order: SessionOrder,
+    _permit: BodyPermit,
     Params(FileName { name }): Params<FileName>,
-    request: Request,
+    bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let SessionOrder { web, visitor, session, .. } = order;
-    require(&visitor.principal, Role::Member)?;
-    let _permit = web.files.acquire().await;
-    let large = |_| {
-        let words = format!("`{name}` has more than {WEB_FILE_BYTES_MAX} bytes, or was not sent as a whole");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
-    };
-    let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", format!("`{name}` came too slowly"));
-    let received = to_bytes(request.into_body(), WEB_FILE_BYTES_MAX);
-    let received = tokio::time::timeout(Duration::from_millis(WEB_FILE_MS_MAX), received).await;
-    let bytes = received.map_err(late)?.map_err(large)?;
     let count = bytes.len();
     let path = web.add_file(&visitor, session, &name, bytes.into()).await?;
     Ok((StatusCode::CREATED, Json(json!({ "path": path, "mention": mention_of(&path), "bytes": count }))))

@@ -9,7 +9,7 @@ use max_team_core::event::LaunchFlags;
 use max_team_core::id::SessionId;
 use max_team_core::message::{Principal, Role};
 use max_team_runtime::replay::{Fork, Point, Site, Tape};
-use max_team_runtime::{Command, OpenOptions, Which, query, require};
+use max_team_runtime::{Command, OpenOptions, RuntimeError, Which, query, require};
 use max_team_workspace::exit::CliError;
 use max_team_workspace::fork::{self, ForkWorktree, RestoreOutcome};
 use serde::Deserialize;
@@ -19,6 +19,8 @@ use super::error::ApiError;
 use super::extract::{Body, SessionOrder};
 use super::sessions::{OpenSessions, SessionSource};
 
+/// What `at` can be.
+const POINTS: &str = "it is the number of an event (`seq`), `end`, `last-turn` or `turn:N`";
 /// Files that could not be put back and are named one by one.
 const LEFT_MAX: usize = 20;
 
@@ -56,7 +58,7 @@ pub(crate) async fn fork(
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let SessionOrder { web, visitor, key, session } = order;
     let at: Point = match at {
-        Some(at) => at.parse().map_err(|error| ApiError::bad_request(format!("at `{at}`: {error}")))?,
+        Some(at) => at.parse().map_err(|_| ApiError::bad_request(format!("`at` is `{at}`; {POINTS}")))?,
         None => Point::End,
     };
     require(&visitor.principal, Role::Member)?;
@@ -155,11 +157,19 @@ impl SessionSource {
             return Err(ApiError::conflict(words));
         };
         // What cannot be gone on from is said before anything is made.
-        let point = tape.fork(at, false, &folder, Site::Here)?.forked.seq;
+        let begun = tape.fork(at, false, &folder, Site::Here).map_err(|error| match error {
+            RuntimeError::NoPoint { turns, .. } => {
+                let words =
+                    format!("`at` is no point of this session, in which the user spoke {turns} times; {POINTS}");
+                ApiError::not_found(words)
+            }
+            error => error.into(),
+        });
+        let point = begun?.forked.seq;
         let worktree = match is_here {
             true => None,
             false => Some(
-                ForkWorktree::make(place, tape, point, &folder, || Ok(storage.clone()))
+                ForkWorktree::make(place, tape, point, &folder, || Ok(storage.clone()), "`here`")
                     .map_err(|stop| ApiError::of_setup(&stop, place.speaks()))?,
             ),
         };

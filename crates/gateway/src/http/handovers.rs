@@ -13,13 +13,10 @@ use super::WEB_DOOR;
 use super::sessions::OpenSessions;
 
 impl OpenSessions {
-    /// Makes this process the one that sessions of the folder are handed over to, unless another server of the folder is.
-    pub(crate) async fn serve_folder(&self, user: &str) -> Result<bool, RuntimeError> {
+    /// Makes this process the server of the folder: the only one, to which sessions are handed over.
+    pub(crate) async fn serve_folder(&self, user: &str) -> Result<(), RuntimeError> {
         let folder = self.folder();
-        match self.carry_out(&principal(user), Command::ServeFolder { folder }).await {
-            Err(RuntimeError::OwnedElsewhere { .. }) => Ok(false),
-            served => served.map(|()| true),
-        }
+        self.carry_out(&principal(user), Command::ServeFolder { folder }).await
     }
 
     /// Opens the sessions that are handed over to the folder, until the journal fails.
@@ -27,11 +24,10 @@ impl OpenSessions {
         let by = principal(user);
         // A journal that cannot be followed has failed already.
         let Ok(mut changes) = self.team().changes_elsewhere() else { return };
-        let (mut serves, mut failed) = (false, HashSet::new());
+        let mut failed = HashSet::new();
         loop {
-            // What cannot be read or written now is tried with the next change. The other server of a folder may have ended.
-            serves = serves || self.serve_folder(user).await.unwrap_or_default();
-            let waits = serves && self.take_pending(&by, &mut failed).await.unwrap_or_default();
+            // What cannot be read or written now is tried with the next change.
+            let waits = self.take_pending(&by, &mut failed).await.unwrap_or_default();
             tokio::select! {
                 changed = changes.next() => if changed.is_err() { return },
                 // A process that is killed tells of nothing.

@@ -6,6 +6,7 @@
 
 mod access;
 mod assets;
+mod body;
 mod completion;
 mod connection;
 mod error;
@@ -17,6 +18,7 @@ mod forks;
 mod handovers;
 mod hub;
 mod inbox;
+mod keys;
 mod memory_routes;
 mod metrics;
 mod openapi;
@@ -24,6 +26,7 @@ mod plans;
 mod prompt;
 mod rate;
 mod routes;
+pub mod running;
 mod schemas;
 mod session_routes;
 mod sessions;
@@ -48,6 +51,7 @@ use access::AllowedHosts;
 use connection::Acceptor;
 pub use connection::TlsError;
 use hub::Hub;
+use keys::KeptAnswers;
 use metrics::Metrics;
 use rate::RateLimit;
 use sessions::OpenSessions;
@@ -111,6 +115,9 @@ pub enum WebError {
         "`{0}` can be reached from other machines: give --tls-cert and --tls-key, or set `server.public_url` and give --behind-proxy"
     )]
     Exposed(String),
+    /// Another process serves the folder.
+    #[error("process {pid} serves `{folder}` already")]
+    Served { folder: String, pid: u32 },
     /// The journal cannot be followed.
     #[error(transparent)]
     Team(#[from] RuntimeError),
@@ -126,6 +133,8 @@ pub(crate) struct Web {
     requests: RateLimit,
     logins: RateLimit,
     watchers: Arc<Semaphore>,
+    /// What writes with an idempotency key were answered.
+    keys: Arc<KeptAnswers>,
     /// Permits for uploads and downloads: their bytes are held in memory.
     files: Arc<Semaphore>,
     metrics: Metrics,
@@ -174,10 +183,16 @@ impl WebServer {
         drop(team.hear_others());
         let sessions = OpenSessions::new(team.clone(), source, &home);
         // Before the address is printed: from then on a session can be handed over.
-        sessions.serve_folder(&about.user).await?;
+        match sessions.serve_folder(&about.user).await {
+            Err(RuntimeError::OwnedElsewhere { by, .. }) => {
+                return Err(WebError::Served { folder: about.folder, pid: by.pid });
+            }
+            served => served?,
+        }
         let web = Web {
             sessions,
             tokens: TokenStore::new(&home),
+            keys: KeptAnswers::new(&home),
             hub: Hub::start(&team).await?,
             hosts: AllowedHosts::new(&names, address.ip().is_unspecified(), is_secure),
             requests: RateLimit::of_requests(),

@@ -10,9 +10,6 @@ use super::routes::{Route, table};
 use super::schemas::{KEY_PATTERN, body};
 use super::session_routes::{NUMBER_MAX, SESSION_PARTS};
 
-/// Writes that need no idempotency key: they read, or begin and end a login.
-const KEYLESS: [&str; 4] = ["/api/v1/queries", "/api/v1/permissions/why", "/api/v1/login", "/api/v1/logout"];
-
 pub(crate) async fn document(_visitor: Visitor) -> Json<Value> {
     Json(made())
 }
@@ -36,6 +33,11 @@ fn made() -> Value {
             "securitySchemes": {
                 "token": { "type": "http", "scheme": "bearer" },
                 "cookie": { "type": "apiKey", "in": "cookie", "name": "max_team_PORT" },
+            },
+            "responses": {
+                "KeyReused": { "description": "The idempotency key was sent with another request", "content": {
+                    "application/json": { "schema": { "$ref": "#/components/schemas/Error" } },
+                } },
             },
             "schemas": {
                 "Error": {
@@ -65,7 +67,7 @@ fn operation(route: &Route) -> Value {
             json!({ "name": name, "in": "query", "required": *name == "name", "schema": schema })
         }),
     );
-    if route.method != "get" && !KEYLESS.contains(&route.path) {
+    if route.takes_key() {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema }));
     }
@@ -163,7 +165,12 @@ fn responses(route: &Route) -> Value {
         }
         _ => ("200", done),
     };
-    json!({ status: done, "default": error })
+    let mut all = json!({ status: done, "default": error });
+    if let (Value::Object(all), true) = (&mut all, route.takes_key()) {
+        let reused = json!({ "$ref": "#/components/responses/KeyReused" });
+        all.insert("422".to_owned(), reused);
+    }
+    all
 }
 
 #[cfg(test)]

@@ -8,10 +8,16 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_FILE_BYTES_MAX};
 
+use super::body::BodyRules;
 use super::{
-    Web, access, assets, completion, events, files, folder_routes, forks, inbox, memory_routes, metrics, openapi,
+    Web, access, assets, body, completion, events, files, folder_routes, forks, inbox, memory_routes, metrics, openapi,
     plans, session_routes, team, worktree_routes, ws,
 };
+
+/// The route that carries out any command.
+pub(crate) const COMMANDS: &str = "/api/v1/commands";
+/// Writes without an idempotency key: they change nothing, or begin and end a login.
+const KEYLESS: [&str; 4] = ["/api/v1/queries", "/api/v1/permissions/why", "/api/v1/login", "/api/v1/logout"];
 
 /// A route, with what the OpenAPI document says about it.
 pub(crate) struct Route {
@@ -21,6 +27,8 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     /// Whether it needs a login.
     pub(crate) is_open: bool,
+    /// Bytes that its body may have.
+    bytes_max: usize,
     handler: MethodRouter<Arc<Web>>,
 }
 
@@ -35,7 +43,7 @@ impl Route {
             "delete" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
-        Self { method, path, about, is_open: false, handler: on(filter, handler) }
+        Self { method, path, about, is_open: false, bytes_max: WEB_BODY_BYTES_MAX, handler: on(filter, handler) }
     }
 
     fn open(self) -> Self {
@@ -44,7 +52,22 @@ impl Route {
 
     /// With a body of so many bytes.
     fn takes(self, bytes_max: usize) -> Self {
-        Self { handler: self.handler.layer(DefaultBodyLimit::max(bytes_max)), ..self }
+        Self { bytes_max, ..self }
+    }
+
+    /// Whether a repeated request with the same idempotency key is answered as before.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.method != "get" && !KEYLESS.contains(&self.path)
+    }
+
+    /// The handler, behind the reception of the body.
+    fn received(self, web: &Arc<Web>) -> MethodRouter<Arc<Web>> {
+        if self.method == "get" {
+            return self.handler;
+        }
+        let (is_open, takes_key) = (self.is_open, self.takes_key());
+        let rules = BodyRules { web: Arc::clone(web), is_open, takes_key, bytes_max: self.bytes_max };
+        self.handler.layer(axum::middleware::from_fn_with_state(rules, body::receive))
     }
 }
 
@@ -58,7 +81,7 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new("post", "/api/v1/login", "Log a browser in with a one-time code or a token", access::login).open(),
         Route::new("post", "/api/v1/logout", "End the login of a browser", access::logout),
         Route::new("get", "/api/v1/me", "Who you are, and what the server works on", access::me),
-        Route::new("post", "/api/v1/commands", "Carry out any command of the team", team::command),
+        Route::new("post", COMMANDS, "Carry out any command of the team", team::command),
         Route::new("post", "/api/v1/queries", "Answer any query about the team", team::queries),
         Route::new("get", "/api/v1/events", "Events as a stream (text/event-stream)", events::events),
         Route::new("get", "/api/v1/ws", "Events, commands and queries over one WebSocket", ws::socket),
@@ -142,11 +165,12 @@ fn of_files_and_memory() -> Vec<Route> {
 
 /// The service that answers all requests.
 pub(crate) fn router(web: &Arc<Web>) -> Router {
-    let routes = table().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    let routes = table().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.received(web)));
     routes
         .fallback(assets::page)
         .method_not_allowed_fallback(assets::wrong_method)
-        .layer(DefaultBodyLimit::max(WEB_BODY_BYTES_MAX))
+        // Each route has a bound of its own, which `body` holds.
+        .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(web), access::guard))
         .with_state(Arc::clone(web))
 }

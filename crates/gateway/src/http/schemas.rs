@@ -83,6 +83,27 @@ fn fact() -> Value {
     object(json!({ "key": key, "value": value, "board": maybe(&board) }), &["key", "value"])
 }
 
+/// A request of an OpenAI client.
+fn completion() -> Value {
+    let text = text();
+    let address = json!({ "type": "string", "pattern": "^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$" });
+    let picture = json!({ "type": "object", "required": ["url"], "properties": { "url": address } });
+    let parts = json!({ "type": "array", "minItems": 1, "items": { "oneOf": [
+        object(json!({ "type": { "const": "text" }, "text": text }), &["type", "text"]),
+        object(json!({ "type": { "const": "image_url" }, "image_url": picture }), &["type", "image_url"]),
+    ] } });
+    let message = json!({ "role": text, "content": { "anyOf": [text, parts] } });
+    json!({
+        "type": "object", "required": ["model", "messages"],
+        "properties": {
+            "model": text, "stream": { "type": "boolean" }, "user": maybe(&text),
+            "messages": { "type": "array", "minItems": 1, "items": {
+                "type": "object", "required": ["role", "content"], "properties": message,
+            } },
+        },
+    })
+}
+
 /// The body of a request that has one.
 pub(crate) fn body(path: &str) -> Option<Value> {
     let text = text();
@@ -111,11 +132,10 @@ pub(crate) fn body(path: &str) -> Option<Value> {
                 json!({ "type": "string", "pattern": "^(end|last-turn|turn:[1-9][0-9]{0,5}|#?[1-9][0-9]{0,14})$" });
             object(json!({ "at": maybe(&at), "here": flag, "text": maybe(&text) }), &[])
         }
-        "/api/v1/worktrees/{worktree}/accept" => {
+        "/api/v1/worktrees/{worktree}/accept" | "/api/v1/worktrees/{worktree}/reject" => {
             let shown = json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" });
             object(json!({ "files": names, "shown": maybe(&shown) }), &[])
         }
-        "/api/v1/worktrees/{worktree}/reject" => object(json!({ "files": names }), &[]),
         "/api/v1/memory" => fact(),
         "/api/v1/permissions/why" => {
             let mode = json!({ "type": "string", "enum": Mode::NAMES.map(|(name, _)| name) });
@@ -130,18 +150,39 @@ pub(crate) fn body(path: &str) -> Option<Value> {
             object(json!({ "decision": decision(), "question": maybe(&question) }), &["decision"])
         }
         "/api/v1/plans/{plan}/stop" => object(json!({ "task": maybe(&text) }), &[]),
-        "/v1/chat/completions" => json!({
-            "type": "object", "required": ["model", "messages"],
-            "properties": {
-                "model": text, "stream": flag, "user": maybe(&text),
-                "messages": { "type": "array", "minItems": 1, "items": {
-                    "type": "object", "required": ["role", "content"], "properties": { "role": text, "content": { "anyOf": [
-                        text,
-                        { "type": "array", "minItems": 1, "items": object(json!({ "type": { "enum": ["text"] }, "text": text }), &["type", "text"]) },
-                    ] } },
-                } },
-            },
-        }),
+        "/v1/chat/completions" => completion(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The alternatives of a schema: its values, or the names of its members.
+    fn names(schema: &Value) -> Vec<String> {
+        let alternatives = schema["oneOf"].as_array().unwrap();
+        let of = |one: &Value| match one["enum"].as_array() {
+            Some(values) => values.iter().map(|value| value.as_str().unwrap().to_owned()).collect(),
+            None => one["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>(),
+        };
+        alternatives.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn the_manual_names_each_decision_and_each_edit() {
+        let pages = [
+            include_str!("../../../../docs/en/reference/http-api.md"),
+            include_str!("../../../../docs/zh/reference/http-api.md"),
+        ];
+        let decision = decision();
+        let ruling = &decision["oneOf"].as_array().unwrap().last().unwrap()["properties"]["rule"];
+        let edits = edit();
+        for page in pages {
+            // Only code gives a decision up to a person.
+            for name in [&decision, ruling, &edits].into_iter().flat_map(names).filter(|name| name != "escalate") {
+                assert!(page.contains(&format!("\"{name}\"")), "{name}");
+            }
+        }
+    }
 }

@@ -13,7 +13,8 @@ use std::time::SystemTime;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{WEB_COOKIE_MS, WEB_LOGIN_LINK_MS, WEB_TOKENS_MAX};
 use max_team_core::message::Role;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::secret::new_secret;
 
@@ -24,34 +25,23 @@ const PREFIX: &str = "mt_";
 /// Digits of a token's hash that name it in lists.
 const ID_CHARS: usize = 8;
 
-/// What a token allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenScope {
-    /// Look at sessions.
-    Read,
-    /// Also talk to the team and stop it.
-    Chat,
-    /// Also answer questions, approve plans and change settings.
-    Operate,
+/// The roles that tokens give, with the names of the scopes that mean the same.
+pub const ROLES: [(Role, &str); 3] = [(Role::Viewer, "read"), (Role::Member, "chat"), (Role::Owner, "operate")];
+
+/// The role with this name, or that a scope of this name stands for.
+pub fn role_named(text: &str) -> Option<Role> {
+    ROLES.into_iter().find(|(role, scope)| role.name() == text || *scope == text).map(|(role, _)| role)
 }
 
-impl TokenScope {
-    /// All scopes with the names that users write.
-    pub const NAMES: [(&str, Self); 3] = [("read", Self::Read), ("chat", Self::Chat), ("operate", Self::Operate)];
+/// The scope that stands for a role.
+pub fn scope_of(role: Role) -> &'static str {
+    ROLES.into_iter().find(|(known, _)| *known == role).map_or("", |(_, scope)| scope)
+}
 
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, scope)| *scope == self).map_or("", |(name, _)| name)
-    }
-
-    /// The role of a person with such a token.
-    pub fn role(self) -> Role {
-        match self {
-            Self::Read => Role::Viewer,
-            Self::Chat => Role::Member,
-            Self::Operate => Role::Owner,
-        }
-    }
+/// Reads a role, also from a file that has the scope.
+fn read_role<'de, D: Deserializer<'de>>(text: D) -> Result<Role, D::Error> {
+    let text = String::deserialize(text)?;
+    role_named(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no role")))
 }
 
 /// What a token is for.
@@ -73,7 +63,9 @@ pub struct AccessToken {
     pub id: String,
     pub name: String,
     pub kind: TokenKind,
-    pub scope: TokenScope,
+    /// What its holder may do.
+    #[serde(alias = "scope", deserialize_with = "read_role")]
+    pub role: Role,
     hash: Hash,
     pub created_at_ms: i64,
     /// When it ends, if ever.
@@ -104,16 +96,16 @@ impl TokenStore {
     }
 
     /// Makes a token and returns its secret, which cannot be shown again. A name is used once.
-    pub fn create(&self, name: &str, scope: TokenScope, expires_at_ms: Option<i64>, now_ms: i64) -> io::Result<String> {
+    pub fn create(&self, name: &str, role: Role, expires_at_ms: Option<i64>, now_ms: i64) -> io::Result<String> {
         let secret = format!("{PREFIX}{}", new_secret()?);
-        self.add(&secret, (name, TokenKind::Named, scope), expires_at_ms, now_ms)?;
+        self.add(&secret, (name, TokenKind::Named, role), expires_at_ms, now_ms)?;
         Ok(secret)
     }
 
     /// A code for one login as the user.
     pub fn login_code(&self, now_ms: i64) -> io::Result<String> {
         let code = new_secret()?;
-        self.add(&code, ("login", TokenKind::Login, TokenScope::Operate), Some(now_ms + WEB_LOGIN_LINK_MS), now_ms)?;
+        self.add(&code, ("login", TokenKind::Login, Role::Owner), Some(now_ms + WEB_LOGIN_LINK_MS), now_ms)?;
         Ok(code)
     }
 
@@ -133,7 +125,7 @@ impl TokenStore {
             return Ok(None);
         }
         let secret = new_secret()?;
-        let kind = ("browser", TokenKind::Browser, TokenScope::Operate);
+        let kind = ("browser", TokenKind::Browser, Role::Owner);
         let token = self.add(&secret, kind, Some(now_ms + WEB_COOKIE_MS), now_ms)?;
         Ok(Some((secret, token)))
     }
@@ -143,7 +135,7 @@ impl TokenStore {
         let secret = new_secret()?;
         let end = now_ms + WEB_COOKIE_MS;
         let end = token.expires_at_ms.map_or(end, |other| other.min(end));
-        let token = self.add(&secret, (&token.name, TokenKind::Browser, token.scope), Some(end), now_ms)?;
+        let token = self.add(&secret, (&token.name, TokenKind::Browser, token.role), Some(end), now_ms)?;
         Ok((secret, token))
     }
 
@@ -185,13 +177,13 @@ impl TokenStore {
     fn add(
         &self,
         secret: &str,
-        (name, kind, scope): (&str, TokenKind, TokenScope),
+        (name, kind, role): (&str, TokenKind, Role),
         expires_at_ms: Option<i64>,
         now_ms: i64,
     ) -> io::Result<AccessToken> {
         let hash = Hash::of(secret);
         let id: String = hash.to_string().chars().rev().take(ID_CHARS).collect();
-        let token = AccessToken { id, name: name.to_owned(), kind, scope, hash, created_at_ms: now_ms, expires_at_ms };
+        let token = AccessToken { id, name: name.to_owned(), kind, role, hash, created_at_ms: now_ms, expires_at_ms };
         self.change(now_ms, |tokens| {
             if kind == TokenKind::Named && tokens.iter().any(|other| other.kind == kind && other.name == name) {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("there is a token `{name}` already")));
@@ -255,14 +247,26 @@ mod tests {
     fn a_token_is_known_by_its_secret_until_it_ends_or_is_revoked() {
         let home = tempfile::tempdir().unwrap();
         let (store, other) = (TokenStore::new(home.path()), TokenStore::new(home.path()));
-        let secret = store.create("ci", TokenScope::Chat, Some(100), 0).unwrap();
-        assert_eq!(store.find(&secret, 99).unwrap().scope, TokenScope::Chat);
+        let secret = store.create("ci", Role::Member, Some(100), 0).unwrap();
+        assert_eq!(store.find(&secret, 99).unwrap().role, Role::Member);
         assert_eq!(other.find(&secret, 99).unwrap().name, "ci");
         assert!(store.find(&secret, 100).is_none() && store.find("mt_no", 0).is_none());
-        assert!(store.create("ci", TokenScope::Read, None, 0).is_err(), "a name is used once");
+        assert!(store.create("ci", Role::Viewer, None, 0).is_err(), "a name is used once");
         assert!(!std::fs::read_to_string(store.file()).unwrap().contains(&secret));
         assert_eq!(other.revoke("ci", 0).unwrap(), 1);
         assert!(store.find(&secret, 0).is_none(), "revoked by another process");
+    }
+
+    #[test]
+    fn a_role_has_one_name_and_is_known_by_its_scope() {
+        for (role, scope) in ROLES {
+            assert_eq!((role_named(role.name()), role_named(scope), scope_of(role)), (Some(role), Some(role), scope));
+        }
+        assert_eq!(role_named("admin"), None);
+        let hash = Hash::of("secret");
+        let old =
+            format!(r#"{{"id":"a","name":"ci","kind":"named","scope":"chat","hash":"{hash}","created_at_ms":0}}"#);
+        assert_eq!(serde_json::from_str::<AccessToken>(&old).unwrap().role, Role::Member);
     }
 
     #[test]
@@ -283,10 +287,10 @@ mod tests {
     fn the_cookie_of_a_pasted_token_has_its_rights_and_its_end() {
         let home = tempfile::tempdir().unwrap();
         let store = TokenStore::new(home.path());
-        let secret = store.create("phone", TokenScope::Read, Some(50), 0).unwrap();
+        let secret = store.create("phone", Role::Viewer, Some(50), 0).unwrap();
         let token = store.find(&secret, 0).unwrap();
         let (cookie, _) = store.browser_of(&token, 0).unwrap();
-        assert_eq!(store.find(&cookie, 49).unwrap().scope, TokenScope::Read);
+        assert_eq!(store.find(&cookie, 49).unwrap().role, Role::Viewer);
         assert!(store.find(&cookie, 50).is_none());
         assert_eq!(store.revoke("phone", 0).unwrap(), 2, "the browser goes with its token");
     }

@@ -16,17 +16,10 @@ use super::extract::{Body, OrderKey, Path};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Accepted {
+pub(crate) struct DecidedFiles {
     #[serde(default)]
     files: Vec<String>,
     shown: Option<Hash>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Rejected {
-    #[serde(default)]
-    files: Vec<String>,
 }
 
 pub(crate) async fn show(
@@ -44,7 +37,7 @@ pub(crate) async fn accept(
     visitor: Visitor,
     key: OrderKey,
     Path(worktree): Path<String>,
-    Body(Accepted { files, shown }): Body<Accepted>,
+    Body(DecidedFiles { files, shown }): Body<DecidedFiles>,
 ) -> Result<Json<Value>, ApiError> {
     let command = Command::AcceptWorktree { worktree: worktree.clone(), files, shown };
     web.decide_worktree(&visitor, key, worktree, command).await
@@ -55,9 +48,9 @@ pub(crate) async fn reject(
     visitor: Visitor,
     key: OrderKey,
     Path(worktree): Path<String>,
-    Body(Rejected { files }): Body<Rejected>,
+    Body(DecidedFiles { files, shown }): Body<DecidedFiles>,
 ) -> Result<Json<Value>, ApiError> {
-    let command = Command::RejectWorktree { worktree: worktree.clone(), files };
+    let command = Command::RejectWorktree { worktree: worktree.clone(), files, shown };
     web.decide_worktree(&visitor, key, worktree, command).await
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+use http::StatusCode;
 use max_team_core::limits::WEB_BODY_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,9 +13,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Web;
 use super::access::Visitor;
+use super::body::fingerprint;
 use super::error::ApiError;
 use super::events::mark;
 use super::extract::OrderKey;
+use super::keys::KeptAnswer;
+use super::routes::COMMANDS;
 use super::team::read_command;
 use super::watcher::{WatchItem, Watcher};
 
@@ -104,6 +108,23 @@ impl Web {
         }
     }
 
+    /// Carries a command out: once, if it has a key.
+    async fn command_once(&self, visitor: &Visitor, command: Value, key: Option<String>) -> Result<Value, ApiError> {
+        let Some(key) = key else {
+            let id = self.carry_out(visitor, OrderKey::fresh(), read_command(visitor, command)?).await?;
+            return Ok(json!({ "id": id }));
+        };
+        let key = OrderKey::of(visitor, &key)?;
+        let asked = fingerprint("POST", COMMANDS, command.to_string().as_bytes());
+        let place = self.keys.enter(key).await;
+        if place.answer(asked)?.is_some() {
+            return Ok(json!({ "id": key.0 }));
+        }
+        let answer = json!({ "id": self.carry_out(visitor, key, read_command(visitor, command)?).await? });
+        place.keep(&KeptAnswer { asked, status: StatusCode::OK.as_u16(), body: Some(answer.to_string()) });
+        Ok(answer)
+    }
+
     async fn do_asked(
         &self,
         visitor: &Visitor,
@@ -120,9 +141,7 @@ impl Web {
                 Ok(json!({}))
             }
             SocketRequest { command: Some(command), subscribe: None, query: None, key, .. } => {
-                let key = key.map_or_else(|| Ok(OrderKey::fresh()), |key| OrderKey::of(visitor, &key))?;
-                let id = self.carry_out(visitor, key, read_command(visitor, command)?).await?;
-                Ok(json!({ "id": id }))
+                self.command_once(visitor, command, key).await
             }
             SocketRequest { query: Some(query), subscribe: None, command: None, .. } => {
                 let query = serde_json::from_value(query);

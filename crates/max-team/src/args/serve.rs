@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use max_team_gateway::http::tokens::TokenScope;
+use max_team_core::message::Role;
+use max_team_gateway::http::tokens::{ROLES, role_named};
 use max_team_workspace::selection::Selection;
 
 use super::{TalkFlags, TeamFlags, ValueFault};
@@ -20,15 +21,29 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServeCommand {
-    /// Print a link that logs one browser in at a running server, once
+    /// Print a link that logs one browser in at the running server of this folder, once
     Link {
-        /// The port of the server; without it, the one in the settings
-        #[arg(long, value_name = "N")]
-        port: Option<u16>,
+        #[command(flatten)]
+        server: ServerChoice,
     },
     /// Create, list and revoke tokens for programs and other devices
-    #[command(subcommand)]
-    Token(ServeToken),
+    Token {
+        #[command(subcommand)]
+        command: ServeToken,
+        #[command(flatten)]
+        server: ServerChoice,
+    },
+}
+
+/// The running server that is meant, if not that of this folder.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServerChoice {
+    /// The running server at this port, whatever folder it serves
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) port: Option<u16>,
+    /// The running demo; NAME as in `demo --list`
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "team", value_parser = NAMES, hide_possible_values = true, global = true, conflicts_with = "port")]
+    pub(crate) demo: Option<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -37,10 +52,10 @@ pub(crate) enum ServeToken {
     Create {
         /// A name to recognise it by
         name: String,
-        /// What it allows. read: look at everything. chat: also talk to the team and stop it. operate: also answer
-        /// questions, approve plans and change settings
-        #[arg(long, value_name = "SCOPE", default_value = "chat", value_parser = scope)]
-        scope: TokenScope,
+        /// What its holder may do. viewer: look at everything. member: also talk to the team and stop it. owner: also
+        /// answer questions, approve plans and change settings
+        #[arg(long, alias = "scope", value_name = "ROLE", default_value = "member", value_parser = role)]
+        role: Role,
         /// End it after this time, such as 12h or 30d; without it, it lasts until it is revoked
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
@@ -118,7 +133,6 @@ impl ServeOptions {
     }
 }
 
-fn scope(text: &str) -> Result<TokenScope, ValueFault> {
-    let found = TokenScope::NAMES.iter().find(|(name, _)| *name == text).map(|(_, scope)| *scope);
-    found.ok_or_else(|| ValueFault::one_of(&TokenScope::NAMES.map(|(name, _)| name)))
+fn role(text: &str) -> Result<Role, ValueFault> {
+    role_named(text).ok_or_else(|| ValueFault::one_of(&ROLES.map(|(role, _)| role.name())))
 }

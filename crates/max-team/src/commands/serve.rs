@@ -1,25 +1,29 @@
 //! `serve`: the team in a browser, and for programs over HTTP.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::time::rfc3339;
-use max_team_gateway::http::tokens::{TokenKind, TokenStore};
-use max_team_gateway::http::{AboutServer, DemoPrompt, NewProject, SessionSource, WebOptions, WebServer, login_link};
+use max_team_gateway::http::running::RunningServer;
+use max_team_gateway::http::tokens::{TokenKind, TokenStore, scope_of};
+use max_team_gateway::http::{
+    AboutServer, DemoPrompt, NewProject, SessionSource, WebError, WebOptions, WebServer, login_link,
+};
 use max_team_runtime::{TeamHandle, now_ms};
 use max_team_workspace::config::{self, Config};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::format::local;
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::open::Workspace;
-use max_team_workspace::setup::AppEnv;
+use max_team_workspace::setup::{self, AppEnv};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::mcp_login::open_browser;
 use super::table::table;
-use crate::args::{Serve, ServeCommand, ServeOptions, ServeToken};
+use crate::args::{Serve, ServeCommand, ServeOptions, ServeToken, ServerChoice};
 use crate::converse::drive;
 use crate::demo::{self, DemoStage};
 
@@ -28,8 +32,8 @@ const NAME_CHARS_MAX: usize = 64;
 
 pub(crate) fn run(place: &AppEnv, command: Serve) -> anyhow::Result<Exit> {
     match command.command {
-        Some(ServeCommand::Token(command)) => tokens(place, command),
-        Some(ServeCommand::Link { port }) => link(place, port),
+        Some(ServeCommand::Token { command, server }) => tokens(place, command, &server),
+        Some(ServeCommand::Link { server }) => link(place, &server),
         None => serve(place, &command.options),
     }
 }
@@ -49,6 +53,7 @@ pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Ex
     let config = place.settings(options.served.config.as_deref(), Vec::new())?;
     let web = web_options(&config, options)?;
     let lang = place.lang(&config);
+    let user_home = place.home.clone();
     let ServedTeam { team, source, place, about, _stage } = match &options.demo {
         Some(name) => of_demo(place, name, lang)?,
         None => of_folder(place, options, lang)?,
@@ -57,13 +62,15 @@ pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Ex
     let is_json = options.json;
     drive(&team.clone(), |mut signals| async move {
         let home = place.home.clone();
+        let demo = about.demo.as_ref().map(|demo| demo.name.clone());
         let folder = about.folder.clone();
-        let is_demo = about.demo.is_some();
-        let server = WebServer::bind(team, source, home, about, web).await;
-        let server = server.map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
+        let server = WebServer::bind(team, source, home.clone(), about, web).await;
+        let server = server.map_err(|error| refused(&user_home, error))?;
+        let (url, port) = (server.url().to_owned(), server.port());
+        let _entry = RunningServer { folder: folder.clone(), url, port, demo: demo.clone(), home }.enter(&user_home)?;
         let login = server.login_link()?;
         if is_json {
-            let line = json!({ "url": server.url(), "port": server.port(), "login": login, "folder": folder, "demo": is_demo });
+            let line = json!({ "url": server.url(), "port": server.port(), "login": login, "folder": folder, "demo": demo.is_some() });
             announce(&line.to_string());
         } else {
             announce(&lang.serve_listens(server.url(), &folder, &login));
@@ -131,25 +138,61 @@ fn about(place: &AppEnv, folder: &str, lang: Lang, demo: Option<DemoPrompt>) -> 
     AboutServer { user: place.principal("web").user, folder: folder.to_owned(), language, demo }
 }
 
-fn link(place: &AppEnv, port: Option<u16>) -> anyhow::Result<Exit> {
-    let config = place.settings(None, Vec::new())?;
-    let own = format!("http://127.0.0.1:{}", port.unwrap_or(config.server.port));
-    let url = config.server.public_url.filter(|_| port.is_none()).unwrap_or(own);
-    announce(&login_link(&TokenStore::new(&place.home), url.trim_end_matches('/'))?);
+/// Why a server could not be started; one of the same folder is named with its address.
+fn refused(home: &Path, error: WebError) -> CliError {
+    let WebError::Served { folder, pid } = &error else { return CliError::new(Exit::Failed, error.to_string()) };
+    let running = RunningServer::list(home).unwrap_or_default();
+    let found = running.into_iter().find(|server| server.folder == *folder);
+    let address = found.map_or_else(|| format!("process {pid}"), |server| server.url);
+    CliError::said(Exit::Failed, |lang| lang.serve_runs_already(folder, &address))
+}
+
+fn link(place: &AppEnv, choice: &ServerChoice) -> anyhow::Result<Exit> {
+    let server = find_running(place, choice)?;
+    announce(&login_link(&TokenStore::new(&server.home), server.url.trim_end_matches('/'))?);
     Ok(Exit::Ok)
 }
 
-fn tokens(place: &AppEnv, command: ServeToken) -> anyhow::Result<Exit> {
-    let store = TokenStore::new(&place.home);
+/// The running server of this folder, or the one that the flags choose.
+fn find_running(place: &AppEnv, ServerChoice { port, demo }: &ServerChoice) -> anyhow::Result<RunningServer> {
+    let running = RunningServer::list(&place.home)?;
+    let folder = setup::project_root(place, &place.settings(None, Vec::new())?)?.display().to_string();
+    let is_meant = |server: &&RunningServer| match (port, demo) {
+        (Some(port), _) => server.port == *port,
+        (None, Some(_)) => server.demo == *demo,
+        (None, None) => server.folder == folder,
+    };
+    // The last of several demos is the one that was just started.
+    if let Some(server) = running.iter().rev().find(is_meant) {
+        return Ok(server.clone());
+    }
+    let others: Vec<String> = running.iter().map(|server| format!("{} ({})", server.url, server.folder)).collect();
+    let others = others.join(", ");
+    let words = |lang: Lang| {
+        let wanted = match (port, demo) {
+            (Some(port), _) => lang.serve_none_at(port),
+            (None, Some(demo)) => lang.serve_no_demo(demo),
+            (None, None) => lang.serve_none_of(&folder),
+        };
+        if others.is_empty() { wanted } else { lang.serve_others_run(wanted, &others) }
+    };
+    Err(CliError::said(Exit::Failed, words).into())
+}
+
+fn tokens(place: &AppEnv, command: ServeToken, choice: &ServerChoice) -> anyhow::Result<Exit> {
+    // The tokens of a user hold for all their servers; a demo has tokens of its own.
+    let is_chosen = choice.port.is_some() || choice.demo.is_some();
+    let home = if is_chosen { find_running(place, choice)?.home } else { place.home.clone() };
+    let store = TokenStore::new(&home);
     let lang = place.speaks();
     match command {
-        ServeToken::Create { name, scope, expires } => {
+        ServeToken::Create { name, role, expires } => {
             let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
             if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
                 return Err(CliError::said(Exit::Usage, |lang| lang.serve_token_name(&name, NAME_CHARS_MAX)).into());
             }
             let end = expires.map(|text| end_of(&text)).transpose()?;
-            let made = store.create(&name, scope, end, now_ms());
+            let made = store.create(&name, role, end, now_ms());
             announce(&made.map_err(|error| CliError::new(Exit::Failed, error.to_string()))?);
             crate::headless::talk(lang.serve_token_once());
         }
@@ -183,7 +226,8 @@ fn list(store: &TokenStore, as_json: bool, lang: Lang) -> anyhow::Result<()> {
             .iter()
             .map(|token| {
                 json!({
-                    "id": token.id, "name": token.name, "kind": token.kind, "scope": token.scope,
+                    "id": token.id, "name": token.name, "kind": token.kind, "role": token.role,
+                    "scope": scope_of(token.role),
                     "created_at": rfc3339(token.created_at_ms), "expires_at": token.expires_at_ms.map(rfc3339),
                 })
             })
@@ -199,7 +243,7 @@ fn list(store: &TokenStore, as_json: bool, lang: Lang) -> anyhow::Result<()> {
         .iter()
         .map(|token| {
             let end = token.expires_at_ms.map_or_else(|| lang.serve_token_endless().to_owned(), local);
-            vec![token.id.clone(), token.name.clone(), token.scope.name().to_owned(), local(token.created_at_ms), end]
+            vec![token.id.clone(), token.name.clone(), token.role.name().to_owned(), local(token.created_at_ms), end]
         })
         .collect();
     super::print(&table(&lang.serve_token_heads(), &rows))?;

@@ -40,7 +40,7 @@ pub(crate) fn fork(place: &AppEnv, options: &Fork) -> anyhow::Result<Exit> {
             return Ok(root.to_path_buf());
         }
         let storage = || place.storage(Durability::Normal).map_err(|error| setup::stop(&error));
-        let made = worktree.insert(ForkWorktree::make(place, &tape, point, root, storage)?);
+        let made = worktree.insert(ForkWorktree::make(place, &tape, point, root, storage, "--here")?);
         Ok(made.root.clone())
     })?;
     let lang = place.lang(&workspace.config);

@@ -9,7 +9,7 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use super::plans::{news, plan, task, voice};
-use super::program::{Program, finish, soon};
+use super::program::{Program, finish, kill, soon};
 
 /// A server that ends with the test.
 pub(crate) struct Server {
@@ -232,6 +232,53 @@ fn a_second_order_with_the_same_key_changes_nothing() {
 }
 
 #[test]
+fn a_key_belongs_to_one_request_of_every_kind() {
+    let model = ModelServer::start(Script::new().on(|_| true, Reply::text("Hello.")));
+    let program = Program::with(&model);
+    let mut server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let session = browser.say("hi");
+    browser.events(&format!("?session={session}&from=0"), &[]).until(is_final);
+    let of = |part: &str| format!("/api/v1/sessions/{session}/{part}");
+    let fact = |value: &str| json!({ "key": "preferences.drink", "value": value }).to_string();
+    let writes = [
+        ("/api/v1/memory".to_owned(), fact("tea"), fact("water")),
+        (of("files?name=a.txt"), "one".to_owned(), "two".to_owned()),
+        (of("messages"), r#"{ "text": "more" }"#.to_owned(), r#"{ "text": "less" }"#.to_owned()),
+        (of("open"), "{}".to_owned(), r#"{ "x": 1 }"#.to_owned()),
+        ("/api/v1/sessions".to_owned(), "{}".to_owned(), r#"{ "text": "hi" }"#.to_owned()),
+    ];
+    let send = |browser: &Client, at: usize, body: &str| {
+        browser.send("POST", &writes[at].0, &[("idempotency-key", &format!("key-{at}"))], body)
+    };
+    let mut answers = Vec::new();
+    for (at, (_, body, other)) in writes.iter().enumerate() {
+        let first = send(&browser, at, body);
+        assert!(first.status < 300, "{first:?}");
+        let again = send(&browser, at, &body.replace(' ', ""));
+        assert_eq!((again.status, &again.body), (first.status, &first.body), "the same JSON is the same request");
+        assert_eq!(send(&browser, at, other).code(), (422, "key_reused".to_owned()));
+        answers.push(first.body);
+    }
+    assert_eq!(browser.get(&of("files")).json()["files"].as_array().unwrap().len(), 1, "one file");
+    // A refused request keeps its key free.
+    let named = |body: &str| browser.send("POST", "/api/v1/sessions", &[("idempotency-key", "wrong")], body).status;
+    assert_eq!([named(r#"{ "agent": "" }"#), named("{}")], [400, 201]);
+    // A stream is not repeated.
+    let body = r#"{ "model": "max", "stream": true, "messages": [{ "role": "user", "content": "Hi" }] }"#;
+    let ask = || browser.send("POST", "/v1/chat/completions", &[("idempotency-key", "stream")], body);
+    assert!(ask().body.contains("[DONE]"));
+    assert_eq!(ask().code(), (409, "conflict".to_owned()));
+    // Also after a kill.
+    kill(&mut server.child);
+    let server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    for (at, answer) in answers.iter().enumerate() {
+        assert_eq!(&send(&browser, at, &writes[at].1).body, answer);
+    }
+}
+
+#[test]
 fn strange_pages_hosts_codes_and_bodies_are_refused() {
     let model = ModelServer::start(Script::new());
     let program = Program::with(&model);
@@ -308,7 +355,7 @@ fn a_token_allows_what_its_scope_says_until_it_ends() {
         assert_eq!(made.code, 0, "{made:?}");
         Client::token(&server, made.out.trim())
     };
-    let (reader, writer) = (create("reader", &["--scope", "read"]), create("writer", &["--scope", "chat"]));
+    let (reader, writer) = (create("reader", &["--role", "viewer"]), create("writer", &["--scope", "chat"]));
     assert_eq!(reader.get("/api/v1/me").json()["role"], "viewer");
     for (path, body) in
         [("/api/v1/sessions", json!({ "text": "hi" })), ("/api/v1/commands", json!({ "stop_session": {} }))]
@@ -335,10 +382,34 @@ fn a_token_allows_what_its_scope_says_until_it_ends() {
     let nobody = Client { header: ("x-none", "-".into()), ..reader.clone() };
     let secret = reader.header.1.trim_start_matches("Bearer ");
     assert_eq!(nobody.post("/api/v1/login", &json!({ "token": secret })).status, 204);
-    let port = server.address.rsplit(':').next().unwrap();
-    let link = program.run(&["serve", "link", "--port", port]).out;
+    let link = program.run(&["serve", "link"]).out;
     let code = link.trim().split_once("/login#").unwrap().1;
     assert_eq!(nobody.post("/api/v1/login", &json!({ "code": code })).status, 204);
+}
+
+#[test]
+fn a_folder_has_one_server_and_a_link_leads_to_it() {
+    let model = ModelServer::start(Script::new());
+    let program = Program::with(&model);
+    let link = |words: &[&str]| program.run(&[&["serve", "link"], words].concat());
+    let none = link(&[]);
+    assert!(none.code == 1 && none.err.contains("`max-team serve` starts one"), "{none:?}");
+    let mut server = serve(&program, &["--solo"]);
+    let own = format!("http://{}/login#", server.address);
+    let port = server.address.rsplit(':').next().unwrap().to_owned();
+    for words in [&[][..], &["--port", &port]] {
+        let made = link(words);
+        assert!(made.out.starts_with(&own), "{made:?}");
+    }
+    let other = link(&["--port", "1"]);
+    assert!(other.code == 1 && other.out.is_empty() && other.err.contains(&server.address), "{other:?}");
+    let second = program.run(&["serve", "--solo", "--port", "0"]);
+    assert!(second.code == 1 && second.err.contains(&server.address), "{second:?}");
+    // A killed server is no server.
+    kill(&mut server.child);
+    assert_eq!(link(&[]).code, 1);
+    let next = serve(&program, &["--solo"]);
+    assert!(link(&[]).out.starts_with(&format!("http://{}/login#", next.address)));
 }
 
 #[test]
@@ -528,8 +599,12 @@ fn one_websocket_has_events_commands_and_queries() {
     send(json!({ "id": 2, "command": { "say": { "session": session, "text": "hi" } } }));
     send(json!({ "id": 3, "query": { "status": { "session": session } } }));
     send(json!({ "id": 4, "query": { "nothing": {} } }));
+    for (id, value) in [(5, "tea"), (6, "tea"), (7, "water")] {
+        let command = json!({ "remember": { "scope": "user", "key": "preferences.drink", "value": value } });
+        send(json!({ "id": id, "command": command, "key": "drink" }));
+    }
     let (mut answers, mut ended) = (Vec::new(), Value::Null);
-    while answers.len() < 4 || ended.is_null() {
+    while answers.len() < 7 || ended.is_null() {
         let received = receive(&mut stream);
         if received["id"].is_number() {
             answers.push(received);
@@ -540,6 +615,8 @@ fn one_websocket_has_events_commands_and_queries() {
     assert_eq!(ended, "Hello.");
     assert!(answers[1]["ok"]["id"].is_string() && answers[2]["ok"]["status"].is_object(), "{answers:?}");
     assert_eq!(answers[3]["error"]["code"], "bad_request");
+    assert!(answers[4]["ok"]["id"].is_string() && answers[4]["ok"] == answers[5]["ok"], "{answers:?}");
+    assert_eq!(answers[6]["error"]["code"], "key_reused", "{answers:?}");
 }
 
 #[test]

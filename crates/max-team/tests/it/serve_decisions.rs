@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::{Principal, Role};
+use max_team_journal::{Journal, Options};
+use max_team_runtime::{UserMail, new_id};
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
+use max_team_tools::worktree::Worktrees;
 use serde_json::{Value, json};
 
 use super::plans::write;
-use super::program::{Program, soon};
+use super::program::{Program, kill, soon};
 use super::serve::{Answer, Client, Events, Server, is_asked, is_final, serve};
 use super::worktrees::{delegating, git, project, team};
 
@@ -90,7 +95,7 @@ fn a_fork_continues_from_a_point_in_a_session_and_a_worktree_of_its_own() {
     // It knows the first message and not the second, and goes on after a restart.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    let server = serve(&program, &["--solo"]);
+    let mut server = serve(&program, &["--solo"]);
     let browser = Client::browser(&server);
     let sent = browser.post(&format!("/api/v1/sessions/{own}/messages"), &json!({ "text": "write three" }));
     assert_eq!(sent.status, 202, "{sent:?}");
@@ -99,10 +104,25 @@ fn a_fork_continues_from_a_point_in_a_session_and_a_worktree_of_its_own() {
     assert!(asked.contains("write one") && !asked.contains("write two"), "{asked}");
     assert_eq!((program.read("word.txt").as_str(), read(root, "word.txt").as_str()), ("two", "three"));
 
+    // Handed over from its worktree, it goes to the server of the project.
+    kill(&mut server.child);
+    let server = serve(&program, &["--solo"]);
+    let browser = Client::browser(&server);
+    let open = || browser.get(&format!("/api/v1/sessions/{own}")).json()["session"]["open"].clone();
+    assert_eq!(open(), Value::Null);
+    let journal = Journal::open_existing(program.home(), Options::default()).unwrap();
+    let by = Principal { door: "terminal".to_owned(), user: "ann".to_owned(), role: Role::Owner };
+    let (key, worktrees) = (EnvelopeId::new(new_id()), Worktrees::within(&program.home()));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(UserMail::new(&journal).hand_over(&by, key, own.parse().unwrap(), &worktrees)).unwrap();
+    assert!(soon(|| open() == "here"), "the server goes on with it");
+
     // Its changes are taken while the idle session is open; the worktree stays.
     let shown = browser.get(&format!("/api/v1/sessions/{own}/worktrees")).json();
     let id = shown["worktrees"][0]["id"].as_str().unwrap();
-    let accept = || browser.post(&format!("/api/v1/worktrees/{id}/accept"), &json!({}));
+    let changes = format!("/api/v1/worktrees/{id}");
+    let shown = || browser.get(&changes).json()["worktree"]["shown"].clone();
+    let accept = || browser.post(&format!("{changes}/accept"), &json!({ "shown": shown() }));
     // An agent that has just given its answer takes a moment to become idle.
     assert!(soon(|| accept().status == 200), "{:?}", accept());
     assert_eq!(program.read("word.txt"), "three");
@@ -123,11 +143,15 @@ fn a_fork_that_is_impossible_is_refused_and_leaves_nothing() {
     events(&browser, &session).until(is_final);
     let path = format!("/api/v1/sessions/{session}/fork");
     let fork = |body: Value| browser.post(&path, &body);
-    assert_eq!(fork(json!({ "at": "yesterday" })).status, 400);
-    assert_eq!(fork(json!({ "at": "999999" })).code(), (404, "not_found".to_owned()));
+    for (at, status) in [("yesterday", 400), ("999999", 404)] {
+        let refused = fork(json!({ "at": at }));
+        assert_eq!(refused.status, status);
+        assert!(refused.body.contains("`at` is") && !refused.body.contains("max-team"), "{refused:?}");
+    }
     assert_eq!(fork(json!({ "at": "turn:2", "here": true })).status, 404);
     let refused = fork(json!({}));
     assert_eq!(refused.status, 409, "a worktree needs a repository: {refused:?}");
+    assert!(refused.body.contains("`here`") && !refused.body.contains("--here"), "{refused:?}");
     assert!(refused.body.contains("git init"), "{refused:?}");
     assert_eq!(browser.get("/api/v1/sessions").json()["sessions"].as_array().unwrap().len(), 1);
 
@@ -210,7 +234,12 @@ fn worktree_changes_are_accepted_by_file_and_the_question_about_them_is_answered
     }
     let accept = |body: Value| browser.post(&format!("{path}/accept"), &body);
     assert_eq!(accept(json!({ "files": ["none.txt"] })).code(), (400, "bad_request".to_owned()));
-    assert_eq!(accept(json!({ "shown": "0".repeat(64) })).code(), (409, "conflict".to_owned()));
+    let reject = |body: Value| browser.post(&format!("{path}/reject"), &body);
+    for decide in [&accept as &dyn Fn(Value) -> Answer, &reject] {
+        assert_eq!(decide(json!({ "shown": "0".repeat(64) })).code(), (409, "conflict".to_owned()));
+        let blind = decide(json!({}));
+        assert!(blind.status == 400 && blind.body.contains("`shown`"), "{blind:?}");
+    }
     assert_eq!(program.read("a.txt"), "one\n", "nothing was taken");
     let taken = accept(json!({ "files": ["a.txt"], "shown": shown["shown"] }));
     assert_eq!((taken.status, &taken.json()["worktree"]), (200, &Value::Null), "{taken:?}");
@@ -243,7 +272,7 @@ fn a_file_in_conflict_is_told_and_stays_in_the_worktree() {
     let left = decide("accept", json!({ "shown": shown["shown"] })).json()["worktree"].clone();
     assert_eq!(fates(&left), ["done", "conflict", "rejected"]);
     assert_eq!((program.read("a.txt"), program.read("b.txt")), ("copy\n".to_owned(), "mine\n".to_owned()));
-    let gone = decide("reject", json!({}));
+    let gone = decide("reject", json!({ "shown": left["shown"] }));
     assert_eq!((gone.status, &gone.json()["worktree"]), (200, &Value::Null), "{gone:?}");
     // It is a step of the session like any other.
     assert_eq!(program.run(&["rewind", "--yes", "a.txt"]).code, 0);

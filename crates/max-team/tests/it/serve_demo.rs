@@ -1,5 +1,7 @@
 //! `serve --demo`: the recording plays in each session, also over a kill.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::program::{Program, kill};
@@ -63,4 +65,34 @@ fn a_killed_demo_goes_on_and_the_next_session_plays_the_recording_again() {
     let (first, second) = (row(&session), row(&next));
     assert_ne!(first["cwd"], second["cwd"]);
     assert_eq!((&first["continuable"], &second["continuable"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn a_demo_that_is_not_kept_is_reached_while_it_runs_and_swept_after_a_kill() {
+    let program = Program::alone();
+    let folder = program.home().with_file_name("tmp");
+    std::fs::create_dir(&folder).unwrap();
+    let program = program.variable("TMPDIR", folder.display().to_string()).variable("MAX_TEAM_HOME", "");
+    let demos = || {
+        let all = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        all.filter(|path| path.to_string_lossy().contains("max-team-demo-")).collect::<Vec<PathBuf>>()
+    };
+    let mut first = serve(&program, &["--demo", "fix"]);
+    // A token and a link of the demo's own home, made by another process.
+    let made = program.run(&["serve", "token", "create", "ci", "--scope", "read", "--demo", "fix"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert_eq!(Client::token(&first, made.out.trim()).get("/api/v1/me").status, 200);
+    let link = program.run(&["serve", "link", "--demo", "fix"]).out;
+    assert!(link.starts_with(&format!("http://{}/login#", first.address)), "{link}");
+    let none = program.run(&["serve", "link", "--demo"]);
+    assert!(none.code == 1 && none.err.contains("`team`") && none.err.contains(&first.address), "{none:?}");
+
+    let killed = demos();
+    kill(&mut first.child);
+    let second = serve(&program, &["--demo", "fix"]);
+    let left = demos();
+    assert!(killed.len() == 1 && left.len() == 1 && killed != left, "{killed:?} {left:?}");
+    let third = serve(&program, &["--demo", "fix"]);
+    assert_eq!(demos().len(), 2, "the folder of a running demo stays");
+    drop((second, third));
 }

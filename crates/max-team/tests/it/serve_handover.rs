@@ -5,6 +5,7 @@ use max_team_core::message::{Principal, Role};
 use max_team_journal::{Journal, Options};
 use max_team_runtime::{UserMail, new_id};
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
+use max_team_tools::worktree::Worktrees;
 use serde_json::{Value, json};
 
 use super::chat::Terminal;
@@ -91,7 +92,7 @@ fn a_terminal_that_is_killed_while_it_hands_over_loses_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let hand_over = |by: Principal| {
         let (key, session) = (EnvelopeId::new(new_id()), session.parse().unwrap());
-        runtime.block_on(UserMail::new(&journal).hand_over(&by, key, session))
+        runtime.block_on(UserMail::new(&journal).hand_over(&by, key, session, &Worktrees::within(&program.home())))
     };
     assert!(hand_over(Principal { role: Role::Viewer, ..by.clone() }).is_err(), "a viewer hands nothing over");
     hand_over(by).unwrap();
@@ -115,7 +116,14 @@ fn a_hand_over_outlives_the_server_that_it_was_for() {
     let by = Principal { door: "terminal".to_owned(), user: "ann".to_owned(), role: Role::Owner };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let post = UserMail::new(&journal);
-    runtime.block_on(post.hand_over(&by, EnvelopeId::new(new_id()), session.parse().unwrap())).unwrap();
+    runtime
+        .block_on(post.hand_over(
+            &by,
+            EnvelopeId::new(new_id()),
+            session.parse().unwrap(),
+            &Worktrees::within(&program.home()),
+        ))
+        .unwrap();
     kill(&mut server.child);
     kill(&mut run);
     gate.open();

@@ -16,7 +16,7 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
-use max_team_core::limits::{MEMORY_USES_MAX, MEMORY_WRITE_TRIES_MAX};
+use max_team_core::limits::{MEMORY_USE_CHARS_MAX, MEMORY_USES_MAX, MEMORY_WRITE_TRIES_MAX};
 use max_team_core::memory::{
     self, Board, BoardScope, Fact, Key, MemorySet, RecalledFact, Section, Source, WriteRefusal, Writer,
 };
@@ -82,10 +82,19 @@ pub struct FactUse {
     pub turn: TurnId,
     /// When it began.
     pub at_ms: i64,
-    /// What the user had said.
+    /// What the user had said, or the beginning of it.
     pub said: String,
     /// The fact, with its reason.
     pub fact: RecalledFact,
+}
+
+/// The beginning of a long message.
+fn beginning(mut text: String) -> String {
+    if let Some((cut, _)) = text.char_indices().nth(MEMORY_USE_CHARS_MAX) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
 }
 
 /// The board of the project in a folder.
@@ -275,7 +284,7 @@ impl<'j> Memories<'j> {
                 let agent = turn.stream.strip_prefix("agent/").unwrap_or_default();
                 let session = crate::rows::row::<String>(self.journal, crate::rows::AGENT, agent)?;
                 let Some(session) = session.and_then(|session| session.parse().ok()) else { continue };
-                let said = max_team_core::chat::Message::user(started.input).text();
+                let said = beginning(max_team_core::chat::Message::user(started.input).text());
                 each(FactUse { session, turn: started.turn, at_ms: turn.at_ms, said, fact });
             }
         }

@@ -24,6 +24,7 @@ use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 use crate::user_mail::{self, SentMessages, UserMail};
+use crate::worktree::copies;
 
 /// How long a rewind waits until all loops of the session are idle.
 const REST_WAIT: Duration = Duration::from_secs(2);
@@ -59,7 +60,7 @@ impl Runtime {
             Command::Propose { session, ref draft, ref source } => {
                 self.propose(session, &order, (**draft).clone(), source).await
             }
-            Command::HandOver { session } => post.hand_over(&order.by, order.key, session).await,
+            Command::HandOver { session } => post.hand_over(&order.by, order.key, session, &copies(&self.shared)).await,
             Command::ServeFolder { ref folder } => self.serve(&user_mail::server_of(folder)).await,
             Command::SettleHandover { ref folder, handover } => self.settle_handover(&order.by, folder, handover).await,
             Command::ServeChannel { ref channel, ref account } => self.serve_channel(channel, account).await,
@@ -91,8 +92,8 @@ impl Runtime {
             Command::AcceptWorktree { ref worktree, ref files, shown } => {
                 self.decide_worktree(&order, worktree, (MergeDecision::Taken, files, shown)).await
             }
-            Command::RejectWorktree { ref worktree, ref files } => {
-                self.decide_worktree(&order, worktree, (MergeDecision::Dropped, files, None)).await
+            Command::RejectWorktree { ref worktree, ref files, shown } => {
+                self.decide_worktree(&order, worktree, (MergeDecision::Dropped, files, shown)).await
             }
         }
     }

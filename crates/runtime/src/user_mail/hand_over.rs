@@ -3,11 +3,14 @@
 //! A server (`max-team serve`) claims its folder and reads a mailbox of that name. The hand-over is a message there, so it outlives the
 //! process that writes it: the server opens the session as soon as that process has let go of it, by closing it or by its death.
 
+use std::path::Path;
+
 use max_team_core::body::{Body, Handover};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::message::{Envelope, MessageKind, Principal, Role};
 use max_team_journal::{Journal, WorkerInfo};
+use max_team_tools::worktree::Worktrees;
 use serde::Serialize;
 
 use super::UserMail;
@@ -46,10 +49,17 @@ fn read(envelope: &Envelope) -> Option<PendingHandover> {
 }
 
 impl UserMail<'_> {
-    /// Hands a session over to the server of its folder; there must be one.
-    pub async fn hand_over(&self, by: &Principal, key: EnvelopeId, session: SessionId) -> Result<(), RuntimeError> {
+    /// Hands a session over to the server of its folder, or of the project if the folder is a worktree; there must be one.
+    pub async fn hand_over(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        worktrees: &Worktrees,
+    ) -> Result<(), RuntimeError> {
         require(by, Role::Member)?;
         let folder = Sessions::new(self.journal).row(session)?.cwd;
+        let folder = worktrees.project_of(Path::new(&folder)).map_or(folder, |project| project.display().to_string());
         if server(self.journal, &folder)?.is_none() {
             return Err(RuntimeError::NoServer(folder));
         }

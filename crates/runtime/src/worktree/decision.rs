@@ -8,7 +8,7 @@ use max_team_core::policy::{MergeDecision, Visibility};
 use max_team_core::rewind::FileChange;
 use max_team_journal::Journal;
 use max_team_tools::git::Diff;
-use max_team_tools::worktree::{Accept, Change, Fate, IgnoredFiles, MergeResult, Worktree, WorktreeError};
+use max_team_tools::worktree::{Accept, Change, Fate, IgnoredFiles, MergeResult, Review, Worktree, WorktreeError};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -116,8 +116,9 @@ impl WorktreeDecision {
     /// Carries it out. Returns whether the worktree is gone. Blocking.
     pub(crate) fn carry_out(&self, shared: &Shared, mut copy: Worktree, by: &Principal) -> Result<bool, RuntimeError> {
         let (sight, cancel) = (Visibility::default(), CancellationToken::new());
+        let seen = self.seen(&copy)?;
         let decided = match self.decision {
-            MergeDecision::Taken => self.accept(shared, &mut copy, by)?,
+            MergeDecision::Taken => self.accept(shared, &mut copy, by, seen)?,
             _ if self.files.is_empty() && !self.is_inhabited => {
                 copy.remove()?;
                 return Ok(true);
@@ -136,18 +137,29 @@ impl WorktreeDecision {
         Ok(is_settled)
     }
 
-    fn accept(&self, shared: &Shared, copy: &mut Worktree, by: &Principal) -> Result<MergeResult, RuntimeError> {
+    /// The changes, if they are those that the person saw. All of them are decided by what was seen only.
+    fn seen(&self, copy: &Worktree) -> Result<Option<Review>, RuntimeError> {
+        let Some(shown) = self.shown else {
+            let is_named = !self.files.is_empty();
+            return if is_named { Ok(None) } else { Err(RuntimeError::WorktreeUnseen(copy.id().to_owned())) };
+        };
+        let seen = copy.review(&Visibility::default(), &CancellationToken::new())?;
+        let is_same = digest(&seen.changes) == shown;
+        if is_same { Ok(Some(seen)) } else { Err(RuntimeError::WorktreeChanged(copy.id().to_owned())) }
+    }
+
+    fn accept(
+        &self,
+        shared: &Shared,
+        copy: &mut Worktree,
+        by: &Principal,
+        seen: Option<Review>,
+    ) -> Result<MergeResult, RuntimeError> {
         let (sight, cancel) = (Visibility::default(), CancellationToken::new());
-        let review = match self.shown {
-            None => None,
-            Some(shown) => {
-                let seen = copy.review(&sight, &cancel)?;
-                if digest(&seen.changes) != shown {
-                    return Err(RuntimeError::WorktreeChanged(copy.id().to_owned()));
-                }
-                // Ignored files are in no diff; they are merged by their names.
-                Some(if self.files.is_empty() { seen } else { copy.review_with(&self.files, &sight, &cancel)? })
-            }
+        // Ignored files are in no diff; they are merged by their names.
+        let review = match seen {
+            Some(_) if !self.files.is_empty() => Some(copy.review_with(&self.files, &sight, &cancel)?),
+            seen => seen,
         };
         let files = (!self.files.is_empty()).then_some(self.files.as_slice());
         let accept = Accept { files, whole: false, shown: review.as_ref(), sight: &sight };

@@ -133,6 +133,13 @@ impl Worktrees {
         Self { folder: home.join("copies") }
     }
 
+    /// The project of which a folder is a worktree.
+    pub fn project_of(&self, folder: &Path) -> Option<PathBuf> {
+        let id = folder.parent()?.file_name()?.to_str()?;
+        let found = self.find(id).ok()?;
+        (found.root() == folder).then(|| found.project().to_owned())
+    }
+
     /// The worktree of that name, made if it is not there yet. Blocking.
     pub fn make(&self, order: &WorktreeOptions<'_>, cancel: &CancellationToken) -> Result<Worktree, WorktreeError> {
         check(order.id)?;
