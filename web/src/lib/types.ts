@@ -104,7 +104,9 @@ export interface SessionRow {
   preview: string;
   answered: boolean;
   chat?: string;
-  open?: 'here' | 'elsewhere' | null;
+  open: 'here' | 'elsewhere' | null;
+  /** Whether this server can run it. */
+  continuable: boolean;
 }
 
 export interface Person {

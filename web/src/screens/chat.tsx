@@ -3,7 +3,7 @@ import { command, post } from '../lib/api';
 import { t } from '../lib/i18n';
 import { isBusy, transcript, type Model } from '../lib/model';
 import { link } from '../lib/router';
-import { explain, inbox, mayWrite, me, sessions, takeBack } from '../lib/store';
+import { explain, inbox, mayWrite, sessions, takeBack } from '../lib/store';
 import { cut, firstLine, plain } from '../lib/text';
 import type { Pending } from '../lib/types';
 import { Avatar, Elapsed, Empty, toast } from '../ui/basics';
@@ -21,7 +21,8 @@ export function ChatScreen({ id, model, version }: SessionProps) {
   const busy = isBusy(model);
   const waiting = inbox.value.filter((pending) => pending.session === id);
   const row = sessions.value.find((one) => one.session === id);
-  const elsewhere = row !== undefined && row.cwd !== me.value?.folder;
+  // One of another folder; a worktree and the project of a demo are the server's own.
+  const elsewhere = row !== undefined && !row.continuable;
   const { box, end, atEnd, toEnd } = useStickToEnd(`${version}/${waiting.length}`);
 
   const send = async (text: string, wait: boolean) => {

@@ -149,7 +149,8 @@ export function Composer({ session, busy, disabled, autofocus, placeholder, onSe
     const isSent = files.length === 0 ? await onSend(words, wait, null) : await sendFiles(words, wait);
     setSending(false);
     if (isSent) attached.clear();
-    else setText(words);
+    // What was typed meanwhile stays, behind the message that was not sent.
+    else setText((typed) => (typed.trim() ? `${words}\n\n${typed}` : words));
   };
 
   const sendFiles = async (words: string, wait: boolean) => {

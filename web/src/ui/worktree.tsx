@@ -50,7 +50,7 @@ export function WorktreeCard({ tree, change, onDecided }: { tree: WaitingWorktre
     setBusy(true);
     setProblem('');
     try {
-      const shown = verb === 'accept' && review ? { shown: review.shown } : {};
+      const shown = review ? { shown: review.shown } : {};
       const { worktree } = await post<{ worktree: Review | null }>(`/worktrees/${tree.id}/${verb}`, { files: paths, ...shown });
       const stuck = (worktree?.changes ?? []).filter((one) => ['conflict', 'refused'].includes(one.fate) && (paths.length === 0 || paths.includes(one.path)));
       if (verb === 'accept' && stuck.length > 0) setProblem(t('worktree.partly', { count: stuck.length }));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startModel, type Asked, type Reply } from './model';
-import { openBrowser, openPage, signIn, startServer, type Opened, type Server } from './server';
+import { openBrowser, openPage, PHONE, seriousFindings, signIn, startServer, type Opened, type Server } from './server';
 
 let browser: Browser;
 before(async () => {
@@ -18,7 +18,7 @@ async function withPage(script: (asked: Asked) => Reply | undefined, body: (open
   const model = await startModel(script);
   const server = await startServer(model, ...words);
   try {
-    const opened = await openPage(browser, server, await signIn(browser, server));
+    const opened = await openPage(browser, server, await signIn(browser, server), PHONE);
     await body({ ...opened, server, asked: model.asked });
     await opened.context.close();
     assert.deepEqual(opened.faults, []);
@@ -64,6 +64,7 @@ test('a fork begins at the moment that the slider shows, and opens', () =>
       const fork = page.getByRole('button', { name: 'Fork from here' });
       await fork.click();
       const dialog = page.getByRole('dialog', { name: 'Fork from here' });
+      assert.deepEqual(await seriousFindings(page), []);
       // The folder is no repository, so there can be no worktree of it.
       await dialog.getByRole('button', { name: 'Fork', exact: true }).click();
       await dialog.getByRole('alert').getByText('git init').waitFor();
@@ -104,6 +105,7 @@ test('a permission is tested: the verdict, its rule and where that is written', 
       await page.keyboard.press('Enter');
       const told = card.getByRole('status');
       await told.getByText('denied').waitFor();
+      assert.deepEqual(await seriousFindings(page), []);
       assert.match(await told.innerText(), /Bash\(rm:\*\)[^]*\.claude\/settings\.json[^]*the project/);
       await card.getByLabel('Tool').selectOption('write_file');
       assert.equal(await told.innerText(), '', 'an answer belongs to its question');
@@ -139,6 +141,7 @@ test('changes in a worktree are accepted and rejected by file, and a conflict is
     assert.deepEqual([text('a.txt'), text('b.txt')], ['copy\n', 'mine\n']);
     await card.getByText('in the project').first().waitFor();
     await card.getByText('<<<<<<< yours').waitFor();
+    assert.deepEqual(await seriousFindings(page), []);
     assert.equal(await card.getByRole('button', { name: 'Accept b.txt' }).isDisabled(), true);
     await card.getByRole('button', { name: 'Reject b.txt' }).click();
     await card.waitFor({ state: 'detached' });
@@ -187,6 +190,7 @@ test('a fact is added, told to the model, changed and forgotten', () =>
       await fact.click();
       await page.getByText('about you: told in every turn').waitFor();
       await page.getByText('“hello there”').waitFor();
+      assert.deepEqual(await seriousFindings(page), []);
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       const edit = page.getByRole('dialog', { name: 'Edit' });
       await edit.getByLabel('Value').fill('black tea');

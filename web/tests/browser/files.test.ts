@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startModel, type Model } from './model';
-import { openBrowser, openPage, signIn, startServer, type Opened, type Server } from './server';
+import { openBrowser, openPage, PHONE, seriousFindings, signIn, startServer, type Opened, type Server } from './server';
 
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 const PAGE = '<script>document.title = "hit"</script>\n';
@@ -21,7 +21,7 @@ before(async () => {
     return { text: last.includes('look at') ? 'I have seen it.' : 'It is in @files/out/page.html.' };
   });
   server = await startServer(model, '--solo');
-  opened = await openPage(browser, server, await signIn(browser, server));
+  opened = await openPage(browser, server, await signIn(browser, server), PHONE);
 });
 
 after(async () => {
@@ -64,6 +64,7 @@ test('files come into a new session with the message that mentions them', async 
   await choose(page, 'empty.txt', 'text/plain', Buffer.alloc(0));
   await page.getByText('empty.txt is empty').waitFor();
   assert.equal(await chips(page).count(), 2);
+  assert.deepEqual(await seriousFindings(page), []);
   await message(page).fill('look at these');
   await page.keyboard.press('Enter');
   await page.locator('.agent-message', { hasText: 'I have seen it.' }).waitFor();
@@ -96,6 +97,25 @@ test('a message whose files cannot be sent stays as it was', async () => {
   await page.locator('.user-message', { hasText: 'look at this later' }).waitFor();
   await page.locator('.session-head').getByText('idle').waitFor();
   assert.equal(model.asked.filter((one) => one.last.includes('look at this later')).length, 1);
+});
+
+test('what is typed during an upload that fails stays behind the message', async () => {
+  const { page } = opened;
+  let refuse = () => {};
+  await page.route('**/files?name=*', async (route) => {
+    await new Promise<void>((done) => (refuse = done));
+    await route.fulfill({ status: 503, json: { error: { code: 'unavailable', message: 'no room' } } });
+  });
+  await choose(page, 'late.txt', 'text/plain', Buffer.from('late\n'));
+  await message(page).fill('look at this');
+  const [asked] = await Promise.all([page.waitForRequest('**/files?name=*'), page.keyboard.press('Enter')]);
+  await message(page).fill('and one more thing');
+  refuse();
+  await Promise.all([page.getByText('no room').waitFor(), asked.response()]);
+  assert.equal(await message(page).inputValue(), 'look at this\n\nand one more thing');
+  await page.unroute('**/files?name=*');
+  await page.getByRole('button', { name: 'Remove late.txt' }).click();
+  await message(page).fill('');
 });
 
 test('a page that an agent wrote is downloaded and never opened', async () => {

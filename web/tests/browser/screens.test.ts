@@ -1,14 +1,11 @@
 // Every screen of a finished run: findings of axe, Chinese, a phone, hostile text; and putting files back.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { startModel } from './model';
-import { openBrowser, openPage, propose, signIn, startServer, type Opened, type Server, type State } from './server';
-
-const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+import { openBrowser, openPage, PHONE, propose, seriousFindings, signIn, startServer, type Opened, type Server, type State } from './server';
 
 let server: Server;
 let browser: Browser;
@@ -42,19 +39,13 @@ async function withPage(options: BrowserContextOptions, body: (opened: Opened) =
 const TABS = ['chat', 'plan', 'timeline', 'replay', 'messages', 'team', 'review', 'trace'];
 const places = () => ['now', 'inbox', 'new', 'cost', 'memory', 'audit', 'settings', ...TABS.map((tab) => `s/${session}/${tab}`)];
 
-interface Axe {
-  run: (options: object) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>;
-}
-
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`no serious finding of axe on any screen (${colorScheme})`, () =>
-    withPage({ colorScheme, bypassCSP: true }, async ({ page, go }) => {
+for (const [name, options] of [['light', {}], ['dark', { colorScheme: 'dark' }], ['a phone', PHONE]] as [string, BrowserContextOptions][]) {
+  test(`no serious finding of axe on any screen (${name})`, () =>
+    withPage(options, async ({ page, go }) => {
       const found: string[] = [];
-      await page.addScriptTag({ path: axePath });
       for (const where of places()) {
         await go(where);
-        const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: Axe }).axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'], resultTypes: ['violations'] }));
-        for (const one of violations) if (one.impact === 'serious' || one.impact === 'critical') found.push(`${where}: ${one.id}: ${one.nodes.slice(0, 2).map((node) => node.html.slice(0, 160)).join(' ')}`);
+        found.push(...(await seriousFindings(page)).map((one) => `${where}: ${one}`));
       }
       assert.deepEqual(found, []);
     }));
@@ -99,6 +90,16 @@ test('files are put back one by one, after a preview', () =>
     await page.getByText('1 file put back').waitFor();
     assert.equal(existsSync(join(server.folder, 'tests/cart_test.sh')), true, 'left out');
     assert.doesNotMatch(readFileSync(join(server.folder, 'lib/total.sh'), 'utf8'), /count/, 'put back');
+  }));
+
+test('the next session of a demo plays the recording again, in a project of its own', () =>
+  withPage({}, async ({ page, go }) => {
+    const next = await propose(page);
+    assert.notEqual(next, session);
+    await go(`s/${next}/chat`);
+    assert.equal(await page.getByRole('textbox', { name: 'Message' }).isEnabled(), true);
+    assert.equal(await page.getByText('not continued').count(), 0);
+    await page.getByRole('button', { name: 'Reject' }).first().waitFor();
   }));
 
 test('a link works once', async () => {

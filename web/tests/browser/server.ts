@@ -1,6 +1,7 @@
 // The server under test, with a home and a project of its own.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -117,6 +118,23 @@ export async function openPage(browser: Browser, server: Server, state: State, o
   };
   await go('now');
   return { page, context, faults, go };
+}
+
+/** The width of a phone, with a keyboard. */
+export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 780 } };
+
+interface Axe {
+  run: (options: object) => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>;
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The serious and critical findings of axe on what the page shows. */
+export async function seriousFindings(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: Axe }).axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'], resultTypes: ['violations'] }));
+  const serious = violations.filter((one) => one.impact === 'serious' || one.impact === 'critical');
+  return serious.map((one) => `${one.id}: ${one.nodes.slice(0, 2).map((node) => node.html.slice(0, 160)).join(' ')}`);
 }
 
 /** Waits until the page has drawn what it asked for; the event stream never ends and does not count. */
