@@ -124,6 +124,15 @@ fn failures_of_called_agents_are_kept() {
     let errors = fact(&program, "agent_errors.explore");
     let errors = errors["value"].as_array().unwrap();
     assert!(errors.len() == 1 && errors[0].as_str().unwrap().contains(" at 20"), "{errors:?}");
+    // An honest report is no failure of the agent.
+    let script = Script::new()
+        .on(|request| request.contains("You are Explore"), Reply::text("NOT DONE: there is no such file."))
+        .then(Reply::new().tool("a", "agent", json!({ "description": "d", "prompt": "p", "type": "explore" })))
+        .then(Reply::text("There is none."));
+    let server = ModelServer::start(script);
+    let program = Program::team(&server).variable("USER", "ada").file("../home/config.yaml", ALWAYS);
+    ok(&program.run(&["-p", "look"]));
+    assert_eq!(fact(&program, "agent_errors.explore"), Value::Null);
 }
 
 #[test]

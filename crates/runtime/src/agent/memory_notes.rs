@@ -73,11 +73,16 @@ impl Agent {
         noted(memories.set(&scope, &Writer::Program, &key, &context, &source).await)
     }
 
-    /// Stores the failure of a called agent under `agent_errors`. A stop by a person is no failure.
+    /// Stores the failure of a called agent under `agent_errors`. A stop by a person is no failure, nor is an answer
+    /// that begins with `NOT DONE`.
     pub(super) async fn note_error(&mut self, envelope: &Envelope) -> Result<(), RuntimeError> {
         let Work { by, error, is_error, end, timed_out, .. } = envelope.result().work;
-        let is_stopped = end == Some(TurnOutcome::Interrupted) && !timed_out;
-        if envelope.kind != MessageKind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
+        let has_failed = match end {
+            Some(TurnOutcome::Answered) => false,
+            Some(TurnOutcome::Interrupted) => timed_out,
+            _ => is_error,
+        };
+        if envelope.kind != MessageKind::TaskResult || !has_failed || by.is_empty() || !self.notes() {
             return Ok(());
         }
         let Ok(key) = Key::of(Section::AgentErrors).member(by) else { return Ok(()) };

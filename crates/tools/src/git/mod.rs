@@ -72,6 +72,9 @@ pub enum GitError {
     /// A path that is not valid.
     #[error("{0}")]
     Path(String),
+    /// A name that stands for no commit.
+    #[error("`{0}` is no commit, branch or tag of this repository; `git_log` lists the latest commits")]
+    NoCommit(String),
     /// Git reports a failure.
     #[error("git cannot {doing}: {words}")]
     Failed {
@@ -114,13 +117,18 @@ pub fn diff_seen(
     cancel: &CancellationToken,
 ) -> Result<Option<Diff>, GitError> {
     let Some(repo) = Repo::open(root, sight, cancel)? else { return Ok(None) };
+    diff_to_base(&repo, paths).map(Some)
+}
+
+/// How the working tree differs from the base of a repository.
+fn diff_to_base(repo: &Repo<'_>, paths: &[String]) -> Result<Diff, GitError> {
     let specs = repo.specs(paths)?;
     let mut changes = DiffBuilder::default();
-    changes.tracked(&repo, &specs)?;
-    for path in worktree_diff::untracked(&repo, &specs)?.paths(&mut changes.patch.cut) {
-        changes.untracked(&repo, &path);
+    changes.tracked(repo, &specs)?;
+    for path in worktree_diff::untracked(repo, &specs)?.paths(&mut changes.patch.cut) {
+        changes.untracked(repo, &path);
     }
-    Ok(Some(changes.finish()))
+    Ok(changes.finish())
 }
 
 /// One line on hidden files; nothing if there are none.

@@ -66,6 +66,18 @@ impl<'a> Repo<'a> {
         Ok(Some(repo))
     }
 
+    /// Compares with a commit before this one, or with the point at which the current branch left another branch.
+    pub(crate) fn compare_with(&mut self, name: &str) -> Result<(), GitError> {
+        let commit = format!("{name}^{{commit}}");
+        let found = self.ask(&["rev-parse", "--verify", "--quiet", &commit])?;
+        if found.code != Some(0) || name.starts_with('-') {
+            return Err(GitError::NoCommit(name.to_owned()));
+        }
+        let shared = self.ask(&["merge-base", "HEAD", &found.line()])?;
+        self.base = if shared.code == Some(0) { shared.line() } else { found.line() };
+        Ok(())
+    }
+
     /// Allows writing to it from here on.
     pub(crate) fn writes(&mut self) {
         self.within.iter_mut().for_each(|within| within.writes = true);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::process::GitOutput;
 use super::repo::Repo;
-use super::{Diff, FileStat, diff_seen, left_out};
+use super::{Diff, FileStat, diff_to_base, left_out};
 use crate::text::{many, visible};
 use crate::tool::{Output, ToolContext, ToolError};
 use crate::typed::Typed;
@@ -22,7 +22,7 @@ const COMMITS_DEFAULT: u32 = 20;
 #[serde(deny_unknown_fields)]
 pub struct GitStatus {}
 
-/// Show the changes since the last commit as a unified diff, new files included.
+/// Show the changes since a commit as a unified diff, new files included.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitDiff {
@@ -30,6 +30,8 @@ pub struct GitDiff {
     paths: Option<Vec<String>>,
     /// Only files and line counts.
     stat: Option<bool>,
+    /// A commit or a branch. Default: the last commit.
+    base: Option<String>,
 }
 
 /// Show the latest commits, newest first: hash, date, author, subject.
@@ -149,10 +151,16 @@ fn state(repo: &Repo<'_>, answer: &GitOutput, folder: &str) -> String {
 fn differ(cx: &ToolContext, args: GitDiff, _: &Action, _: bool) -> Result<Output, ToolError> {
     let paths = args.paths.unwrap_or_default();
     seen(cx, &paths)?;
-    let found = diff_seen(cx.root.path(), &paths, &cx.passing(&paths), &cx.cancel)?.ok_or_else(no_repository)?;
+    let sight = cx.passing(&paths);
+    let mut repo = Repo::open(cx.root.path(), &sight, &cx.cancel)?.ok_or_else(no_repository)?;
+    if let Some(base) = &args.base {
+        repo.compare_with(base)?;
+    }
+    let found = diff_to_base(&repo, &paths)?;
     if found.files.is_empty() {
+        let since = args.base.map_or_else(|| "the last commit".to_owned(), |base| format!("`{base}`"));
         let among = if found.hidden == 0 { "" } else { " among what you see" };
-        let told = format!("[no changes since the last commit{among}]\n{}", left_out(found.hidden));
+        let told = format!("[no changes since {since}{among}]\n{}", left_out(found.hidden));
         return Ok(Output::text(told.trim_end()));
     }
     let summary = summary(&found);

@@ -25,8 +25,8 @@ pub(super) const SHOWN: usize = 24 << 10;
 
 /// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
 /// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, loops, `&`) needs approval each time or is
-/// refused. Only the project can be written, and there is no network beyond allowed hosts. Prefer the other tools for
-/// reading, searching, editing and git.
+/// refused. Nothing outside the project can be written, and only allowed hosts can be reached. Prefer the other tools
+/// for reading, searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {

@@ -384,6 +384,20 @@ fn the_tools_tell_a_model_what_git_knows() {
     assert!(log.ends_with(" Ada: begin\n") && log.lines().count() == 1, "{log}");
     assert_eq!(project.call("git_log", json!({ "path": "none" })).unwrap(), "[no commits touched this]");
     assert!(project.refused("git_diff", json!({ "paths": ["/etc"] })).contains("outside"));
+    git(&project, &["checkout", "--quiet", "-b", "work"]);
+    git(&project, &["commit", "--quiet", "-a", "-m", "less"]);
+    let since = project.call("git_diff", json!({ "paths": ["src"], "stat": true, "base": "main" })).unwrap();
+    assert_eq!(since, "[1 file, +0 −1 lines]\nsrc/a.rs +0 −1\n");
+    assert_eq!(project.call("git_diff", json!({ "paths": ["src"] })).unwrap(), "[no changes since the last commit]");
+    let unchanged = project.call("git_diff", json!({ "paths": ["src"], "base": "work" })).unwrap();
+    assert_eq!(unchanged, "[no changes since `work`]");
+    for unknown in ["nosuch", "--all", ""] {
+        let told = project.refused("git_diff", json!({ "base": unknown }));
+        assert_eq!(
+            told,
+            format!("`{unknown}` is no commit, branch or tag of this repository; `git_log` lists the latest commits")
+        );
+    }
     assert_eq!(project.action("git_diff", &json!({ "paths": ["src", "a"] })).unwrap().target, ".");
     assert_eq!(project.action("git_diff", &json!({ "paths": ["src/a", "src/x/*.rs"] })).unwrap().target, "src");
 }

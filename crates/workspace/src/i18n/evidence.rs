@@ -363,7 +363,7 @@ impl Lang {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::{GrantScope, Mode};
+    use max_team_core::policy::{DangerReason, GrantScope, HiddenReason, Mode};
 
     use super::*;
 
@@ -382,8 +382,8 @@ mod tests {
             Basis::OthersFiles,
             Basis::PrivateKey(path()),
             Basis::Held { path: path(), why: why(ProtectedReason::Runs) },
-            Basis::Danger("it publishes commits".to_owned()),
-            Basis::Hidden("a shell".to_owned()),
+            Basis::Danger(DangerReason::DeletesProject),
+            Basis::Hidden(HiddenReason::ManyPrograms),
             Basis::TeammatePlan,
             Basis::WorktreeChanges,
             Basis::Unowned,
