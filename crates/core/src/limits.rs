@@ -53,7 +53,7 @@ pub const WEB_KEY_CHARS_MAX: usize = 200;
 pub const WEB_KEY_MS: u64 = 24 * 60 * 60_000;
 /// Answers that are kept under idempotency keys; the oldest go first.
 pub const WEB_KEYS_KEPT_MAX: usize = 10_000;
-/// Answers after which old ones are looked for.
+/// Stored answers between two removals of old ones.
 pub const WEB_KEYS_SWEPT_AFTER: usize = 256;
 /// Milliseconds that a login link can be used.
 pub const WEB_LOGIN_LINK_MS: i64 = 60 * 60_000;

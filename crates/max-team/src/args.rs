@@ -265,7 +265,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Open the team in the browser, and for programs over HTTP
     Serve(Box<Serve>),
-    /// Let Max write a plan file; nothing runs
+    /// Let Max write a plan file; no task runs yet
     Plan {
         /// The goal of the plan
         goal: String,

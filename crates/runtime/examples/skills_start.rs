@@ -26,7 +26,7 @@ fn main() {
         let began = Instant::now();
         let catalogue = Catalogue::read(&places, home.path());
         let read = began.elapsed();
-        let listing = catalogue.listing(200_000, &[], true, true);
+        let listing = catalogue.listing(200_000, &[], true);
         println!(
             "{round}: {} skills in {read:?}, {} bytes for the prompt in {:?}",
             catalogue.all().count(),

@@ -38,7 +38,7 @@ pub enum RuntimeError {
     #[error("the text `{text}` cannot be read: {detail}; if it comes from a recording, record the run again")]
     BadText { text: Hash, detail: String },
     /// Another writer was faster at every attempt to commit.
-    #[error("others write to `{0}` all the time; try again")]
+    #[error("other processes keep writing to `{0}`; try again")]
     Busy(String),
     /// This process does not serve that account of a channel.
     #[error("this process does not serve `{0}`: its messages are sent by the process that does")]
@@ -53,10 +53,12 @@ pub enum RuntimeError {
     #[error("the worktree `{0}` has changed since it was shown, and nothing was decided; look at it again")]
     WorktreeChanged(String),
     /// All changes were to be decided, and nothing says which ones the person saw.
-    #[error("all changes of the worktree `{0}` are decided with `shown`, their digest; without it, name `files`")]
+    #[error(
+        "to decide about all changes of the worktree `{0}`, send `shown`, the digest of the changes that you looked at; or name `files`"
+    )]
     WorktreeUnseen(String),
     /// No file of a worktree could be merged.
-    #[error("nothing was taken: {0}")]
+    #[error("nothing was accepted: {0}")]
     NothingMerged(String),
     /// A session was handed over, and no server of its folder runs.
     #[error(
@@ -67,7 +69,7 @@ pub enum RuntimeError {
     #[error("{0}")]
     File(String),
     /// No such session.
-    #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
+    #[error("there is no session `{0}`; `max-team sessions list` lists the sessions")]
     NoSession(String),
     /// Files of the sessions could not be removed.
     #[error("what was kept in files could not be removed, and nothing was forgotten: {detail}; try again")]
@@ -84,10 +86,10 @@ pub enum RuntimeError {
         turns: usize,
     },
     /// There is no rewind to undo.
-    #[error("nothing was put back in `{0}` yet, so there is nothing to take back")]
+    #[error("no file of `{0}` was restored yet, so there is nothing to undo")]
     NothingRewound(SessionId),
     /// More files than one rewind may restore.
-    #[error("that is more than can be put back at once; name some of the files or folders")]
+    #[error("these are too many files to restore at once; name some of the files or folders")]
     TooMuch,
     /// An agent of the session is at work.
     #[error("an agent of this session works or waits for an answer; stop it first (`max-team stop`)")]
@@ -96,10 +98,12 @@ pub enum RuntimeError {
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
     NothingToContinue(String),
     /// There is nothing new to compact, or a turn runs.
-    #[error("there is nothing to compact now: nothing was said since the last time, or a turn runs; try again later")]
+    #[error(
+        "there is nothing to compact now: no message came since the last compaction, or a turn runs; try again later"
+    )]
     NothingToCompact,
-    /// There is no compaction to take back.
-    #[error("there is no compaction to take back now: none has happened, or a turn runs")]
+    /// There is no compaction to undo.
+    #[error("there is no compaction to undo now: none has happened, or a turn runs")]
     NothingCompacted,
     /// The session is not open in this process.
     #[error("session `{0}` is not open here")]
@@ -120,7 +124,7 @@ pub enum RuntimeError {
     #[error("the message has {bytes} bytes, the limit is {max}; put the text into a file and name the file instead")]
     TooLong { bytes: usize, max: usize },
     /// A message without any visible text.
-    #[error("the message says nothing")]
+    #[error("the message is empty")]
     Silent,
     /// The role of a person does not allow a command.
     #[error("`{user}` has the role `{}`; this needs `{}`", role.name(), least.name())]
@@ -131,7 +135,7 @@ pub enum RuntimeError {
         least: Role,
     },
     /// No open question has this id.
-    #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
+    #[error("there is no open question `{0}`; `max-team inbox` lists the open questions")]
     NoQuestion(String),
     /// An answer about a plan that is being stopped would change nothing.
     #[error("plan `{0}` is being stopped: the answer was not sent; `max-team plans show {0}` says how it ends")]
@@ -188,7 +192,7 @@ pub enum RuntimeError {
         reason: String,
     },
     /// A mailbox with as many unread messages as are allowed.
-    #[error("`{name}` has {max} letters that it has not read; nothing was sent: wait until it has")]
+    #[error("`{name}` has {max} messages that it has not read; nothing was sent: wait until it reads them")]
     MailFull { name: String, max: usize },
     /// A write that the memory refuses.
     #[error("{0}")]
@@ -197,7 +201,7 @@ pub enum RuntimeError {
     #[error("{0}")]
     Tasks(#[from] max_team_core::task_list::ListRefusal),
     /// No running plan has the task.
-    #[error("no plan at work has a task `{0}`; `task_query` shows those there are")]
+    #[error("no running plan has a task `{0}`; `task_query` lists the tasks")]
     NoPlanTask(String),
     /// A plan that cannot run.
     #[error("{0}")]

@@ -60,7 +60,7 @@ pub use handle::{
     Recovered, SessionDetails, Team, TeamDefinitions, TeamHandle, Which, require,
 };
 pub use maintenance::{
-    SessionsForgotten, Tombstone, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows,
+    SessionsForgotten, Tombstone, WEB_ANSWERS, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows,
 };
 pub use max_team_core::delegation::tool_filter::{AGENT, SEND_MESSAGE, TASK};
 pub use max_team_core::teammate::Spawn;

@@ -5,6 +5,7 @@
 mod forget;
 mod rows;
 
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -187,6 +188,9 @@ impl Storage {
     }
 }
 
+/// The answers that the HTTP server keeps to repeat them, beneath the user's folder.
+pub const WEB_ANSWERS: &str = "serve/keys";
+
 /// Forgets sessions, one after the other. No other process can open one of them meanwhile.
 #[derive(Debug)]
 pub struct Forgetting {
@@ -202,6 +206,10 @@ impl Forgetting {
         let agents = ReadModel::new(journal).agents(session)?;
         let clear = || {
             AgentStore::files(&self.home, session).clear().map_err(|error| error.to_string())?;
+            match std::fs::remove_dir_all(self.home.join(WEB_ANSWERS)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.to_string()),
+                _ => {}
+            }
             let stores = agents.iter().map(|row| OutputStore::of(&self.home, row.agent));
             stores.into_iter().try_for_each(|store| store.clear()).map_err(|error| error.to_string())
         };

@@ -38,7 +38,7 @@ const NAMED_MAX: usize = 10;
 pub(crate) const MERGE: &str = "merge into the project";
 
 /// The text about a worktree that no longer exists.
-pub(crate) const GONE: &str = "The copy is gone: what was in it has been taken or dropped.";
+pub(crate) const GONE: &str = "The worktree is gone: its changes were accepted or rejected.";
 
 /// Whether an agent works in a worktree: because of its definition or of its task.
 pub(crate) fn wanted(who: Isolation, what: Isolation) -> bool {
@@ -163,14 +163,14 @@ pub(crate) fn merge(
                 1 => "1 file".to_owned(),
                 files => format!("{files} files"),
             };
-            told(true, format!("{files}{}", not_taken(copy.id(), &merged.ignored)))
+            told(true, format!("{files}{}", not_accepted(copy.id(), &merged.ignored)))
         }
         Ok(merged) => {
             let id = copy.id();
             told(
                 false,
                 format!(
-                    "nothing was merged: {}; see `max-team worktrees show {id}`, and take what fits with \
+                    "nothing was merged: {}; see `max-team worktrees show {id}`, and accept what fits with \
                      `max-team worktrees accept {id}`",
                     stuck(&merged.stuck)
                 ),
@@ -180,14 +180,14 @@ pub(crate) fn merge(
 }
 
 /// The note about files that git ignores and that were not asked for; empty if there are none.
-fn not_taken(id: &str, ignored: &IgnoredFiles) -> String {
+fn not_accepted(id: &str, ignored: &IgnoredFiles) -> String {
     if ignored.count() == 0 {
         return String::new();
     }
     let more = if ignored.more == 0 { String::new() } else { format!(" ({} in all)", ignored.count()) };
     format!(
-        "; ignored by git, not taken and still in the worktree: {}{more}; `max-team worktrees accept {id} FILE` takes one by \
-         its name, `max-team worktrees reject {id}` drops the worktree",
+        "; ignored by git, not accepted and still in the worktree: {}{more}; `max-team worktrees accept {id} FILE` accepts one \
+         by its name, `max-team worktrees reject {id}` removes the worktree",
         file_names(ignored.files.iter())
     )
 }
@@ -267,16 +267,18 @@ fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
     Some(Changed { id: copy.id().to_owned(), is_open, news, diff: review.diff.text, asides })
 }
 
-/// What a yes would not take, a line each.
+/// The files that a yes would not accept, a line each.
 fn asides(review: &Review) -> String {
     let why = |change: &Change| match &change.fate {
-        Fate::Conflict { why } | Fate::Refused { why } => Some(format!("`{}` cannot be taken: {why}\n", change.path)),
+        Fate::Conflict { why } | Fate::Refused { why } => {
+            Some(format!("`{}` cannot be accepted: {why}\n", change.path))
+        }
         _ => None,
     };
     let mut text: String = review.changes.iter().filter_map(why).take(NAMED_MAX).collect();
     if review.ignored.count() > 0 {
         let more = if review.ignored.more == 0 { "" } else { " and more" };
-        text.push_str(&format!("ignored by git and not taken: {}{more}\n", file_names(review.ignored.files.iter())));
+        text.push_str(&format!("ignored by git and not accepted: {}{more}\n", file_names(review.ignored.files.iter())));
     }
     text
 }
@@ -287,15 +289,15 @@ fn remove_free(copy: Worktree) -> Result<(), WorktreeError> {
 }
 
 fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
-    let ignored = not_taken(id, &review.ignored);
+    let ignored = not_accepted(id, &review.ignored);
     if changed.is_empty() {
-        return format!("[Nothing has changed that git knows of{ignored}.]");
+        return format!("[No file that git knows has changed{ignored}.]");
     }
     let stuck = review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })).count();
-    let conflicts = if stuck == 0 { String::new() } else { format!(" {stuck} of them are in conflict with it.") };
+    let conflicts = if stuck == 0 { String::new() } else { format!(" {stuck} of them conflict with the project.") };
     format!(
-        "[The changes are in a copy and not in the project yet ({} changed: {}).{conflicts} The user takes them with \
-         `max-team worktrees accept {id}`, looks with `show`, drops them with `reject`{ignored}.]",
+        "[The changes are in a worktree and not in the project yet ({} changed: {}).{conflicts} The user accepts them with \
+         `max-team worktrees accept {id}`, looks with `show`, rejects them with `reject`{ignored}.]",
         changed.len(),
         file_names(changed.iter())
     )
@@ -312,9 +314,9 @@ pub(crate) fn settle(
     let done = copies(shared).find(id).and_then(|copy| match settled {
         MergeDecision::Taken => take(copy, shown, merger),
         MergeDecision::Dropped => {
-            copy.remove().map(|()| "The user has dropped the changes; nothing of them is left.".to_owned())
+            copy.remove().map(|()| "The user has rejected the changes; nothing of them is left.".to_owned())
         }
-        MergeDecision::Left => Ok("The changes stay in the copy.".to_owned()),
+        MergeDecision::Left => Ok("The changes stay in the worktree.".to_owned()),
     });
     let failed = |error: WorktreeError| match error {
         WorktreeError::NotFound(_) => GONE.to_owned(),
@@ -323,31 +325,31 @@ pub(crate) fn settle(
     format!("[{}]", done.unwrap_or_else(failed))
 }
 
-/// Takes what was shown, as far as it can be taken.
+/// Accepts the changes that were shown, as far as they can be merged.
 fn take(mut copy: Worktree, shown: Option<Hash>, merger: &Merger<'_>) -> Result<String, WorktreeError> {
     let (sight, cancel) = (Visibility::default(), CancellationToken::new());
     let review = copy.review(&sight, &cancel)?;
     let id = copy.id().to_owned();
     if shown.is_some_and(|shown| shown != Hash::of(&review.diff.text)) {
         return Ok(format!(
-            "The user said yes to other changes than there are in the copy now: nothing was taken. They look with \
-             `max-team worktrees show {id}` and take them with `accept`."
+            "The worktree has changed since the user said yes: nothing was accepted. The user looks with \
+             `max-team worktrees show {id}` and accepts with `accept`."
         ));
     }
     let shown = Accept { files: None, whole: false, shown: Some(&review), sight: &sight };
     let merged = accept(&mut copy, &shown, merger, &cancel)?;
     let mut words = match merged.files.len() {
-        1 => "The user has taken the changes: 1 file is in the project now.".to_owned(),
-        files => format!("The user has taken the changes: {files} files are in the project now."),
+        1 => "The user has accepted the changes: 1 file is in the project now.".to_owned(),
+        files => format!("The user has accepted the changes: {files} files are in the project now."),
     };
     if !merged.stuck.is_empty() {
         words.push_str(&format!(
-            " Not taken: {}; they stay in the copy, see `max-team worktrees show {id}`.",
+            " Not accepted: {}; they stay in the worktree, see `max-team worktrees show {id}`.",
             stuck(&merged.stuck)
         ));
     }
     if merged.ignored.count() > 0 {
-        words = format!("{}{}", words.trim_end_matches('.'), not_taken(&id, &merged.ignored));
+        words = format!("{}{}", words.trim_end_matches('.'), not_accepted(&id, &merged.ignored));
     }
     if merged.open + merged.ignored.count() == 0 {
         remove_free(copy)?;

@@ -271,7 +271,7 @@ pub enum SandboxError {
     #[error("there is no folder `{}` to run a command in", .0.display())]
     Folder(PathBuf),
     /// This machine cannot build the sandbox.
-    #[error("the walls around a command cannot be built here: {why}; {advice}")]
+    #[error("the sandbox cannot be set up here: {why}; {advice}")]
     NoSandbox {
         /// What is in the way.
         why: String,
@@ -279,7 +279,7 @@ pub enum SandboxError {
         advice: String,
     },
     /// The sandbox could not be built this time.
-    #[error("the walls around `{program}` could not be built, so it was not run: {detail}")]
+    #[error("the sandbox of `{program}` could not be set up, so it was not run: {detail}")]
     Broken {
         /// What was to be run.
         program: String,
@@ -296,7 +296,9 @@ pub enum SandboxError {
         program: String,
     },
     /// It ran, but the files that it left could not be examined.
-    #[error("`{program}` was run, but what it made could not be looked at: {why}; have the user look before you go on")]
+    #[error(
+        "`{program}` was run, but the files that it created could not be checked: {why}; ask the user to check them before you go on"
+    )]
     Unseen {
         /// What was run.
         program: String,

@@ -142,7 +142,7 @@ impl Teammates {
         match resolve(name, lead) {
             Addressee::Lead => true,
             Addressee::Everybody => !self.there.is_empty(),
-            Addressee::Somebody(name) => self.there.iter().any(|known| known.name == name),
+            Addressee::Teammate(name) => self.there.iter().any(|known| known.name == name),
         }
     }
 

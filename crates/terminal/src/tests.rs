@@ -148,7 +148,7 @@ fn worktree_changes_are_accepted_dropped_or_left() {
         }
         let Some(UiCommand::Answer { answer, .. }) = stage.acts.last() else { panic!("{keys:?}: {:?}", stage.acts) };
         assert_eq!((answer.merge_decision(), answer.always), (want, false), "{keys:?}");
-        stage.done("2.0", ToolOutcome::Ran, "Changed.\n\n[The user has dropped the changes.]", false, 0);
+        stage.done("2.0", ToolOutcome::Ran, "Changed.\n\n[The user has rejected the changes.]", false, 0);
         let screen = stage.glass.screen();
         assert!(screen.contains(" → The user has dropped the") && !screen.contains("(+2"), "{screen}");
     }

@@ -384,9 +384,9 @@ export function explain(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.code === 'offline') return t('error.offline');
     if (error.code === 'answered') return t('error.answered', { by: author(String(error.detail.by ?? '')) });
-    // The server's sentence in this language; else the kind of error.
+    // The server's sentence in this language; else the kind of error, with the English sentence.
     const translated = error.detail[`message_${language.value}`];
-    return typeof translated === 'string' ? translated : language.value === 'en' ? error.message : word('error', error.code);
+    return typeof translated === 'string' ? translated : language.value === 'en' ? error.message : `${word('error', error.code)}: ${error.message}`;
   }
   return error instanceof Error ? error.message : String(error);
 }

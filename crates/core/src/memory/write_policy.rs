@@ -108,7 +108,7 @@ pub enum WriteRefusal {
     )]
     Within(Key),
     /// The value contains no fact.
-    #[error("there is nothing in the value of `{0}` to remember")]
+    #[error("the value of `{0}` is empty: there is nothing to remember")]
     Empty(Key),
 }
 

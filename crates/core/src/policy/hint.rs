@@ -37,8 +37,6 @@ pub enum Hint {
     Tools(Vec<String>),
 }
 
-const EDITS: &str = ", or mode `acceptEdits`";
-
 impl Hint {
     /// Rules as settings have them: `"allow": ["A", "B"]`.
     pub fn setting(rules: &[String]) -> String {
@@ -49,14 +47,17 @@ impl Hint {
 
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wish = |edits: &bool| if *edits { EDITS } else { "" };
         f.write_str(match self {
             Self::None => "",
             Self::Stricter => "a `deny` or `ask` rule, or constraints of the member",
             Self::StricterMode => "a `deny` or `ask` rule, or a stricter mode",
             Self::Prompting => "only without `denyInsteadOfPrompting`, or with a rule that allows it",
-            Self::Allow { rules, edits } => return write!(f, "{}{}", Self::setting(rules), wish(edits)),
-            Self::OtherMode { edits } => return write!(f, "another permission mode{}", wish(edits)),
+            Self::Allow { rules, edits } => {
+                let or_mode = if *edits { ", or mode `acceptEdits`" } else { "" };
+                return write!(f, "{}{or_mode}", Self::setting(rules));
+            }
+            Self::OtherMode { edits: true } => "another permission mode, such as `acceptEdits`",
+            Self::OtherMode { edits: false } => "another permission mode",
             Self::WithoutDenial => "only without that rule: no permission beats a denial",
             Self::WithoutQuestion => "only without that rule: no permission beats it",
             Self::WithoutHook => "`max-team permissions trust` goes on without the hook",
@@ -69,7 +70,7 @@ impl fmt::Display for Hint {
                 return write!(f, "a plain command, or a rule for exactly this one: `{}`", rules.join("`, `"));
             }
             Self::Tools(tools) => {
-                return write!(f, "`{}`, which leave out what is not for this agent", tools.join("` and `"));
+                return write!(f, "`{}`, which leave out what is not for this agent", tools.join("`, `"));
             }
         })
     }

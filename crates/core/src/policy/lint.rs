@@ -50,7 +50,7 @@ impl fmt::Display for LintReason {
                 write!(f, "there is no tool `{name}`; `max-team tools list` shows them")
             }
             Self::Flaw(flaw) => flaw.fmt(f),
-            Self::AlwaysAsks(why) => write!(f, "it is asked about all the same: {why}"),
+            Self::AlwaysAsks(why) => write!(f, "it still asks: {why}"),
             Self::Shadowed(other) => write!(f, "{other} counts first"),
             Self::Twice(origin) => write!(f, "it stands in {origin} already"),
             Self::EveryCommand => f.write_str("every command runs without a question; name the commands"),
@@ -163,7 +163,7 @@ fn wide(rule: &Rule) -> Option<(LintKind, LintReason)> {
         (RuleTool::Read | RuleTool::Edit, _) => {
             let inside = rule.text.split_once('(').map(|(_, rest)| rest.trim_end_matches(')'))?;
             let everywhere = matches!(inside, "//" | "//**" | "//**/*" | "~" | "~/" | "~/**" | "~/**/*");
-            everywhere.then(|| (LintKind::Wide, LintReason::Everywhere))
+            everywhere.then_some((LintKind::Wide, LintReason::Everywhere))
         }
         _ => None,
     }

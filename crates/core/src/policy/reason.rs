@@ -11,19 +11,19 @@ use super::ShellSyntax;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteEffect {
-    /// Publishes commits.
+    /// It publishes commits.
     PublishesCommits,
-    /// Publishes a package or an image.
+    /// It publishes a package or an image.
     Publishes,
-    /// Changes accounts or keys.
+    /// It changes accounts or keys.
     ChangesAccounts,
-    /// Deploys.
+    /// It deploys a program on other machines.
     Deploys,
-    /// Runs as another user of this machine.
+    /// It runs as another user of this machine.
     ActsAsOther,
-    /// Sends something to people.
+    /// It sends a message to people.
     Speaks,
-    /// Runs something on another machine.
+    /// It runs a program on another machine.
     OtherMachine,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for RemoteEffect {
             Self::ChangesAccounts => "it changes who may publish, or the keys for it",
             Self::Deploys => "it changes what runs elsewhere",
             Self::ActsAsOther => "it acts as another user",
-            Self::Speaks => "it speaks to others in your name",
+            Self::Speaks => "it sends a message to others in your name",
             Self::OtherMachine => "it acts on another machine",
         })
     }
@@ -79,7 +79,7 @@ impl fmt::Display for DangerReason {
 pub enum HiddenReason {
     /// Only a shell can parse the line.
     Shell(ShellSyntax),
-    /// It may be in more than … folders.
+    /// It may run in more than … folders.
     ManyFolders(usize),
     /// Programs that start programs, too many of them.
     ManyPrograms,
@@ -93,11 +93,11 @@ pub enum HiddenReason {
     GitTarget,
     /// `…` names a program to reach the repository with.
     GitTransport(String),
-    /// `env …` takes a command apart by itself.
+    /// `env …` splits its text into a command.
     EnvSplit(String),
     /// The `sed` script may run programs or write files.
     SedScript,
-    /// `sed -i` keeps the old file under a name of another form.
+    /// `sed -i` writes a backup whose path cannot be checked.
     SedBackup,
     /// The `awk` script may run programs or write files.
     AwkScript,
@@ -115,7 +115,7 @@ pub enum HiddenReason {
     Unseen(String),
     /// `…` runs what it reads.
     ReadsCode(String),
-    /// `…` runs a script that is no file.
+    /// `…` runs a script that is not in a file.
     NoScriptFile(String),
     /// The setting `…` can name a program, flags or another folder.
     Setting(String),
@@ -138,16 +138,16 @@ impl fmt::Display for HiddenReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell(syntax) => syntax.fmt(f),
-            Self::ManyFolders(it) => write!(f, "it may be in more than {it} folders"),
+            Self::ManyFolders(it) => write!(f, "it may run in more than {it} folders"),
             Self::ManyPrograms => f.write_str("programs that start programs, too many of them"),
             Self::GitSetting(it) => write!(f, "`git -c {it}` can name a program to run"),
             Self::GitOption(it) => write!(f, "`git {it}` can name programs to run"),
             Self::GitConfig => f.write_str("git's configuration can name programs to run"),
             Self::GitTarget => f.write_str("it changes where commits go to"),
             Self::GitTransport(it) => write!(f, "`{it}` names a program to reach the repository with"),
-            Self::EnvSplit(it) => write!(f, "`env {it}` takes a command apart by itself"),
+            Self::EnvSplit(it) => write!(f, "`env {it}` splits its text into a command"),
             Self::SedScript => f.write_str("the `sed` script may run programs or write files"),
-            Self::SedBackup => f.write_str("`sed -i` keeps the old file under a name of another form"),
+            Self::SedBackup => f.write_str("`sed -i` writes a backup whose path cannot be checked"),
             Self::AwkScript => f.write_str("the `awk` script may run programs or write files"),
             Self::RemoteArchive => f.write_str("an archive on another host is reached by a program"),
             Self::SshOption(it) => write!(f, "`ssh {it}` can name a program to run"),
@@ -156,7 +156,7 @@ impl fmt::Display for HiddenReason {
             Self::Script(it) => write!(f, "`{it}` runs a script in a word"),
             Self::Unseen(it) => write!(f, "`{it}` runs what cannot be seen here"),
             Self::ReadsCode(it) => write!(f, "`{it}` runs what it reads"),
-            Self::NoScriptFile(it) => write!(f, "`{it}` runs a script that is no file"),
+            Self::NoScriptFile(it) => write!(f, "`{it}` runs a script that is not in a file"),
             Self::Setting(it) => write!(f, "the setting `{it}` can name a program, flags or another folder"),
             Self::Variable(it) => write!(f, "the variable `{it}` can change what runs"),
             Self::Filter(it) => write!(f, "the `{it}` filter may read other files or variables"),

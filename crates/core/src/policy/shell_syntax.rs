@@ -66,7 +66,7 @@ pub enum ShellSyntax {
     OddRedirection,
     /// An odd descriptor.
     OddDescriptor,
-    /// A sign between words that is no plain space.
+    /// An unusual character between words.
     OddSign,
     /// A line that goes on inside a word.
     ContinuedWord,
@@ -125,7 +125,7 @@ impl fmt::Display for ShellSyntax {
             Self::LateAssignment => f.write_str("a variable behind its command"),
             Self::OddRedirection => f.write_str("an odd redirection"),
             Self::OddDescriptor => f.write_str("an odd descriptor"),
-            Self::OddSign => f.write_str("a sign between words that is no plain space"),
+            Self::OddSign => f.write_str("an unusual character between words"),
             Self::ContinuedWord => f.write_str("a line that goes on inside a word"),
             Self::NoCommand => f.write_str("a part without a command"),
             Self::NoProgram(it) => write!(f, "`{it}` where a program should stand"),

@@ -105,9 +105,9 @@ pub enum ListRefusal {
 
 fn unknown(id: &str, was_deleted: bool, meant: Option<TaskNumber>) -> String {
     match (was_deleted, meant) {
-        (true, _) => format!("task `{id}` was deleted; `task_query` shows those there are"),
+        (true, _) => format!("task `{id}` was deleted; `task_query` lists the tasks"),
         (false, Some(meant)) => format!("there is no task `{id}`, did you mean `{meant}`?"),
-        (false, None) => format!("there is no task `{id}`; `task_query` shows those there are"),
+        (false, None) => format!("there is no task `{id}`; `task_query` lists the tasks"),
     }
 }
 

@@ -213,9 +213,9 @@ fn an_unknown_task_is_refused() {
     let mut tasks = list(2);
     step(&mut tasks, "max", &to("2", ListTaskStatus::Deleted)).unwrap();
     let table = [
-        ("2", "task `2` was deleted; `task_query` shows those there are"),
-        ("7", "there is no task `7`; `task_query` shows those there are"),
-        ("0", "there is no task `0`; `task_query` shows those there are"),
+        ("2", "task `2` was deleted; `task_query` lists the tasks"),
+        ("7", "there is no task `7`; `task_query` lists the tasks"),
+        ("0", "there is no task `0`; `task_query` lists the tasks"),
         ("Task 1", "there is no task `Task 1`, did you mean `1`?"),
     ];
     for (id, want) in table {

@@ -17,7 +17,7 @@ pub enum Addressee<'a> {
     /// The team's lead.
     Lead,
     /// The teammate of this name.
-    Somebody(&'a str),
+    Teammate(&'a str),
 }
 
 /// The recipient that a name stands for in a team with this lead.
@@ -29,8 +29,13 @@ pub fn resolve<'a>(name: &'a str, lead: &str) -> Addressee<'a> {
     } else if name == lead || LEAD.iter().any(is) {
         Addressee::Lead
     } else {
-        Addressee::Somebody(name)
+        Addressee::Teammate(name)
     }
+}
+
+/// Whether a name stands for the user.
+pub fn is_user(name: &str) -> bool {
+    USER.iter().any(|known| known.eq_ignore_ascii_case(name.trim()))
 }
 
 /// Why a teammate cannot have a name.
@@ -42,7 +47,7 @@ pub enum NameError {
     Long,
     #[error("use letters, digits, `-`, `_` and `.`")]
     Letters,
-    #[error("a number means something else where people write it")]
+    #[error("a number alone stands for a task")]
     Number,
     /// With a letter that is a styled form of another.
     #[error("`{0}` looks like another letter; use plain ones")]
@@ -75,8 +80,7 @@ pub fn name_error(name: &str, lead: &str) -> Option<NameError> {
         return Some(NameError::Mixed);
     }
     let is_leads = looks_like(name, lead);
-    let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let is_taken = is_leads || is_users || resolve(name, lead) != Addressee::Somebody(name);
+    let is_taken = is_leads || is_user(name) || resolve(name, lead) != Addressee::Teammate(name);
     is_taken.then_some(NameError::Reserved)
 }
 
@@ -162,8 +166,8 @@ mod tests {
             ("team", Addressee::Everybody),
             ("max", Addressee::Lead),
             ("Lead", Addressee::Lead),
-            (" alice ", Addressee::Somebody("alice")),
-            ("Max", Addressee::Somebody("Max")),
+            (" alice ", Addressee::Teammate("alice")),
+            ("Max", Addressee::Teammate("Max")),
         ] {
             assert_eq!(resolve(name, "max"), want, "{name}");
         }

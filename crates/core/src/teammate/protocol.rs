@@ -96,7 +96,7 @@ impl ProtocolMessage {
             ));
         }
         if matches!(self, Self::Text { .. }) && text.trim().is_empty() {
-            return Err("the message says nothing: put the words into `message`".to_owned());
+            return Err("the message is empty: put the words into `message`".to_owned());
         }
         Ok(self)
     }
@@ -191,7 +191,7 @@ mod tests {
         ] {
             assert!(ProtocolMessage::parse(&message).is_err(), "{message}");
         }
-        assert!(ProtocolMessage::parse(&json!(" \n")).unwrap_err().starts_with("the message says nothing"));
+        assert!(ProtocolMessage::parse(&json!(" \n")).unwrap_err().starts_with("the message is empty"));
     }
 
     #[test]

@@ -291,8 +291,8 @@ fn told_by(action: &Action, answer: &policy::PermissionAnswer) -> Option<String>
 pub(super) fn left(action: &Action, why: &str) -> String {
     let Action { said, target, .. } = action;
     format!(
-        "{said}\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team worktrees \
-         accept {target}`, looks with `show`, drops them with `reject`.]"
+        "{said}\n\n[The changes are in a worktree and not in the project yet: {why}. The user accepts them \
+         with `max-team worktrees accept {target}`, looks with `show`, rejects them with `reject`.]"
     )
 }
 

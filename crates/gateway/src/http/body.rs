@@ -11,7 +11,8 @@ use http::StatusCode;
 use http::request::Parts;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{WEB_BODY_BYTES_MAX, WEB_FILE_MS_MAX};
-use serde_json::Value;
+use max_team_core::message::Role;
+use max_team_runtime::require;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Web;
@@ -53,23 +54,27 @@ async fn received(rules: &BodyRules, request: Request, next: Next) -> Result<Res
     let BodyRules { web, is_open, takes_key, bytes_max } = rules;
     let (mut parts, body) = request.into_parts();
     if !is_open {
-        Visitor::from_request_parts(&mut parts, web).await?;
+        let visitor = Visitor::from_request_parts(&mut parts, web).await?;
+        if *takes_key {
+            require(&visitor.principal, Role::Member)?;
+        }
     }
+    // Before the body and its permit: repeated requests that wait for the first one hold no memory.
+    let place = match *takes_key && parts.headers.contains_key("idempotency-key") {
+        true => Some(web.keys.enter(OrderKey::from_request_parts(&mut parts, web).await?).await),
+        false => None,
+    };
     let is_large = *bytes_max > WEB_BODY_BYTES_MAX;
     let permit = if is_large { Arc::clone(&web.files).acquire_owned().await.ok() } else { None };
     parts.extensions.insert(BodyPermit { _permit: permit.map(Arc::new) });
     let bytes = read(body, *bytes_max).await?;
-    if !takes_key || !parts.headers.contains_key("idempotency-key") {
-        return Ok(next.run(Request::from_parts(parts, Body::from(bytes))).await);
-    }
-    let key = OrderKey::from_request_parts(&mut parts, web).await?;
+    let Some(place) = place else { return Ok(next.run(Request::from_parts(parts, Body::from(bytes))).await) };
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let asked = fingerprint(parts.method.as_str(), target, &bytes);
-    let place = web.keys.enter(key).await;
     if let Some(kept) = place.answer(asked)? {
         return kept.into_response();
     }
-    // What has begun ends and is kept, also if the client has gone: its next attempt gets the answer.
+    // A write that has begun is finished and its answer kept, even if the client is gone.
     let run = tokio::spawn(async move {
         let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
         if !response.status().is_success() {
@@ -100,8 +105,7 @@ async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
     received.map_err(late)?.map_err(large)
 }
 
-/// What a request asks for. JSON that is only written in another way asks for the same.
+/// What a request asks for: a repeated request has the same bytes.
 pub(crate) fn fingerprint(method: &str, target: &str, body: &[u8]) -> Hash {
-    let same = serde_json::from_slice::<Value>(body).map(|value| value.to_string().into_bytes());
-    Hash::of_fields(&[method.as_bytes(), target.as_bytes(), same.as_deref().unwrap_or(body)])
+    Hash::of_fields(&[method.as_bytes(), target.as_bytes(), body])
 }

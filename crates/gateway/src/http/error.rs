@@ -49,7 +49,7 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    /// The key of an order that was another one.
+    /// The key was sent with a different request before.
     pub(crate) fn key_reused() -> Self {
         let words = "this `Idempotency-Key` was sent with another request before: send a new key with a new request";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", words)

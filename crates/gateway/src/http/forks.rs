@@ -170,7 +170,7 @@ impl SessionSource {
             true => None,
             false => Some(
                 ForkWorktree::make(place, tape, point, &folder, || Ok(storage.clone()), "`here`")
-                    .map_err(|stop| ApiError::of_setup(&stop, place.speaks()))?,
+                    .map_err(ApiError::from)?,
             ),
         };
         let root = worktree.as_ref().map_or(folder, |made| made.root.clone());

@@ -1,11 +1,12 @@
 //! Answers under idempotency keys: a repeated write is answered as before, and a key of another request is refused.
 //!
 //! Each answer is a file, so it also holds after a restart. If the process is killed between a write and its file, the write is carried
-//! out again with the same id; commands that send a message are done once even then.
+//! out again with the same id; commands that send a message are done once even then. Erasing a session removes all kept answers.
 
 use std::collections::HashMap;
 use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,14 +18,12 @@ use http::{StatusCode, header};
 use max_team_core::hash::Hash;
 use max_team_core::id::EnvelopeId;
 use max_team_core::limits::{WEB_KEY_MS, WEB_KEYS_KEPT_MAX, WEB_KEYS_SWEPT_AFTER};
+use max_team_runtime::WEB_ANSWERS;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedMutexGuard;
 
 use super::error::ApiError;
 use super::extract::OrderKey;
-
-/// The answers, beneath the user's folder.
-const FOLDER: &str = "serve/keys";
 
 /// What a write was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +52,8 @@ impl KeptAnswer {
 #[derive(Debug)]
 pub(crate) struct KeptAnswers {
     folder: PathBuf,
+    /// The folder that the server serves: keys of different servers never meet.
+    served: PathBuf,
     /// The keys under which a write is carried out now.
     running: Mutex<HashMap<EnvelopeId, Weak<tokio::sync::Mutex<()>>>>,
     count: AtomicUsize,
@@ -67,8 +68,9 @@ pub(crate) struct KeyPlace {
 }
 
 impl KeptAnswers {
-    pub(crate) fn new(home: &Path) -> Arc<Self> {
-        Arc::new(Self { folder: home.join(FOLDER), running: Mutex::default(), count: AtomicUsize::new(0) })
+    pub(crate) fn new(home: &Path, served: &Path) -> Arc<Self> {
+        let (folder, served) = (home.join(WEB_ANSWERS), served.to_owned());
+        Arc::new(Self { folder, served, running: Mutex::default(), count: AtomicUsize::new(0) })
     }
 
     /// Waits until no other request with the key is carried out.
@@ -83,50 +85,58 @@ impl KeptAnswers {
                 new
             })
         };
-        let path = self.folder.join(format!("{}.json", key.uuid().simple()));
+        let key = key.uuid();
+        let fields = [self.served.as_os_str().as_bytes(), key.as_bytes()];
+        let path = self.folder.join(format!("{}.json", Hash::of_fields(&fields).uuid().simple()));
         KeyPlace { kept: Arc::clone(self), path, _turn: turn.lock_owned().await }
     }
 
-    /// Removes old answers, and the oldest of too many.
-    fn sweep(&self) -> io::Result<()> {
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            files.push((entry.metadata()?.modified()?, entry.path()));
-        }
+    /// Removes old answers, and the oldest of too many. Files that another server removes meanwhile are passed over.
+    fn sweep(&self) {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut files: Vec<_> =
+            entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
         files.sort();
-        let oldest = SystemTime::now().checked_sub(Duration::from_millis(WEB_KEY_MS));
         let surplus = files.len().saturating_sub(WEB_KEYS_KEPT_MAX);
         for (at, (written, path)) in files.into_iter().enumerate() {
-            if at < surplus || oldest.is_some_and(|oldest| written < oldest) {
-                std::fs::remove_file(path)?;
+            if at < surplus || is_old(written) {
+                drop(std::fs::remove_file(path));
             }
         }
-        Ok(())
     }
+}
+
+/// Whether an answer is no longer given.
+fn is_old(written: SystemTime) -> bool {
+    written.elapsed().is_ok_and(|age| age >= Duration::from_millis(WEB_KEY_MS))
 }
 
 impl KeyPlace {
     /// What the request was answered before; an error if the key belongs to another request.
     pub(crate) fn answer(&self, asked: Hash) -> Result<Option<KeptAnswer>, ApiError> {
-        // One that cannot be read was not written to its end: the write is carried out again.
-        let kept = std::fs::read(&self.path).ok().and_then(|text| serde_json::from_slice::<KeptAnswer>(&text).ok());
-        match kept {
+        match self.read() {
             Some(kept) if kept.asked != asked => Err(ApiError::key_reused()),
             kept => Ok(kept),
         }
     }
 
+    /// The answer in the file. One that is old, or was not written to its end, is none.
+    fn read(&self) -> Option<KeptAnswer> {
+        let written = std::fs::metadata(&self.path).ok()?.modified().ok()?;
+        let text = std::fs::read(&self.path).ok().filter(|_| !is_old(written))?;
+        serde_json::from_slice(&text).ok()
+    }
+
     /// Keeps the answer. If the disk does not take it, the write is carried out again when it is repeated.
     pub(crate) fn keep(&self, answer: &KeptAnswer) {
         drop(self.write(answer));
+        if self.kept.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(WEB_KEYS_SWEPT_AFTER) {
+            self.kept.sweep();
+        }
     }
 
     fn write(&self, answer: &KeptAnswer) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.kept.folder)?;
-        if self.kept.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(WEB_KEYS_SWEPT_AFTER) {
-            self.kept.sweep()?;
-        }
         let new = self.path.with_extension("new");
         std::fs::write(&new, serde_json::to_vec(answer)?)?;
         std::fs::rename(new, &self.path)
@@ -145,7 +155,7 @@ mod tests {
         let key = OrderKey(EnvelopeId::new(new_id()));
         let (one, other) = (Hash::of("one"), Hash::of("other"));
         let answer = KeptAnswer { asked: one, status: 201, body: Some("{}".to_owned()) };
-        let keys = KeptAnswers::new(home.path());
+        let keys = KeptAnswers::new(home.path(), Path::new("/a"));
         let place = keys.enter(key).await;
         assert_eq!(place.answer(one).unwrap(), None);
         // A second request with the key waits for the first.
@@ -158,8 +168,17 @@ mod tests {
         drop(place);
         assert_eq!(second.await.unwrap(), Some(answer.clone()));
         // Another process, after a restart.
-        let again = KeptAnswers::new(home.path()).enter(key).await;
+        let again = KeptAnswers::new(home.path(), Path::new("/a")).enter(key).await;
         assert_eq!(again.answer(one).unwrap(), Some(answer));
         assert_eq!(again.answer(other).unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
+        // The server of another folder has keys of its own.
+        let elsewhere = KeptAnswers::new(home.path(), Path::new("/b")).enter(key).await;
+        assert_eq!(elsewhere.answer(other).unwrap(), None);
+        // An old answer is none, and the next one that is kept removes it.
+        let file = std::fs::File::options().write(true).open(&again.path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_millis(WEB_KEY_MS)).unwrap();
+        assert_eq!(again.answer(other).unwrap(), None);
+        elsewhere.keep(&KeptAnswer { asked: other, status: 200, body: None });
+        assert!(!again.path.exists() && elsewhere.path.exists());
     }
 }

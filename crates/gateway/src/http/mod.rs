@@ -190,9 +190,9 @@ impl WebServer {
             served => served?,
         }
         let web = Web {
+            keys: KeptAnswers::new(&home, sessions.source().root()),
             sessions,
             tokens: TokenStore::new(&home),
-            keys: KeptAnswers::new(&home),
             hub: Hub::start(&team).await?,
             hosts: AllowedHosts::new(&names, address.ip().is_unspecified(), is_secure),
             requests: RateLimit::of_requests(),

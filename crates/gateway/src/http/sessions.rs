@@ -73,7 +73,7 @@ impl SessionSource {
         let Self::Folder { place, selection, .. } = self else { return Ok(SearchService::default()) };
         let config = place.settings(selection.config.as_deref(), Vec::new());
         let services = config.and_then(|config| setup::services(place, &config));
-        services.map(|services| services.search).map_err(|stop| ApiError::of_setup(&stop, place.speaks()))
+        services.map(|services| services.search).map_err(ApiError::from)
     }
 
     /// Why no message can be answered, if none can.
@@ -120,7 +120,7 @@ impl SessionSource {
                 // Changed definitions are told to one session, so each reads its own.
                 let workspace = LeadKind::read(&selection, place)
                     .and_then(|who| Workspace::read_in(place, &selection, Vec::new(), who, |_| Ok(root.to_path_buf())));
-                let workspace = workspace.map_err(|stop| ApiError::of_setup(&stop, place.speaks()))?;
+                let workspace = workspace.map_err(ApiError::from)?;
                 chosen.set_up(&workspace.chosen);
                 Ok(OpenOptions { choice: selection.choice(place), ..workspace.request(which) })
             }

@@ -74,7 +74,9 @@ fn translated(command: Command, path: &str) -> Command {
 /// An argument with its text, its values and its default.
 fn described(arg: Arg, path: &str) -> Arg {
     let id = arg.get_id().to_string();
-    let find = |name: &str| text(path, name).or_else(|| text(SHARED, name));
+    // An option of a group of commands is also one of each command in it.
+    let groups = std::iter::successors(Some(path), |path| path.rsplit_once(' ').map(|(group, _)| group));
+    let find = |name: &str| groups.clone().chain([SHARED]).find_map(|section| text(section, name));
     let Some(about) = find(&id) else { return arg };
     let (mut short, mut long) = (about.to_owned(), about.to_owned());
     if arg.get_action().takes_values() {

@@ -38,7 +38,7 @@ pub(crate) enum ServeCommand {
 /// The running server that is meant, if not that of this folder.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerChoice {
-    /// The running server at this port, whatever folder it serves
+    /// The running server at this port, of any folder
     #[arg(long, value_name = "N", global = true)]
     pub(crate) port: Option<u16>,
     /// The running demo; NAME as in `demo --list`

@@ -142,9 +142,11 @@ fn about(place: &AppEnv, folder: &str, lang: Lang, demo: Option<DemoPrompt>) -> 
 fn refused(home: &Path, error: WebError) -> CliError {
     let WebError::Served { folder, pid } = &error else { return CliError::new(Exit::Failed, error.to_string()) };
     let running = RunningServer::list(home).unwrap_or_default();
-    let found = running.into_iter().find(|server| server.folder == *folder);
-    let address = found.map_or_else(|| format!("process {pid}"), |server| server.url);
-    CliError::said(Exit::Failed, |lang| lang.serve_runs_already(folder, &address))
+    match running.into_iter().find(|server| server.folder == *folder) {
+        Some(server) => CliError::said(Exit::Failed, |lang| lang.serve_runs_already(folder, &server.url)),
+        // It has not opened its port yet, or is about to end.
+        None => CliError::said(Exit::Failed, |lang| lang.serve_starts_already(folder, *pid)),
+    }
 }
 
 fn link(place: &AppEnv, choice: &ServerChoice) -> anyhow::Result<Exit> {

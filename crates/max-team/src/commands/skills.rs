@@ -186,7 +186,7 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
         found.extend(text.err().map(|why| (skill.file.clone(), why)));
         let whole = std::fs::read(&skill.file).unwrap_or_default();
         let hidden = hidden_lines(&String::from_utf8_lossy(&whole)).into_iter().map(|(line, letters)| {
-            (skill.file.clone(), lang.at_line(line, lang.hidden_letters(code_points(&letters))))
+            (skill.file.clone(), lang.at_line(line, lang.invisible_letters(code_points(&letters))))
         });
         found.extend(hidden);
     }

@@ -3,8 +3,9 @@
 //! A process holds a lock in its folder. The system lets go of the lock of a killed process, so the next demo knows which folders
 //! nothing needs any more, and removes them.
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -44,7 +45,10 @@ impl ScratchFolder {
 fn sweep(all: &Path) {
     let Ok(entries) = std::fs::read_dir(all) else { return };
     let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
-    for entry in named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+    // Folders of other users are theirs: a pipe or a link in one of them is not opened.
+    let user = rustix::process::geteuid().as_raw();
+    let is_own = |entry: &DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+    for entry in named.filter(is_own) {
         // Held until the folder is gone, so that two demos do not remove it at once.
         let lock = File::open(entry.path().join(LOCK)).ok().filter(|lock| lock.try_lock().is_ok());
         if lock.is_some() {

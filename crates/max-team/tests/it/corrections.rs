@@ -43,7 +43,7 @@ fn a_correction_is_what_others_build_on() {
     let tested = requests.iter().rfind(|request| task("test")(request)).unwrap().last_user();
     assert!(tested.contains("NEW: it is 3.\n\n(Before it was asked again it had said:)\nOLD."), "{tested}");
     // Ada has read older results: the message says which ones count, and what the program's checks say.
-    assert!(tested.contains("they replace those that you were given before.\n\n### answer of `impl`\nNEW"), "{tested}");
+    assert!(tested.contains("replace older ones that you were given.\n\n### answer of `impl`\nNEW"), "{tested}");
     assert!(tested.contains("### Checks of `impl`, run by the program\n✓ a.txt: 1 bytes"), "{tested}");
     let report = of_lead(&server).last().unwrap().last_user();
     assert!(report.contains("NEW: it is 3."), "{report}");
@@ -222,8 +222,8 @@ fn a_reviewer_that_is_asked_again_reads_the_newest_work() {
     let ran = ok(finish(child));
     assert_eq!(ran.out, "All is well.\n", "{ran:?}");
     let told = last_told(&server, "review");
-    let news = "## What is new in what you build on\nThese are the newest results: they replace those that you were given \
-        before.\n\n### answer of `impl`\nNEW.";
+    let news = "## What is new in what you build on\nThese results replace older ones that you were \
+        given.\n\n### answer of `impl`\nNEW.";
     assert_eq!(told.matches(news).count(), 1, "{told}");
     let (first, rest) = told.split_once(news).unwrap();
     assert!(first.contains("✓ test -e seed.txt: exit 0") && first.contains("(also passed before the task)"), "{first}");

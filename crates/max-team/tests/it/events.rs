@@ -195,5 +195,5 @@ fn the_events_of_one_agent_are_printed_for_people() {
     let program = program.variable("LANG", "zh_CN.UTF-8");
     insta::assert_snapshot!("logs_zh", timeless(&program.run(&["logs", "max"]).out));
     let ran = program.run(&["logs", "nobody"]);
-    assert!(ran.code == 1 && ran.err.contains("没有名为 `nobody` 的成员"), "{ran:?}");
+    assert!(ran.code == 1 && ran.err.contains("没有名为 `nobody` 的智能体"), "{ran:?}");
 }

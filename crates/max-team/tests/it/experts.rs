@@ -253,16 +253,17 @@ fn an_expert_that_waits_too_long_is_stopped_and_the_lead_goes_on() {
     assert_eq!(web.asked().len(), 2);
 }
 
-/// Whoever brings a definition along with a project opens no host with it.
+/// The definition of an expert that comes with a project opens no host.
 #[test]
 fn a_projects_own_weather_asks_first() {
     static ANSWERS: [(&str, Does); 1] = [("/v1/search", json_of(PLACES))];
     let (web, server) = (Web::new(&ANSWERS), asks_weather());
     let program = program(&server, &web, "other", "---\nname: other\n---\nNobody.\n");
     let program = program.file(".max-team/agents/weather.md", redirected(WEATHER, &web));
+    std::fs::write(program.home().join("config.yaml"), format!("tools: {{geocode_url: \"{}\"}}\n", web.url())).unwrap();
     let ran = ask(&program);
     assert!(ran.err.contains("`constraints.allowed_hosts` is held back"), "{ran:?}");
-    assert!(ran.out.contains("no rule names the host"), "{ran:?}");
+    assert!(ran.out.contains("Not run: this needs the user's yes"), "{ran:?}");
     assert_eq!(web.asked(), [""; 0]);
 }
 

@@ -92,7 +92,12 @@ fn one_permission_opens_a_page_of_this_machine_and_a_project_cannot_give_it() {
         assert_eq!(ran.out, "done\n", "{ran:?}");
         let told = &server.requests()[1];
         assert_eq!(told.contains("line 0"), is_read, "{config} {flags:?}: {:?}", told.body);
-        assert_eq!(told.contains("no rule names the host"), !is_read, "{config} {flags:?}: {:?}", told.body);
+        assert_eq!(
+            told.contains("Not run: this needs the user's yes"),
+            !is_read,
+            "{config} {flags:?}: {:?}",
+            told.body
+        );
         assert_eq!(told.contains("--allowed-tools 'WebFetch(domain:127.0.0.1:"), !is_read, "{:?}", told.body);
     }
 
@@ -101,5 +106,5 @@ fn one_permission_opens_a_page_of_this_machine_and_a_project_cannot_give_it() {
     let strange = program(&server, "").file(".max-team/config.yaml", opened).file(".max-team/settings.json", allowed);
     let ran = asked(&strange, &[]);
     assert!(ran.err.contains("`tools.private_hosts` is held back"), "{ran:?}");
-    assert!(server.requests()[1].contains("no rule names the host"), "{:?}", server.requests()[1].body);
+    assert!(server.requests()[1].contains("Not run: this needs the user's yes"), "{:?}", server.requests()[1].body);
 }

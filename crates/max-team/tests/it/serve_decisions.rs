@@ -240,7 +240,7 @@ fn worktree_changes_are_accepted_by_file_and_the_question_about_them_is_answered
         let blind = decide(json!({}));
         assert!(blind.status == 400 && blind.body.contains("`shown`"), "{blind:?}");
     }
-    assert_eq!(program.read("a.txt"), "one\n", "nothing was taken");
+    assert_eq!(program.read("a.txt"), "one\n", "nothing was accepted");
     let taken = accept(json!({ "files": ["a.txt"], "shown": shown["shown"] }));
     assert_eq!((taken.status, &taken.json()["worktree"]), (200, &Value::Null), "{taken:?}");
     assert_eq!(program.read("a.txt"), "copy\n");

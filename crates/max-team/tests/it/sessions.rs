@@ -149,7 +149,7 @@ fn a_conversation_is_compacted_and_resumed_as_it_was_before() {
     let whole = &server.requests()[3];
     assert!(whole.contains("Four apples.") && !whole.contains("They counted apples."));
     let none = program.run(&["-r", &session, "--before-compaction", "-p", "x"]);
-    assert!(none.code != 0 && none.err.contains("no compaction to take back"), "{none:?}");
+    assert!(none.code != 0 && none.err.contains("no compaction to undo"), "{none:?}");
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn one_at_rest_is_woken_from_another_terminal() {
     wait_for(&program, "turn_ended", "Ready.");
     for words in [&["send", "alice", ""][..], &["mail", "send", "alice", " \n"]] {
         let refused = program.run(words);
-        assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message says nothing"), "{refused:?}");
+        assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message is empty"), "{refused:?}");
     }
     let sent = ok(program.run(&["send", "alice", "ping"]));
     assert!(sent.err.contains("an agent at work reads it at its next step; an idle one starts a turn"), "{sent:?}");

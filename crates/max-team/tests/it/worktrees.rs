@@ -164,7 +164,7 @@ fn told(server: &ModelServer, words: &str) {
 fn worktree_changes_are_shown_in_the_chat_and_accepted_dropped_or_left() {
     for (key, file, kept, words) in [
         ("y", "copy\n", 0, "1 file is in the project now"),
-        ("n", "one\n", 0, "The user has dropped the changes"),
+        ("n", "one\n", 0, "The user has rejected the changes"),
         ("Escape", "one\n", 1, "the user decides later"),
     ] {
         let (server, program) = delegating();
@@ -185,7 +185,7 @@ fn worktree_changes_are_shown_in_the_chat_and_accepted_dropped_or_left() {
 fn worktree_changes_are_decided_from_the_inbox_after_a_kill() {
     for (verb, more, file, words) in [
         ("approve", &[][..], "copy\n", "1 file is in the project now"),
-        ("deny", &["-m", "too long"], "one\n", "The user has dropped the changes"),
+        ("deny", &["-m", "too long"], "one\n", "The user has rejected the changes"),
     ] {
         let (server, program) = delegating();
         asked(&program, &[]).kill();
@@ -340,7 +340,7 @@ fn a_merge_that_meets_a_full_disk_says_what_it_took_and_puts_it_back() {
     let (_server, program, id) = waiting();
     let ran = meddled(&program, "error=ENOSPC:when=2", &["worktrees", "accept", &id]);
     said(&ran, 1, "the disk is full");
-    for part in ["nothing was taken", "put back as before: `a.txt`", "not taken: `b.txt`"] {
+    for part in ["nothing was accepted", "restored: `a.txt`", "not accepted: `b.txt`"] {
         assert!(ran.err.contains(part), "{part}: {ran:?}");
     }
     assert_eq!(["a.txt", "b.txt"].map(|name| program.read(name)), ["one\n", "one\n"]);
@@ -370,7 +370,7 @@ fn other_ignored_files_are_told_of_and_kept() {
     let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
     assert_eq!((ran.code, program.read("build/out.txt").as_str()), (0, "copy\n"), "{ran:?}");
     assert!(!program.project().join("x.log").exists());
-    let told = "ignored by git, not taken and still in the worktree: `build/more.txt`, `x.log`";
+    let told = "ignored by git, not accepted and still in the worktree: `build/more.txt`, `x.log`";
     assert!(server.requests().iter().any(|request| request.contains(told)), "the lead hears of it");
     said(&ran, 0, "(2 files that git ignores, not merged): `max-team worktrees show");
 

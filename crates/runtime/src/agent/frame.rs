@@ -304,7 +304,7 @@ impl Frame {
         let mut text = skills::preload(named, &catalogue, &SkillContext { root: &self.root, session: "" });
         if let Some(hand) = &self.hand {
             let window = self.settings.model.context_tokens;
-            text.push_str(&catalogue.listing(window, &hand.tools, self.delegates, hand.reads));
+            text.push_str(&catalogue.listing(window, &hand.tools, self.delegates));
         }
         Some(text).filter(|text| !text.is_empty())
     }

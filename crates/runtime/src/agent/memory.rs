@@ -52,7 +52,7 @@ impl Agent {
                 return Ok(());
             }
         }
-        self.end_act(key, ActionOutcome::wrong("others write to this board all the time; try again later")).await
+        self.end_act(key, ActionOutcome::wrong("other processes keep writing to this board; try again later")).await
     }
 
     fn project(&self) -> BoardScope {

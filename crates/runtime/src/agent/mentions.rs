@@ -89,7 +89,7 @@ impl Agent {
         let is_teammate = |name: &str| match resolve(name, &lead) {
             Addressee::Lead => true,
             Addressee::Everybody => !there.is_empty(),
-            Addressee::Somebody(name) => there.iter().any(|(teammate, _)| teammate == name),
+            Addressee::Teammate(name) => there.iter().any(|(teammate, _)| teammate == name),
         };
         mentions.retain(|mention| !mention.spellings.iter().any(|spelling| is_teammate(spelling)));
         mentions

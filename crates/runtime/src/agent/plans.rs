@@ -16,6 +16,10 @@ use crate::plan::{messages, plan_stream, propose, revise};
 use crate::shared::{new_id, now_ms};
 use crate::team_tools;
 
+/// Advice for a change of a task that is in no open plan.
+const NO_OPEN_TASK: &str = "`task_query` lists the tasks. To correct a task of a finished plan, call `send_message` with its \
+    id; to change an open plan, call `submit_plan` with `revises: PLAN`";
+
 impl Agent {
     /// Proposes a plan. Plans that it replaces are told so in the same commit.
     pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> ActionOutcome {
@@ -53,9 +57,7 @@ impl Agent {
             }
             None => {
                 let words = format!("there is no task `{}` in an open plan or in the shared list", update.task_id);
-                let then =
-                    "`task_query` shows those there are; to change a plan, call `submit_plan` with `revises: PLAN`";
-                return Ok(ActionOutcome::wrong(format!("{words}; {then}")));
+                return Ok(ActionOutcome::wrong(format!("{words}; {NO_OPEN_TASK}")));
             }
         };
         let wrong = |words: String| {

@@ -42,6 +42,9 @@ const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
 const PLANS_FIRST: &str = "You plan first: look around, change nothing, and put what you mean to do before your lead with \
     `exit_plan_mode`. Once it is approved, carry it out.";
 
+/// The answer to a message for the user.
+const TO_USER: &str = "messages go to agents; the user reads your answer: say it there";
+
 /// The outcome of one call that starts a teammate.
 pub(super) enum Started {
     /// It begins with this commit.
@@ -289,7 +292,10 @@ impl Agent {
                     return Ok(Err("you are the lead: write to another agent".to_owned()));
                 }
                 Addressee::Lead => readers.push((lead.clone(), self.active.lead)),
-                Addressee::Somebody(name) => match self.active.teammate(name)? {
+                Addressee::Teammate(name) if name::is_user(name) => {
+                    return Ok(Err(TO_USER.to_owned()));
+                }
+                Addressee::Teammate(name) => match self.active.teammate(name)? {
                     Some(TeammateRow { gone: Some(gone), .. }) => {
                         let why = if gone.reason.is_empty() { String::new() } else { format!(": {}", gone.reason) };
                         let words = format!("`{name}` has ended (by {}{why}); nothing was sent", gone.by);
@@ -346,7 +352,7 @@ impl Agent {
             let name = if is_answer { self.active.lead_name() } else { name.clone() };
             if !is_users && self.active.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
                 return Ok(ActionOutcome::wrong(format!(
-                    "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
+                    "`{name}` has {MAIL_WAITING_MAX} messages that it has not read: nothing was sent; wait until it reads them"
                 )));
             }
             let envelope = Envelope::new(

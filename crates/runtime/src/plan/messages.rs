@@ -140,13 +140,13 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
     let mut text = "\n## At work beside you as you begin, in the same project\n".to_owned();
     for view in views {
         let owns = match view.task.owns.as_deref() {
-            None => "may change any file".to_owned(),
-            Some([]) => "changes no file".to_owned(),
+            None => "owns no particular files".to_owned(),
+            Some([]) => "changes no files".to_owned(),
             Some(owns) => format!("owns `{}`", owns.join("`, `")),
         };
         text.push_str(&format!("- `{}` ({}): {}; {owns}\n", view.task.id, view.member, view.task.caption()));
     }
-    text.push_str("Change no file of these tasks: what is broken there may be work in progress.\n");
+    text.push_str("Do not change files that these tasks own. A fault there may be unfinished work.\n");
     text
 }
 

@@ -14,7 +14,7 @@ use super::correct::evidence_lines;
 use crate::active_session::ActiveSession;
 
 /// Tells an owner that has read older results which ones count.
-const REPLACES: &str = "These results count now, also where you were given older ones.\n";
+const REPLACES: &str = "These results replace older ones that you were given.\n";
 const HIDDEN: &str = "It is left out: it may show files that are out of your sight. Read the files you can see.";
 
 /// The section of a task's text with the results of the tasks before it; empty if there are none. An owner that gets the task

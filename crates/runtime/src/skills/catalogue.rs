@@ -19,10 +19,8 @@ use super::{CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, 
 use crate::front_matter;
 use crate::shared::lock;
 
-/// The text above the list, for an agent that can follow a skill itself.
+/// The text above the list.
 const ABOVE: &str = include_str!("../../../../prompts/skills.md");
-/// The text above the list, for an agent without tools for files.
-const ABOVE_CALLED: &str = include_str!("../../../../prompts/skills_called.md");
 /// Estimated bytes of a token.
 const TOKEN_BYTES: u64 = 4;
 /// Bytes of the line that counts the rest.
@@ -141,7 +139,7 @@ impl Catalogue {
 
     /// The list for a prompt: names and descriptions, within a share of the context window. `delegates`: whether to
     /// include skills that another agent carries out.
-    pub fn listing(&self, window_tokens: u64, tools: &[String], delegates: bool, reads: bool) -> String {
+    pub fn listing(&self, window_tokens: u64, tools: &[String], delegates: bool) -> String {
         let usable = self.offered(tools).filter(|skill| delegates || skill.done_by().is_none());
         let offered: Vec<(&str, Cow<'_, str>)> = usable.map(|skill| (skill.name.as_str(), about(skill))).collect();
         let offered: Vec<(&str, &str)> = offered.iter().map(|(name, about)| (*name, &**about)).collect();
@@ -150,8 +148,7 @@ impl Catalogue {
         }
         let share = usize::try_from(window_tokens / CATALOGUE_SHARE * TOKEN_BYTES).unwrap_or(usize::MAX);
         let lines = lines(&offered, share.max(CATALOGUE_BYTES_MIN));
-        let above = if reads { ABOVE } else { ABOVE_CALLED };
-        format!("{}\n\n{lines}", above.trim_end())
+        format!("{}\n\n{lines}", ABOVE.trim_end())
     }
 
     /// The whole text of a skill, without its front matter.

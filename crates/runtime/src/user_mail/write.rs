@@ -316,7 +316,7 @@ impl UserMail<'_> {
                     readers.extend(all);
                     readers.push(lead.clone());
                 }
-                Addressee::Somebody(name) => match teammates.iter().find(|(known, _)| known == name) {
+                Addressee::Teammate(name) => match teammates.iter().find(|(known, _)| known == name) {
                     Some((_, TeammateRow { gone: Some(gone), .. })) => {
                         let (name, by, reason) = (name.to_owned(), gone.by.clone(), gone.reason.clone());
                         return Err(RuntimeError::Gone { name, by, reason });

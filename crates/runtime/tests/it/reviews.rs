@@ -72,7 +72,7 @@ fn asked(heard: &Heard) -> QuestionAsked {
 /// What becomes of it: the project's file, the copies that are left, and what is said of it.
 const FATES: [(MergeDecision, &str, usize, &str); 3] = [
     (MergeDecision::Taken, "two\n", 0, "1 file is in the project now"),
-    (MergeDecision::Dropped, "one\n", 0, "The user has dropped the changes"),
+    (MergeDecision::Dropped, "one\n", 0, "The user has rejected the changes"),
     (MergeDecision::Left, "one\n", 1, "the user decides later"),
 ];
 
@@ -395,7 +395,7 @@ async fn changes_taken_meanwhile_are_no_question_any_more() {
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
     let told = inputs(&journal, "max").pop().unwrap();
-    assert!(told.contains("Changed.\n\n[The copy is gone: what was in it has been taken or dropped.]"), "{told}");
+    assert!(told.contains("Changed.\n\n[The worktree is gone: its changes were accepted or rejected.]"), "{told}");
     assert!(UserMail::new(&journal).inbox().unwrap().is_empty());
     check_rest(&journal);
 }
@@ -446,7 +446,7 @@ fn sweep(recording: &str, death: CrashPoint) {
         let is_true = |text: &&String| {
             // One that dies between the action and the word for it finds the copy gone.
             text.contains("1 file is in the project now")
-                || (death == CrashPoint::Before && text.contains("The copy is gone"))
+                || (death == CrashPoint::Before && text.contains("The worktree is gone"))
         };
         assert_eq!(told.iter().filter(is_true).count(), 1, "{death:?} at commit {commit}: {told:?}");
         assert!(

@@ -309,7 +309,7 @@ async fn the_user_takes_drops_or_leaves_the_changes_of_a_worktree() {
     let nobody = DecidedBy::Nobody("nobody is here".into());
     for (answer, file, kept, words) in [
         (PermissionAnswer::merge_answer(MergeDecision::Taken, by()), "two\n", 0, "1 file is in the project now"),
-        (PermissionAnswer::merge_answer(MergeDecision::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
+        (PermissionAnswer::merge_answer(MergeDecision::Dropped, by()), "one\n", 0, "The user has rejected the changes"),
         (PermissionAnswer::merge_answer(MergeDecision::Left, by()), "one\n", 1, "max-team worktrees accept"),
         (PermissionAnswer::new(false, nobody), "one\n", 1, "the user could not be asked"),
     ] {
@@ -339,7 +339,7 @@ async fn concurrent_changes_of_the_user_are_told_and_stay() {
     std::fs::write(root.join("a.txt"), "mine\n").unwrap();
     order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
     let told = results(&rest(&mut notices).await);
-    let words = "0 files are in the project now. Not taken: `a.txt`: it has changed in the project too";
+    let words = "0 files are in the project now. Not accepted: `a.txt`: it has changed in the project too";
     assert!(told.iter().any(|told| told.contains(words)), "{told:?}");
     assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), ("mine\n", 1));
     team.shutdown().await.unwrap();
@@ -357,7 +357,7 @@ async fn files_beyond_a_yes_are_named_in_the_question() {
     std::fs::write(root.join("a.txt"), "mine\n").unwrap();
     order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
     let preview = asked(&rest(&mut notices).await).action.preview;
-    assert!(preview.starts_with("`a.txt` cannot be taken: it has changed in the project too\n"), "{preview}");
+    assert!(preview.starts_with("`a.txt` cannot be accepted: it has changed in the project too\n"), "{preview}");
     team.shutdown().await.unwrap();
 }
 
@@ -371,7 +371,7 @@ async fn changes_that_were_not_shown_are_not_taken() {
     std::fs::write(copy.root().join("a.txt"), "three\n").unwrap();
     order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
     let told = results(&rest(&mut notices).await);
-    assert!(told.iter().any(|told| told.contains("nothing was taken")), "{told:?}");
+    assert!(told.iter().any(|told| told.contains("nothing was accepted")), "{told:?}");
     assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), ("one\n", 1));
     team.shutdown().await.unwrap();
 }
@@ -439,7 +439,7 @@ async fn a_decided_review_asks_no_question() {
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "It is in a copy.");
     let told = results(&heard);
-    assert!(told.iter().any(|told| told.contains("Nothing has changed that git knows of")), "{told:?}");
+    assert!(told.iter().any(|told| told.contains("No file that git knows has changed")), "{told:?}");
     team.shutdown().await.unwrap();
 }
 

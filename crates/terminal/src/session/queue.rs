@@ -137,7 +137,7 @@ impl Session {
     /// for it may be read before that is heard of.
     pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &str, text: &str) {
         let unread = match resolve(to, &self.who) {
-            Addressee::Somebody(name) => vec![name.to_owned()],
+            Addressee::Teammate(name) => vec![name.to_owned()],
             // The lead has it, too.
             Addressee::Everybody => {
                 self.teammates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect()

@@ -69,12 +69,15 @@ impl<'a> Repo<'a> {
     /// Compares with a commit before this one, or with the point at which the current branch left another branch.
     pub(crate) fn compare_with(&mut self, name: &str) -> Result<(), GitError> {
         let commit = format!("{name}^{{commit}}");
-        let found = self.ask(&["rev-parse", "--verify", "--quiet", &commit])?;
-        if found.code != Some(0) || name.starts_with('-') {
-            return Err(GitError::NoCommit(name.to_owned()));
+        let no_commit = || GitError::NoCommit(name.to_owned());
+        if name.starts_with('-') {
+            return Err(no_commit());
         }
-        let shared = self.ask(&["merge-base", "HEAD", &found.line()])?;
-        self.base = if shared.code == Some(0) { shared.line() } else { found.line() };
+        let found = self.ask(&["rev-parse", "--verify", "--quiet", &commit])?;
+        if found.code != Some(0) {
+            return Err(no_commit());
+        }
+        self.base = self.told(&["merge-base", "HEAD", &found.line()], "find where the two parted")?.line();
         Ok(())
     }
 

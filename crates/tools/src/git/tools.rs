@@ -30,7 +30,7 @@ pub struct GitDiff {
     paths: Option<Vec<String>>,
     /// Only files and line counts.
     stat: Option<bool>,
-    /// A commit or a branch. Default: the last commit.
+    /// A commit, or a branch: then since the two parted. Default: the last commit.
     base: Option<String>,
 }
 

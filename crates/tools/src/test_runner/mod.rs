@@ -131,7 +131,7 @@ impl TestReport {
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     /// It is unknown how its tests are run.
-    #[error("it is not known how the tests of this {0} project are run; add a test command to it")]
+    #[error("no test command is known for this {0} project; add one to the project")]
     NoTests(ProjectKind),
     /// The choice of tests cannot be made.
     #[error("{0}")]

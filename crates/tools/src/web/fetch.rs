@@ -31,8 +31,8 @@ const NO_CHROMIUM: &str = "nearly no text: the page's scripts may write it, and 
 
 /// Read a page of the web. HTML comes as Markdown: the main text with its links and tables; JSON laid out, PDF and office
 /// documents as their text, other text as it is. A long text comes in pages: ask for the next with `page`. A redirect to
-/// another host is not followed: you get its address and may fetch it. Addresses on this machine and in private networks are refused unless
-/// the user has opened them. The user may be asked about each new host.
+/// another host is not followed: you get its address and may fetch it. The user may be asked about a new host; this machine
+/// and private networks need the user's permission.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebFetch {

@@ -62,7 +62,7 @@ pub enum WorktreeError {
     #[error("`{0}` is in no git repository, and a worktree needs one; run `git init` there, or leave `isolation` out")]
     NoRepository(String),
     /// No such worktree.
-    #[error("there is no worktree `{0}`; `max-team worktrees list` shows those there are")]
+    #[error("there is no worktree `{0}`; `max-team worktrees list` lists the worktrees")]
     NotFound(String),
     /// Without a sandbox nothing keeps the agent in its worktree.
     #[error(
@@ -85,7 +85,7 @@ pub enum WorktreeError {
     #[error("`{0}` has not changed in this worktree; `max-team worktrees show` lists what has")]
     NotChanged(String),
     /// The intent could not be written down.
-    #[error("nothing was taken, because it could not be written down first: {0}")]
+    #[error("nothing was accepted: the record of it could not be written first: {0}")]
     Unwritten(String),
     /// A merge stopped on its way.
     #[error("{0}")]

@@ -28,11 +28,11 @@ pub struct MergeHalted {
     pub(super) id: String,
     /// What stopped it.
     pub why: String,
-    /// Files that were taken and could not be put back.
+    /// Files that were accepted and could not be restored.
     pub stays: Vec<String>,
-    /// Files that were taken and are as they were before.
+    /// Files that were accepted and are restored.
     pub back: Vec<String>,
-    /// Files that were not taken.
+    /// Files that were not accepted.
     pub never: Vec<String>,
 }
 
@@ -41,11 +41,11 @@ impl fmt::Display for MergeHalted {
         let Self { id, why, stays, back, never } = self;
         write!(f, "{why}; ")?;
         if stays.is_empty() {
-            f.write_str("nothing was taken")?;
+            f.write_str("nothing was accepted")?;
         } else {
             write!(f, "in the project already: {}", file_names(stays.iter()))?;
         }
-        for (words, files) in [("put back as before", back), ("not taken", never)] {
+        for (words, files) in [("restored", back), ("not accepted", never)] {
             if !files.is_empty() {
                 write!(f, "; {words}: {}", file_names(files.iter()))?;
             }

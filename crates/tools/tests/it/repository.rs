@@ -386,6 +386,11 @@ fn the_tools_tell_a_model_what_git_knows() {
     assert!(project.refused("git_diff", json!({ "paths": ["/etc"] })).contains("outside"));
     git(&project, &["checkout", "--quiet", "-b", "work"]);
     git(&project, &["commit", "--quiet", "-a", "-m", "less"]);
+    git(&project, &["checkout", "--quiet", "main"]);
+    std::fs::write(project.inside("src/elsewhere.rs"), "1\n").unwrap();
+    git(&project, &["add", "src/elsewhere.rs"]);
+    git(&project, &["commit", "--quiet", "-m", "elsewhere"]);
+    git(&project, &["checkout", "--quiet", "work"]);
     let since = project.call("git_diff", json!({ "paths": ["src"], "stat": true, "base": "main" })).unwrap();
     assert_eq!(since, "[1 file, +0 −1 lines]\nsrc/a.rs +0 −1\n");
     assert_eq!(project.call("git_diff", json!({ "paths": ["src"] })).unwrap(), "[no changes since the last commit]");

@@ -106,7 +106,7 @@ fn the_effect_of_a_call_is_told_before() {
     assert_eq!((plain.kind, plain.target.as_str(), plain.parameters.len()), (ActionKind::Execute, "ls -l", 0));
     assert!(matches!(plain.line, Some(CommandLine::Plain(_))));
     let odd = action(json!({ "command": "ls $X\u{1b}[2J", "background": true }));
-    assert_eq!(odd.preview, "ls $X\\u{1b}[2J\n[a variable or an expansion (`$`)]");
+    assert_eq!(odd.preview, "ls $X\\u{1b}[2J");
     assert_eq!(odd.parameters, [("run_in_background".to_owned(), "true".to_owned())]);
 }
 

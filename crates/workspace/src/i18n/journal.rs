@@ -50,7 +50,6 @@ impl Lang {
         heads(self.plan_heads_row())
     }
 
-    /// What stands before the lines of `permissions why`.
     pub fn tool_heads(self) -> [&'static str; 3] {
         heads(self.tool_heads_row())
     }
@@ -63,6 +62,7 @@ impl Lang {
         heads(self.model_heads_row())
     }
 
+    /// The words before the lines of `permissions why`.
     pub fn why_heads(self) -> [&'static str; 5] {
         heads(self.why_heads_row())
     }

@@ -199,3 +199,48 @@ impl Lang {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Display;
+
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The reasons of a type that have texts whose keys begin so, with the texts for models and records in English.
+    fn check<T: DeserializeOwned + Display>(
+        prefix: &str,
+        words: impl Fn(Lang, &T) -> String,
+        is_other: fn(&T) -> bool,
+    ) {
+        let keys = include_str!("../../i18n/en.toml")
+            .lines()
+            .filter_map(|line| line.split_once(" = ")?.0.strip_prefix(prefix));
+        for name in keys {
+            let values = [json!({ name: "it" }), json!({ name: 7 }), json!(name)];
+            let reasons = values.into_iter().filter_map(|value| serde_json::from_value::<T>(value).ok());
+            let reason = reasons.filter(|reason| !is_other(reason)).next();
+            let reason = reason.unwrap_or_else(|| panic!("`{prefix}{name}` belongs to no reason"));
+            assert_eq!(words(Lang::En, &reason), reason.to_string(), "{prefix}{name}");
+            assert_ne!(words(Lang::Zh, &reason), reason.to_string(), "{prefix}{name}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_the_same_on_screens_and_for_models() {
+        check("remote_", |lang, effect: &RemoteEffect| lang.remote_effect(*effect).to_owned(), |_| false);
+        check(
+            "hidden_",
+            |lang, reason: &HiddenReason| lang.hidden_reason(reason),
+            |it| matches!(it, HiddenReason::Other(_)),
+        );
+        check(
+            "syntax_",
+            |lang, syntax: &ShellSyntax| lang.shell_syntax(syntax),
+            |it| matches!(it, ShellSyntax::Other(_)),
+        );
+        check("danger_", |lang, reason: &DangerReason| lang.danger(reason), |it| matches!(it, DangerReason::Other(_)));
+    }
+}

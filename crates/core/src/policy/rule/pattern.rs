@@ -4,7 +4,7 @@
 //! not match a program called `git x`. A `*` matches any letters and words. Denials are also matched loosely, with all
 //! spaces and cases alike, so that every possible meaning is refused.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use crate::policy::glob::fits;
 

@@ -38,7 +38,7 @@ fn each_answer_has_its_consequence() {
     let person = || DecidedBy::Person("here".into());
     let left = |why: &str| {
         format!(
-            "Changed.\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team \
+            "Changed.\n\n[The changes are in a worktree and not in the project yet: {why}. The user takes them with `max-team \
              worktrees accept agt_1`, looks with `show`, drops them with `reject`.]"
         )
     };

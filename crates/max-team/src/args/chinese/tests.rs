@@ -1,3 +1,5 @@
+//! The Chinese help has a text for each command and option, and none in English.
+
 use std::collections::BTreeSet;
 
 use clap::{CommandFactory as _, Parser as _};

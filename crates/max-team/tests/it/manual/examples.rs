@@ -16,7 +16,7 @@ use crate::program::{Program, finish};
 /// Why an example may be left out.
 const REASONS: [&str; 6] = [
     "key",         // it needs a key of a real provider
-    "terminal",    // it opens a chat, or waits for keys
+    "terminal",    // it opens a chat or a server, or needs one that is open
     "network",     // it reaches other machines
     "build",       // it builds this repository
     "placeholder", // it holds a made-up id, which no other run has

@@ -305,7 +305,7 @@ fn a_merge_that_meets_a_full_disk_is_put_back() {
     let before = scene.fixture.files();
     let said = scene.full("renameat", "2");
     assert_eq!(scene.fixture.files(), before);
-    for part in ["`run.sh`: the disk is full", "nothing was taken", "put back as before: `link`, `new/x`, `src/a.rs`"] {
+    for part in ["`run.sh`: the disk is full", "nothing was accepted", "restored: `link`, `new/x`, `src/a.rs`"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!(scene.copy().begun().unwrap(), None);
@@ -321,7 +321,8 @@ fn a_failed_rollback_is_said_and_known() {
     let (want, scene) = (undisturbed(), Scene::new());
     scene.again();
     let said = scene.full("renameat", "2+");
-    for part in ["in the project already: `link`, `src/a.rs`;", "not taken: `run.sh`", "worktrees reject one` to leave"]
+    for part in
+        ["in the project already: `link`, `src/a.rs`;", "not accepted: `run.sh`", "worktrees reject one` to leave"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -64,7 +64,7 @@ fn danger_has_its_reason() {
         ("kubectl -n x apply -f y", "it changes what runs elsewhere"),
         ("make deploy", "`deploy` sounds like publishing or deploying"),
         ("./deploy.sh", "`deploy.sh` sounds like publishing or deploying"),
-        ("gh pr create", "it speaks to others in your name"),
+        ("gh pr create", "it sends a message to others in your name"),
         ("ssh host ls", "it acts on another machine"),
     ];
     for (text, want) in table {
