@@ -7,7 +7,7 @@ use max_team_core::memory::WriteRefusal;
 use max_team_runtime::{RuntimeError, WorktreeError};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A request that was not carried out.
 #[derive(Debug)]
@@ -71,14 +71,13 @@ impl ApiError {
 
     /// The object that stands for it in answers.
     pub(crate) fn object(&self) -> Value {
-        let mut object = json!({ "code": self.code, "message": self.message });
-        if let Some(chinese) = &self.chinese {
-            object["message_zh"] = json!(chinese);
-        }
-        if let (Value::Object(object), Some(Value::Object(more))) = (&mut object, self.more.as_deref()) {
+        let mut object =
+            Map::from_iter([("code".to_owned(), json!(self.code)), ("message".to_owned(), json!(self.message))]);
+        object.extend(self.chinese.iter().map(|chinese| ("message_zh".to_owned(), json!(chinese))));
+        if let Some(Value::Object(more)) = self.more.as_deref() {
             object.extend(more.clone());
         }
-        object
+        Value::Object(object)
     }
 }
 

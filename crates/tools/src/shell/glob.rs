@@ -139,7 +139,7 @@ fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, ShellSynta
         .map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect::<Option<Vec<String>>>()
         .map(Some)
-        .ok_or_else(|| ShellSyntax::Pattern)
+        .ok_or(ShellSyntax::Pattern)
 }
 
 fn is_plain(name: &str) -> bool {

@@ -354,7 +354,7 @@ fn assignment(text: &str) -> Result<(String, String), ShellSyntax> {
 }
 
 fn number(text: &str) -> Result<u32, ShellSyntax> {
-    text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or_else(|| ShellSyntax::OddDescriptor)
+    text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or(ShellSyntax::OddDescriptor)
 }
 
 fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Redirect>, ShellSyntax> {

@@ -220,8 +220,8 @@ mod tests {
             .filter_map(|line| line.split_once(" = ")?.0.strip_prefix(prefix));
         for name in keys {
             let values = [json!({ name: "it" }), json!({ name: 7 }), json!(name)];
-            let reasons = values.into_iter().filter_map(|value| serde_json::from_value::<T>(value).ok());
-            let reason = reasons.filter(|reason| !is_other(reason)).next();
+            let mut reasons = values.into_iter().filter_map(|value| serde_json::from_value::<T>(value).ok());
+            let reason = reasons.find(|reason| !is_other(reason));
             let reason = reason.unwrap_or_else(|| panic!("`{prefix}{name}` belongs to no reason"));
             assert_eq!(words(Lang::En, &reason), reason.to_string(), "{prefix}{name}");
             assert_ne!(words(Lang::Zh, &reason), reason.to_string(), "{prefix}{name}");
