@@ -43,10 +43,11 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Closes everything, waits until a child is over, and ends.
-pub(crate) fn stand_by(child: Pid) -> ! {
+/// Closes everything, waits until a child is over, does what is left to do, and ends.
+pub(crate) fn stand_by(child: Pid, last: impl FnOnce()) -> ! {
     close_range(0, u32::MAX);
     let _ = rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+    last();
     leave(0)
 }
 

@@ -37,6 +37,8 @@ pub struct Spec {
     /// Serves the proxy of [`Network::Hosts`] in the place of ours, which only compares names; `None`: ours does.
     #[serde(skip)]
     pub proxy: Option<ProxyServer>,
+    /// A folder that is removed with the command if the process that started it was killed, and so cannot remove it.
+    pub scratch: Option<PathBuf>,
     /// Whether it ends its own processes when it is asked to end, as a browser does, which first writes what they hold. Otherwise
     /// all of them are asked.
     pub ends_its_children: bool,
@@ -105,6 +107,7 @@ impl Spec {
             end_mark: None,
             stdin: None,
             proxy: None,
+            scratch: None,
             ends_its_children: false,
         }
     }

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, kill_process, setrlimit, wait,
-    waitid,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getppid, kill_process, setrlimit,
+    wait, waitid,
 };
 
 use crate::detach;
@@ -70,10 +70,11 @@ fn supervise() -> io::Result<()> {
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
     let mark = if order.has_end_mark { take(&control)? } else { None };
     let stdin = if order.has_stdin { take(&control)? } else { None };
+    let leftover = Leftover::of(&order.spec);
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
             Ok(None) => {}
-            Ok(Some(supervisor)) => detach::stand_by(supervisor),
+            Ok(Some(supervisor)) => detach::stand_by(supervisor, || leftover.remove()),
             Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Sandbox(why))),
         }
     }
@@ -102,6 +103,7 @@ fn supervise() -> io::Result<()> {
         // No process reads the report any more, but a planted file must not stay for the next program that looks for
         // it.
         before.appeared();
+        leftover.remove();
         // Waits a tick of the file clock, so that no later change by the user has the same time as the last one of the
         // command.
         let _ = poll(&mut [], Timespec::try_from(FILE_CLOCK_TICK).ok().as_ref());
@@ -384,6 +386,30 @@ fn ready(first: impl AsFd, second: impl AsFd, most: Duration) -> io::Result<(boo
     }
     let [first, second] = &fds;
     Ok((!first.revents().is_empty(), !second.revents().is_empty()))
+}
+
+/// The scratch folder of a command, and the process that removes it unless it is killed.
+struct Leftover {
+    folder: Option<PathBuf>,
+    owner: Option<Pid>,
+}
+
+impl Leftover {
+    /// From here on, paths begin where the folder is: this process may get another file tree, in which only its own folder is as before.
+    fn of(spec: &Spec) -> Self {
+        let parts = spec.scratch.as_deref().and_then(|path| Some((path.parent()?, path.file_name()?)));
+        let folder = parts.and_then(|(parent, name)| {
+            std::env::set_current_dir(parent).ok()?;
+            Some(PathBuf::from(name))
+        });
+        Self { folder, owner: getppid() }
+    }
+
+    fn remove(&self) {
+        if let Some(folder) = self.folder.as_ref().filter(|_| getppid() != self.owner) {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
 }
 
 /// A folder for temporary files, for Landlock, which cannot give a command a `/tmp` of its own.

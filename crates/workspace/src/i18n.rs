@@ -83,6 +83,7 @@ mod stream;
 mod tasks;
 mod team;
 mod teammates;
+mod web;
 mod worktrees;
 
 impl Lang {

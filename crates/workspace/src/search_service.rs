@@ -1,12 +1,12 @@
 //! The search service of `web_search`: chosen by `tools.web_search` and by the keys that are set.
 
-use max_team_core::suggest::did_you_mean;
 use max_team_tools::{SearchKey, SearchProvider, SearchService};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Env;
 use crate::exit::{CliError, Exit};
+use crate::i18n::Lang;
 
 /// Variables with a key, and the provider that it is for; the first that is set counts.
 const KEYS: [(&str, SearchProvider); 3] = [
@@ -27,12 +27,12 @@ struct SearchSettings {
 
 /// The service that the settings and the environment name.
 pub(crate) fn resolve(settings: &Value, env: &Env) -> Result<SearchService, CliError> {
-    let wrong = |why: String| CliError::said(Exit::Config, |lang| lang.bad_web_search(&why));
-    let given: SearchSettings = serde_json::from_value(settings.clone()).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |why: &dyn Fn(Lang) -> String| CliError::said(Exit::Config, |lang| lang.bad_web_search(why(lang)));
+    let given: SearchSettings = serde_json::from_value(settings.clone()).map_err(|error| wrong(&|_| error.to_string()))?;
     let is_set = |name: &str| env.get(name).filter(|key| !key.trim().is_empty());
     let by_key = || KEYS.iter().find(|(name, _)| is_set(name).is_some()).map(|(_, provider)| *provider);
     let provider = match given.provider.as_deref() {
-        Some(name) => find(name).map_err(wrong)?,
+        Some(name) => find(name).ok_or_else(|| wrong(&|lang| no_provider(lang, name)))?,
         // An address alone is that of a SearXNG, unless it says where its results are.
         None if given.results.is_some() || given.url.as_deref().is_some_and(|url| url.contains("{query}")) => {
             SearchProvider::Custom
@@ -41,16 +41,16 @@ pub(crate) fn resolve(settings: &Value, env: &Env) -> Result<SearchService, CliE
         None => by_key().unwrap_or_default(),
     };
     let key = match &given.key_env {
-        Some(name) => Some(is_set(name).ok_or_else(|| wrong(format!("`key_env`: `{name}` is not set")))?),
+        Some(name) => Some(is_set(name).ok_or_else(|| wrong(&|lang| lang.search_key_env_unset(name)))?),
         None => KEYS.iter().filter(|(_, of)| *of == provider).find_map(|(name, _)| is_set(name)),
     };
     match (provider, &key, &given.url) {
         (SearchProvider::Brave | SearchProvider::Tavily, None, _) => {
             let name = KEYS.iter().find(|(_, of)| *of == provider).map_or("", |(name, _)| name);
-            return Err(wrong(format!("`{name}` is not set")));
+            return Err(wrong(&|lang| lang.search_key_unset(name)));
         }
         (SearchProvider::SearXng | SearchProvider::Custom, _, None) => {
-            return Err(wrong("`url` is missing".to_owned()));
+            return Err(wrong(&|lang| lang.search_url_missing().to_owned()));
         }
         _ => {}
     }
@@ -58,12 +58,13 @@ pub(crate) fn resolve(settings: &Value, env: &Env) -> Result<SearchService, CliE
     Ok(SearchService { provider, url: given.url, key, results: given.results })
 }
 
-fn find(name: &str) -> Result<SearchProvider, String> {
+fn find(name: &str) -> Option<SearchProvider> {
     let found = SearchProvider::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.map(|(_, provider)| *provider).ok_or_else(|| {
-        let names = SearchProvider::NAMES.map(|(name, _)| name);
-        format!("there is no `provider` `{name}`{}; it is one of {}", did_you_mean(name, names), names.join(", "))
-    })
+    found.map(|(_, provider)| *provider)
+}
+
+fn no_provider(lang: Lang, name: &str) -> String {
+    lang.search_no_provider(name, SearchProvider::NAMES.map(|(name, _)| name).join(", "))
 }
 
 #[cfg(test)]
@@ -97,7 +98,7 @@ mod tests {
             assert_eq!(chosen(settings.clone(), &keys), Ok(want), "{settings}");
         }
         for (settings, why) in [
-            (json!({ "provider": "brav" }), "did you mean `brave`"),
+            (json!({ "provider": "brav" }), "no `provider` `brav`; it is one of duckduckgo, brave"),
             (json!({ "provider": "brave" }), "`BRAVE_API_KEY` is not set"),
             (json!({ "provider": "searxng" }), "`url` is missing"),
             (json!({ "url": "https://s.org", "key_env": "K" }), "`K` is not set"),

@@ -243,9 +243,17 @@ fn sandbox(is_on: bool, findings: &mut Findings) {
 /// Whether there is a Chromium for the tool `browser`. Nothing else needs it.
 fn browser(config: &Config, findings: &mut Findings) {
     let lang = findings.lang;
-    match max_team_tools::find_chromium(config.tools.browser_path.as_deref().map(Path::new)) {
-        Some(path) => findings.good("browser", lang.browser_found(path.display().to_string())),
-        None => findings.note("browser", lang.browser_missing().to_owned()),
+    let Some(path) = max_team_tools::find_chromium(config.tools.browser_path.as_deref().map(Path::new)) else {
+        let named = config.tools.browser_path.as_ref();
+        let words = named.map_or_else(|| lang.browser_missing().to_owned(), |path| lang.browser_path_wrong(path));
+        return findings.note("browser", words);
+    };
+    let path = path.display().to_string();
+    match engine() {
+        Ok(engine) if engine.has_namespaces() => findings.good("browser", lang.browser_found(path)),
+        _ if !config.project.sandbox => findings.good("browser", lang.browser_found(path)),
+        Ok(_) => findings.warn("browser", lang.browser_weak(path)),
+        Err(_) => findings.warn("browser", lang.browser_unconfined(path)),
     }
 }
 
@@ -256,7 +264,7 @@ fn web_search(config: &Config, place: &AppEnv, findings: &mut Findings) {
         Err(stop) => findings.bad("web_search", stop.words(lang).to_owned()),
         Ok(search) => match search.action("words") {
             Ok(_) => findings.good("web_search", lang.search_found(search.provider.title())),
-            Err(error) => findings.bad("web_search", error.to_string()),
+            Err(fault) => findings.bad("web_search", lang.web_fault(&fault)),
         },
     }
 }

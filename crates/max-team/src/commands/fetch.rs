@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use max_team_core::text::stripped;
-use max_team_tools::{PageQuery, RenderMode, Root, ToolContext, ToolError, fetch_page};
+use max_team_tools::{PageQuery, RenderMode, Root, ToolContext, WebFault, fetch_page};
 
 use crate::args::{self, Render};
 use crate::headless::talk;
@@ -22,7 +22,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
         },
         raw: options.raw,
     };
-    query.check().map_err(|error| failed(Exit::Usage, &error))?;
+    query.check().map_err(|fault| failed(Exit::Usage, &fault))?;
     let config = place.settings(options.config.as_deref(), Vec::new())?;
     let mut services = setup::services(place, &config)?;
     for host in &options.allow_host {
@@ -34,20 +34,20 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
     let root = Root::open(&place.cwd).map_err(|error| CliError::new(Exit::Failed, error.to_string()))?;
     let cx = ToolContext { services: Arc::new(services), ..ToolContext::new(Arc::new(root)) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let page = runtime.block_on(fetch_page(&cx, query)).map_err(|error| failed(Exit::Failed, &error))?;
+    let page = runtime.block_on(fetch_page(&cx, query)).map_err(|fault| failed(Exit::Failed, &fault))?;
     super::print(&stripped(&page.text.replace('\r', "")))?;
     if !page.text.is_empty() && !page.text.ends_with('\n') {
         super::print("\n")?;
     }
     if page.is_error {
-        return Err(CliError::said(Exit::Failed, |lang| lang.page_failed(&page.about)).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.page_failed(&lang.page_about(&page))).into());
     }
     if page.text.trim().is_empty() || page.is_incomplete {
-        talk(&page.about);
+        talk(&place.lang(&config).page_about(&page));
     }
     Ok(Exit::Ok)
 }
 
-fn failed(exit: Exit, error: &ToolError) -> CliError {
-    CliError::new(exit, stripped(&error.to_string()).into_owned())
+fn failed(exit: Exit, fault: &WebFault) -> CliError {
+    CliError::said(exit, |lang| stripped(&lang.web_fault(fault)).into_owned())
 }

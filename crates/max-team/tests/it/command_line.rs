@@ -61,6 +61,33 @@ fn a_wrong_address_or_selector_is_a_usage_error() {
     }
 }
 
+/// Each error names the address and what to do next.
+#[test]
+fn errors_of_pages_are_in_the_language_of_the_user() {
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let (url, open) = (format!("http://{closed}/"), closed.to_string());
+    let program = Program::alone().variable("LC_ALL", "zh_CN.UTF-8");
+    let table: [(&[&str], &str); 6] = [
+        (&["docs.rs"], "请以 `https://` 开头"),
+        (&["ftp://docs.rs/"], "不是网页地址"),
+        (&[&url], "请用 `--allow-host`"),
+        (&[&url, "--allow-host", &open], "请检查地址和网络"),
+        (&[&url, "--selector", "p["], "不是 CSS 选择器"),
+        (&["https://u:p@docs.rs/"], "请去掉"),
+    ];
+    for (words, wanted) in table {
+        let ran = program.run(&[&["fetch"], words].concat());
+        assert!(ran.code != 0 && ran.err.contains(wanted), "{words:?}: {ran:?}");
+        assert!(ran.err.contains(words[0].split("u:p").next().unwrap()), "{words:?}: {ran:?}");
+    }
+    let program = program.variable("PATH", "/nowhere");
+    let ran = program.run(&["fetch", &url, "--render", "always"]);
+    assert!(ran.err.contains(&url) && ran.err.contains("sudo apt install chromium"), "{ran:?}");
+}
+
 #[test]
 fn settings_are_explained_with_their_source() {
     let program = Program::alone().file(".max-team/config.yaml", "llm:\n  timeout: 5s\n");

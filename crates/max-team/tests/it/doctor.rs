@@ -57,6 +57,8 @@ fn the_doctor_checks_the_settings_of_the_web() {
             "FAIL  web_search: `tools.web_search` cannot be used: `BRAVE_API_KEY`",
         ),
         ("tools: {web_search: {url: nowhere}}\n", 1, "FAIL  web_search: `tools.web_search.url` is no address"),
+        ("tools: {web_search: {url: 'ftp://a.org/'}}\n", 1, "FAIL  web_search: `tools.web_search.url` is no address"),
+        ("tools: {browser_path: /nowhere/chromium}\n", 0, "note  browser: `tools.browser_path` names `/nowhere/chromium`"),
         ("tools: {browser_profiles: [my shop]}\n", 1, "a list of names such as `[shop, work-mail]`"),
     ];
     for (settings, code, words) in table {
@@ -84,6 +86,17 @@ fn the_doctor_reports_the_sandbox() {
     let ran = ok(program.run(&["doctor", "--config", "own.yaml"]));
     assert!(ran.out.contains("warn  sandbox: turned off by `project.sandbox: false`"), "{ran:?}");
     assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without a sandbox"), "{ran:?}");
+}
+
+/// Where no namespaces can be made, one line says what that means for the browser.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_doctor_says_that_a_browser_runs_less_isolated() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test").variable("MAX_TEAM_SANDBOX", "landlock");
+    std::fs::create_dir_all(program.home()).unwrap();
+    std::fs::write(program.home().join("config.yaml"), "tools: {browser_path: /bin/true}\n").unwrap();
+    let ran = program.run(&["doctor"]);
+    assert!(ran.out.contains("warn  browser: `/bin/true` runs less isolated here"), "{ran:?}");
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl World {
             end_mark: None,
             stdin: None,
             proxy: None,
+            scratch: None,
             ends_its_children: false,
         }
     }

@@ -22,12 +22,12 @@ use super::pages::{Context, Page};
 use super::process::{Chromium, Ended, Launch, find_chromium};
 use super::sign_in::sign_in;
 use super::snapshot::Refs;
-use super::{BrowserAction, BrowserInput, NAME};
+use super::{BrowserAction, BrowserInput};
 use crate::remote::on_thread;
 use crate::services::Services;
 use crate::text::{clip, visible};
 use crate::tool::{Output, ToolContext, ToolError};
-use crate::web::{PageRenderer, RenderFuture, RenderedPage, address, bare, host, is_host_opened};
+use crate::web::{PageRenderer, RenderFuture, RenderedPage, WebFault, address, bare, host, is_host_opened};
 
 /// Times that a browser is started again within [`BROWSER_RESTART_MS`].
 const RESTARTS_MAX: usize = 1;
@@ -68,7 +68,7 @@ impl Browsers {
     }
 
     /// The Chromium of a profile, started if there is none.
-    async fn chromium(&self, cx: &ToolContext, profile: &str) -> Result<Arc<Chromium>, ToolError> {
+    async fn chromium(&self, cx: &ToolContext, profile: &str) -> Result<Arc<Chromium>, WebFault> {
         let key = (profile.to_owned(), cx.sandbox.on);
         let slot = Arc::clone(lock(&self.running).entry(key).or_default());
         let mut running = slot.lock().await;
@@ -81,10 +81,7 @@ impl Browsers {
             lost.len()
         });
         if recent > RESTARTS_MAX {
-            return Err(ToolError::correctable(format!(
-                "the browser ended {recent} times within {} minutes and is not started again now; go on without it",
-                BROWSER_RESTART_MS / 60_000
-            )));
+            return Err(WebFault::BrowserEnds { times: recent, minutes: BROWSER_RESTART_MS / 60_000 });
         }
         let chromium = self.start(cx, profile, false).await?;
         *running = Arc::downgrade(&chromium);
@@ -97,10 +94,10 @@ impl Browsers {
         cx: &ToolContext,
         profile: &str,
         is_visible: bool,
-    ) -> Result<Arc<Chromium>, ToolError> {
+    ) -> Result<Arc<Chromium>, WebFault> {
         let services = &cx.services;
         if services.recorded_pages.is_some() {
-            return Err(ToolError::correctable("this run answers from recorded pages, so there is no `browser`"));
+            return Err(WebFault::Other("this run answers from recorded pages, so there is no `browser`".to_owned()));
         }
         let program = find_chromium(services.browser_path.as_deref()).ok_or_else(|| missing(services))?;
         let folder = if profile.is_empty() { None } else { Some(services.profile_folder(profile)?) };
@@ -113,22 +110,13 @@ impl Browsers {
             }
         };
         let guard = Guard::new(self.lookup.clone(), &services.private_hosts);
-        let started = Chromium::start(launch, guard, on_lost).await;
-        started.map_err(|why| ToolError::correctable(format!("Chromium could not be started: {why}")))
+        Chromium::start(launch, guard, on_lost).await.map_err(WebFault::BrowserStart)
     }
 }
 
-fn missing(services: &Services) -> ToolError {
-    if let Some(named) = &services.browser_path {
-        return ToolError::correctable(format!(
-            "`tools.browser_path` names `{}`, which is no program here, so there is no `browser`; only the user can change it",
-            named.display()
-        ));
-    }
-    ToolError::correctable(
-        "no Chromium was found, so there is no `browser`; the user can install it (`sudo apt install chromium`) or name it \
-         with `tools.browser_path`. Everything else works without it",
-    )
+fn missing(services: &Services) -> WebFault {
+    let named = services.browser_path.as_ref();
+    named.map_or(WebFault::NoBrowser, |named| WebFault::BrowserPath(named.display().to_string()))
 }
 
 /// The browser of one agent: its own tabs, cookies and storage.
@@ -547,33 +535,43 @@ impl PageRenderer for ChromiumRenderer {
     }
 }
 
-/// Loads a page whose host was judged, lets its scripts run until its network is quiet, and gives its HTML. A host that it leads to and that
-/// rules do not allow is not followed.
-async fn render(cx: &ToolContext, url: &Url, is_judged: bool) -> Result<RenderedPage, ToolError> {
+/// Loads a page whose host was judged.
+async fn render(cx: &ToolContext, url: &Url, is_judged: bool) -> Result<RenderedPage, WebFault> {
     let limit = Duration::from_millis(BROWSER_ACTION_MS);
+    let shown = || visible(&clip(url.as_str(), TITLE_BYTES_MAX));
     let work = async {
         let chromium = cx.browsers.chromium(cx, "").await?;
         chromium.touch();
-        check(&chromium.guard, url, is_judged).await?;
-        let mut seat = Seat::take(cx, chromium, "", private_host(cx, url, is_judged)).await?;
-        lock(&seat.context.hosts).insert(host(url));
-        let page = seat.new_page().await?;
-        let tab = seat.tab(&page);
-        let failed = |error: DevToolsError| {
-            ToolError::correctable(format!("`{}`: {error}", visible(&clip(url.as_str(), TITLE_BYTES_MAX))))
-        };
-        tab.navigate(url.as_str(), &mut Vec::new()).await.map_err(failed)?;
-        tab.until_quiet().await;
-        if let Some(next) = lock(&page.state).stopped_at.clone() {
-            let words =
-                format!("it leads to another host, `{next}`, which was not followed; fetch that address instead");
-            return Err(failed(DevToolsError::Refused(words)));
-        }
-        let html = tab.html(2 * PAGE_BYTES_MAX).await.map_err(failed)?;
-        let state = lock(&page.state);
-        let url = Url::parse(&state.url).unwrap_or_else(|_| url.clone());
-        Ok(RenderedPage { url, status: state.status, html })
+        let rendered = render_in(cx, chromium, url, is_judged).await;
+        rendered.map_err(|error| WebFault::NotRendered { url: shown(), why: error.to_string() })
     };
-    let late = || ToolError::correctable(format!("{NAME}: no whole page within {} s", limit.as_secs()));
+    let late = || WebFault::Late { url: shown(), seconds: limit.as_secs() };
     timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// Lets the scripts of a page run until its network is quiet, and gives its HTML. A host that it leads to and that rules do not
+/// allow is not followed.
+async fn render_in(
+    cx: &ToolContext,
+    chromium: Arc<Chromium>,
+    url: &Url,
+    is_judged: bool,
+) -> Result<RenderedPage, ToolError> {
+    check(&chromium.guard, url, is_judged).await?;
+    let mut seat = Seat::take(cx, chromium, "", private_host(cx, url, is_judged)).await?;
+    lock(&seat.context.hosts).insert(host(url));
+    let page = seat.new_page().await?;
+    let tab = seat.tab(&page);
+    let failed = |error: DevToolsError| ToolError::correctable(error.to_string());
+    tab.navigate(url.as_str(), &mut Vec::new()).await.map_err(failed)?;
+    tab.until_quiet().await;
+    if let Some(next) = lock(&page.state).stopped_at.clone() {
+        return Err(ToolError::correctable(format!(
+            "it leads to another host, `{next}`, which was not followed; fetch that address instead"
+        )));
+    }
+    let html = tab.html(2 * PAGE_BYTES_MAX).await.map_err(failed)?;
+    let state = lock(&page.state);
+    let url = Url::parse(&state.url).unwrap_or_else(|_| url.clone());
+    Ok(RenderedPage { url, status: state.status, html })
 }

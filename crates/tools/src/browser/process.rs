@@ -307,9 +307,15 @@ impl ChromiumRun {
             given.push(("HTTP_PROXY".to_owned(), format!("http://{address}")));
             self.serve(listener);
         }
-        // In a file tree of its own, `/tmp` is empty and gone with the process.
-        let of_its_own = || if has_namespaces { PathBuf::from("/tmp/profile") } else { self.folder.0.join("profile") };
-        let profile = profile.clone().unwrap_or_else(of_its_own);
+        let profile = match profile {
+            Some(named) => named.clone(),
+            // In a file tree of its own, `/tmp` is empty and gone with the process.
+            None if has_namespaces => PathBuf::from("/tmp/profile"),
+            None => self.folder.profile().map_err(|error| error.to_string())?,
+        };
+        if !has_namespaces {
+            sandbox.also.push(profile.clone());
+        }
         let mut argv: Vec<String> = ["/bin/sh", "-c", ENTER, "browser"].map(str::to_owned).to_vec();
         argv.extend([program, &profile].map(|path| path.display().to_string()));
         argv.extend(ARGUMENTS.map(str::to_owned));
@@ -323,6 +329,7 @@ impl ChromiumRun {
         let spec = sandbox.server(argv, &self.folder.downloads(), &given, self.input.clone());
         let mut spec = spec.map_err(|error| error.to_string())?;
         spec.ends_its_children = true;
+        spec.scratch = Some(self.folder.0.clone());
         let (guard, end, runtime) = (Arc::clone(&self.guard), self.end.clone(), self.runtime.clone());
         spec.proxy = Some(ProxyServer(Arc::new(move |listener| {
             guard.listens_at(&listener);
@@ -397,6 +404,13 @@ impl Folder {
 
     fn remove(&self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+
+    /// Makes the folder of a profile that is gone with the browser.
+    fn profile(&self) -> io::Result<PathBuf> {
+        let path = self.0.join("profile");
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(path)
     }
 
     /// Where Chromium puts files.

@@ -196,6 +196,7 @@ impl<'a> Invocation<'a> {
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
             stdin: None,
             proxy: None,
+            scratch: None,
             ends_its_children: false,
         })
     }

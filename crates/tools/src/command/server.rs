@@ -58,6 +58,7 @@ impl CommandSandbox {
             end_mark: None,
             stdin: Some(stdin),
             proxy: None,
+            scratch: None,
             ends_its_children: false,
         })
     }

@@ -4,7 +4,6 @@
 //! nothing resolves a second time. No proxy, for it would resolve names itself; no redirect is followed here.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
@@ -26,11 +25,12 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::fault::{BodyFlaw, PrivateAddress, WebFault};
 use super::host;
 use crate::document;
 use crate::remote::on_thread;
 use crate::text::{clip, size, visible};
-use crate::tool::{ToolContext, ToolError};
+use crate::tool::ToolContext;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ pub(crate) struct HttpReply {
     /// Whether there was more than was wanted.
     pub(crate) is_cut: bool,
     /// Why the body ended before its end.
-    pub(crate) broken: Option<String>,
+    pub(crate) broken: Option<BodyFlaw>,
 }
 
 impl HttpReply {
@@ -104,7 +104,7 @@ impl HttpReply {
         // A compressed body that was cut ends early by our own doing.
         let (is_whole, is_larger) = (!self.is_cut, body.len() as u64 > most);
         let unpacked = read.err().filter(|_| is_whole && !is_larger);
-        self.broken = self.broken.or_else(|| unpacked.map(|err| format!("the compressed data is damaged: {err}")));
+        self.broken = self.broken.or_else(|| unpacked.map(|err| BodyFlaw::Compressed(err.to_string())));
         self.is_cut |= is_larger;
         body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         (self.body, self.encoding) = (body, None);
@@ -118,31 +118,29 @@ pub(crate) async fn fetch(
     url: &Url,
     guard: AddressGuard,
     max: usize,
-) -> Result<HttpReply, ToolError> {
+) -> Result<HttpReply, WebFault> {
     send(cx, HttpRequest::get(url, guard, max)).await
 }
 
 /// Makes a request.
-pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<HttpReply, ToolError> {
-    let shown = shown(request.url);
-    let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
+pub(crate) async fn send(cx: &ToolContext, request: HttpRequest<'_>) -> Result<HttpReply, WebFault> {
+    let url = shown(request.url);
     let may_be_private = may_be_private(cx, &request);
-    if !may_be_private {
-        check_literal(request.url).map_err(|refused| failed(refused.to_string()))?;
+    if !may_be_private && let Err(address) = check_literal(request.url) {
+        return Err(WebFault::Private { url, address });
     }
     if let Some(pages) = &cx.services.recorded_pages {
-        let unknown = || failed("this run answers from recorded pages, and this address is not among them".to_owned());
-        return pages.reply(&request).ok_or_else(unknown);
+        return pages.reply(&request).ok_or(WebFault::NotRecorded(url));
     }
-    let client = client(cx, may_be_private).map_err(failed)?;
+    let client = client(cx, may_be_private).map_err(|why| WebFault::NoClient { url: url.clone(), why })?;
     let (max, document_max, takes_part) = (request.max, request.document_max, request.takes_part);
     let reply = match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, request)).await {
         Ok(Ok(reply)) if reply.encoding.is_some() => on_thread(move || Ok(reply.inflated(max, document_max))).await?,
-        Ok(reply) => reply.map_err(|err| failed(reason(&err)))?,
-        Err(_) => return Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
+        Ok(reply) => reply.map_err(|err| fault(url.clone(), &err))?,
+        Err(_) => return Err(WebFault::Late { url, seconds: PAGE_MS_MAX / 1_000 }),
     };
     match &reply.broken {
-        Some(why) if !takes_part || reply.body.is_empty() => Err(failed(why.clone())),
+        Some(flaw) if !takes_part || reply.body.is_empty() => Err(WebFault::Body { url, flaw: flaw.clone() }),
         _ => Ok(reply),
     }
 }
@@ -170,7 +168,7 @@ async fn ask(
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
             Err(err) => {
-                broken = Some(reason(&err));
+                broken = Some(BodyFlaw::BrokeOff(cause(&err)));
                 break;
             }
         };
@@ -277,7 +275,7 @@ fn client(cx: &ToolContext, may_be_private: bool) -> Result<reqwest::Client, Str
         .no_proxy()
         .dns_resolver(Arc::new(Resolver { may_be_private, lookups, look_up: system_look_up }))
         .build()
-        .map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
+        .map_err(|err| format!("the HTTP client cannot be built: {}", cause(&err)))
 }
 
 /// A client with our TLS and the certificates of the system's bundle and of `cert_file`.
@@ -343,36 +341,23 @@ impl Resolve for Resolver {
     }
 }
 
-/// A private address that the user has not opened.
-#[derive(Debug)]
-pub(crate) struct PrivateAddress {
-    pub(crate) host: String,
-    pub(crate) address: IpAddr,
-}
-
-impl fmt::Display for PrivateAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, address } = self;
-        write!(
-            f,
-            "`{host}` is `{address}`, on this machine or in a private network; only the user can open it, in the settings with \
-             `tools.private_hosts` (for `max-team fetch` also with `--allow-host`)"
-        )
+/// Why no answer came.
+fn fault(url: String, err: &reqwest::Error) -> WebFault {
+    let refused = std::iter::successors(err.source(), |err| (**err).source()).last();
+    if let Some(address) = refused.and_then(|err| err.downcast_ref::<PrivateAddress>()) {
+        return WebFault::Private { url, address: address.clone() };
+    }
+    let why = cause(err);
+    match err.is_connect() {
+        true => WebFault::Unreachable { url, why },
+        false => WebFault::Body { url, flaw: BodyFlaw::BrokeOff(why) },
     }
 }
 
-impl StdError for PrivateAddress {}
-
-/// Why it failed: the innermost reason, without the address, which may hold a password.
-fn reason(err: &reqwest::Error) -> String {
-    let chain = std::iter::successors(err.source(), |err| (**err).source());
-    let last = chain.last();
-    if let Some(refused) = last.and_then(|err| err.downcast_ref::<PrivateAddress>()) {
-        return refused.to_string();
-    }
-    let cause = last.map_or_else(|| "no answer".to_owned(), ToString::to_string);
-    let what = if err.is_connect() { "cannot be reached" } else { "broke off" };
-    format!("{what} ({})", visible(&clip(&cause, CAUSE_BYTES_MAX)))
+/// The innermost reason, without the address, which may hold a password.
+fn cause(err: &reqwest::Error) -> String {
+    let last = std::iter::successors(err.source(), |err| (**err).source()).last();
+    visible(&clip(&last.map_or_else(|| "no answer".to_owned(), ToString::to_string), CAUSE_BYTES_MAX))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cache::{CachedPage, PageKey};
+use super::fault::{AddressFlaw, PageNote, RedirectFlaw, WebFault};
 use super::page::{PageText, PageView, check_selector, may_have_scripts};
 use super::render::RenderMode;
 use super::{AddressGuard, HttpReply, HttpRequest, host, send};
@@ -26,8 +27,6 @@ use crate::typed::RemoteTyped;
 const URL_BYTES_MAX: usize = 4_096;
 /// Bytes of an address that an error repeats.
 const URL_SHOWN_MAX: usize = 200;
-const NO_CHROMIUM: &str = "nearly no text: the page's scripts may write it, and there is no Chromium here to run them; \
-    the user can install the package `chromium`";
 
 /// Read a page of the web. HTML comes as Markdown: the main text with its links and tables; JSON laid out, PDF and office
 /// documents as their text, other text as it is. A long text comes in pages: ask for the next with `page`. A redirect to
@@ -90,9 +89,9 @@ async fn call(cx: &ToolContext, args: WebFetch, intent: &Action) -> Result<Outpu
 
 /// One part of a page in words.
 fn told(cx: &ToolContext, url: &Url, mut page: PageText, number: usize) -> Result<Output, ToolError> {
-    let mut notes = std::mem::take(&mut page.notes);
+    let mut notes: Vec<String> = std::mem::take(&mut page.notes).iter().map(ToString::to_string).collect();
     let (part, count) = page.part(number);
-    let part = part.ok_or_else(|| no_part(url, number, count))?;
+    let part = part.ok_or_else(|| WebFault::NoPart { url: shown(url), number, count })?;
     if count > 1 {
         let next = if number < count { format!(", read on with `page: {}`", number + 1) } else { String::new() };
         notes.push(format!("page {number} of {count}{next}"));
@@ -121,7 +120,7 @@ pub struct PageQuery {
 
 impl PageQuery {
     /// Checks the address and the selector without asking the server.
-    pub fn check(&self) -> Result<(), ToolError> {
+    pub fn check(&self) -> Result<(), WebFault> {
         let url = parse(&self.url)?;
         self.selector.as_deref().map_or(Ok(()), |selector| check_selector(&url, selector))
     }
@@ -131,8 +130,10 @@ impl PageQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageAnswer {
     pub text: String,
-    /// The address with what is to be known about the page: its status, its type, its title.
-    pub about: String,
+    /// The address that it came from.
+    pub url: String,
+    /// What is to be known about it: its status, its type, its title.
+    pub notes: Vec<PageNote>,
     /// Whether the server answered with an error.
     pub is_error: bool,
     /// Whether something of the page is missing.
@@ -140,7 +141,7 @@ pub struct PageAnswer {
 }
 
 /// Fetches a page for a user, who has named its address: redirects to other hosts are followed.
-pub async fn fetch_page(cx: &ToolContext, query: PageQuery) -> Result<PageAnswer, ToolError> {
+pub async fn fetch_page(cx: &ToolContext, query: PageQuery) -> Result<PageAnswer, WebFault> {
     let PageQuery { url, selector, page: number, render, raw } = query;
     let url = parse(&url)?;
     let view = PageView { selector, raw };
@@ -148,23 +149,17 @@ pub async fn fetch_page(cx: &ToolContext, query: PageQuery) -> Result<PageAnswer
     let (url, mut page) = match read_page(cx, &wanted).await? {
         Fetched::Page(url, page) => (url, page),
         Fetched::Elsewhere(url, next) => {
-            return Err(ToolError::correctable(format!("`{}` leads to `{}`", shown(&url), shown(&next))));
+            return Err(WebFault::Other(format!("`{}` leads to `{}`", shown(&url), shown(&next))));
         }
     };
-    let mut notes = std::mem::take(&mut page.notes);
     if let Some(number) = number {
         let (part, count) = page.part(number);
-        let part = part.ok_or_else(|| no_part(&url, number, count))?.to_owned();
-        notes.push(format!("page {number} of {count}"));
+        let part = part.ok_or_else(|| WebFault::NoPart { url: shown(&url), number, count })?.to_owned();
+        page.notes.push(PageNote::Part { number, count });
         page.text = part;
     }
-    let about = format!("`{}`: {}", shown(&url), notes.join("; "));
-    Ok(PageAnswer { text: page.text, about, is_error: page.is_error, is_incomplete: page.is_incomplete })
-}
-
-fn no_part(url: &Url, number: usize, count: usize) -> ToolError {
-    let pages = if count == 1 { "1 page".to_owned() } else { format!("{count} pages") };
-    ToolError::correctable(format!("`{}` has {pages}; there is no page {number}", shown(url)))
+    let PageText { text, notes, is_error, is_incomplete, .. } = page;
+    Ok(PageAnswer { text, url: shown(&url), notes, is_error, is_incomplete })
 }
 
 /// What is to be fetched.
@@ -188,14 +183,11 @@ pub(crate) enum Fetched {
 }
 
 /// Fetches a page and reads its text.
-pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, ToolError> {
+pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, WebFault> {
     let renderer = cx.services.renderer.as_deref();
     let without_chromium = || renderer.is_none_or(|renderer| !renderer.is_there(&cx.services));
     if wanted.render == RenderMode::Always && without_chromium() {
-        return Err(ToolError::correctable(
-            "the page cannot be rendered: there is no Chromium here. Leave `render` out, or let the user install the \
-             package `chromium`",
-        ));
+        return Err(WebFault::NoChromium(shown(&wanted.url)));
     }
     if wanted.render == RenderMode::Always {
         // A document has no scripts: Chromium would download it and show nothing.
@@ -205,6 +197,7 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
                 Ok(Fetched::Page(page.url.clone(), text))
             }
             Ok(Loaded::Elsewhere(url, next)) => Ok(Fetched::Elsewhere(url, next)),
+            Err(fault @ WebFault::Private { .. }) => Err(fault),
             Ok(Loaded::Page(_)) | Err(_) => render(cx, wanted).await,
         };
     }
@@ -226,14 +219,14 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
     }
     if without_chromium() {
         let mut text = read?;
-        text.notes.push(NO_CHROMIUM.to_owned());
+        text.notes.push(PageNote::NeedsChromium);
         text.is_incomplete = true;
         return Ok(Fetched::Page(page.url.clone(), text));
     }
     match (render(cx, wanted).await, read) {
         // Text without scripts is better than none.
         (Err(error), Ok(mut text)) => {
-            text.notes.push(format!("its scripts could not be run: {error}"));
+            text.notes.push(PageNote::NotRendered(Box::new(error)));
             text.is_incomplete = true;
             Ok(Fetched::Page(page.url.clone(), text))
         }
@@ -241,13 +234,13 @@ pub(crate) async fn read_page(cx: &ToolContext, wanted: &FetchRequest) -> Result
     }
 }
 
-async fn text_of(cx: &ToolContext, page: &Arc<CachedPage>, view: &PageView) -> Result<PageText, ToolError> {
+async fn text_of(cx: &ToolContext, page: &Arc<CachedPage>, view: &PageView) -> Result<PageText, WebFault> {
     let (cx, page, view) = (cx.clone(), Arc::clone(page), view.clone());
-    on_thread(move || PageText::read(&cx, &page.url, &page.reply, &view)).await
+    on_thread(move || Ok(PageText::read(&cx, &page.url, &page.reply, &view))).await?
 }
 
 /// Has a page rendered by the browser.
-async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, ToolError> {
+async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, WebFault> {
     let key = PageKey { session: Arc::clone(&cx.session), url: wanted.url.clone(), is_rendered: true };
     let kept = cx.remote.pages().get(&key).filter(|_| wanted.is_further_page);
     let page = match (kept, &cx.services.renderer) {
@@ -265,12 +258,12 @@ async fn render(cx: &ToolContext, wanted: &FetchRequest) -> Result<Fetched, Tool
             cx.remote.pages().put(key, Arc::clone(&page));
             page
         }
-        (None, None) => return Err(ToolError::correctable(NO_CHROMIUM)),
+        (None, None) => return Err(WebFault::NoChromium(shown(&wanted.url))),
     };
     let mut text = text_of(cx, &page, &wanted.view).await?;
-    text.notes.push("after its scripts ran".to_owned());
+    text.notes.push(PageNote::Rendered);
     if text.text.trim().is_empty() {
-        text.notes.push("it shows no text".to_owned());
+        text.notes.push(PageNote::NoText);
     }
     Ok(Fetched::Page(page.url.clone(), text))
 }
@@ -281,7 +274,7 @@ enum Loaded {
 }
 
 /// Gets a page by HTTP, or from the session's earlier pages.
-async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolError> {
+async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, WebFault> {
     let key = PageKey { session: Arc::clone(&cx.session), url: wanted.url.clone(), is_rendered: false };
     let kept = cx.remote.pages().get(&key);
     if let Some(kept) = kept.as_ref().filter(|_| wanted.is_further_page) {
@@ -315,49 +308,43 @@ async fn load(cx: &ToolContext, wanted: &FetchRequest) -> Result<Loaded, ToolErr
             Some(next) => return Ok(Loaded::Elsewhere(url, next)),
         }
     }
-    Err(ToolError::correctable(format!("`{}` is redirected more than {REDIRECTS_MAX} times", shown(&url))))
+    Err(WebFault::RedirectLoop(shown(&url)))
 }
 
 /// An address to fetch: what stands behind `#` never reaches a server.
-pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
+pub(crate) fn parse(text: &str) -> Result<Url, WebFault> {
     let mut url = address(text)?;
     url.set_fragment(None);
     Ok(url)
 }
 
 /// An address that a model or a user wrote.
-pub(crate) fn address(text: &str) -> Result<Url, ToolError> {
-    let wrong = |words: &str| {
-        let shown = visible(&clip(text, URL_SHOWN_MAX));
-        ToolError::correctable(format!("the address `{shown}` {words}"))
-    };
+pub(crate) fn address(text: &str) -> Result<Url, WebFault> {
+    let wrong = |flaw| WebFault::Address { url: visible(&clip(text, URL_SHOWN_MAX)), flaw };
     if text.len() > URL_BYTES_MAX {
-        return Err(wrong("is too long"));
+        return Err(wrong(AddressFlaw::TooLong));
     }
-    let url = Url::parse(text).map_err(|err| wrong(&format!("cannot be used: {err}; begin with `https://`")))?;
+    let url = Url::parse(text).map_err(|err| wrong(AddressFlaw::Unusable(err.to_string())))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong("is no web address; it must begin with `https://` or `http://`"));
+        return Err(wrong(AddressFlaw::NotWeb));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("has a name or password in it; leave that out"));
+        return Err(wrong(AddressFlaw::HasPassword));
     }
     Ok(url)
 }
 
 /// Where a reply says to go, if it does.
-fn next(url: &Url, reply: &HttpReply) -> Result<Option<Url>, ToolError> {
+fn next(url: &Url, reply: &HttpReply) -> Result<Option<Url>, WebFault> {
     let (301 | 302 | 303 | 307 | 308, Some(location)) = (reply.status, &reply.location) else { return Ok(None) };
-    let wrong = |words: &str| {
-        ToolError::correctable(format!(
-            "`{}` leads to `{}`, which {words}",
-            shown(url),
-            visible(&clip(location, URL_SHOWN_MAX))
-        ))
+    let wrong = |flaw| {
+        let to = visible(&clip(location, URL_SHOWN_MAX));
+        WebFault::Redirect { url: shown(url), to, flaw }
     };
-    let next = url.join(location).map_err(|_| wrong("is no address"))?;
-    let next = parse(next.as_str()).map_err(|_| wrong("is no web address"))?;
+    let next = url.join(location).map_err(|_| wrong(RedirectFlaw::NotWeb))?;
+    let next = parse(next.as_str()).map_err(|_| wrong(RedirectFlaw::NotWeb))?;
     if (url.scheme(), next.scheme()) == ("https", "http") {
-        return Err(wrong("is not encrypted; it is not followed"));
+        return Err(wrong(RedirectFlaw::Unencrypted));
     }
     Ok(Some(next))
 }

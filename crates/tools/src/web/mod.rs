@@ -2,11 +2,12 @@
 //!
 //! `client` makes one request and follows no redirect, and reaches no private address unless the user has opened it or
 //! has a service there; `fetch` is `web_fetch`, which follows redirects only as far as the policy has judged; `page` makes
-//! text of a reply and `html` Markdown of a page; `cache` keeps pages for their session; `render` is the seam to a browser;
+//! text of a reply and `html` Markdown of a page; `fault` has the reasons why a page does not come; `cache` keeps pages for their session; `render` is the seam to a browser;
 //! `search` is `web_search`; `geocode` finds places by name; `recorded` stands for the network in demos.
 
 mod cache;
 mod client;
+mod fault;
 mod fetch;
 mod geocode;
 mod html;
@@ -20,7 +21,8 @@ const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
 
 pub(crate) use cache::PageCache;
 pub use client::builder as http_client;
-pub(crate) use client::{AddressGuard, HttpReply, HttpRequest, PrivateAddress, bare, fetch, is_host_opened, send};
+pub(crate) use client::{AddressGuard, HttpReply, HttpRequest, bare, fetch, is_host_opened, send};
+pub use fault::{AddressFlaw, BodyFlaw, PageNote, PrivateAddress, RedirectFlaw, SearchAddressFlaw, WebFault};
 pub use fetch::{PageAnswer, PageQuery, WebFetch, fetch_page};
 pub(crate) use fetch::{address, web_fetch};
 pub use geocode::Geocode;

@@ -6,10 +6,11 @@ use encoding_rs::{Encoding, UTF_8};
 use max_team_core::limits::{DOCUMENT_BYTES_MAX, FETCH_PAGE_BYTES_MAX, PAGE_BYTES_MAX};
 use reqwest::Url;
 
+use super::fault::{PageNote, WebFault};
 use super::html::{self, SelectorError};
 use super::{HttpReply, TEXT_BYTES_MAX};
 use crate::document;
-use crate::text::{clip, size, visible};
+use crate::text::{clip, visible};
 use crate::tool::{ToolContext, ToolError};
 
 /// Bytes at the start of a body that tell whether it is text.
@@ -31,7 +32,7 @@ pub(crate) struct PageView {
 pub(crate) struct PageText {
     pub(crate) text: String,
     /// What is to be known about it: its type, its title, what is missing.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<PageNote>,
     pub(crate) is_error: bool,
     /// Whether something of the page is missing.
     pub(crate) is_incomplete: bool,
@@ -41,45 +42,42 @@ pub(crate) struct PageText {
 
 impl PageText {
     /// Reads a reply. Blocking.
-    pub(crate) fn read(cx: &ToolContext, url: &Url, reply: &HttpReply, view: &PageView) -> Result<Self, ToolError> {
-        let kind = if reply.media_type.is_empty() { "no type" } else { &reply.media_type };
+    pub(crate) fn read(cx: &ToolContext, url: &Url, reply: &HttpReply, view: &PageView) -> Result<Self, WebFault> {
         let mut page = Self {
-            notes: vec![format!("{}, {kind}", reply.status)],
+            notes: vec![PageNote::Answer { status: reply.status, media_type: reply.media_type.clone() }],
             is_error: reply.status >= 400,
             is_incomplete: reply.is_cut || reply.broken.is_some(),
             ..Self::default()
         };
         let document = document::kind(&reply.body).filter(|_| !page.is_error);
-        if let Some(why) = &reply.broken {
-            let length = size(reply.body.len() as u64);
+        let bytes = reply.body.len() as u64;
+        let address = || shown(url.as_str());
+        if let Some(flaw) = reply.broken.clone() {
             if let Some(kind) = document {
-                let url = shown(url.as_str());
-                return Err(ToolError::correctable(format!(
-                    "`{url}`: {why}; only {length} of {kind} arrived, of which no text can be read: fetch it again"
-                )));
+                return Err(WebFault::PartOfDocument { url: address(), flaw, bytes, kind });
             }
-            page.notes.push(format!("INCOMPLETE: only {length} arrived, {why}; fetch it again for the rest"));
+            page.notes.push(PageNote::Incomplete { bytes, flaw });
             page.is_error = true;
         }
         if let Some(kind) = document.filter(|_| reply.is_cut) {
-            let most = size(DOCUMENT_BYTES_MAX);
-            return Err(ToolError::correctable(format!("{kind} larger than {most} cannot be read")));
+            return Err(WebFault::LargeDocument { url: address(), kind, most: DOCUMENT_BYTES_MAX });
         }
         if reply.is_cut {
-            page.notes.push(format!("only the first {} were taken", size(PAGE_BYTES_MAX as u64)));
+            page.notes.push(PageNote::Cut(PAGE_BYTES_MAX as u64));
         }
         if let Some(kind) = document {
-            page.text = document::text(cx, reply.body.as_slice())?;
-            page.notes.push(format!("the text of {kind}"));
+            let failed = |error: ToolError| WebFault::Document { url: address(), why: error.to_string() };
+            page.text = document::text(cx, reply.body.as_slice()).map_err(failed)?;
+            page.notes.push(PageNote::Document(kind));
             return Ok(page);
         }
         if reply.body.is_empty() {
-            page.notes.push("empty".to_owned());
+            page.notes.push(PageNote::Empty);
         } else if let Some(encoding) = &reply.encoding {
-            page.notes.push(format!("compressed with `{}`, which was not asked for, and not shown", shown(encoding)));
+            page.notes.push(PageNote::Compressed(shown(encoding)));
             return Ok(Self { is_error: true, ..page });
         } else if !is_text(reply) {
-            page.notes.push(format!("binary data, {}, not shown", size(reply.body.len() as u64)));
+            page.notes.push(PageNote::Binary(bytes));
             return Ok(Self { is_error: true, ..page });
         }
         let text = decode(reply);
@@ -93,27 +91,23 @@ impl PageText {
         Ok(page)
     }
 
-    fn read_html(&mut self, html: &str, url: &Url, view: &PageView) -> Result<(), ToolError> {
+    fn read_html(&mut self, html: &str, url: &Url, view: &PageView) -> Result<(), WebFault> {
         let selector = view.selector.as_deref();
         let page = html::readable(html, url, selector).map_err(|error| {
             let selector = selector.unwrap_or_default();
             match error {
                 SelectorError::Invalid => no_selector(url, selector),
                 SelectorError::NotFound { title } => {
-                    let (url, title, selector) = (shown(url.as_str()), shown(&title), shown(selector));
-                    ToolError::correctable(format!(
-                        "`{url}`: no element of the page “{title}” fits the selector `{selector}`; fetch the page without \
-                         a selector, or as HTML (raw) to see its elements"
-                    ))
+                    WebFault::NotFound { url: shown(url.as_str()), title: shown(&title), selector: shown(selector) }
                 }
             }
         })?;
         if !page.title.is_empty() {
-            self.notes.push(format!("“{}”", shown(&page.title)));
+            self.notes.push(PageNote::Title(shown(&page.title)));
         }
         if !page.is_whole {
             self.is_incomplete = true;
-            self.notes.push(format!("only the first {} of its text are told", size(page.text.len() as u64)));
+            self.notes.push(PageNote::TextCut(page.text.len() as u64));
         }
         self.needs_scripts = selector.is_none() && page.has_scripts && page.text.trim().len() < EMPTY_BYTES_MAX;
         self.text = page.text;
@@ -128,15 +122,12 @@ impl PageText {
 }
 
 /// Checks that a selector is one.
-pub(super) fn check_selector(url: &Url, selector: &str) -> Result<(), ToolError> {
+pub(super) fn check_selector(url: &Url, selector: &str) -> Result<(), WebFault> {
     if html::is_selector(selector) { Ok(()) } else { Err(no_selector(url, selector)) }
 }
 
-fn no_selector(url: &Url, selector: &str) -> ToolError {
-    let (url, selector) = (shown(url.as_str()), shown(selector));
-    ToolError::correctable(format!(
-        "`{url}`: `{selector}` is no CSS selector; write one like `main`, `#id .class` or `table.prices`"
-    ))
+fn no_selector(url: &Url, selector: &str) -> WebFault {
+    WebFault::NoSelector { url: shown(url.as_str()), selector: shown(selector) }
 }
 
 /// A title, a selector or an address, as much of it as is told.

@@ -5,8 +5,9 @@ use std::pin::Pin;
 
 use reqwest::Url;
 
+use super::fault::WebFault;
 use crate::services::Services;
-use crate::tool::{ToolContext, ToolError};
+use crate::tool::ToolContext;
 
 /// A browser that loads a page, runs its scripts and gives its HTML.
 pub trait PageRenderer: Send + Sync + fmt::Debug {
@@ -18,7 +19,7 @@ pub trait PageRenderer: Send + Sync + fmt::Debug {
 }
 
 /// A page that is being rendered.
-pub type RenderFuture<'a> = Pin<Box<dyn Future<Output = Result<RenderedPage, ToolError>> + Send + 'a>>;
+pub type RenderFuture<'a> = Pin<Box<dyn Future<Output = Result<RenderedPage, WebFault>> + Send + 'a>>;
 
 /// A page after its scripts ran.
 #[derive(Debug, Clone)]

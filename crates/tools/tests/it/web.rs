@@ -154,7 +154,7 @@ fn private_addresses_are_refused_by_name_and_by_number() {
 
     // A name that was opened opens that name, not the number behind it.
     let named = with_hosts(&["localhost"]);
-    assert!(by_user(&named, "localhost").unwrap().about.contains("200"));
+    assert!(by_user(&named, "localhost").unwrap().notes[0].to_string().contains("200"));
     assert!(by_user(&named, "127.0.0.1").unwrap_err().contains("private network"));
 }
 

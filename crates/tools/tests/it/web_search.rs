@@ -161,6 +161,15 @@ fn a_provider_that_the_user_has_not_set_up_is_a_host_like_any_other() {
 }
 
 #[test]
+fn an_address_that_no_search_can_use_is_refused_before_it() {
+    for url in ["nowhere", "ftp://search.example.com/"] {
+        let service = SearchService { url: Some(url.to_owned()), ..SearchService::default() };
+        let refused = service.action("words").unwrap_err().to_string();
+        assert!(refused.contains("`tools.web_search.url` is no address"), "{refused}");
+    }
+}
+
+#[test]
 fn errors_say_what_to_set() {
     use SearchProvider::{Brave, Custom, DuckDuckGo, SearXng, Tavily};
     let token = json!({ "type": "ErrorResponse", "error": { "id": "1", "status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID", "detail": "The provided subscription token is invalid." }, "time": 1 });

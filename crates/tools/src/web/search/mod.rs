@@ -15,6 +15,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, USER_AGENT};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::fault::{SearchAddressFlaw, WebFault};
 use super::{AddressGuard, HttpReply, HttpRequest, host, send};
 use crate::remote::on_thread;
 use crate::text::{clip, visible};
@@ -116,7 +117,7 @@ pub struct SearchService {
 
 impl SearchService {
     /// What a search does, for the policy to judge.
-    pub fn action(&self, query: &str) -> Result<Action, ToolError> {
+    pub fn action(&self, query: &str) -> Result<Action, WebFault> {
         let target = host(&self.url(query, 1)?);
         let kind = if self.is_set_up() { ActionKind::Query } else { ActionKind::Fetch };
         let preview = format!("search {} for {query}", self.provider.title());
@@ -128,13 +129,10 @@ impl SearchService {
         self.url.is_some() || self.key.is_some()
     }
 
-    fn url(&self, query: &str, count: u32) -> Result<Url, ToolError> {
-        let wrong = |words: String| {
-            ToolError::correctable(format!("`tools.web_search.url` {words}; only the user can set it, in config.yaml"))
-        };
+    fn url(&self, query: &str, count: u32) -> Result<Url, WebFault> {
         let given = self.url.as_deref().unwrap_or(self.provider.address());
         if given.is_empty() {
-            return Err(wrong(format!("is not set, and {} has no address of its own", self.provider.title())));
+            return Err(WebFault::SearchAddress(SearchAddressFlaw::Unset(self.provider.title())));
         }
         let is_template = given.contains("{query}");
         let encoded: String = reqwest::Url::parse_with_params("http://x/", [("q", query)])
@@ -142,7 +140,11 @@ impl SearchService {
             .and_then(|url| url.query().and_then(|query| query.strip_prefix("q=")).map(str::to_owned))
             .unwrap_or_default();
         let given = given.replace("{query}", &encoded).replace("{count}", &count.to_string());
-        let mut url = Url::parse(&given).map_err(|error| wrong(format!("is no address: {error}")))?;
+        let wrong = |why: String| WebFault::SearchAddress(SearchAddressFlaw::Unusable(why));
+        let mut url = Url::parse(&given).map_err(|error| wrong(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong(format!("it begins with `{}:`, not with `https://` or `http://`", url.scheme())));
+        }
         let count = count.to_string();
         match self.provider {
             _ if is_template => {}
@@ -216,7 +218,7 @@ pub(crate) fn web_search() -> RemoteTyped<WebSearch> {
 }
 
 fn action(cx: &ToolContext, args: &WebSearch) -> Result<Action, ToolError> {
-    cx.services.search.action(query(args)?)
+    Ok(cx.services.search.action(query(args)?)?)
 }
 
 fn query(args: &WebSearch) -> Result<&str, ToolError> {

@@ -302,9 +302,7 @@ fn no_process_outlives_a_kill_of_ours() {
     }
     let dir = tempfile::TempDir::new().unwrap();
     let ready = dir.path().join("ready");
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["browser::safety::no_process_outlives_a_kill_of_ours", "--exact"])
-        .env(HOLDS, server.port.to_string())
+    let mut child = holding("no_process_outlives_a_kill_of_ours", &server)
         .env("MAX_TEAM_TEST_READY", &ready)
         .stdout(Stdio::null())
         .spawn()
@@ -322,6 +320,34 @@ fn no_process_outlives_a_kill_of_ours() {
         assert!(Instant::now() < until, "left: {:?}", below.iter().filter(|pid| is_alive(**pid)).collect::<Vec<_>>());
         std::thread::park_timeout(Duration::from_millis(20));
     }
+    let folder = std::env::temp_dir().join(format!("max-team-browser-{}-0", child.id()));
+    assert!(!folder.exists(), "{}", folder.display());
+}
+
+/// This test again in a process of its own, against this server.
+fn holding(test: &str, server: &Server) -> Command {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([&format!("browser::safety::{test}"), "--exact"]).env(HOLDS, server.port.to_string());
+    again
+}
+
+#[test]
+fn a_browser_works_where_no_namespaces_can_be_made() {
+    let server = html(&[("/", "<title>Fine</title><p>fine</p>")]);
+    if let Some(port) = std::env::var_os(HOLDS) {
+        let there = Server { port: port.to_str().unwrap().parse().unwrap(), ..html(&[]) };
+        assert!(Browsing::at(&there).unwrap().open("/").contains("text \"fine\""));
+        return;
+    }
+    if find_chromium(None).is_none() {
+        return;
+    }
+    let ran = holding("a_browser_works_where_no_namespaces_can_be_made", &server)
+        .env("MAX_TEAM_SANDBOX", "landlock")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(server.asked()[..1], ["/"]);
 }
 
 #[test]
