@@ -22,6 +22,7 @@ mod outbox;
 pub mod parallel;
 mod plan;
 pub mod query;
+mod query_fields;
 mod read_model;
 mod reader;
 pub mod replay;
@@ -70,6 +71,7 @@ pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
 pub use query::{Query, Question, Reply, StoredQuestion};
+pub use query_fields::{FieldKind, QueryField, QueryForm};
 pub use read_model::{
     Allowed, AnswerEvidence, Cost, Enrolled, EvidenceItem, Fate, Filter, IdTarget, MailRecord, Person, PlanLine,
     ReadModel, Record, RecordText, RefusedEvidence, Roll, RuleText, Set, Span, SpanAuthor, SpanKind, SpanName,

@@ -25,6 +25,7 @@ use crate::error::RuntimeError;
 use crate::maintenance::Tombstone;
 use crate::memory::{self, Hit, Memories, RecalledFacts};
 use crate::outbox::{self, OutgoingMessage};
+use crate::query_fields::{FieldType, QueryField, QueryForm};
 use crate::read_model::{
     Cost, EvidenceItem, Filter, IdTarget, MailRecord, Person, PlanLine, ReadModel, Record, Roll, Span,
 };
@@ -98,23 +99,41 @@ macro_rules! implement {
 }
 
 macro_rules! questions {
-    ($($(#[$doc:meta])* $kind:ident $name:ident { $($(#[$about:meta])* $field:ident: $type:ty),* $(,)? } -> $answer:ty, $source:ident => $body:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $kind:ident $name:ident { $($(#[doc = $about:literal])* $field:ident: $type:ty),* $(,)? } -> $answer:ty, $source:ident => $body:expr;)*) => {
         /// A question about the team.
         #[derive(Debug, Clone, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[expect(clippy::large_enum_variant, reason = "queries are few, and the one with settings is the rarest of them")]
         pub enum Query {
-            $($(#[$doc])* $name($name),)*
+            $($(#[doc = $doc])* $name($name),)*
         }
 
         /// The answer to a [`Query`], under the same name.
         #[derive(Debug, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Reply {
-            $($(#[$doc])* $name($answer),)*
+            $($(#[doc = $doc])* $name($answer),)*
         }
 
         impl Query {
+            /// All queries, as documents describe them.
+            pub const FORMS: &'static [QueryForm] = &[$(QueryForm {
+                name: stringify!($name),
+                about: concat!($($doc),*).trim_ascii(),
+                fields: &[$(QueryField {
+                    name: stringify!($field),
+                    about: concat!($($about),*).trim_ascii(),
+                    kind: <$type as FieldType>::KIND,
+                }),*],
+            }),*];
+
+            /// The name of its type.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($name),)*
+                }
+            }
+
             pub(crate) async fn answer(self, runtime: &Runtime) -> Result<Reply, RuntimeError> {
                 Ok(match self {
                     $(Self::$name(question) => Reply::$name(question.answer(runtime).await?),)*
@@ -123,10 +142,10 @@ macro_rules! questions {
         }
 
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
             #[derive(Debug, Clone, Serialize, Deserialize)]
             pub struct $name {
-                $($(#[$about])* pub $field: $type,)*
+                $($(#[doc = $about])* pub $field: $type,)*
             }
 
             implement!($kind $name, $answer, $source, ($($field),*), $body);

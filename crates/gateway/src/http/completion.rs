@@ -109,7 +109,7 @@ enum Piece {
 struct Answering {
     watcher: Watcher,
     _place: OwnedSemaphorePermit,
-    inbox_url: String,
+    session_url: String,
     id: String,
     model: String,
     created: i64,
@@ -126,7 +126,7 @@ impl Answering {
         Self {
             watcher,
             _place: place,
-            inbox_url: format!("{}/sessions/{session}", web.url),
+            session_url: format!("{}/#/s/{session}", web.url),
             id: format!("chatcmpl-{}", new_id().simple()),
             model,
             created: now_ms() / 1_000,
@@ -208,7 +208,7 @@ impl Answering {
     }
 
     fn ask_person(&mut self) {
-        let words = format!("\n\nThis waits for the user's decision: {}", self.inbox_url);
+        let words = format!("\n\nThis waits for the user's decision: {}", self.session_url);
         self.queue.push_back(Piece::Text(words));
     }
 

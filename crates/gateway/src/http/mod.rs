@@ -7,6 +7,7 @@
 mod access;
 mod assets;
 mod body;
+mod command_schemas;
 mod completion;
 mod connection;
 mod error;
@@ -101,9 +102,10 @@ pub struct DemoPrompt {
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The address cannot be used.
-    #[error("cannot listen on `{address}`: {error}")]
+    #[error("cannot listen on `{host}:{port}`: {error}")]
     Bind {
-        address: String,
+        host: String,
+        port: u16,
         /// The reason of the system.
         error: std::io::Error,
     },
@@ -111,9 +113,7 @@ pub enum WebError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The address is no loopback address, and nothing protects the connection.
-    #[error(
-        "`{0}` can be reached from other machines: give --tls-cert and --tls-key, or set `server.public_url` and give --behind-proxy"
-    )]
+    #[error("`{0}` can be reached from other machines, and the connection is not protected")]
     Exposed(String),
     /// Another process serves the folder.
     #[error("process {pid} serves `{folder}` already")]
@@ -169,7 +169,7 @@ impl WebServer {
         options: WebOptions,
     ) -> Result<Self, WebError> {
         let WebOptions { host, port, tls, public_url, is_behind_proxy } = options;
-        let unusable = |error| WebError::Bind { address: format!("{host}:{port}"), error };
+        let unusable = |error| WebError::Bind { host: host.clone(), port, error };
         let acceptor = Acceptor::new(tls.as_ref())?;
         let listener = TcpListener::bind((host.as_str(), port)).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;

@@ -5,6 +5,7 @@ use max_team_core::limits::{WEB_EVENTS_PAGE_MAX, WEB_ROWS_MAX};
 use serde_json::{Map, Value, json};
 
 use super::access::Visitor;
+use super::command_schemas::id;
 use super::memory_routes::BoardName;
 use super::routes::{Route, table};
 use super::schemas::{KEY_PATTERN, body};
@@ -72,7 +73,7 @@ fn operation(route: &Route) -> Value {
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema }));
     }
     let mut operation = json!({
-        "operationId": id(route), "summary": route.about, "parameters": parameters, "responses": responses(route),
+        "operationId": operation_id(route), "summary": route.about, "parameters": parameters, "responses": responses(route),
     });
     if let Value::Object(operation) = &mut operation {
         if is_upload(route) {
@@ -96,7 +97,7 @@ fn is_upload(route: &Route) -> bool {
 }
 
 /// A name for generated clients: `post_sessions_session_messages`.
-fn id(route: &Route) -> String {
+fn operation_id(route: &Route) -> String {
     let path = route.path.trim_start_matches("/api/v1").replace(['{', '}', '.'], "");
     let words = path.split('/').filter(|word| !word.is_empty());
     std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_")
@@ -116,7 +117,6 @@ fn query_parameters(path: &str) -> &'static [&'static str] {
 
 /// The values that a parameter of this name can have. Ids are given whole; the server also takes unique ends of them.
 fn parameter(name: &str) -> Value {
-    let id = |prefix: &str| json!({ "type": "string", "pattern": format!("^{prefix}_[0-9a-f]{{32}}$") });
     match name {
         "session" => id("ses"),
         "plan" => id("pln"),

@@ -4,13 +4,14 @@ use max_team_core::policy::Mode;
 use max_team_workspace::permissions::PermissionQuestion;
 use serde_json::{Value, json};
 
+use super::command_schemas;
 use super::memory_routes::BoardName;
 
 /// Keys of facts, as far as generated clients need to know them.
 pub(crate) const KEY_PATTERN: &str =
     "^(personality|user_profile|preferences|agent_errors|dialog_context|notes)(\\.[A-Za-z0-9_-]{1,12}){0,4}$";
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string", "minLength": 1, "pattern": "\\S" })
 }
 
@@ -19,17 +20,17 @@ fn object(properties: Value, required: &[&str]) -> Value {
 }
 
 /// An object with this one member.
-fn one(name: &str, schema: Value) -> Value {
+pub(super) fn one(name: &str, schema: Value) -> Value {
     json!({ "type": "object", "required": [name], "properties": { name: schema }, "additionalProperties": false })
 }
 
 /// A value that may be left out, or be `null`.
-fn maybe(schema: &Value) -> Value {
+pub(super) fn maybe(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
 /// A decision about a plan.
-fn decision() -> Value {
+pub(super) fn decision() -> Value {
     let text = text();
     let retry = object(json!({ "agent": maybe(&text), "model": maybe(&text), "note": text }), &[]);
     let ruling =
@@ -66,11 +67,10 @@ fn edit() -> Value {
     ] })
 }
 
-/// A fact to store.
-fn fact() -> Value {
+/// The value of a fact to store.
+pub(super) fn fact_value() -> Value {
     let text = text();
     let flag = json!({ "type": "boolean" });
-    let key = json!({ "type": "string", "pattern": KEY_PATTERN });
     let member = json!({ "anyOf": [text, { "type": "number" }, flag] });
     let list = json!({ "type": "array", "minItems": 1, "items": member });
     let parts = json!({
@@ -78,9 +78,14 @@ fn fact() -> Value {
         "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,12}$" },
         "description": "One fact per member.",
     });
-    let value = json!({ "anyOf": [text, { "type": "number" }, flag, list, parts] });
+    json!({ "anyOf": [text, { "type": "number" }, flag, list, parts] })
+}
+
+/// A fact to store.
+fn fact() -> Value {
+    let key = json!({ "type": "string", "pattern": KEY_PATTERN });
     let board = json!({ "type": "string", "enum": BoardName::NAMES });
-    object(json!({ "key": key, "value": value, "board": maybe(&board) }), &["key", "value"])
+    object(json!({ "key": key, "value": fact_value(), "board": maybe(&board) }), &["key", "value"])
 }
 
 /// A request of an OpenAI client.
@@ -114,9 +119,8 @@ pub(crate) fn body(path: &str) -> Option<Value> {
             object(json!({ "code": text }), &["code"]),
             object(json!({ "token": text }), &["token"]),
         ] }),
-        "/api/v1/commands" | "/api/v1/queries" => {
-            json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "description": "One object with one key: its name." })
-        }
+        "/api/v1/commands" => command_schemas::command(),
+        "/api/v1/queries" => command_schemas::query(),
         "/api/v1/sessions" => object(json!({ "text": maybe(&text), "agent": maybe(&text) }), &[]),
         "/api/v1/sessions/{session}/messages" => object(json!({ "text": text, "wait": flag, "to": names }), &["text"]),
         "/api/v1/sessions/{session}/continue" => object(json!({ "to": names }), &[]),

@@ -14,6 +14,9 @@ use super::access::Visitor;
 use super::error::ApiError;
 use super::extract::{Body, OrderKey};
 
+/// Queries that are not offered over HTTP, by the names of their types.
+pub(crate) const INTERNAL_QUERIES: [&str; 3] = ["Settled", "Paths", "Recording"];
+
 impl Web {
     /// Carries a command out. A session of this folder that no process runs is opened first, or afterwards if an answer lets it go on.
     pub(crate) async fn carry_out(
@@ -70,7 +73,7 @@ impl Web {
 
     /// Answers a query that came over the wire.
     pub(crate) async fn look_up(&self, query: Query) -> Result<Value, ApiError> {
-        if matches!(query, Query::Settled(_) | Query::Paths(_) | Query::Recording(_)) {
+        if INTERNAL_QUERIES.contains(&query.name()) {
             return Err(ApiError::bad_request("this query is not offered over HTTP"));
         }
         let reply = self.team.query(query).await?;

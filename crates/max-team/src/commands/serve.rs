@@ -1,6 +1,6 @@
 //! `serve`: the team in a browser, and for programs over HTTP.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,15 +60,18 @@ pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Ex
     };
     let opens = options.open;
     let is_json = options.json;
+    let problem = source.problem();
     drive(&team.clone(), |mut signals| async move {
         let home = place.home.clone();
         let demo = about.demo.as_ref().map(|demo| demo.name.clone());
         let folder = about.folder.clone();
         let server = WebServer::bind(team, source, home.clone(), about, web).await;
-        let server = server.map_err(|error| refused(&user_home, error))?;
+        let server = server.map_err(|error| refused(&user_home, &error))?;
         let (url, port) = (server.url().to_owned(), server.port());
         let _entry = RunningServer { folder: folder.clone(), url, port, demo: demo.clone(), home }.enter(&user_home)?;
         let login = server.login_link()?;
+        // Of a server that does not start, only the reason is told.
+        problem.iter().for_each(|words| crate::headless::talk(words));
         if is_json {
             let line = json!({ "url": server.url(), "port": server.port(), "login": login, "folder": folder, "demo": demo.is_some() });
             announce(&line.to_string());
@@ -117,7 +120,6 @@ fn of_folder(place: &AppEnv, options: &ServeOptions, lang: Lang) -> Result<Serve
     let chosen = Arc::clone(&workspace.chosen);
     let (place_box, selection) = (Box::new(place.clone()), Box::new(selection));
     let source = SessionSource::Folder { place: place_box, selection, root, chosen, storage };
-    source.problem().iter().for_each(|words| crate::headless::talk(words));
     Ok(ServedTeam { team, source, place: place.clone(), about, _stage: None })
 }
 
@@ -138,14 +140,30 @@ fn about(place: &AppEnv, folder: &str, lang: Lang, demo: Option<DemoPrompt>) -> 
     AboutServer { user: place.principal("web").user, folder: folder.to_owned(), language, demo }
 }
 
-/// Why a server could not be started; one of the same folder is named with its address.
-fn refused(home: &Path, error: WebError) -> CliError {
-    let WebError::Served { folder, pid } = &error else { return CliError::new(Exit::Failed, error.to_string()) };
-    let running = RunningServer::list(home).unwrap_or_default();
-    match running.into_iter().find(|server| server.folder == *folder) {
-        Some(server) => CliError::said(Exit::Failed, |lang| lang.serve_runs_already(folder, &server.url)),
-        // It has not opened its port yet, or is about to end.
-        None => CliError::said(Exit::Failed, |lang| lang.serve_starts_already(folder, *pid)),
+/// Why a server could not be started. A server of this user that is in the way is named with its address.
+fn refused(home: &Path, error: &WebError) -> CliError {
+    let mut running = RunningServer::list(home).unwrap_or_default().into_iter();
+    match error {
+        WebError::Served { folder, pid } => {
+            let found = running.find(|server| server.folder == *folder);
+            CliError::said(Exit::Failed, |lang| match &found {
+                Some(server) => lang.serve_runs_already(folder, &server.url),
+                // It has not opened its port yet, or is about to end.
+                None => lang.serve_starts_already(folder, pid),
+            })
+        }
+        WebError::Bind { port, error, .. } if error.kind() == ErrorKind::AddrInUse => {
+            let found = running.find(|server| server.port == *port);
+            CliError::said(Exit::Failed, |lang| match &found {
+                Some(server) => lang.serve_port_served(port, &server.folder),
+                None => lang.serve_port_taken(port),
+            })
+        }
+        WebError::Bind { host, port, error } => {
+            CliError::said(Exit::Failed, |lang| lang.serve_no_address(host, port, error))
+        }
+        WebError::Exposed(address) => CliError::said(Exit::Failed, |lang| lang.serve_exposed(address)),
+        error => CliError::new(Exit::Failed, error.to_string()),
     }
 }
 

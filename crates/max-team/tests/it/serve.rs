@@ -630,6 +630,30 @@ fn the_recorded_team_is_served_without_a_key() {
     let mut events = browser.events(&format!("?session={session}&from=0"), &[]);
     let asked = events.until(is_asked);
     assert!(asked["plan"].is_string(), "{asked}");
+
+    // An OpenAI client is led to the page of the session that asks.
+    let body = json!({ "model": "max", "messages": [{ "role": "user", "content": me["demo"]["prompt"] }] });
+    let told = browser.post("/v1/chat/completions", &body).json()["choices"][0]["message"]["content"].clone();
+    assert!(told.as_str().unwrap().contains(&format!("http://{}/#/s/ses_", server.address)), "{told}");
+}
+
+#[test]
+fn a_taken_port_is_named_with_the_server_that_has_it() {
+    let program = Program::alone();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port().to_string();
+    let ran = program.run(&["serve", "--port", &taken]);
+    let is_told =
+        ran.err.contains(&format!("port {taken} is taken by another program")) && ran.err.contains("--port 0");
+    assert!(ran.code == 1 && is_told, "{ran:?}");
+    assert!(!ran.err.contains("model"), "a server without a model starts, so only the port is named: {ran:?}");
+    let server = serve(&program, &[]);
+    let port = server.address.rsplit(':').next().unwrap();
+    let folder = Client::browser(&server).get("/api/v1/me").json()["folder"].as_str().unwrap().to_owned();
+    let ran = program.run(&["serve", "--demo", "fix", "--port", port]);
+    assert!(ran.code == 1 && ran.err.contains(&format!("by the server of `{folder}`")), "{ran:?}");
+    let ran = program.run(&["serve", "--demo", "fix", "--port", "0", "--host", "nowhere.invalid"]);
+    assert!(ran.code == 1 && ran.err.contains("--host takes an address of this machine"), "{ran:?}");
 }
 
 #[test]

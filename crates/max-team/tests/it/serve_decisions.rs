@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use max_team_core::id::EnvelopeId;
+use max_team_core::limits::MEMORY_USE_CHARS_MAX;
 use max_team_core::message::{Principal, Role};
 use max_team_journal::{Journal, Options};
 use max_team_runtime::{UserMail, new_id};
@@ -304,7 +305,8 @@ fn facts_are_stored_changed_traced_and_forgotten() {
     let cli = program.run(&["memory", "show", "preferences.drink", "--json"]).json();
     assert_eq!(cli[0]["value"], "black tea", "{cli}");
 
-    let session = browser.say("where is the till?");
+    let words = format!("where is the till?{}", " Look well.".repeat(100));
+    let session = browser.say(&words);
     events(&browser, &session).until(is_final);
     let asked = model.requests().last().unwrap().body.to_string();
     assert!(asked.contains("black tea") && !asked.contains("green tea"), "{asked}");
@@ -313,7 +315,9 @@ fn facts_are_stored_changed_traced_and_forgotten() {
     assert_eq!((&standing["session"], &standing["fact"]["why"]), (&json!(session), &json!("standing")));
     let matched = uses("project/notes.till.place");
     assert_eq!(matched["fact"]["why"]["matched"]["terms"], json!(["till"]), "{matched}");
-    assert_eq!(matched["said"], "where is the till?");
+    let said = matched["said"].as_str().unwrap();
+    assert_eq!(said.chars().count(), MEMORY_USE_CHARS_MAX + 1, "its beginning alone: {said}");
+    assert!(words.starts_with(said.trim_end_matches('…')), "{said}");
 
     let forget = |client: &Client, path: &str| client.send("DELETE", &format!("/api/v1/memory/{path}"), &[], "").status;
     assert_eq!(forget(&reader, "user/preferences.drink"), 403);
