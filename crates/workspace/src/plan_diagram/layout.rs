@@ -21,6 +21,14 @@ pub(super) enum Spot {
     Pass(usize),
 }
 
+impl Spot {
+    /// The task, or the one that the line comes from.
+    pub(super) fn task(self) -> usize {
+        let (Self::Task(task) | Self::Pass(task)) = self;
+        task
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) spot: Spot,
@@ -38,7 +46,7 @@ pub(super) struct Layout {
 impl Layout {
     /// Where everything stands, and the lines between; `None` if no way was found to tell the lines apart.
     pub(super) fn drawn(graph: &Graph) -> Option<(Self, Vec<Gap>)> {
-        let tight = Self::new(graph);
+        let tight = Self::new(graph, usize::MAX)?;
         if let Some(gaps) = tight.gaps() {
             return Some((tight, gaps));
         }
@@ -47,11 +55,11 @@ impl Layout {
         Some((loose, gaps))
     }
 
-    /// Where everything stands.
-    pub(super) fn new(graph: &Graph) -> Self {
-        let mut columns = columns(graph);
+    /// Where everything stands; `None` if tasks and lines need more cells.
+    pub(super) fn new(graph: &Graph, cells_max: usize) -> Option<Self> {
+        let mut columns = columns(graph, cells_max)?;
         for _ in 0..SWEEPS {
-            sort(&mut columns);
+            sort(&mut columns, graph.len());
         }
         let height = columns.iter().map(Vec::len).max().unwrap_or_default();
         for column in &mut columns {
@@ -61,10 +69,10 @@ impl Layout {
             }
         }
         for _ in 0..2 {
-            settle(&mut columns, height, false);
-            settle(&mut columns, height, true);
+            settle(&mut columns, graph.len(), height, false);
+            settle(&mut columns, graph.len(), height, true);
         }
-        Self { columns, height }
+        Some(Self { columns, height })
     }
 
     /// The lines between the columns; `None` if they cannot be told apart.
@@ -99,19 +107,40 @@ impl Layout {
     }
 }
 
+/// A set of tasks, by their numbers.
+#[derive(Clone)]
+struct TaskSet(Vec<u64>);
+
+impl TaskSet {
+    fn new(tasks: usize) -> Self {
+        Self(vec![0; tasks.div_ceil(64)])
+    }
+
+    fn has(&self, task: usize) -> bool {
+        self.0.get(task / 64).is_some_and(|word| word >> (task % 64) & 1 == 1)
+    }
+
+    fn add(&mut self, task: usize) {
+        if let Some(word) = self.0.get_mut(task / 64) {
+            *word |= 1 << (task % 64);
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
+    }
+}
+
 /// What each task builds on, without what those build on themselves. Only for plans small enough to be drawn.
 pub(super) fn reduced(graph: &Graph) -> Vec<Vec<usize>> {
-    let mut above = vec![vec![false; graph.len()]; graph.len()];
+    let mut above = vec![TaskSet::new(graph.len()); graph.len()];
     let mut reduced = vec![Vec::new(); graph.len()];
-    let holds =
-        |above: &[Vec<bool>], of: usize, task: usize| above.get(of).and_then(|row| row.get(task)) == Some(&true);
     for task in graph.waves().iter().flatten().copied() {
         let needs = graph.needs(task);
-        let implied = |need: usize| needs.iter().any(|other| holds(&above, *other, need));
-        let direct: Vec<usize> = needs.iter().copied().filter(|need| !implied(*need)).collect();
-        let all: Vec<bool> = (0..graph.len())
-            .map(|other| needs.contains(&other) || needs.iter().any(|need| holds(&above, *need, other)))
-            .collect();
+        let mut all = TaskSet::new(graph.len());
+        needs.iter().filter_map(|need| above.get(*need)).for_each(|theirs| all.join(theirs));
+        let direct: Vec<usize> = needs.iter().copied().filter(|need| !all.has(*need)).collect();
+        direct.iter().for_each(|need| all.add(*need));
         if let Some(slot) = above.get_mut(task) {
             *slot = all;
         }
@@ -122,7 +151,7 @@ pub(super) fn reduced(graph: &Graph) -> Vec<Vec<usize>> {
     reduced
 }
 
-fn columns(graph: &Graph) -> Vec<Vec<Node>> {
+fn columns(graph: &Graph, cells_max: usize) -> Option<Vec<Vec<Node>>> {
     let reduced = reduced(graph);
     let mut far: Vec<usize> = (0..graph.len()).map(|task| graph.wave(task)).collect();
     for (task, needs) in reduced.iter().enumerate() {
@@ -131,6 +160,10 @@ fn columns(graph: &Graph) -> Vec<Vec<Node>> {
                 *far = (*far).max(graph.wave(task));
             }
         }
+    }
+    let cells = |(task, far): (usize, &usize)| (far - graph.wave(task)).max(1);
+    if far.iter().enumerate().map(cells).sum::<usize>() > cells_max {
+        return None;
     }
     let here =
         |need: usize, wave: usize| if graph.wave(need) + 1 == wave { Spot::Task(need) } else { Spot::Pass(need) };
@@ -143,26 +176,61 @@ fn columns(graph: &Graph) -> Vec<Vec<Node>> {
         let passes = passing.map(|task| Node { spot: Spot::Pass(task), row: 0, before: vec![here(task, wave)] });
         tasks.chain(passes).collect()
     };
-    graph.waves().iter().enumerate().map(column).collect()
+    Some(graph.waves().iter().enumerate().map(column).collect())
+}
+
+/// The neighbours of a column's nodes in a column beside it: for each task, the sum of their places or rows, and how many they are. A
+/// column has one node of a task: the task, or the line from it.
+struct Neighbours(Vec<(usize, usize)>);
+
+impl Neighbours {
+    /// Those to the left, of the nodes of the column on the right.
+    fn left(left: &[Node], tasks: usize, value: impl Fn(usize, &Node) -> usize) -> Self {
+        let mut sums = vec![(0, 0); tasks];
+        for (place, node) in left.iter().enumerate() {
+            if let Some(sum) = sums.get_mut(node.spot.task()) {
+                *sum = (value(place, node), 1);
+            }
+        }
+        Self(sums)
+    }
+
+    /// Those to the right, of the nodes of the column on the left.
+    fn right(right: &[Node], tasks: usize, value: impl Fn(usize, &Node) -> usize) -> Self {
+        let mut sums = vec![(0, 0); tasks];
+        for (place, node) in right.iter().enumerate() {
+            for before in &node.before {
+                if let Some((sum, count)) = sums.get_mut(before.task()) {
+                    *sum += value(place, node);
+                    *count += 1;
+                }
+            }
+        }
+        Self(sums)
+    }
+
+    /// The mean over some nodes' neighbours, in fractions of a row.
+    fn mean<'a>(&self, spots: impl IntoIterator<Item = &'a Spot>) -> Option<usize> {
+        let found = spots.into_iter().filter_map(|spot| self.0.get(spot.task()));
+        let (sum, count) = found.fold((0, 0), |(sum, count), (more, nodes)| (sum + more, count + nodes));
+        (sum * FINE).checked_div(count)
+    }
 }
 
 /// Sorts each column by where its nodes' neighbours stand: first those to the left, then those to the right.
-fn sort(columns: &mut [Vec<Node>]) {
+fn sort(columns: &mut [Vec<Node>], tasks: usize) {
+    let place = |place: usize, _: &Node| place;
     for at in 1..columns.len() {
         let (left, right) = columns.split_at_mut(at);
         let (Some(left), Some(right)) = (left.last(), right.first_mut()) else { continue };
-        let place = |spot: &Spot| left.iter().position(|node| node.spot == *spot);
-        let key = |node: &Node| mean(node.before.iter().filter_map(place));
-        arrange(right, key);
+        let neighbours = Neighbours::left(left, tasks, place);
+        arrange(right, |node| neighbours.mean(&node.before));
     }
     for at in (1..columns.len()).rev() {
         let (left, right) = columns.split_at_mut(at);
         let (Some(left), Some(right)) = (left.last_mut(), right.first()) else { continue };
-        let key = |node: &Node| {
-            let behind = right.iter().enumerate().filter(|(_, other)| other.before.contains(&node.spot));
-            mean(behind.map(|(place, _)| place))
-        };
-        arrange(left, key);
+        let neighbours = Neighbours::right(right, tasks, place);
+        arrange(left, |node| neighbours.mean([&node.spot]));
     }
 }
 
@@ -175,34 +243,26 @@ fn arrange(column: &mut Vec<Node>, key: impl Fn(&Node) -> Option<usize>) {
     column.extend(keyed.into_iter().map(|(_, node)| node));
 }
 
-fn mean(places: impl Iterator<Item = usize>) -> Option<usize> {
-    let (sum, count) = places.fold((0, 0), |(sum, count), place| (sum + place, count + 1));
-    (sum * FINE).checked_div(count)
-}
-
 /// Moves each column's rows towards those of its neighbours on one side, keeping the order.
-fn settle(columns: &mut [Vec<Node>], height: usize, back: bool) {
+fn settle(columns: &mut [Vec<Node>], tasks: usize, height: usize, back: bool) {
     let count = columns.len();
     for step in 1..count {
         let at = if back { count - 1 - step } else { step };
         let beside = if back { at + 1 } else { at - 1 };
-        let Some(column) = columns.get(at) else { continue };
         let other = columns.get(beside).map_or(&[][..], Vec::as_slice);
+        let row = |_: usize, node: &Node| node.row;
+        let neighbours = if back { Neighbours::right(other, tasks, row) } else { Neighbours::left(other, tasks, row) };
+        let Some(column) = columns.get_mut(at) else { continue };
         let wanted: Vec<usize> = column
             .iter()
             .map(|node| {
-                let linked = other.iter().filter(|other| {
-                    if back { other.before.contains(&node.spot) } else { node.before.contains(&other.spot) }
-                });
+                let mean = if back { neighbours.mean([&node.spot]) } else { neighbours.mean(&node.before) };
                 // Half a row goes up.
-                mean(linked.map(|other| other.row)).map_or(node.row, |mean| (mean + FINE / 2 - 1) / FINE)
+                mean.map_or(node.row, |mean| (mean + FINE / 2 - 1) / FINE)
             })
             .collect();
-        let rows = spread(&wanted, height);
-        if let Some(column) = columns.get_mut(at) {
-            for (node, row) in column.iter_mut().zip(rows) {
-                node.row = row;
-            }
+        for (node, row) in column.iter_mut().zip(spread(&wanted, height)) {
+            node.row = row;
         }
     }
 }
