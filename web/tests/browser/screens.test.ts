@@ -11,6 +11,8 @@ let server: Server;
 let browser: Browser;
 let state: State;
 let session: string;
+/** The pages of an agent and of a task. */
+let inside: string[];
 
 before(async () => {
   [browser, server] = await Promise.all([openBrowser(), startServer()]);
@@ -21,6 +23,11 @@ before(async () => {
   await page.getByText('Three coffees cost 750 again.').first().waitFor({ timeout: 60_000 });
   await page.locator('.session-head').getByText('idle').waitFor();
   assert.match((await page.locator('.plan-card .task-list li').nth(2).textContent())!, /done.*attempt 2.*verified/);
+  const answer = async <T>(path: string) => (await (await page.request.get(`${server.url}/api/v1/${path}`)).json()) as T;
+  const { agents } = await answer<{ agents: { agent: string }[] }>(`sessions/${session}`);
+  const { plan } = (await answer<{ plans: { row: { plan: string } }[] }>('plans')).plans[0]!.row;
+  const { tasks } = await answer<{ tasks: { id: string }[] }>(`plans/${plan}`);
+  inside = [`s/${session}/agent/${agents.at(-1)!.agent}`, `s/${session}/plan/${plan}/${tasks[2]!.id}`];
   await context.close();
 });
 
@@ -37,7 +44,7 @@ async function withPage(options: BrowserContextOptions, body: (opened: Opened) =
 }
 
 const TABS = ['chat', 'plan', 'timeline', 'replay', 'messages', 'team', 'review', 'trace'];
-const places = () => ['now', 'inbox', 'new', 'cost', 'memory', 'audit', 'settings', ...TABS.map((tab) => `s/${session}/${tab}`)];
+const places = () => ['now', 'inbox', 'new', 'cost', 'memory', 'audit', 'settings', ...TABS.map((tab) => `s/${session}/${tab}`), ...inside];
 
 for (const [name, options] of [['light', {}], ['dark', { colorScheme: 'dark' }], ['a phone', PHONE]] as [string, BrowserContextOptions][]) {
   test(`no serious finding of axe on any screen (${name})`, () =>
@@ -107,6 +114,7 @@ test('a link works once', async () => {
   const page = await context.newPage();
   await page.goto(server.login);
   await page.getByRole('heading', { name: 'Sign in to Max Team' }).waitFor();
+  assert.deepEqual(await seriousFindings(page), []);
   await page.getByLabel('Link or token').fill('mt_wrong');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('alert').waitFor();

@@ -5,7 +5,6 @@ use max_team_runtime::{FieldKind, Query, QueryForm};
 use serde_json::{Map, Value, json};
 
 use super::schemas::{KEY_PATTERN, decision, fact_value, maybe, one, text};
-use super::session_routes::NUMBER_MAX;
 use super::team::INTERNAL_QUERIES;
 
 /// An id with this prefix.
@@ -34,7 +33,12 @@ fn flag() -> Value {
 }
 
 fn count() -> Value {
-    json!({ "type": "integer", "minimum": 0, "maximum": NUMBER_MAX })
+    json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
+}
+
+/// Milliseconds since 1970.
+fn time() -> Value {
+    json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX })
 }
 
 fn digest() -> Value {
@@ -241,7 +245,7 @@ fn kind(kind: FieldKind) -> Value {
         FieldKind::Message => id("env"),
         FieldKind::Text => string(),
         FieldKind::Count => count(),
-        FieldKind::Time => json!({ "type": "integer", "minimum": 0, "maximum": NUMBER_MAX }),
+        FieldKind::Time => time(),
         FieldKind::Flag => flag(),
         FieldKind::FactKey => fact_key(),
         FieldKind::Board => board(),
@@ -249,7 +253,7 @@ fn kind(kind: FieldKind) -> Value {
             { "enum": ["last", "last_turn", "undo"] },
             one("turn", count()),
             one("behind", count()),
-            one("at", count()),
+            one("at", time()),
         ] }),
         FieldKind::Teammate => teammate(),
         FieldKind::Definition => json!({ "type": "object" }),

@@ -113,7 +113,7 @@ impl ApiError {
             | RuntimeError::NoPoint { .. }
             | RuntimeError::NoPlanTask(_)
             | RuntimeError::NothingToContinue(_)
-            | RuntimeError::Worktree(WorktreeError::NotFound(_))
+            | RuntimeError::Worktree(WorktreeError::NotFound(_) | WorktreeError::Name(_))
             | RuntimeError::Memory(WriteRefusal::Nothing(_)) => Self::not_found(message),
             RuntimeError::Answered { by, said, at_ms } => {
                 let more = Some(Box::new(json!({ "by": by, "said": said, "at_ms": at_ms })));
@@ -130,7 +130,7 @@ impl ApiError {
                 | WriteRefusal::Key(_)
                 | WriteRefusal::Empty(_),
             )
-            | RuntimeError::Worktree(WorktreeError::Name(_) | WorktreeError::NotChanged(_))
+            | RuntimeError::Worktree(WorktreeError::NotChanged(_))
             | RuntimeError::WorktreeUnseen(_)
             | RuntimeError::Tasks(_)
             | RuntimeError::Schema { .. }

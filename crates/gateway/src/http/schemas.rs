@@ -69,10 +69,10 @@ fn edit() -> Value {
 
 /// The value of a fact to store.
 pub(super) fn fact_value() -> Value {
-    let text = text();
+    let text = json!({ "type": "string" });
     let flag = json!({ "type": "boolean" });
     let member = json!({ "anyOf": [text, { "type": "number" }, flag] });
-    let list = json!({ "type": "array", "minItems": 1, "items": member });
+    let list = json!({ "type": "array", "items": member });
     let parts = json!({
         "type": "object", "minProperties": 1, "maxProperties": 8, "additionalProperties": member,
         "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,12}$" },
