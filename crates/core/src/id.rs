@@ -112,6 +112,13 @@ id!(
     WorkerId, "wrk"
 );
 
+impl EnvelopeId {
+    /// Whether the runtime wrote the message: its id then follows from what it is about, and people's ids never do.
+    pub fn is_programs(self) -> bool {
+        self.uuid().get_version() == Some(uuid::Version::Custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

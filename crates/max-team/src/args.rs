@@ -48,7 +48,7 @@ pub(crate) use files::{Files, FolderOwner};
 pub(crate) use journal_cmds::{Approve, Cost, Deny, Inbox, Plans, Ps, Stop, Trace};
 pub(crate) use maintenance::{Audit, AuditScope, Backup, Export, Forget, Restore, Sessions};
 pub(crate) use mcp::{Mcp, ServeMcp};
-pub(crate) use memory::{Board, Memory};
+pub(crate) use memory::{Board, Memory, OwnFolder};
 pub(crate) use models::Models;
 pub(crate) use permissions::{ExplainVerdict, Permissions};
 pub(crate) use replay::{Compare, Fork, Replay};
@@ -150,6 +150,14 @@ pub(crate) fn wants_json(words: impl Iterator<Item = String>) -> bool {
     matches!(format.or_else(|| words.next()).as_deref(), Some("json" | "stream-json"))
 }
 
+/// Whether the command is `config`, which shows settings and changes none.
+pub(crate) fn is_about_settings(mut words: impl Iterator<Item = String>) -> bool {
+    words.find(|word| !word.starts_with("--lang")).is_some_and(|word| word == "config")
+}
+
+/// The parser's own command.
+const HELP: &str = "help";
+
 /// The command that was probably meant, if one of the first words is nearly one.
 pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
     let mut command = Cli::command();
@@ -159,7 +167,7 @@ pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
         if word == "--lang" {
             words.next();
         }
-        if word.starts_with("--lang") {
+        if word.starts_with("--lang") || word == HELP {
             continue;
         }
         if let Some(inner) = command.find_subcommand(&word).cloned() {
@@ -177,7 +185,8 @@ pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
 /// A prompt that was written without quotes: several words in front of any flag, the first of which is no command.
 pub(crate) fn unquoted(words: impl Iterator<Item = String>) -> Option<String> {
     let prompt: Vec<String> = words.take_while(|word| !word.starts_with('-')).collect();
-    let is_command = prompt.first().is_none_or(|first| Cli::command().find_subcommand(first).is_some());
+    let is_command =
+        prompt.first().is_none_or(|first| first == HELP || Cli::command().find_subcommand(first).is_some());
     (prompt.len() > 1 && !is_command).then(|| prompt.join(" "))
 }
 
@@ -317,7 +326,7 @@ pub(crate) enum Command {
     Events(Events),
     /// Print what one agent does, one line per event
     Logs(Logs),
-    /// Follow one agent until Ctrl-C (`logs -f`)
+    /// Print what one agent does, as it happens, until Ctrl-C (same as `logs -f`)
     Attach(Attach),
     /// Show a session's team; save and load teams
     #[command(subcommand)]
@@ -358,7 +367,11 @@ pub(crate) enum Command {
     /// Export the journal, or one session, as JSON lines
     Export(Export),
     /// Show settings and where they come from
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "To change settings, edit ~/.max-team/config.yaml (all projects) or .max-team/config.yaml (this project);\n\
+                      `max-team config default` prints a file to start from."
+    )]
     Config(Config),
     /// List, show, create and test agents
     #[command(subcommand)]
@@ -430,7 +443,7 @@ pub(crate) struct TeamFlags {
     /// Run at most this many tasks of a plan at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// With -p or run: print what it waits for (always done in a terminal)
+    /// With -p or run: say on standard error when a model has sent nothing for seconds (always said in a terminal)
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Stop before the session costs more than this
@@ -597,14 +610,17 @@ impl TalkFlags {
 fn approve(text: &str) -> Result<ApprovalMode, ValueFault> {
     let found =
         ApprovalMode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
-    found.ok_or_else(|| ValueFault::one_of(&ApprovalMode::NAMES.map(|(name, _)| name)))
+    found.ok_or_else(|| {
+        let names = ApprovalMode::NAMES.map(|(name, _)| name).join(", ");
+        ValueFault::new(|lang| lang.value_approval(&names))
+    })
 }
 
 fn mode(text: &str) -> Result<Mode, ValueFault> {
     let found = Mode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, mode)| *mode);
     found
         .or((text == "manual").then_some(Mode::Default))
-        .ok_or_else(|| ValueFault::one_of(&Mode::NAMES.map(|(name, _)| name)))
+        .ok_or_else(|| ValueFault::one_of(text, &Mode::NAMES.map(|(name, _)| name)))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Demo, Format, Input, RunSkill, ServeOptions, TalkFlags, TeamFlags};
 use crate::demo::{self, DemoStage};
 use crate::flags;
-use crate::headless::{self, Consent, Headless, RunVerdict, Task};
+use crate::headless::{self, Consent, DemoAnswers, Headless, RunVerdict, Task};
 use crate::recordings;
 use crate::signals::Signals;
 use crate::stdin;
@@ -337,7 +337,11 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     let lang = place.lang(&place.settings(None, Vec::new())?);
     let tape = scenario.tape(lang);
     let is_watched = !options.yes && has_screen(place);
-    let refuses = !options.yes && stdin::says_no()?;
+    let answers = match options.yes {
+        true => DemoAnswers::Flag,
+        false if stdin::says_no()? => DemoAnswers::Input,
+        false => DemoAnswers::Demo,
+    };
     let stage = DemoStage::new(place, scenario, lang, is_watched)?;
     let DemoStage { scratch, root, place: away, config, open, team, unsandboxed, has_pages } = stage;
     let (intro, outro) = demo::words(lang, has_pages);
@@ -363,7 +367,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
         // The question is not typed, so it is printed.
         crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
         let face = Headless {
-            consent: Consent::Everything { refuses, objection: tape.objection },
+            consent: Consent::Everything { answers, objection: tape.objection },
             ..Headless::new(&away, &team, root, Task::Say(tape.prompt.to_owned()), lang)
         };
         drive(&team, |signals| face.run(open, signals))?

@@ -69,6 +69,10 @@ fn main() -> ExitCode {
                 headless::talk(&spoken().did_you_mean(&meant));
             } else if let Some(prompt) = args::unquoted(words()).filter(|_| exit == Exit::Usage) {
                 headless::talk(&spoken().quote_the_prompt(&prompt));
+            } else if exit == Exit::Usage && args::is_about_settings(words()) {
+                let file = AppEnv::here(headless::talk).map(|place| place.home.join("config.yaml"));
+                let file = file.map(|file| file.display().to_string());
+                headless::talk(&spoken().settings_edited(file.unwrap_or_default()));
             }
             return code(exit);
         }

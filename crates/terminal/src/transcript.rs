@@ -11,7 +11,6 @@ use max_team_core::chat::{Answer, ChatRole, Part};
 use max_team_core::cost::Spending;
 use max_team_core::delegation::tool_filter::SPAWN_TEAMMATE;
 use max_team_core::event::{Event, LlmEnded, LlmIntent, LlmOutcome, ToolDone, TurnEnded};
-use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Charge;
 use max_team_core::mention;
 use max_team_core::policy::{Action, ActionKind};
@@ -231,7 +230,7 @@ impl Transcript {
         match event {
             Event::Configured(configured) => self.settings = Settings::clone(&configured.settings),
             Event::TurnStarted(started) => {
-                if is_news(started.envelope) {
+                if started.envelope.is_programs() {
                     out.push(self.news());
                 } else {
                     out.extend(self.said(&started.input));
@@ -480,11 +479,6 @@ impl Tool {
             progress: String::new(),
         }
     }
-}
-
-/// Whether a message is the runtime's own: its id then follows from what it is about, and people's ids never do.
-fn is_news(envelope: EnvelopeId) -> bool {
-    envelope.uuid().get_version() == Some(uuid::Version::Custom)
 }
 
 /// The calls of an answer, under the keys that their events will carry.

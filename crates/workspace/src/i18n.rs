@@ -80,6 +80,7 @@ mod serve;
 mod skills;
 mod spans;
 mod stream;
+mod system;
 mod tasks;
 mod team;
 mod teammates;

@@ -16,6 +16,11 @@ pub const JSON_BYTES_MAX: u64 = 1 << 20;
 /// Where descriptors that we were started with have names.
 const OURS: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
 
+/// A pipe that another program writes.
+#[derive(Debug, thiserror::Error)]
+#[error("it is a pipe, which may never end; write it into a file first")]
+pub struct EndlessPipe;
+
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputFileError {
@@ -36,10 +41,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if kind.is_fifo() && !OURS.iter().any(|ours| path.starts_with(ours)) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is a pipe, which may never end; write it into a file first",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, EndlessPipe));
     }
     // Only opening must not block; reading waits for the writer of our own pipe.
     fcntl_setfl(&file, OFlags::empty())?;

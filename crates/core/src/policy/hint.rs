@@ -38,6 +38,15 @@ pub enum Hint {
 }
 
 impl Hint {
+    /// Whether the advice is to write a rule.
+    pub fn wants_rule(&self) -> bool {
+        match self {
+            Self::Stricter | Self::StricterMode | Self::Prompting | Self::Allow { .. } | Self::AlwaysAsks => true,
+            Self::PlainCommand(rules) => !rules.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Rules as settings have them: `"allow": ["A", "B"]`.
     pub fn setting(rules: &[String]) -> String {
         let rules: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Format, TeamFlags};
+use super::{Format, OwnFolder, TeamFlags};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Agents {
@@ -32,9 +32,8 @@ pub(crate) enum Agents {
     New {
         /// Name of the new agent
         name: String,
-        /// In your own folder instead, for all projects
-        #[arg(long)]
-        user: bool,
+        #[command(flatten)]
+        folder: OwnFolder,
         /// What the agent is for, and when to call it
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,

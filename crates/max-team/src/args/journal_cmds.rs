@@ -182,7 +182,7 @@ pub(super) fn since(text: &str) -> Result<i64, ValueFault> {
 
 fn until(text: &str) -> Result<GrantScope, ValueFault> {
     let found = GrantScope::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
-    found.ok_or_else(|| ValueFault::one_of(&["task", "session", "repository"]))
+    found.ok_or_else(|| ValueFault::one_of(text, &["task", "session", "repository"]))
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ pub(crate) struct Export {
     /// Session ID (a unique prefix or suffix is enough); default: everything
     pub(crate) id: Option<String>,
     /// Start after this sequence number
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, alias = "from", default_value_t = 0)]
     pub(crate) after: u64,
     /// JSON lines, into this new file instead of standard output
     #[arg(long, value_name = "FILE", conflicts_with = "html")]

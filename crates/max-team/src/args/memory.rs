@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Board {
@@ -10,6 +10,22 @@ pub(crate) enum Board {
     User,
     /// Facts about this project
     Project,
+}
+
+/// Whose folder a new file goes into.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct OwnFolder {
+    /// In your own folder instead of the project's, for all projects; also `--scope user`
+    #[arg(long)]
+    user: bool,
+    #[arg(long, value_enum, hide = true, conflicts_with = "user")]
+    scope: Option<Board>,
+}
+
+impl OwnFolder {
+    pub(crate) fn is_users(self) -> bool {
+        self.user || self.scope == Some(Board::User)
+    }
 }
 
 #[derive(Debug, Clone, Subcommand)]

@@ -8,6 +8,9 @@ use max_team_runtime::replay::Point;
 
 use super::{Format, TeamFlags, ValueFault};
 
+/// The flags that say what a run is compared with.
+const STRICT: &str = "Only with --strict";
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Replay {
     /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session
@@ -31,10 +34,10 @@ pub(crate) struct Replay {
     /// With --record: replace the file if there is one
     #[arg(long, requires = "record")]
     pub(crate) force: bool,
-    /// With --strict: needed if the recorded run had --coordinator
-    #[arg(long, requires = "strict")]
+    /// Needed if the recorded run had --coordinator
+    #[arg(long, requires = "strict", help_heading = STRICT)]
     pub(crate) coordinator: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = STRICT)]
     pub(crate) team: TeamFlags,
 }
 

@@ -134,5 +134,5 @@ impl ServeOptions {
 }
 
 fn role(text: &str) -> Result<Role, ValueFault> {
-    role_named(text).ok_or_else(|| ValueFault::one_of(&ROLES.map(|(role, _)| role.name())))
+    role_named(text).ok_or_else(|| ValueFault::one_of(text, &ROLES.map(|(role, _)| role.name())))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Format, TeamFlags};
+use super::{Format, OwnFolder, TeamFlags};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Skills {
@@ -29,9 +29,8 @@ pub(crate) enum Skills {
         /// What it is for and when to use it
         #[arg(long, value_name = "WORDS")]
         description: Option<String>,
-        /// In the user's own folder, for every project
-        #[arg(long)]
-        user: bool,
+        #[command(flatten)]
+        folder: OwnFolder,
     },
     /// Find broken, odd and hidden skills. Exit 1 if there are any
     Check {

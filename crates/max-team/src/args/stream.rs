@@ -61,7 +61,7 @@ pub(crate) struct Reading {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventFilter {
     /// Only events after this number: `1200`, or `1200.1` for part 1 of an event
-    #[arg(long, value_name = "SEQ", default_value = "0")]
+    #[arg(long, alias = "after", value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
     /// Only events of this type; may be given several times
     #[arg(long = "type", value_name = "TYPE", value_parser = What::TYPES)]

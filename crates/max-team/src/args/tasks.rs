@@ -76,5 +76,5 @@ pub(crate) struct TaskListScope {
 fn status(text: &str) -> Result<ListTaskStatus, ValueFault> {
     let names = ListTaskStatus::ALL.map(ListTaskStatus::name);
     let found = ListTaskStatus::ALL.into_iter().find(|status| status.name() == text);
-    found.ok_or_else(|| ValueFault::one_of(&names))
+    found.ok_or_else(|| ValueFault::one_of(text, &names))
 }

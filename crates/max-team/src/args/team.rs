@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use max_team_core::policy::Mode;
 use max_team_runtime::Fate;
 
-use super::mode;
+use super::{OwnFolder, mode};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mail {
@@ -114,9 +114,8 @@ pub(crate) enum Team {
         /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// In your own folder instead of .max-team/teams, for all projects
-        #[arg(long)]
-        user: bool,
+        #[command(flatten)]
+        folder: OwnFolder,
         /// Replace the file if there is one
         #[arg(long)]
         force: bool,

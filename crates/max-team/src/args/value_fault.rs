@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use max_team_core::suggest::nearest;
 use max_team_workspace::i18n::{Lang, Translated};
 
 /// The reason, as a sentence that says which values there are.
@@ -13,10 +14,13 @@ impl ValueFault {
         Self(Translated::new(words))
     }
 
-    /// There are only these values.
-    pub(super) fn one_of(names: &[&str]) -> Self {
-        let names = names.join(", ");
-        Self::new(|lang| lang.value_one_of(&names))
+    /// There are only these values; one that is spelled nearly like the given text is named.
+    pub(super) fn one_of(given: &str, names: &[&str]) -> Self {
+        let all = names.join(", ");
+        match nearest(given, names.iter().copied()) {
+            Some(near) => Self::new(|lang| lang.value_one_of_near(&all, near)),
+            None => Self::new(|lang| lang.value_one_of(&all)),
+        }
     }
 
     pub(super) fn words(&self, lang: Lang) -> &str {

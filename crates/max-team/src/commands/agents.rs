@@ -29,7 +29,7 @@ pub(crate) fn run(place: &AppEnv, command: Agents) -> anyhow::Result<Exit> {
     match command {
         Agents::List { json, agents } => list(place, agents.as_deref(), json)?,
         Agents::Show { name, json, agents } => show(place, agents.as_deref(), &name, json)?,
-        Agents::New { name, user, description } => new(place, &name, user, description)?,
+        Agents::New { name, folder, description } => new(place, &name, folder.is_users(), description)?,
         Agents::Test(options) => return test(place, *options),
     }
     Ok(Exit::Ok)

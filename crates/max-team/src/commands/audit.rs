@@ -18,6 +18,7 @@ use serde_json::json;
 
 use self::out::AuditWriter;
 use crate::args;
+use crate::headless;
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::format::local;
@@ -56,7 +57,9 @@ fn show(place: &AppEnv, which: &args::AuditScope, json: bool) -> anyhow::Result<
     let (storage, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
     let filter = filter(&storage, which, 0)?;
     let mut out = AuditWriter::new(Box::new(io::stdout().lock()));
+    let mut shown = 0_u64;
     let walked = storage.records(&filter, |seen| {
+        shown += 1;
         let line = match seen {
             EvidenceItem::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
             EvidenceItem::Record(_, record) => clean(&line(record, lang)).into_owned(),
@@ -66,6 +69,10 @@ fn show(place: &AppEnv, which: &args::AuditScope, json: bool) -> anyhow::Result<
         out.line(line.as_bytes())
     });
     out.finish()?;
+    if shown == 0 {
+        // Beside the output, which may be JSON.
+        headless::talk(lang.no_entries());
+    }
     conclude(&walked.map_err(setup::failed)?, &filter)
 }
 

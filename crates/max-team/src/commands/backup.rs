@@ -9,16 +9,25 @@ use super::context;
 use crate::args;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::format::local;
+use max_team_workspace::found_backups;
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, AppEnv};
 
 pub(crate) fn backup(place: &AppEnv, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();
-    let storage = Storage::open_existing(&place.home).map_err(|error| setup::stop(&error))?;
+    let storage = Storage::open_existing(&place.home).map_err(|error| match &error {
+        JournalError::Absent { path } if found_backups::beside(path).is_empty() => {
+            CliError::said(Exit::Failed, |lang| lang.no_journal_to_back_up(path.display()))
+        }
+        error => setup::stop(error),
+    })?;
     let file = match &options.file {
         Some(file) => place.cwd.join(file),
         None => free(place, "journal"),
     };
+    if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
+        return Err(CliError::said(Exit::Usage, |lang| lang.no_backup_folder(folder.display())).into());
+    }
     let report = storage.backup(&file).map_err(|error| setup::stop(&error))?;
     expect_sound(&report, |lang| lang.not_backed_up())?;
     let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
@@ -40,6 +49,10 @@ pub(crate) fn restore(place: &AppEnv, options: &args::Restore) -> anyhow::Result
     }
     let restored = context::wait(async { Ok(Storage::restore(&place.home, &file, &kept).await) })?;
     let report = match restored {
+        Err(JournalError::Absent { path }) => {
+            let words = |lang: Lang| lang.no_backup_file(path.display());
+            return Err(CliError::said(Exit::Failed, words).into());
+        }
         Err(JournalError::Corrupt { path, detail }) => {
             // The copy that was looked at has another name.
             let path = if path.starts_with(&place.home) && path != kept { file.clone() } else { path };

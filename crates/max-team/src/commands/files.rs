@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::context::JournalContext;
 use super::table::table;
 use crate::args::{self, FolderOwner};
-use max_team_terminal::text::clean;
+use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::format::bytes;
 use max_team_workspace::format::local;
@@ -128,7 +128,11 @@ impl AgentFolders {
         if whose.session.is_none() && whose.agent.is_none() {
             return Err(CliError::said(Exit::Usage, |lang| lang.clear_whose().to_owned()));
         }
-        let count = self.chosen(whose)?.clear().map_err(failed)?;
+        let store = self.chosen(whose)?;
+        if let Some(agent) = whose.agent.as_deref().filter(|_| !store.path().exists()) {
+            return Err(CliError::said(Exit::Failed, |lang| lang.agent_keeps_no_files(clean_line(agent))));
+        }
+        let count = store.clear().map_err(failed)?;
         super::print(&format!("{}\n", self.context.lang.files_cleared(count)))
     }
 }

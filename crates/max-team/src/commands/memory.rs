@@ -194,6 +194,9 @@ impl MemoryContext {
             });
             return super::print(&lines(turns.collect()));
         }
+        if told.is_empty() {
+            return super::print(&format!("{}\n", self.context.lang.nothing_recalled()));
+        }
         let pages: Result<Vec<String>, CliError> = told.iter().map(|told| self.because(told)).collect();
         super::print(&clean(&pages?.join("\n")))
     }

@@ -14,7 +14,7 @@ use max_team_workspace::agents;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::permissions::{
-    Explanation, LoadedPermissions, PermissionQuestion, RuleFlags, TrustedRules, load,
+    self,    Explanation, LoadedPermissions, PermissionQuestion, RuleFlags, TrustedRules, load,
 };
 use max_team_workspace::setup::{self, AppEnv};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
             why(place, &root, (&loaded, &checks, &search), options.permission_mode.unwrap_or(mode), options)
         }
         Permissions::Lint { json } => faults(&loaded, place.speaks(), *json),
-        Permissions::List { json } => list(&loaded, place.speaks(), *json),
+        Permissions::List { json } => list(place, &loaded, *json),
         Permissions::Protected { json } => protected(&config.audit.output, place.speaks(), *json),
         Permissions::Trust { yes } => trust(place, &root, &loaded, *yes),
     }
@@ -52,7 +52,7 @@ fn why(
     let explained = question.explain(root, &rules)?;
     let text = match options.json {
         true => format!("{}\n", explained.json()),
-        false => told(&explained, mode, options, place.speaks()),
+        false => told(&explained, mode, options, place),
     };
     super::print(&text)?;
     Ok(if explained.judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
@@ -67,15 +67,19 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
     found.ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.no_agent_named(name, &names)))
 }
 
-fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, lang: Lang) -> String {
+fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, place: &AppEnv) -> String {
     let Explanation { judged, action, .. } = explained;
-    let [because, written, hint, remembered, judged_for] = lang.why_heads();
+    let lang = place.speaks();
+    let [because, written, hint, files, remembered, judged_for] = lang.why_heads();
     let rule = clean_line(&lang.basis(&judged.basis, &judged.rule));
     let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
     if judged.hint != Hint::None {
         rows.push((hint, clean_line(&lang.hint(&judged.hint))));
+    }
+    if judged.hint.wants_rule() {
+        rows.push((files, clean_line(&rule_files(place))));
     }
     let rules = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
     rows.extend(rules.map(|rule| (remembered, clean_line(rule))));
@@ -94,7 +98,13 @@ fn row(rule: &Rule, is_used: bool) -> Value {
     })
 }
 
-fn list(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
+/// Where a user writes rules.
+fn rule_files(place: &AppEnv) -> String {
+    place.speaks().rule_files(permissions::user_file(place).display(), permissions::LOCAL_FILE)
+}
+
+fn list(place: &AppEnv, loaded: &LoadedPermissions, as_json: bool) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
     loaded.warnings.iter().for_each(|warning| headless::talk(warning));
     let used = loaded.permissions.rules.iter().map(|rule| (rule, true));
     let all: Vec<(&Rule, bool)> = used.chain(loaded.held.iter().map(|rule| (rule, false))).collect();
@@ -104,7 +114,7 @@ fn list(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result
         return Ok(Exit::Ok);
     }
     if all.is_empty() {
-        super::print(&format!("{}\n", lang.no_rules()))?;
+        super::print(&format!("{}\n", lang.no_rules(rule_files(place))))?;
     }
     let width = all.iter().map(|(rule, _)| clean_line(&rule.text).chars().count()).max().unwrap_or(0);
     for (rule, is_used) in all {

@@ -13,7 +13,8 @@ use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::setup::AppEnv;
-use max_team_workspace::{input_file, plan_file};
+use max_team_workspace::input_file::{self, InputFileError};
+use max_team_workspace::plan_file;
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -64,8 +65,11 @@ pub(crate) struct RunOptions {
 /// Carries a plan file out.
 pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
-    let unreadable = |why: input_file::InputFileError| {
-        CliError::said(Exit::Config, |lang| lang.unreadable(&source, why.to_string()))
+    let unreadable = |why: InputFileError| {
+        CliError::said(Exit::Config, |lang| match &why {
+            InputFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => lang.no_plan_file(&source),
+            why => lang.unreadable(&source, lang.input_fault(why)),
+        })
     };
     let text = input_file::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;

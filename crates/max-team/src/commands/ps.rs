@@ -104,7 +104,7 @@ fn cells(person: &Person, name: String, now_ms: i64, lang: Lang) -> Vec<String> 
         short(&person.session),
         name,
         person.role.clone(),
-        lang.person_state(person.state).to_owned(),
+        lang.person_state(person.state, person.reason.as_ref()).to_owned(),
         person.task.clone().unwrap_or_default(),
         if person.attempt > 0 { person.attempt.to_string() } else { String::new() },
         elapsed(person, now_ms).map(plan_text::duration).unwrap_or_default(),

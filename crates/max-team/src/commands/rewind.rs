@@ -104,7 +104,10 @@ fn meant(place: &AppEnv, context: &JournalContext, words: &[String]) -> Result<(
                 if let Some(word) = words.first().filter(|word| is_id(word)) {
                     return Err(CliError::said(Exit::Usage, |lang| lang.rewind_no_session(word)));
                 }
-                return Err(CliError::said(Exit::Failed, |lang| lang.no_session_to_rewind().to_owned()));
+                return Err(CliError::said(Exit::Failed, |lang| {
+                    let word = words.first().map(|word| lang.rewind_no_such(clean_line(word))).unwrap_or_default();
+                    lang.no_session_to_rewind(word)
+                }));
             }
             Err(error) => return Err(stop(error)),
         },

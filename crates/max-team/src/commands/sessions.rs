@@ -4,7 +4,8 @@ mod forget;
 
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, LlmOutcome, Steered, TurnStarted};
-use max_team_runtime::{SessionRow, query};
+use max_team_core::teammate::render::unwrap_tail;
+use max_team_runtime::{SessionRow, is_go_on, query};
 use max_team_workspace::format::local;
 use serde_json::json;
 
@@ -63,20 +64,29 @@ fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Words of the user.
-fn said(at: &str, input: &[Part], lang: Lang) -> String {
-    let texts = input.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
-    format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&texts.collect::<Vec<_>>().join("\n")))
+/// The input of a turn, each part under its author. The user's words are in the first part, with the team's messages behind
+/// them; the program adds the other parts.
+fn said(at: &str, is_users: bool, input: &[Part], lang: Lang) -> String {
+    let mut texts = input.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
+    let first = texts.next().unwrap_or_default();
+    let (own, _) = if is_users { unwrap_tail(first) } else { ("", true) };
+    let (resumed, words): (Vec<&str>, Vec<&str>) = own.split("\n\n").partition(|words| is_go_on(words));
+    let added = resumed.into_iter().chain(first.get(own.len()..)).chain(texts).collect::<Vec<_>>().join("\n");
+    let block = |(author, text): (&str, &str)| match text.trim() {
+        "" => String::new(),
+        text => format!("{at}  {author}\n{}\n\n", indent(text)),
+    };
+    [(lang.the_user(), words.join("\n\n").as_str()), (lang.the_program(), added.as_str())].map(block).concat()
 }
 
 fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
     let at = local(at_ms);
     Some(match event {
-        Event::TurnStarted(TurnStarted { input, rewound, .. }) => {
+        Event::TurnStarted(TurnStarted { envelope, input, rewound, .. }) => {
             let beside: String = rewound.iter().map(|told| format!("{at}  {}\n\n", lang.told_rewound(told))).collect();
-            format!("{}{beside}", said(&at, input, lang))
+            format!("{}{beside}", said(&at, !envelope.is_programs(), input, lang))
         }
-        Event::Steered(Steered { input, .. }) => said(&at, input, lang),
+        Event::Steered(Steered { envelopes, input, .. }) => said(&at, !envelopes.is_empty(), input, lang),
         Event::LlmEnded(ended) => match &ended.outcome {
             LlmOutcome::Done(_) if ended.summary => return None,
             LlmOutcome::Done(answer) if !answer.message.text().is_empty() => {
@@ -117,6 +127,21 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn words_of_the_user_and_of_the_program_have_different_heads() {
+        let news = "(From the team, not from the user.) Plan pln_1 is over: totals";
+        let (user, program) = ("at  user\n    ", "at  program\n    ");
+        for (is_users, input, shown) in [
+            (true, vec!["fix it"], format!("{user}fix it\n\n")),
+            (false, vec!["4 of 4 tasks done"], format!("{program}4 of 4 tasks done\n\n")),
+            (true, vec!["thanks", "skill: review"], format!("{user}thanks\n\n{program}skill: review\n\n")),
+            (true, vec![&format!("thanks\n\n{news}")], format!("{user}thanks\n\n{program}{news}\n\n")),
+        ] {
+            let input: Vec<Part> = input.into_iter().map(Part::text).collect();
+            assert_eq!(said("at", is_users, &input, Lang::En), shown);
+        }
+    }
 
     #[test]
     fn a_session_of_a_chat_names_the_chat() {

@@ -24,8 +24,8 @@ const DRAFT: &str = include_str!("../../../../prompts/new_skill.md");
 
 pub(crate) fn run(place: &AppEnv, command: Skills) -> anyhow::Result<Exit> {
     let lang = place.speaks();
-    if let Skills::New { name, description, user } = &command {
-        return new(place, lang, name, description.as_deref(), *user);
+    if let Skills::New { name, description, folder } = &command {
+        return new(place, lang, name, description.as_deref(), folder.is_users());
     }
     let named = if let Skills::Run(options) = &command { options.config() } else { None };
     let config = place.settings(named.map(|path| path.as_path()), Vec::new())?;
@@ -225,7 +225,7 @@ fn new(place: &AppEnv, lang: Lang, name: &str, description: Option<&str>, user: 
         }
     };
     let file = folder.join(name).join("SKILL.md");
-    let words = description.unwrap_or("What it does, and when to use it.").replace(['\n', '\r'], " ");
+    let words = description.unwrap_or(lang.draft_description()).replace(['\n', '\r'], " ");
     let words = serde_json::to_string(&words)?;
     let failed = |error: std::io::Error| {
         let shown = file.display().to_string();

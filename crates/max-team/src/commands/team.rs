@@ -63,9 +63,9 @@ fn at_context(place: &AppEnv, context: &JournalContext, command: &args::Team) ->
         args::Team::Mode { name, mode, session } => {
             return set_mode(context, place, session.as_deref(), name, *mode);
         }
-        args::Team::Save { name, session, user, force } => {
+        args::Team::Save { name, session, folder, force } => {
             let roll = context.read(query::Team { session: this_session(context, place, session.as_deref())? })?;
-            save(place, context.lang, &roll, name, *user, *force)?;
+            save(place, context.lang, &roll, name, folder.is_users(), *force)?;
         }
         args::Team::Load { name, prompt, session } => {
             return load(context, place, name, prompt.as_deref(), session.as_deref());

@@ -13,16 +13,12 @@ use max_team_runtime::query;
 use max_team_runtime::{Command, OpenQuestion, OpenedSession, Order, Origin, RuntimeError, new_id};
 
 use super::run_state::{RunState, denial};
-use super::{Consent, Headless, Task, called, talk};
+use super::{Consent, DemoAnswers, Headless, Task, called, talk};
 use crate::commands::short;
 use crate::commands::table::clip;
 use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::clean_line;
 
-/// The source of a yes that was given before the run.
-const YES: &str = "--yes";
-/// The source of a no that was given before the run.
-const STDIN: &str = "standard input";
 /// Characters of a call's input that a demo shows.
 const DEMO_INPUT_CHARS: usize = 100;
 
@@ -96,15 +92,15 @@ impl Headless {
     ) -> anyhow::Result<()> {
         let key = from.lead.then_some(asked.key.as_str());
         let asked = asked_by(from, at_ms, asked);
-        if let Consent::Everything { refuses, .. } = self.consent {
+        if let Consent::Everything { answers, .. } = self.consent {
             // A yes is no answer to a question in words.
-            let by = if refuses { DecidedBy::Person(STDIN.to_owned()) } else { DecidedBy::Rule(YES.to_owned()) };
-            let answer = PermissionAnswer::new(!refuses && asked.action.kind != ActionKind::Ask, by);
+            let source = answers.name().to_owned();
+            let by = if answers.refuses() { DecidedBy::Person(source) } else { DecidedBy::Rule(source) };
+            let answer = PermissionAnswer::new(!answers.refuses() && asked.action.kind != ActionKind::Ask, by);
             if asked.action.kind == ActionKind::Remote {
                 let said = if answer.allow { self.lang.yes_word() } else { self.lang.no_word() };
-                let source = if refuses { STDIN } else { YES };
                 let call = remote_call(&asked.action);
-                self.out.put(self.lang.demo_question(&from.name, call, said, source))?;
+                self.out.put(self.lang.demo_question(&from.name, call, said, answers.words(self.lang)))?;
             }
             tally.questions.sent.insert(asked.question, None);
             return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
@@ -139,7 +135,7 @@ impl Headless {
             _ if matches!(self.task, Task::Plan { .. }) => Some(PlanDecision::Reject(String::new())),
             (Consent::Plans, PlanQuestion::Proposal) => Some(PlanDecision::Approve),
             (Consent::Nothing | Consent::Plans, _) => None,
-            (Consent::Everything { refuses: true, .. }, _) | (_, PlanQuestion::Budget) => {
+            (Consent::Everything { answers: DemoAnswers::Input, .. }, _) | (_, PlanQuestion::Budget) => {
                 Some(PlanDecision::Reject(String::new()))
             }
             (Consent::Everything { objection: Some(words), .. }, PlanQuestion::Proposal) if is_first => {
@@ -154,12 +150,11 @@ impl Headless {
 
     /// Prints a plan of a demo, with the answer that it gets.
     pub(super) async fn show_demo_plan(&self, plan: PlanId, say: &PlanDecision) -> anyhow::Result<()> {
-        let Consent::Everything { refuses, .. } = self.consent else { return Ok(()) };
+        let Consent::Everything { answers, .. } = self.consent else { return Ok(()) };
         let state = self.handle.ask(query::Plan { plan }).await?;
         let command = format!("max-team plans show {plan} --full");
         let sheet = plan_text::sheet(&state, plan_text::WIDTH, PlanDetail::Brief(&command), self.lang);
-        let source = if refuses { STDIN } else { YES };
-        Ok(self.out.put(format!("{}\n{} ({source})\n", sheet.trim_end(), self.lang.said(say)))?)
+        Ok(self.out.put(format!("{}\n{} ({})\n", sheet.trim_end(), self.lang.said(say), answers.words(self.lang)))?)
     }
 
     /// Says which questions wait and how to go on; nothing where none does.

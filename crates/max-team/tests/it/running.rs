@@ -116,7 +116,7 @@ fn a_question_shows_the_whole_command_and_what_a_yes_would_be_remembered_as() {
     terminal.wait("always asked");
     assert!(terminal.screen().contains("git push origin main"), "{}", terminal.screen());
     terminal.answer("n");
-    terminal.wait("not to be seen through");
+    terminal.wait("cannot be analysed");
     assert!(terminal.screen().contains("echo $HOME\\u{1b}[2J"), "{}", terminal.screen());
     terminal.answer("n");
     terminal.wait("all refused");

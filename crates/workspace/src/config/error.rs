@@ -89,6 +89,7 @@ impl Problem {
             Self::TooLarge { .. } => "is this the right file? move it away, or name another one",
             Self::NotText { .. } => "save the file as UTF-8",
             Self::Syntax { .. } | Self::Rule { .. } => "correct that line and run the command again",
+            Self::Value { place, .. } if place.starts_with("--") => "correct the value, or leave the flag out",
             Self::Value { .. } => "correct the value, or delete the line to get the default",
             Self::Unset { .. } => "set the variable, or write `${NAME:-default}`",
             Self::Reference { .. } => "write `${NAME}`, `${NAME:-default}`, or `$${` for a plain `${`",

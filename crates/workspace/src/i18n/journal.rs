@@ -63,7 +63,7 @@ impl Lang {
     }
 
     /// The words before the lines of `permissions why`.
-    pub fn why_heads(self) -> [&'static str; 5] {
+    pub fn why_heads(self) -> [&'static str; 6] {
         heads(self.why_heads_row())
     }
 
@@ -120,7 +120,13 @@ impl Lang {
         if questions == 0 { told } else { format!("{told}{semicolon}{}", self.questions_open(questions)) }
     }
 
-    pub fn person_state(self, state: AgentStage) -> &'static str {
+    pub fn person_state(self, state: AgentStage, reason: Option<&IdleReason>) -> &'static str {
+        // An agent that the user did not stop has finished, or nothing runs its session.
+        match reason {
+            Some(IdleReason::Done) if state == AgentStage::Stopped => return self.state_finished(),
+            Some(IdleReason::Blocked(BlockCause::NoProcess { left: None, .. })) => return self.state_not_running(),
+            _ => {}
+        }
         match (self, state) {
             (Self::En, state) => state.name(),
             (Self::Zh, AgentStage::Created) => "待批准",

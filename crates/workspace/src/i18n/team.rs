@@ -251,7 +251,7 @@ impl Lang {
             CountedOutcome::Cached => format!("，来自缓存 {count}"),
             CountedOutcome::Verified => format!("，已验证 {count}"),
             CountedOutcome::Failed => format!("，失败 {count}"),
-            CountedOutcome::Mended => format!("（其中已补上 {count}）"),
+            CountedOutcome::Mended => format!("（其中 {count} 个由其他任务补救）"),
             CountedOutcome::Skipped => format!("，跳过 {count}"),
             CountedOutcome::GivenUp => format!("，放弃 {count}"),
         };

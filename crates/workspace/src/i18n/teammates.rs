@@ -89,7 +89,8 @@ impl Lang {
     }
 
     pub fn member_state(self, member: &Enrolled) -> &'static str {
-        if member.is_active() { self.person_state(member.person.state) } else { self.is_gone() }
+        let person = &member.person;
+        if member.is_active() { self.person_state(person.state, person.reason.as_ref()) } else { self.is_gone() }
     }
 
     /// Why a teammate is in its state.

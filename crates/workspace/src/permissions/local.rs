@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::TrustedRules;
-
-/// Where a project keeps them.
-const FILE: &str = ".max-team/settings.local.json";
+use super::{LOCAL_FILE, TrustedRules};
 
 /// Adds rules to the project's local settings, and to what the user trusts there. What is in the file stays.
 pub fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String> {
-    let path = root.join(FILE);
+    let path = root.join(LOCAL_FILE);
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
     // Before anything is written: what is not to be trusted is of no use in the file.
     let mut trusted = TrustedRules::read(home)?;
@@ -38,7 +35,7 @@ pub fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String
 
 /// Which of these rules the project's local settings have, and where those are. What cannot be read allows nothing.
 pub fn remembered<'r>(root: &Path, rules: &'r [String]) -> (PathBuf, Vec<&'r str>) {
-    let path = root.join(FILE);
+    let path = root.join(LOCAL_FILE);
     let settings: Option<Value> = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let allow = settings.as_ref().and_then(|settings| settings.pointer("/permissions/allow")?.as_array());
     let has = |rule: &&str| allow.is_some_and(|allow| allow.iter().any(|known| known.as_str() == Some(*rule)));

@@ -97,11 +97,19 @@ fn lying_about(place: &AppEnv, root: &Path) -> Vec<Unused> {
     found
 }
 
+/// The file of a project that holds the user's own rules for it.
+pub const LOCAL_FILE: &str = ".max-team/settings.local.json";
+
+/// The file of the user's rules for all projects.
+pub fn user_file(place: &AppEnv) -> std::path::PathBuf {
+    place.home.join("settings.json")
+}
+
 /// The files of a project that hold rules.
 pub const FILES: [&str; 4] = [
     ".max-team/settings.json",
     ".claude/settings.json",
-    ".max-team/settings.local.json",
+    LOCAL_FILE,
     ".claude/settings.local.json",
 ];
 
@@ -109,7 +117,7 @@ fn sources(place: &AppEnv, root: &Path) -> Vec<SettingsSource> {
     let file = |scope, path: std::path::PathBuf, base: &Path| SettingsSource { scope, path, base: base.to_owned() };
     let mut all = vec![
         file(RuleScope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
-        file(RuleScope::User, place.home.join("settings.json"), &place.home),
+        file(RuleScope::User, user_file(place), &place.home),
     ];
     let theirs = place.env.user().map(|user| user.join(".claude"));
     all.extend(theirs.map(|folder| file(RuleScope::User, folder.join("settings.json"), &folder)));

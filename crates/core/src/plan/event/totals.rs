@@ -73,7 +73,7 @@ impl fmt::Display for Totals {
                 CountedOutcome::Cached => "from the cache",
                 CountedOutcome::Verified => "verified",
                 CountedOutcome::Failed => "failed",
-                CountedOutcome::Mended => "of them made up for",
+                CountedOutcome::Mended => "of them repaired by another task",
                 CountedOutcome::Skipped => "skipped",
                 CountedOutcome::GivenUp => "given up",
             };
@@ -95,7 +95,7 @@ mod tests {
             (Totals { cancelled: 1, ..begun }, "1 of 2 tasks done, 1 verified, 0 failed, 1 given up"),
             (
                 Totals { failed: 1, mended: 1, ..begun },
-                "1 of 2 tasks done, 1 verified, 1 failed, 1 of them made up for",
+                "1 of 2 tasks done, 1 verified, 1 failed, 1 of them repaired by another task",
             ),
             (Totals { done: 2, cached: 1, ..begun }, "2 of 2 tasks done, 1 from the cache, 1 verified, 0 failed"),
             (Totals { tasks: 1, ..begun }, "1 of 1 task done, 1 verified, 0 failed"),

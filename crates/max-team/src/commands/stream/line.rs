@@ -74,8 +74,9 @@ fn told(what: &What, lang: Lang) -> String {
             one(&lang.session_status(&working, status.questions()))
         }
         What::Agent { state, reason, message } => {
+            let state = lang.person_state(*state, reason.as_ref());
             let reason = reason.as_ref().map(|reason| lang.idle_because(reason)).unwrap_or_default();
-            one(&with(&with(lang.person_state(*state), "; ", &reason), ": ", &lang.step(message)))
+            one(&with(&with(state, "; ", &reason), ": ", &lang.step(message)))
         }
     }
 }
