@@ -21,7 +21,7 @@ pub enum Lang {
 
 include!(concat!(env!("OUT_DIR"), "/phrases.rs"));
 
-/// A text in both languages, for code that does not know the user's.
+/// A text in both languages, for code that does not know the user's. Without a translation, the English text is in both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Translated {
     english: String,
@@ -38,6 +38,18 @@ impl Translated {
             Lang::En => &self.english,
             Lang::Zh => &self.chinese,
         }
+    }
+}
+
+impl From<String> for Translated {
+    fn from(text: String) -> Self {
+        Self { english: text.clone(), chinese: text }
+    }
+}
+
+impl From<&str> for Translated {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
     }
 }
 

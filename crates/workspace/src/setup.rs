@@ -109,7 +109,7 @@ impl AppEnv {
         let spoken = |value| Override { key: "ui.language".to_owned(), value, name: "--lang".to_owned() };
         overrides.extend(wished.map(spoken));
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
-        let mut config = config::load(sources).map_err(|error| CliError::new(Exit::Config, error.to_string()))?;
+        let mut config = config::load(sources)?;
         if !config.project.sandbox {
             let words = "`project.sandbox` is false: commands run without a sandbox, with all that you may do yourself";
             config.warnings.push(words.to_owned());

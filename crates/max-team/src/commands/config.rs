@@ -10,8 +10,9 @@ pub(crate) fn run(place: &AppEnv, command: &args::Config) -> Result<(), CliError
         args::Config::Default => super::print(DEFAULT_FILE),
         args::Config::Explain { key, config } => {
             let settings = place.settings(config.as_deref(), Vec::new())?;
-            let text =
-                settings.explain(key.as_deref()).map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
+            let text = settings
+                .explain(key.as_deref())
+                .map_err(|error| CliError::said(Exit::Usage, |lang| error.words(lang)))?;
             super::print(&format!("{}\n", text.trim_end()))
         }
     }

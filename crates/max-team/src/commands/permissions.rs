@@ -14,7 +14,7 @@ use max_team_workspace::agents;
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::permissions::{
-    self,    Explanation, LoadedPermissions, PermissionQuestion, RuleFlags, TrustedRules, load,
+    self, Explanation, LoadedPermissions, PermissionQuestion, RuleFlags, TrustedRules, load,
 };
 use max_team_workspace::setup::{self, AppEnv};
 

@@ -11,10 +11,10 @@ use crate::headless::{self, Task};
 use crate::{converse, flags};
 use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_workspace::exit::{CliError, Exit};
-use max_team_workspace::open::Workspace;
-use max_team_workspace::setup::AppEnv;
 use max_team_workspace::input_file::{self, InputFileError};
+use max_team_workspace::open::Workspace;
 use max_team_workspace::plan_file;
+use max_team_workspace::setup::AppEnv;
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;

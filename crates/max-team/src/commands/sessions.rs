@@ -67,7 +67,8 @@ fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
 /// The input of a turn, each part under its author. The user's words are in the first part, with the team's messages behind
 /// them; the program adds the other parts.
 fn said(at: &str, is_users: bool, input: &[Part], lang: Lang) -> String {
-    let mut texts = input.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
+    let mut texts =
+        input.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
     let first = texts.next().unwrap_or_default();
     let (own, _) = if is_users { unwrap_tail(first) } else { ("", true) };
     let (resumed, words): (Vec<&str>, Vec<&str>) = own.split("\n\n").partition(|words| is_go_on(words));

@@ -184,7 +184,12 @@ fn three_leos_work_side_by_side() {
 #[test]
 fn a_failed_test_starts_the_fix_that_waited_for_it() {
     let played = Played::new(&["fix"], &[]);
-    played.says(&["test: failed: the task reported success", "mend: begun", "mend: done, verified", "repaired by another task"]);
+    played.says(&[
+        "test: failed: the task reported success",
+        "mend: begun",
+        "mend: done, verified",
+        "repaired by another task",
+    ]);
 }
 
 #[test]

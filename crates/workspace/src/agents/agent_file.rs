@@ -16,6 +16,7 @@ use super::tool_roles::{self, ToolRole};
 use super::values;
 use crate::config::yaml::{Name, Node, Spot, Value};
 use crate::config::{ConfigFile, Count, Env, FileTrust, Shape, Switch, found, quote, trust};
+use crate::i18n::Lang;
 
 /// Bytes of one definition; the longest that are known have a fifth of it.
 pub(super) const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -260,7 +261,10 @@ impl DefinitionBuilder<'_> {
         if LIMITING.contains(&key) {
             return self.reader.expected(node, key, wanted);
         }
-        self.warn(node.spot, format!("`{key}`: expected {wanted}, found {}; the value is left out", found(node)));
+        self.warn(
+            node.spot,
+            format!("`{key}`: expected {wanted}, found {}; the value is left out", found(node).get(Lang::En)),
+        );
     }
 
     fn cache(&mut self, node: &Node) {
@@ -329,7 +333,8 @@ impl DefinitionBuilder<'_> {
         match known.or_else(|| Mode::parse(word)) {
             None => {
                 let near = did_you_mean(word, Mode::NAMES.map(|(name, _)| name));
-                let word = if word.is_empty() { found(node) } else { format!("`{}`", quote(word)) };
+                let word =
+                    if word.is_empty() { found(node).get(Lang::En).to_owned() } else { format!("`{}`", quote(word)) };
                 self.reader.rule(node.spot, format!("`permissionMode`: there is no mode {word}{near}"));
             }
             Some(mode) if self.reader.is_strange() && Mode::Default.is_stricter(mode) => {

@@ -30,7 +30,6 @@ use max_team_core::agent::{ALL_SOURCES, Constraints, Definition, Member};
 use max_team_core::delegation::offer::{hidden_from, hidden_from_lead, is_offered};
 use max_team_core::delegation::tool_filter::{COORDINATING, assigns_work};
 use max_team_core::mcp::McpServer;
-use max_team_core::suggest::candidates;
 
 use crate::exit::{CliError, Exit};
 use crate::selection::Selection;
@@ -93,11 +92,10 @@ pub struct Team {
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; together with the
 /// agents that are defined in folders.
 pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
-    let wrong = |error: crate::config::ConfigError| CliError::new(Exit::Config, error.to_string());
-    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let (found, given) = source::find(path, place)?;
     let roster = FoundDefinitions::read(place, given.as_ref());
     let is_named = path.is_some() && given.is_none();
-    let (joined, later, merge) = joined(&found, is_named, place, &roster).map_err(wrong)?;
+    let (joined, later, merge) = joined(&found, is_named, place, &roster)?;
     let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
     let (source, is_builtin) = (found.file.shown, found.is_builtin);
     Ok(Team { lead, members, experts, warnings, source, is_builtin, later, models, roster, merge, lead_at })
@@ -109,10 +107,9 @@ pub fn again(
     place: &AppEnv,
     roster: &FoundDefinitions,
 ) -> Result<(MergedTeam, TeamMerge), CliError> {
-    let wrong = |error: crate::config::ConfigError| CliError::new(Exit::Config, error.to_string());
-    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let (found, given) = source::find(path, place)?;
     let is_named = path.is_some() && given.is_none();
-    joined(&found, is_named, place, roster).map(|(joined, _, merge)| (joined, merge)).map_err(wrong)
+    joined(&found, is_named, place, roster).map(|(joined, _, merge)| (joined, merge)).map_err(CliError::from)
 }
 
 /// Members with the tools they list that do not exist yet.
@@ -237,12 +234,10 @@ fn unseen(
 
 /// The agent that the flags ask for: a member or an expert by its name, or the one with hands of its own.
 pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> {
-    let bad = |words: String| CliError::new(Exit::Config, words);
-    let wrong = |error: crate::config::ConfigError| bad(error.to_string());
-    let (found, given) = source::find(selection.agents.as_deref(), place).map_err(wrong)?;
-    let roll = read::roll(&found, &place.env).map_err(wrong)?;
+    let (found, given) = source::find(selection.agents.as_deref(), place)?;
+    let roll = read::roll(&found, &place.env)?;
     let is_named = selection.agents.is_some() && given.is_none();
-    let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
+    let unseen = unseen(&roll, is_named, place)?;
     let roster = FoundDefinitions::read(place, given.as_ref());
     let merge = TeamMerge::new(&found, unseen, Vec::new());
     let Some(wanted) = selection.agent.as_ref().filter(|_| !selection.solo) else {
@@ -256,10 +251,7 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
     let is_expert = expert.is_some();
     let (member, warnings) = match expert {
         Some(found) => found,
-        None => roll
-            .one(wanted)
-            .ok_or_else(|| bad(nobody(&found.file.shown, wanted, names, &roster)))?
-            .map_err(|error| bad(error.to_string()))?,
+        None => roll.one(wanted).ok_or_else(|| nobody(&found.file.shown, wanted, names, &roster))??,
     };
     warnings.iter().for_each(|warning| place.tell(warning));
     let Member { mut definition, model, constraints, mcp_servers } = member;
@@ -276,7 +268,8 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
     Ok(Agent { definition, model, wish, crew, constraints, mcp_servers })
 }
 
-fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &FoundDefinitions) -> String {
+fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &FoundDefinitions) -> CliError {
     names.extend(roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()));
-    format!("{shown}: there is no agent `{wanted}`{}", candidates(wanted, names.iter().map(String::as_str)))
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    CliError::said(Exit::Config, |lang| lang.headed(shown, lang.no_agent_named(wanted, &names)))
 }

@@ -18,6 +18,7 @@ use crate::config::yaml::{Name, Node, Spot, Value};
 use crate::config::{
     ConfigError, ConfigFile, Count, Env, FileTrust, Problem, Shape, Switch, Time, found, quote, trust,
 };
+use crate::i18n::Translated;
 
 /// Members of one team.
 const MEMBERS_MAX: usize = 64;
@@ -148,7 +149,12 @@ impl AgentsReader<'_> {
             let wanted =
                 format!("a short name of small letters, digits, `_` and `-`, such as `leo` (at most {NAME_BYTES_MAX})");
             let (place, found) = (self.file.place(spot), format!("`{}`", quote(name)));
-            self.problems.push(Problem::Value { place, key: "name".to_owned(), wanted, found });
+            self.problems.push(Problem::Value {
+                place,
+                key: "name".to_owned(),
+                wanted: wanted.into(),
+                found: found.into(),
+            });
         } else if TAKEN.contains(&name) {
             self.rule(spot, format!("`{name}` is a reserved name; choose another name"));
         }
@@ -212,7 +218,12 @@ impl AgentsReader<'_> {
             if name.is_empty() || name.contains(['/', ':', '*', '@']) || name.contains(char::is_whitespace) {
                 let (place, found) = (self.file.place(*spot), format!("`{}`", quote(host)));
                 let wanted = "a host such as `docs.rs`, `*.example.org` or `localhost:8080`".to_owned();
-                self.problems.push(Problem::Value { place, key: key.to_owned(), wanted, found });
+                self.problems.push(Problem::Value {
+                    place,
+                    key: key.to_owned(),
+                    wanted: wanted.into(),
+                    found: found.into(),
+                });
             }
         }
         if words.is_empty() || !self.holds_back(key, node, trust::FREE) { plain(words) } else { Vec::new() }
@@ -236,7 +247,12 @@ impl AgentsReader<'_> {
             if dir.starts_with(['/', '~']) || dir.split('/').any(|part| part == "..") {
                 let (place, found) = (self.file.place(*spot), format!("`{}`", quote(dir)));
                 let wanted = "a folder inside the project, such as `src` or `.`".to_owned();
-                self.problems.push(Problem::Value { place, key: key.to_owned(), wanted, found });
+                self.problems.push(Problem::Value {
+                    place,
+                    key: key.to_owned(),
+                    wanted: wanted.into(),
+                    found: found.into(),
+                });
             }
         }
         plain(words)
@@ -317,12 +333,12 @@ impl AgentsReader<'_> {
         let key = format!("{key}.env.{}", quote(&name.text));
         let filled = self.filled(&key, node)?;
         let Some(text) = filled.text() else {
-            let wanted = "a word".to_owned();
+            let wanted = Translated::new(|lang| lang.wanted_word().to_owned());
             self.problems.push(Problem::Value {
                 place: self.file.place(node.spot),
                 key,
                 wanted,
-                found: "something else".into(),
+                found: Translated::new(|lang| lang.found_other().to_owned()),
             });
             return None;
         };
@@ -347,7 +363,7 @@ impl AgentsReader<'_> {
     ) -> Option<(Fields<'n>, Vec<UnknownKey>)> {
         let Value::Map(entries) = &node.value else {
             if !node.is_null() || what == "the file" {
-                self.expected(node, what, &format!("a map with `{}`", keys.join("`, `")));
+                self.expected(node, what, format!("a map with `{}`", keys.join("`, `")));
             }
             return None;
         };
@@ -392,7 +408,7 @@ impl AgentsReader<'_> {
         let filled = self.filled(key, node)?;
         let value = S::read(&filled);
         if value.is_none() {
-            self.expected(&filled, key, &S::wanted());
+            self.expected(&filled, key, Translated::new(S::wanted));
         }
         value
     }
@@ -427,12 +443,12 @@ impl AgentsReader<'_> {
     }
 
     pub(super) fn rule(&mut self, spot: Spot, message: String) {
-        self.problems.push(Problem::Rule { place: self.file.place(spot), message });
+        self.problems.push(Problem::Rule { place: self.file.place(spot), message: message.into() });
     }
 
-    pub(super) fn expected(&mut self, node: &Node, key: &str, wanted: &str) {
+    pub(super) fn expected(&mut self, node: &Node, key: &str, wanted: impl Into<Translated>) {
         let (place, found) = (self.file.place(node.spot), found(node));
-        self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.to_owned(), found });
+        self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.into(), found });
     }
 }
 

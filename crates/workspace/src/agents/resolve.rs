@@ -80,7 +80,7 @@ impl AgentRoll {
         let mut problems = Vec::new();
         let leads = self.leads();
         match leads.as_slice() {
-            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned() }),
+            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned().into() }),
             [first, others @ ..] => {
                 let name = |at: &usize| self.rows.get(*at).map_or("", |row| &row.member.definition.name);
                 for row in others.iter().filter_map(|at| self.rows.get(*at)) {
@@ -89,7 +89,7 @@ impl AgentRoll {
                         "`{second}` is a second lead beside `{}`; a team has one: give it another role",
                         name(first)
                     );
-                    problems.push(Problem::Rule { place, message });
+                    problems.push(Problem::Rule { place, message: message.into() });
                 }
             }
         }
@@ -129,7 +129,10 @@ impl AgentRoll {
                         ToolRole::Wrong(why) => why,
                         _ => tool_roles::unknown(&tool, is_lead),
                     };
-                    problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
+                    problems.push(Problem::Rule {
+                        place: self.file.place(spot),
+                        message: format!("`{name}`: {why}").into(),
+                    });
                 }
             }
         }

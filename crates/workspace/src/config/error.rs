@@ -9,50 +9,46 @@ use std::io;
 
 pub use max_team_core::text::quote;
 
+use crate::exit::{CliError, Exit};
+use crate::i18n::{Lang, Translated};
+
 /// One thing that is wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum Problem {
     /// The file is there, or was asked for, but cannot be read.
-    #[error("{file}: cannot be read: {cause}")]
     Unreadable { file: String, cause: io::Error },
     /// Far too long for a configuration.
-    #[error("{file}: larger than {} KiB", super::files::BYTES_MAX >> 10)]
     TooLarge { file: String },
-    #[error("{file}:{line}: not valid UTF-8")]
     NotText {
         file: String,
         /// The first line that is not.
         line: usize,
     },
     /// Not YAML, or not the part of YAML that we take.
-    #[error("{place}: {message}")]
     Syntax {
         /// `file:line:col`.
         place: String,
         /// What the parser says.
-        message: String,
+        message: Translated,
     },
     /// YAML that breaks a rule of what is written in it.
-    #[error("{place}: {message}")]
     Rule {
         /// `file:line:col`.
         place: String,
         /// Which, and what would do.
-        message: String,
+        message: Translated,
     },
     /// A value of the wrong type or out of bounds.
-    #[error("{place}: `{key}`: expected {wanted}, found {found}")]
     Value {
         /// `file:line:col` or the flag.
         place: String,
         key: String,
         /// What would do.
-        wanted: String,
+        wanted: Translated,
         /// What is there.
-        found: String,
+        found: Translated,
     },
     /// A variable that is not set.
-    #[error("{place}: `{key}`: the variable `{name}` is not set")]
     Unset {
         /// `file:line:col`.
         place: String,
@@ -60,7 +56,6 @@ pub enum Problem {
         name: String,
     },
     /// A reference that is none.
-    #[error("{place}: `{key}`: `{text}` is not a reference to a variable")]
     Reference {
         /// `file:line:col`.
         place: String,
@@ -69,7 +64,6 @@ pub enum Problem {
         text: String,
     },
     /// A flag or a question named a key that does not exist.
-    #[error("{place}: unknown key `{key}`{}", did_you_mean(*.near))]
     UnknownKey {
         place: String,
         key: String,
@@ -79,22 +73,46 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What the reader can do about it.
-    fn next(&self) -> &'static str {
+    fn words(&self, lang: Lang) -> String {
         match self {
-            Self::Unreadable { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
-                "check the path, or leave the flag out to use the usual files"
+            Self::Unreadable { file, cause } => lang.settings_unreadable(file, lang.io_fault(cause)),
+            Self::TooLarge { file } => lang.settings_too_large(file, super::files::BYTES_MAX >> 10),
+            Self::NotText { file, line } => lang.settings_not_text(file, *line),
+            Self::Syntax { place, message } | Self::Rule { place, message } => {
+                format!("{place}: {}", message.get(lang))
             }
-            Self::Unreadable { .. } => "make the file readable for you, or move it away",
-            Self::TooLarge { .. } => "is this the right file? move it away, or name another one",
-            Self::NotText { .. } => "save the file as UTF-8",
-            Self::Syntax { .. } | Self::Rule { .. } => "correct that line and run the command again",
-            Self::Value { place, .. } if place.starts_with("--") => "correct the value, or leave the flag out",
-            Self::Value { .. } => "correct the value, or delete the line to get the default",
-            Self::Unset { .. } => "set the variable, or write `${NAME:-default}`",
-            Self::Reference { .. } => "write `${NAME}`, `${NAME:-default}`, or `$${` for a plain `${`",
-            Self::UnknownKey { .. } => "run `max-team config explain` to see every key",
+            Self::Value { place, key, wanted, found } => {
+                lang.settings_value(place, key, wanted.get(lang), found.get(lang))
+            }
+            Self::Unset { place, key, name } => lang.settings_unset(place, key, name),
+            Self::Reference { place, key, text } => lang.settings_reference(place, key, text),
+            Self::UnknownKey { place, key, near } => {
+                let near = near.map(|near| lang.near_name(near)).unwrap_or_default();
+                lang.settings_unknown_key(place, key, &near)
+            }
         }
+    }
+
+    /// What the reader can do about it.
+    fn next(&self, lang: Lang) -> &'static str {
+        match self {
+            Self::Unreadable { cause, .. } if cause.kind() == io::ErrorKind::NotFound => lang.settings_check_path(),
+            Self::Unreadable { .. } => lang.settings_make_readable(),
+            Self::TooLarge { .. } => lang.settings_right_file(),
+            Self::NotText { .. } => lang.settings_save_utf8(),
+            Self::Syntax { .. } | Self::Rule { .. } => lang.settings_correct_line(),
+            Self::Value { place, .. } if place.starts_with("--") => lang.settings_correct_flag(),
+            Self::Value { .. } => lang.settings_correct_value(),
+            Self::Unset { .. } => lang.settings_set_variable(),
+            Self::Reference { .. } => lang.settings_write_reference(),
+            Self::UnknownKey { .. } => lang.settings_see_keys(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words(Lang::En))
     }
 }
 
@@ -111,12 +129,24 @@ impl From<Problem> for ConfigError {
     }
 }
 
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::said(Exit::Config, |lang| error.words(lang))
+    }
+}
+
+impl ConfigError {
+    /// All problems, and what to do about the first.
+    pub fn words(&self, lang: Lang) -> String {
+        let problems = self.problems.iter().map(|problem| problem.words(lang));
+        let next = self.problems.first().map_or("", |problem| problem.next(lang));
+        problems.chain([next.to_owned()]).collect::<Vec<_>>().join("\n")
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for problem in &self.problems {
-            writeln!(f, "{problem}")?;
-        }
-        f.write_str(self.problems.first().map_or("", Problem::next))
+        f.write_str(&self.words(Lang::En))
     }
 }
 

@@ -142,7 +142,7 @@ impl ConfigFile {
         })?;
         yaml::parse(text).map_err(|fault| Problem::Syntax {
             place: self.place(fault.spot),
-            message: super::error::quote(&fault.message),
+            message: super::error::quote(&fault.message).into(),
         })
     }
 

@@ -17,6 +17,7 @@ use super::shape::Shape;
 use super::table::{self, ConfigKey};
 use super::yaml::{self, Node, Scalar, Value};
 use super::{Override, suggest, trust};
+use crate::i18n::{Lang, Translated};
 
 /// Warnings of one start; a strange file must not flood the terminal.
 const WARNINGS_MAX: usize = 20;
@@ -117,7 +118,8 @@ impl<'a> Layers<'a> {
         let Value::Map(entries) = node.value else {
             let key = if section.is_empty() { "the file" } else { section }.to_owned();
             let (place, found) = (file.place(node.spot), found(&node));
-            return self.problems.push(Problem::Value { place, key, wanted: "a map of settings".to_owned(), found });
+            let wanted = Translated::new(|lang| lang.wanted_settings().to_owned());
+            return self.problems.push(Problem::Value { place, key, wanted, found });
         };
         for (name, node) in entries {
             if let Some(key) = table::find(section, &name.text) {
@@ -191,7 +193,7 @@ impl<'a> Layers<'a> {
                 key.path, file.shown
             ));
         }
-        let shown = if key.secret { "***".to_owned() } else { found(node) };
+        let shown = if key.secret { "***".to_owned() } else { found(node).get(Lang::En).to_owned() };
         self.trail.held.push(RejectedValue { path: key.path, place, shown, why });
     }
 
@@ -216,17 +218,17 @@ impl<'a> Layers<'a> {
     }
 }
 
-fn mistake(place: String, key: &ConfigKey, wanted: String, node: &Node) -> Problem {
-    let found = if key.secret { "something else".to_owned() } else { found(node) };
+fn mistake(place: String, key: &ConfigKey, wanted: Translated, node: &Node) -> Problem {
+    let found = if key.secret { Translated::new(|lang| lang.found_other().to_owned()) } else { found(node) };
     Problem::Value { place, key: key.path.to_owned(), wanted, found }
 }
 
 /// What stands there, in words for a message.
-pub fn found(node: &Node) -> String {
-    match &node.value {
-        Value::Scalar(Scalar { json, .. }) if json.is_null() => "nothing".to_owned(),
+pub fn found(node: &Node) -> Translated {
+    Translated::new(|lang| match &node.value {
+        Value::Scalar(Scalar { json, .. }) if json.is_null() => lang.found_nothing().to_owned(),
         Value::Scalar(Scalar { text, .. }) => format!("`{}`", quote(text)),
-        Value::Map(_) => "a map".to_owned(),
-        Value::List(_) => "a list".to_owned(),
-    }
+        Value::Map(_) => lang.found_map().to_owned(),
+        Value::List(_) => lang.found_list().to_owned(),
+    })
 }

@@ -4,7 +4,6 @@
 //! shows it again. The key decides the type, not the spelling, so `"8080"` is a port and `no` can be a model's name.
 //! Shapes know no key, no file and no default.
 
-use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
@@ -13,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::choice::Choice;
 use super::yaml::{Node, Value};
+use crate::i18n::Lang;
 
 /// One kind of setting.
 pub trait Shape {
@@ -21,7 +21,7 @@ pub trait Shape {
     /// Whether the value must never be shown.
     const SECRET: bool = false;
     /// Completes "expected …".
-    fn wanted() -> String;
+    fn wanted(lang: Lang) -> String;
     /// The value, if the text is one.
     fn read(node: &Node) -> Option<Self::Value>;
     /// The value as a person would write it.
@@ -35,8 +35,8 @@ pub struct Switch;
 impl Shape for Switch {
     type Value = bool;
 
-    fn wanted() -> String {
-        "`true` or `false`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_switch().to_owned()
     }
 
     fn read(node: &Node) -> Option<bool> {
@@ -59,8 +59,8 @@ pub struct Count<const LOW: u32, const HIGH: u32>;
 impl<const LOW: u32, const HIGH: u32> Shape for Count<LOW, HIGH> {
     type Value = u32;
 
-    fn wanted() -> String {
-        format!("a whole number from {LOW} to {HIGH}")
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_count(LOW, HIGH)
     }
 
     fn read(node: &Node) -> Option<u32> {
@@ -78,8 +78,8 @@ pub(super) struct Port;
 impl Shape for Port {
     type Value = u16;
 
-    fn wanted() -> String {
-        "a port from 0 to 65535".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_port_number().to_owned()
     }
 
     fn read(node: &Node) -> Option<u16> {
@@ -98,8 +98,8 @@ pub struct Usd;
 impl Shape for Usd {
     type Value = f64;
 
-    fn wanted() -> String {
-        "an amount in US dollars such as `2.50`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_usd().to_owned()
     }
 
     fn read(node: &Node) -> Option<f64> {
@@ -116,8 +116,8 @@ pub(super) struct Text;
 impl Shape for Text {
     type Value = String;
 
-    fn wanted() -> String {
-        "a word".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_word().to_owned()
     }
 
     fn read(node: &Node) -> Option<String> {
@@ -135,8 +135,8 @@ pub(super) struct Url;
 impl Shape for Url {
     type Value = String;
 
-    fn wanted() -> String {
-        "an address that begins with `https://` or `http://`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_url().to_owned()
     }
 
     fn read(node: &Node) -> Option<String> {
@@ -163,8 +163,8 @@ pub(super) struct Location;
 impl Shape for Location {
     type Value = PathBuf;
 
-    fn wanted() -> String {
-        "a path".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_path().to_owned()
     }
 
     fn read(node: &Node) -> Option<PathBuf> {
@@ -183,8 +183,8 @@ impl Shape for Secret {
     type Value = SecretString;
     const SECRET: bool = true;
 
-    fn wanted() -> String {
-        "a key in one line".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_secret().to_owned()
     }
 
     fn read(node: &Node) -> Option<SecretString> {
@@ -202,8 +202,8 @@ pub(super) struct Command;
 impl Shape for Command {
     type Value = Vec<String>;
 
-    fn wanted() -> String {
-        "a list of words such as `[pass, show, anthropic]`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_command().to_owned()
     }
 
     fn read(node: &Node) -> Option<Vec<String>> {
@@ -224,8 +224,8 @@ pub(super) struct Hosts;
 impl Shape for Hosts {
     type Value = Vec<String>;
 
-    fn wanted() -> String {
-        "a list of hosts such as `[wiki.local, 10.0.0.7:8080]`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_hosts().to_owned()
     }
 
     fn read(node: &Node) -> Option<Vec<String>> {
@@ -245,8 +245,8 @@ pub(super) struct ProfileNames;
 impl Shape for ProfileNames {
     type Value = Vec<String>;
 
-    fn wanted() -> String {
-        "a list of names such as `[shop, work-mail]`, of letters, digits, `-` and `_`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_profiles().to_owned()
     }
 
     fn read(node: &Node) -> Option<Vec<String>> {
@@ -268,8 +268,8 @@ pub(super) struct Tree;
 impl Shape for Tree {
     type Value = Json;
 
-    fn wanted() -> String {
-        "a map".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_tree().to_owned()
     }
 
     fn read(node: &Node) -> Option<Json> {
@@ -293,8 +293,8 @@ impl<S: Shape> Shape for Maybe<S> {
     type Value = Option<S::Value>;
     const SECRET: bool = S::SECRET;
 
-    fn wanted() -> String {
-        format!("{}, or null", S::wanted())
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_or_null(S::wanted(lang))
     }
 
     fn read(node: &Node) -> Option<Option<S::Value>> {
@@ -312,12 +312,9 @@ pub(super) struct OneOf<T>(PhantomData<T>);
 impl<T: Choice> Shape for OneOf<T> {
     type Value = T;
 
-    fn wanted() -> String {
-        let mut wanted = "one of".to_owned();
-        for (at, (name, _)) in T::NAMES.iter().enumerate() {
-            let _ = write!(wanted, "{} `{name}`", if at == 0 { "" } else { "," });
-        }
-        wanted
+    fn wanted(lang: Lang) -> String {
+        let names: Vec<String> = T::NAMES.iter().map(|(name, _)| format!("`{name}`")).collect();
+        lang.wanted_one_of(names.join(lang.comma()))
     }
 
     fn read(node: &Node) -> Option<T> {
@@ -375,7 +372,7 @@ mod tests {
             ("a.b", None),
         ]);
         all::<OneOf<policy::Mode>>(&[("plan", Some("plan")), ("dontAsk", Some("dontAsk")), ("Plan", None)]);
-        assert!(OneOf::<policy::Mode>::wanted().starts_with("one of `default`, `acceptEdits`, `plan`"));
+        assert!(OneOf::<policy::Mode>::wanted(Lang::En).starts_with("one of `default`, `acceptEdits`, `plan`"));
     }
 
     #[test]
@@ -388,7 +385,7 @@ mod tests {
             ("[a.b]", None),
             ("x", None),
         ]);
-        assert!(!ProfileNames::wanted().contains("host"));
+        assert!(!ProfileNames::wanted(Lang::En).contains("host"));
         all::<Tree>(&[("a: [1]", Some("{a}")), ("null", Some("{}")), ("[1]", None), ("x", None)]);
     }
 }

@@ -19,6 +19,7 @@ use super::shape::{
 };
 use super::time::Time;
 use super::yaml::Node;
+use crate::i18n::Translated;
 
 /// What the program knows about one key before it has read anything.
 pub(super) struct ConfigKey {
@@ -28,7 +29,7 @@ pub(super) struct ConfigKey {
     /// Whether its value must never be shown.
     pub(super) secret: bool,
     /// Shows a value, or says what was wanted.
-    pub(super) check: fn(&Node) -> Result<String, String>,
+    pub(super) check: fn(&Node) -> Result<String, Translated>,
     /// Shows the default.
     pub(super) default: fn() -> String,
 }
@@ -62,8 +63,8 @@ pub(super) fn find(section: &str, name: &str) -> Option<&'static ConfigKey> {
     keys().find(|key| key.section() == section && key.name() == name)
 }
 
-fn check<S: Shape>(node: &Node) -> Result<String, String> {
-    S::read(node).map(|value| S::show(&value)).ok_or_else(S::wanted)
+fn check<S: Shape>(node: &Node) -> Result<String, Translated> {
+    S::read(node).map(|value| S::show(&value)).ok_or_else(|| Translated::new(S::wanted))
 }
 
 /// The one key that is no section: rows for the catalogue of providers and models, checked where they are used.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::shape::Shape;
 use super::yaml::Node;
+use crate::i18n::Lang;
 
 /// The shortest duration a setting may ask for.
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -20,8 +21,8 @@ pub struct Time;
 impl Shape for Time {
     type Value = Duration;
 
-    fn wanted() -> String {
-        "a duration up to 24h such as `500ms`, `120s`, `2m` or `1h`".to_owned()
+    fn wanted(lang: Lang) -> String {
+        lang.wanted_duration().to_owned()
     }
 
     fn read(node: &Node) -> Option<Duration> {

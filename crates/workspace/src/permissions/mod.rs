@@ -106,12 +106,8 @@ pub fn user_file(place: &AppEnv) -> std::path::PathBuf {
 }
 
 /// The files of a project that hold rules.
-pub const FILES: [&str; 4] = [
-    ".max-team/settings.json",
-    ".claude/settings.json",
-    LOCAL_FILE,
-    ".claude/settings.local.json",
-];
+pub const FILES: [&str; 4] =
+    [".max-team/settings.json", ".claude/settings.json", LOCAL_FILE, ".claude/settings.local.json"];
 
 fn sources(place: &AppEnv, root: &Path) -> Vec<SettingsSource> {
     let file = |scope, path: std::path::PathBuf, base: &Path| SettingsSource { scope, path, base: base.to_owned() };

@@ -15,7 +15,8 @@ use max_team_core::plan::{Draft, DraftFlaw};
 
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, Problem, quote};
-use crate::exit::{CliError, Exit};
+use crate::exit::CliError;
+use crate::i18n::Translated;
 
 pub use reader::read;
 pub use target::{has_place, put};
@@ -59,7 +60,7 @@ impl ParsedPlan {
         let nameless = self.draft.tasks.iter().enumerate().filter(|(_, task)| task.id.is_empty());
         for (at, _) in nameless.filter(|(at, _)| !self.broken.contains(at)) {
             let spot = self.spots.get(at).copied().unwrap_or(self.begins);
-            let message = "a task has no `id`".to_owned();
+            let message = Translated::new(|lang| lang.task_without_id().to_owned());
             self.problems.push((spot.line, Problem::Rule { place: place(&self.name, spot), message }));
         }
         for flaw in flaws {
@@ -70,11 +71,11 @@ impl ParsedPlan {
             }
             let spot = at.and_then(|at| self.spots.get(at)).copied().unwrap_or(self.begins);
             let place = place(&self.name, spot);
-            self.problems.push((spot.line, Problem::Rule { place, message: flaw.to_string() }));
+            self.problems.push((spot.line, Problem::Rule { place, message: flaw.to_string().into() }));
         }
         self.problems.sort_by_key(|(line, _)| *line);
         let problems = self.problems.into_iter().map(|(_, problem)| problem).collect();
-        CliError::new(Exit::Config, ConfigError { problems }.to_string())
+        ConfigError { problems }.into()
     }
 }
 

@@ -11,8 +11,9 @@ use max_team_core::text::{code_points, hidden_lines};
 
 use super::{ParsedPlan, place};
 use crate::config::yaml::{self, Name, Node, Spot, Value};
-use crate::config::{ConfigError, Problem, Shape, Switch, Usd, duration, found, quote};
+use crate::config::{ConfigError, Problem, Shape, Switch, duration, found, quote};
 use crate::exit::{CliError, Exit};
+use crate::i18n::{Lang, Translated};
 
 /// Bytes of one plan file.
 const BYTES_MAX: usize = 16 << 20;
@@ -20,24 +21,18 @@ const BYTES_MAX: usize = 16 << 20;
 const NODES_MAX: usize = 1_000_000;
 /// Mistakes, and warnings, that are told.
 const TOLD_MAX: usize = 20;
-/// What a budget looks like.
-const BUDGET_WANTED: &str = "a map such as `{usd: 2.00, tokens: 200000, wall: 40m}`";
-/// What a duration looks like.
-const TIME_WANTED: &str = "a duration such as `500ms`, `120s`, `2m` or `1h`";
-/// What a count looks like.
-const COUNT_WANTED: &str = "a whole number";
-/// What a copy looks like.
-const ISOLATION_WANTED: &str = "`worktree` or `none`";
+/// What would do in place of a value.
+type Wanted = fn(Lang) -> &'static str;
 
 /// Reads a plan; `name` is how messages call the file.
 pub fn read(text: &str, name: &str) -> Result<ParsedPlan, CliError> {
     if text.len() > BYTES_MAX {
-        let words = format!("{name}: {} bytes are too many for a plan; is this the right file?", text.len());
-        return Err(CliError::new(Exit::Config, words));
+        let words = |lang: Lang| lang.plan_file_too_large(name, text.len());
+        return Err(CliError::said(Exit::Config, words));
     }
     let root = yaml::parse_up_to(text, NODES_MAX).map_err(|fault| {
-        let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message) };
-        CliError::new(Exit::Config, ConfigError::from(problem).to_string())
+        let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message).into() };
+        CliError::from(ConfigError::from(problem))
     })?;
     let mut reader = PlanReader {
         name,
@@ -171,20 +166,20 @@ impl PlanReader<'_> {
             draft.tasks = self.tasks(tasks);
             return draft;
         }
-        for (key, name, node) in self.map(root, "the plan", "a map with `tasks`, or a list of tasks", KEYS) {
+        for (key, name, node) in self.map(root, "the plan", Lang::wanted_plan, KEYS) {
             match key {
-                PlanKey::Goal => self.set(&mut draft.goal, name, node, "some words", word),
+                PlanKey::Goal => self.set(&mut draft.goal, name, node, Lang::wanted_words, word),
                 PlanKey::Budget => draft.budget = self.budget(name, node),
                 PlanKey::MaxParallel => {
-                    self.set(&mut draft.max_parallel, name, node, COUNT_WANTED, |node| count(node).map(Some))
+                    self.set(&mut draft.max_parallel, name, node, Lang::wanted_whole, |node| count(node).map(Some))
                 }
                 PlanKey::Tasks => match &node.value {
                     Value::List(tasks) => draft.tasks = self.tasks(tasks),
-                    _ => self.mistake(name, node, "a list of tasks"),
+                    _ => self.mistake(name, node, Lang::wanted_tasks),
                 },
                 PlanKey::Gates => match &node.value {
                     Value::List(gates) => draft.gates = gates.iter().map(|gate| self.gate(gate)).collect(),
-                    _ => self.mistake(name, node, "a list such as `[{before: ID, ask: owner}]`"),
+                    _ => self.mistake(name, node, Lang::wanted_gates),
                 },
             }
         }
@@ -206,34 +201,34 @@ impl PlanReader<'_> {
 
     fn task(&mut self, node: &Node) -> TaskDraft {
         let mut task = TaskDraft::default();
-        for (field, name, node) in self.map(node, "a task", "a map such as `{id: …, agent: …, do: …}`", FIELDS) {
+        for (field, name, node) in self.map(node, "a task", Lang::wanted_task, FIELDS) {
             match field {
-                TaskField::Id => self.set(&mut task.id, name, node, "a word", word),
-                TaskField::Title => self.set(&mut task.title, name, node, "some words", word),
-                TaskField::Do => self.set(&mut task.description, name, node, "some words", word),
-                TaskField::Agent => self.set(&mut task.agent, name, node, "a member's name", word),
-                TaskField::Needs => self.set(&mut task.needs, name, node, "a list of ids", words),
+                TaskField::Id => self.set(&mut task.id, name, node, Lang::wanted_word, word),
+                TaskField::Title => self.set(&mut task.title, name, node, Lang::wanted_words, word),
+                TaskField::Do => self.set(&mut task.description, name, node, Lang::wanted_words, word),
+                TaskField::Agent => self.set(&mut task.agent, name, node, Lang::wanted_member, word),
+                TaskField::Needs => self.set(&mut task.needs, name, node, Lang::wanted_ids, words),
                 TaskField::When => {
-                    self.set(&mut task.when, name, node, "`ID.ok` or `ID.failed`", |node| word(node).map(Some));
+                    self.set(&mut task.when, name, node, Lang::wanted_when, |node| word(node).map(Some));
                 }
                 TaskField::Owns => {
-                    self.set(&mut task.owns, name, node, "a list of paths", |node| words(node).map(Some))
+                    self.set(&mut task.owns, name, node, Lang::wanted_paths, |node| words(node).map(Some))
                 }
-                TaskField::Outputs => self.set(&mut task.outputs, name, node, "a list of paths", words),
-                TaskField::Verify => self.set(&mut task.verify, name, node, "a list of commands", words),
-                TaskField::Retry => self.set(&mut task.retry, name, node, COUNT_WANTED, count),
+                TaskField::Outputs => self.set(&mut task.outputs, name, node, Lang::wanted_paths, words),
+                TaskField::Verify => self.set(&mut task.verify, name, node, Lang::wanted_commands, words),
+                TaskField::Retry => self.set(&mut task.retry, name, node, Lang::wanted_whole, count),
                 TaskField::Timeout => {
-                    self.set(&mut task.timeout_ms, name, node, TIME_WANTED, |node| time(node).map(Some));
+                    self.set(&mut task.timeout_ms, name, node, Lang::wanted_task_time, |node| time(node).map(Some));
                 }
                 TaskField::TimeoutMs => {
-                    self.set(&mut task.timeout_ms, name, node, COUNT_WANTED, |node| count(node).map(Some));
+                    self.set(&mut task.timeout_ms, name, node, Lang::wanted_whole, |node| count(node).map(Some));
                 }
                 TaskField::Budget => task.budget = self.budget(name, node),
                 TaskField::Model => {
-                    self.set(&mut task.model, name, node, "a model's name", |node| word(node).map(Some));
+                    self.set(&mut task.model, name, node, Lang::wanted_model, |node| word(node).map(Some));
                 }
-                TaskField::Skip => self.set(&mut task.skip, name, node, &Switch::wanted(), Switch::read),
-                TaskField::Isolation => self.set(&mut task.isolation, name, node, ISOLATION_WANTED, isolation),
+                TaskField::Skip => self.set(&mut task.skip, name, node, Lang::wanted_switch, Switch::read),
+                TaskField::Isolation => self.set(&mut task.isolation, name, node, Lang::wanted_isolation, isolation),
             }
         }
         task
@@ -246,15 +241,15 @@ impl PlanReader<'_> {
             budget.nano = Some(nano);
             return budget;
         }
-        for (bound, name, node) in self.map(node, &name.text, BUDGET_WANTED, BOUNDS) {
-            let (slot, wanted): (_, String) = match bound {
-                BudgetField::Usd => (&mut budget.nano, Usd::wanted()),
-                BudgetField::Nano => (&mut budget.nano, COUNT_WANTED.to_owned()),
-                BudgetField::Tokens => (&mut budget.tokens, COUNT_WANTED.to_owned()),
-                BudgetField::Wall => (&mut budget.wall_ms, TIME_WANTED.to_owned()),
-                BudgetField::WallMs => (&mut budget.wall_ms, COUNT_WANTED.to_owned()),
+        for (bound, name, node) in self.map(node, &name.text, Lang::wanted_budget, BOUNDS) {
+            let (slot, wanted): (_, Wanted) = match bound {
+                BudgetField::Usd => (&mut budget.nano, Lang::wanted_usd),
+                BudgetField::Nano => (&mut budget.nano, Lang::wanted_whole),
+                BudgetField::Tokens => (&mut budget.tokens, Lang::wanted_whole),
+                BudgetField::Wall => (&mut budget.wall_ms, Lang::wanted_task_time),
+                BudgetField::WallMs => (&mut budget.wall_ms, Lang::wanted_whole),
             };
-            self.set(slot, name, node, &wanted, |node| {
+            self.set(slot, name, node, wanted, |node| {
                 let value = match bound {
                     BudgetField::Usd => usd(node),
                     BudgetField::Wall => time(node),
@@ -272,12 +267,12 @@ impl PlanReader<'_> {
             gate.before = before;
             return gate;
         }
-        for (stand, name, node) in self.map(node, "a gate", "a map such as `{before: ID, ask: owner}`", STANDS) {
+        for (stand, name, node) in self.map(node, "a gate", Lang::wanted_gate, STANDS) {
             let slot = match stand {
                 GateField::Before => &mut gate.before,
                 GateField::Ask => &mut gate.ask,
             };
-            self.set(slot, name, node, "a word", word);
+            self.set(slot, name, node, Lang::wanted_word, word);
         }
         gate
     }
@@ -287,7 +282,7 @@ impl PlanReader<'_> {
         &mut self,
         node: &'n Node,
         what: &str,
-        wanted: &str,
+        wanted: Wanted,
         known: &[(&'static str, K)],
     ) -> Vec<(K, &'n Name, &'n Node)> {
         let mut found: Vec<(K, &Name, &Node)> = Vec::new();
@@ -314,26 +309,27 @@ impl PlanReader<'_> {
         found
     }
 
-    fn set<T>(&mut self, slot: &mut T, name: &Name, node: &Node, wanted: &str, read: impl Fn(&Node) -> Option<T>) {
+    fn set<T>(&mut self, slot: &mut T, name: &Name, node: &Node, wanted: Wanted, read: impl Fn(&Node) -> Option<T>) {
         match read(node) {
             Some(value) => *slot = value,
             None => self.mistake(name, node, wanted),
         }
     }
 
-    fn mistake(&mut self, name: &Name, node: &Node, wanted: &str) {
+    fn mistake(&mut self, name: &Name, node: &Node, wanted: Wanted) {
         self.value(node.spot, &name.text, wanted, node);
     }
 
-    fn value(&mut self, spot: Spot, key: &str, wanted: &str, node: &Node) {
-        let (key, wanted) = (key.to_owned(), wanted.to_owned());
+    fn value(&mut self, spot: Spot, key: &str, wanted: Wanted, node: &Node) {
+        let key = key.to_owned();
+        let wanted = Translated::new(|lang| wanted(lang).to_owned());
         let place = self.place(spot);
         self.problem(spot.line, Problem::Value { place, key, wanted, found: found(node) });
     }
 
     fn syntax(&mut self, spot: Spot, message: String) {
         let place = self.place(spot);
-        self.problem(spot.line, Problem::Syntax { place, message });
+        self.problem(spot.line, Problem::Syntax { place, message: message.into() });
     }
 
     fn problem(&mut self, line: u64, problem: Problem) {
