@@ -348,7 +348,7 @@ pub(crate) fn demo(place: &AppEnv, options: &Demo) -> anyhow::Result<Exit> {
     // A user who watched may want to look at the files.
     let is_kept = options.keep || is_watched;
     let left = match is_kept {
-        true => lang.demo_kept(&root.display().to_string(), &away.home.display().to_string()),
+        true => lang.demo_kept(root.display().to_string(), away.home.display().to_string()),
         false => lang.demo_removed().to_owned(),
     };
     let _removed_at_end = match scratch {

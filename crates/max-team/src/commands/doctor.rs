@@ -248,13 +248,10 @@ fn browser(config: &Config, findings: &mut Findings) {
         let words = named.map_or_else(|| lang.browser_missing().to_owned(), |path| lang.browser_path_wrong(path));
         return findings.note("browser", words);
     };
-    let path = path.display().to_string();
-    match engine() {
-        Ok(engine) if engine.has_namespaces() => findings.good("browser", lang.browser_found(path)),
-        _ if !config.project.sandbox => findings.good("browser", lang.browser_found(path)),
-        Ok(_) => findings.warn("browser", lang.browser_weak(path)),
-        Err(_) => findings.warn("browser", lang.browser_unconfined(path)),
+    if config.project.sandbox && !engine().is_ok_and(|engine| engine != Engine::Landlock) {
+        return findings.note("browser", lang.browser_no_namespaces().to_owned());
     }
+    findings.good("browser", lang.browser_found(path.display().to_string()));
 }
 
 /// Whether the settings of the search service are complete. No service is asked.

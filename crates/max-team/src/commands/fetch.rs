@@ -40,7 +40,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Fetch) -> anyhow::Result<Exit>
         super::print("\n")?;
     }
     if page.is_error {
-        return Err(CliError::said(Exit::Failed, |lang| lang.page_failed(&lang.page_about(&page))).into());
+        return Err(CliError::said(Exit::Failed, |lang| lang.page_failed(lang.page_about(&page))).into());
     }
     if page.text.trim().is_empty() || page.is_incomplete {
         talk(&place.lang(&config).page_about(&page));

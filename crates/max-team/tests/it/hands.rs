@@ -11,7 +11,7 @@ use crate::program::{Program, Ran};
 const AGENTS: &str = "agents:\n  - {name: web, role: reader, system_prompt: read, tools: [web_fetch, read_file]}\n";
 
 /// A server on this machine that has one large page.
-fn large_page() -> u16 {
+pub(crate) fn large_page() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

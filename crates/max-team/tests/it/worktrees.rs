@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::chat::Terminal;
 use super::context::wait_for;
+use super::hands::large_page;
 use super::plans::{news, plan, task, voice, write};
 use super::program::{Program, Ran};
 
@@ -422,6 +423,34 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
     let ran = program.run(&["--agent", "apart", "-p", "change it", "--permission-mode", "acceptEdits"]);
     said(&ran, 1, "is in no git repository");
     assert_eq!(program.read("a.txt"), "one\n", "nobody works in the project instead");
+}
+
+/// Changes that wait for a decision hold up no call that only reads.
+#[test]
+fn pages_are_read_while_changes_of_a_worktree_wait() {
+    let url = format!("http://127.0.0.1:{}/", large_page());
+    let read = |reply: Reply| reply.tool("f", "web_fetch", json!({ "url": url }));
+    let replies = vec![
+        write("a.txt", "copy\n"),
+        read(Reply::new()),
+        Reply::text("Changed."),
+        read(Reply::new()),
+        Reply::text("Read again."),
+    ];
+    let server = ModelServer::start(Script::new().when(voice(|_| true, replies)));
+    let card = "---\nname: apart\nrole: scribe\ndescription: Works apart\nisolation: worktree\n\
+        tools: [write_file, web_fetch]\n---\nWrite.\n";
+    let program = project(&server).file(".max-team/agents/apart.md", card);
+    let allowed = [&MODE[..], &["--allowed-tools", "WebFetch(domain:127.0.0.1:*)"]].concat();
+    let ways: [(&[&str], &str); 2] =
+        [(&["--agent", "apart", "-p", "change it"], "Changed.\n"), (&["-c", "-p", "read it again"], "Read again.\n")];
+    for (way, answer) in ways {
+        let ran = program.run(&[way, &allowed].concat());
+        assert_eq!((ran.code, ran.out.as_str(), listed(&program).len()), (0, answer, 1), "{ran:?}");
+        let requests = server.requests();
+        let last = requests.last().unwrap();
+        assert!(last.contains("line 0") && !last.contains("no rule"), "{}", last.body);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::future::join_all;
 use max_team_core::limits::{
     BROWSER_CHARS_MAX, BROWSER_ELEMENTS_MAX, BROWSER_FIELDS_MAX, BROWSER_FRAMES_MAX, BROWSER_LOAD_MS,
     BROWSER_SETTLE_MS, BROWSER_WAIT_MS_MAX, IMAGE_BYTES_MAX,
@@ -480,38 +481,36 @@ impl Tab {
 
     /// Those of some fields that are for passwords.
     async fn passwords(&self, fields: Vec<i64>) -> HashSet<i64> {
-        let mut found = HashSet::new();
-        for (at, node) in fields.into_iter().enumerate() {
-            let asked = at < BROWSER_FIELDS_MAX;
-            let told =
-                if asked { self.call("DOM.describeNode", json!({ "backendNodeId": node })).await.ok() } else { None };
-            // A field that cannot be asked counts as one for a password: then dots are shown.
-            if told.is_none_or(|told| is_password(&told)) {
-                found.insert(node);
-            }
-        }
-        found
+        let ask = |node: &i64| self.call("DOM.describeNode", json!({ "backendNodeId": node }));
+        let mut told = join_all(fields.iter().take(BROWSER_FIELDS_MAX).map(ask)).await.into_iter();
+        // A field that cannot be asked counts as one for a password: then dots are shown.
+        let is_asked = |_: &i64| told.next().and_then(Result::ok).is_none_or(|told| is_password(&told));
+        fields.into_iter().filter(is_asked).collect()
     }
 
     async fn frames(&self, tree: &Value) -> Done<Vec<FrameTree>> {
         let mut names = Vec::new();
         collect_frames(tree.get("frameTree").unwrap_or(&Value::Null), &mut names);
-        let mut frames = Vec::new();
-        for (at, name) in names.iter().take(BROWSER_FRAMES_MAX).enumerate() {
-            let owner = if at == 0 {
-                None
-            } else {
-                // A frame that has gone meanwhile, or that another process draws, is left out.
-                let Ok(owner) = self.call("DOM.getFrameOwner", json!({ "frameId": name })).await else { continue };
-                owner.get("backendNodeId").and_then(Value::as_i64)
+        let ask = async |(at, name): (usize, &String)| {
+            let owner = async {
+                match at {
+                    0 => Ok(None),
+                    _ => self.call("DOM.getFrameOwner", json!({ "frameId": name })).await.map(Some),
+                }
             };
-            match self.call("Accessibility.getFullAXTree", json!({ "frameId": name })).await {
-                Ok(mut answer) => {
-                    let nodes = answer.get_mut("nodes").map(Value::take).unwrap_or_default();
+            tokio::try_join!(owner, self.call("Accessibility.getFullAXTree", json!({ "frameId": name })))
+        };
+        let mut frames = Vec::new();
+        for (at, answer) in join_all(names.iter().enumerate().map(ask)).await.into_iter().enumerate() {
+            match answer {
+                Ok((owner, mut tree)) => {
+                    let owner = owner.and_then(|owner| owner.get("backendNodeId").and_then(Value::as_i64));
+                    let nodes = tree.get_mut("nodes").map(Value::take).unwrap_or_default();
                     let nodes =
                         serde_json::from_value(nodes).map_err(|error| DevToolsError::Refused(error.to_string()))?;
                     frames.push(FrameTree { owner, nodes });
                 }
+                // A frame that has gone meanwhile, or that another process draws, is left out.
                 Err(_) if at > 0 => {}
                 Err(error) => return Err(error),
             }

@@ -19,7 +19,7 @@ use super::act::{Content, Tab};
 use super::devtools::{DevToolsError, lock};
 use super::guard::{ContextProxy, Guard, Lookup};
 use super::pages::{Context, Page};
-use super::process::{Chromium, Ended, Launch, find_chromium};
+use super::process::{Chromium, Ended, Launch, can_be_kept_in, find_chromium};
 use super::sign_in::sign_in;
 use super::snapshot::Refs;
 use super::{BrowserAction, BrowserInput};
@@ -100,6 +100,9 @@ impl Browsers {
             return Err(WebFault::Other("this run answers from recorded pages, so there is no `browser`".to_owned()));
         }
         let program = find_chromium(services.browser_path.as_deref()).ok_or_else(|| missing(services))?;
+        if cx.sandbox.on && !can_be_kept_in() {
+            return Err(WebFault::NoNamespaces);
+        }
         let folder = if profile.is_empty() { None } else { Some(services.profile_folder(profile)?) };
         let launch = Launch { program, profile: folder, is_sandboxed: cx.sandbox.on && !is_visible, is_visible };
         cx.progress.say(|| "starting Chromium".to_owned());

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use max_team_core::limits::{BROWSER_IDLE_MS, BROWSER_START_MS};
-use max_team_sandbox::{CommandOutcome, EndReason, Network, OutputSource, ProxyServer, SandboxError, StdinPipe};
+use max_team_sandbox::{CommandOutcome, EndReason, Engine, Network, OutputSource, ProxyServer, SandboxError, StdinPipe};
 use serde_json::json;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
@@ -357,6 +357,12 @@ fn why(over: Result<CommandOutcome, SandboxError>, complaint: &str) -> String {
         Ok(_) => "it ended".to_owned(),
     };
     if said.is_empty() { how } else { format!("{how} ({said})") }
+}
+
+/// Whether a sandbox here is strong enough: Landlock alone leaves the sockets of other programs within reach, so it forbids those that
+/// Chromium cannot do without.
+pub(super) fn can_be_kept_in() -> bool {
+    max_team_sandbox::engine().is_ok_and(|engine| engine != Engine::Landlock)
 }
 
 /// Whether a window can be shown to the user.

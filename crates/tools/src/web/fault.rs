@@ -61,6 +61,12 @@ pub enum WebFault {
          with `tools.browser_path`. Everything else works without it"
     )]
     NoBrowser,
+    /// Neither namespaces nor macOS keep it in here.
+    #[error(
+        "Chromium is not started: its sandbox needs namespaces, which this system does not allow; the user can allow them or \
+         install bubblewrap (`max-team doctor`). Everything else works without it"
+    )]
+    NoNamespaces,
     #[error("Chromium could not be started: {0}; go on without it, or let the user look at `max-team doctor`")]
     BrowserStart(String),
     #[error("the browser ended {times} times within {minutes} minutes and is not started again now; go on without it")]

@@ -40,6 +40,7 @@ impl Lang {
             WebFault::NotRendered { url, why } => self.page_not_rendered(url, why),
             WebFault::BrowserPath(path) => self.browser_path_wrong(path),
             WebFault::NoBrowser => self.browser_missing().to_owned(),
+            WebFault::NoNamespaces => self.browser_no_namespaces().to_owned(),
             WebFault::BrowserStart(why) => self.browser_no_start(why),
             WebFault::BrowserEnds { times, minutes } => self.browser_ends(*times, *minutes),
             WebFault::SearchAddress(SearchAddressFlaw::Unset(service)) => self.search_url_unset(service),

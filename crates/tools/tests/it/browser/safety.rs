@@ -332,22 +332,23 @@ fn holding(test: &str, server: &Server) -> Command {
 }
 
 #[test]
-fn a_browser_works_where_no_namespaces_can_be_made() {
+fn without_namespaces_there_is_one_clear_notice() {
     let server = html(&[("/", "<title>Fine</title><p>fine</p>")]);
     if let Some(port) = std::env::var_os(HOLDS) {
         let there = Server { port: port.to_str().unwrap().parse().unwrap(), ..html(&[]) };
-        assert!(Browsing::at(&there).unwrap().open("/").contains("text \"fine\""));
+        let browsing = Browsing::at(&there).unwrap();
+        let url = format!("{}/", browsing.base);
+        let words = browsing.refused(&json!({ "action": "open", "url": url }));
+        assert!(words.contains("needs namespaces") && words.contains("`max-team doctor`"), "{words}");
+        assert!(browsing.project.call("web_fetch", json!({ "url": url })).unwrap().contains("fine"));
         return;
     }
     if find_chromium(None).is_none() {
         return;
     }
-    let ran = holding("a_browser_works_where_no_namespaces_can_be_made", &server)
-        .env("MAX_TEAM_SANDBOX", "landlock")
-        .output()
-        .unwrap();
+    let mut again = holding("without_namespaces_there_is_one_clear_notice", &server);
+    let ran = again.env("MAX_TEAM_SANDBOX", "landlock").output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    assert_eq!(server.asked()[..1], ["/"]);
 }
 
 #[test]
@@ -368,8 +369,19 @@ fn a_page_is_rendered_for_other_tools() {
 
 #[test]
 fn without_a_chromium_there_is_one_clear_notice() {
-    let server = html(&[]);
+    let server = html(&[("/", "<title>App</title><p>fine</p><script>1</script>")]);
     let mut project = Project::new();
+    if let Some(port) = std::env::var_os(HOLDS) {
+        let input = json!({ "url": format!("http://127.0.0.1:{}/", port.to_str().unwrap()) });
+        project.cx.services = Arc::new(Services { renderer: Some(Arc::new(ChromiumRenderer)), ..Services::default() });
+        let read = project.call("web_fetch", input.clone()).unwrap();
+        assert!(read.contains("there is no Chromium here") && read.contains("fine"), "{read}");
+        let opened = project.refused("browser", json!({ "action": "open", "url": input["url"] }));
+        assert!(opened.contains("no Chromium was found") && opened.contains("Everything else works"), "{opened}");
+        return;
+    }
+    let ran = holding("without_a_chromium_there_is_one_clear_notice", &server).env("PATH", "/nowhere").output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
     let browser_path = Some("/nowhere/chromium".into());
     let private_hosts = vec!["127.0.0.1".to_owned()];
     project.cx.services = Arc::new(Services { browser_path, private_hosts, ..Services::default() });
