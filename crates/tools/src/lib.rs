@@ -57,7 +57,7 @@ pub use time_zone::{now, set_time_zone, time_zone};
 pub use tool::{Output, Spec, Tool, ToolContext, ToolError};
 pub use typed::Typed;
 pub use web::{
-    AddressFlaw, BodyFlaw, Geocode, PageAnswer, PageNote, PageQuery, PageRenderer, PrivateAddress, RecordedPages, RedirectFlaw,
-    RenderFuture, RenderMode, RenderedPage, SearchAddressFlaw, SearchKey, SearchProvider, SearchService, WebFault, WebFetch,
-    WebSearch, fetch_page, http_client,
+    AddressFlaw, BodyFlaw, Geocode, PageAnswer, PageNote, PageQuery, PageRenderer, PrivateAddress, RecordedPages,
+    RedirectFlaw, RenderFuture, RenderMode, RenderedPage, SearchAddressFlaw, SearchKey, SearchProvider, SearchService,
+    WebFault, WebFetch, WebSearch, fetch_page, http_client,
 };

@@ -28,7 +28,8 @@ struct SearchSettings {
 /// The service that the settings and the environment name.
 pub(crate) fn resolve(settings: &Value, env: &Env) -> Result<SearchService, CliError> {
     let wrong = |why: &dyn Fn(Lang) -> String| CliError::said(Exit::Config, |lang| lang.bad_web_search(why(lang)));
-    let given: SearchSettings = serde_json::from_value(settings.clone()).map_err(|error| wrong(&|_| error.to_string()))?;
+    let given: SearchSettings =
+        serde_json::from_value(settings.clone()).map_err(|error| wrong(&|_| error.to_string()))?;
     let is_set = |name: &str| env.get(name).filter(|key| !key.trim().is_empty());
     let by_key = || KEYS.iter().find(|(name, _)| is_set(name).is_some()).map(|(_, provider)| *provider);
     let provider = match given.provider.as_deref() {

@@ -15,6 +15,7 @@ use max_team_runtime::maintenance::Storage;
 use max_team_runtime::skills::Catalogue;
 use max_team_runtime::storage::JournalError;
 use max_team_sandbox::{Engine, Obstacle, engine, probe};
+use max_team_tools::SearchProvider;
 use rustix::fs::Access;
 
 use crate::args;
@@ -260,6 +261,10 @@ fn web_search(config: &Config, place: &AppEnv, findings: &mut Findings) {
     match setup::services(place, config).map(|services| services.search) {
         Err(stop) => findings.bad("web_search", stop.words(lang).to_owned()),
         Ok(search) => match search.action("words") {
+            // A service of the user's own is known by its host.
+            Ok(action) if search.provider == SearchProvider::Custom => {
+                findings.good("web_search", lang.search_found(format!("`{}`", action.target)));
+            }
             Ok(_) => findings.good("web_search", lang.search_found(search.provider.title())),
             Err(fault) => findings.bad("web_search", lang.web_fault(&fault)),
         },

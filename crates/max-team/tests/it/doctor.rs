@@ -56,9 +56,14 @@ fn the_doctor_checks_the_settings_of_the_web() {
             1,
             "FAIL  web_search: `tools.web_search` cannot be used: `BRAVE_API_KEY`",
         ),
+        ("tools: {web_search: {url: 'https://a.org/?q={query}'}}\n", 0, "ok    web_search: `a.org`, for `web_search`"),
         ("tools: {web_search: {url: nowhere}}\n", 1, "FAIL  web_search: `tools.web_search.url` is no address"),
         ("tools: {web_search: {url: 'ftp://a.org/'}}\n", 1, "FAIL  web_search: `tools.web_search.url` is no address"),
-        ("tools: {browser_path: /nowhere/chromium}\n", 0, "note  browser: `tools.browser_path` names `/nowhere/chromium`"),
+        (
+            "tools: {browser_path: /nowhere/chromium}\n",
+            0,
+            "note  browser: `tools.browser_path` names `/nowhere/chromium`",
+        ),
         ("tools: {browser_profiles: [my shop]}\n", 1, "a list of names such as `[shop, work-mail]`"),
     ];
     for (settings, code, words) in table {

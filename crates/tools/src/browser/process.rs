@@ -15,7 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use max_team_core::limits::{BROWSER_IDLE_MS, BROWSER_START_MS};
-use max_team_sandbox::{CommandOutcome, EndReason, Engine, Network, OutputSource, ProxyServer, SandboxError, StdinPipe};
+use max_team_sandbox::{
+    CommandOutcome, EndReason, Engine, Network, OutputSource, ProxyServer, SandboxError, StdinPipe,
+};
 use serde_json::json;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;

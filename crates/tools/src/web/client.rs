@@ -113,12 +113,7 @@ impl HttpReply {
 }
 
 /// Gets what is at an address, up to `max` bytes of it.
-pub(crate) async fn fetch(
-    cx: &ToolContext,
-    url: &Url,
-    guard: AddressGuard,
-    max: usize,
-) -> Result<HttpReply, WebFault> {
+pub(crate) async fn fetch(cx: &ToolContext, url: &Url, guard: AddressGuard, max: usize) -> Result<HttpReply, WebFault> {
     send(cx, HttpRequest::get(url, guard, max)).await
 }
 

@@ -54,7 +54,9 @@ pub enum WebFault {
     #[error("`{url}`: {why}")]
     NotRendered { url: String, why: String },
     /// The program that the settings name.
-    #[error("`tools.browser_path` names `{0}`, which is no program here, so there is no `browser`; only the user can change it")]
+    #[error(
+        "`tools.browser_path` names `{0}`, which is no program here, so there is no `browser`; only the user can change it"
+    )]
     BrowserPath(String),
     #[error(
         "no Chromium was found, so there is no `browser`; the user can install it (`sudo apt install chromium`) or name it \
@@ -132,10 +134,16 @@ pub struct PrivateAddress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageNote {
     /// What the server says it is; empty if it does not say.
-    Answer { status: u16, media_type: String },
+    Answer {
+        status: u16,
+        media_type: String,
+    },
     Title(String),
     /// The body broke off after this many bytes.
-    Incomplete { bytes: u64, flaw: BodyFlaw },
+    Incomplete {
+        bytes: u64,
+        flaw: BodyFlaw,
+    },
     /// Only this many bytes of the body were taken.
     Cut(u64),
     /// Only this many bytes of the text are told.
@@ -145,7 +153,10 @@ pub enum PageNote {
     /// Compressed in this way, though that was not asked for.
     Compressed(String),
     Binary(u64),
-    Part { number: usize, count: usize },
+    Part {
+        number: usize,
+        count: usize,
+    },
     NeedsChromium,
     Rendered,
     NoText,

@@ -316,7 +316,10 @@ fn a_user_follows_redirects_to_other_hosts_but_not_into_private_networks() {
     };
     let page = fetch("/open").unwrap();
     assert_eq!((page.text.as_str(), page.is_error), ("inside", false));
-    assert!(page.url == format!("http://localhost:{port}/") && page.notes[0].to_string().starts_with("200"), "{page:?}");
+    assert!(
+        page.url == format!("http://localhost:{port}/") && page.notes[0].to_string().starts_with("200"),
+        "{page:?}"
+    );
     assert!(fetch("/metadata").unwrap_err().to_string().contains("private network"));
     assert!(fetch("/loop").unwrap_err().to_string().contains("redirected more than 5 times"));
     assert_eq!(PageQuery::default().render, RenderMode::Auto);
@@ -348,7 +351,12 @@ fn a_body_that_breaks_off_is_told_to_be_incomplete() {
         assert!(words.contains("INCOMPLETE: only") && !words.contains("the first"), "{path}: {words}");
         let query = PageQuery { url: format!("http://127.0.0.1:{}{path}", server.port), ..PageQuery::default() };
         let page = runtime.block_on(fetch_page(&project.cx, query)).unwrap();
-        assert!(page.is_error && page.is_incomplete && page.notes.iter().any(|note| note.to_string().contains("fetch it again")), "{path}: {page:?}");
+        assert!(
+            page.is_error
+                && page.is_incomplete
+                && page.notes.iter().any(|note| note.to_string().contains("fetch it again")),
+            "{path}: {page:?}"
+        );
     }
     assert_eq!(server.asked().len(), 6, "a part is not kept");
     let refused = project.refused("web_fetch", at(server.port, "/document"));

@@ -15,9 +15,7 @@ impl Lang {
                 AddressFlaw::NotWeb => self.address_not_web(url),
                 AddressFlaw::HasPassword => self.address_has_password(url),
             },
-            WebFault::Private { url, address } => {
-                self.page_private(url, &address.host, address.address.to_string())
-            }
+            WebFault::Private { url, address } => self.page_private(url, &address.host, address.address.to_string()),
             WebFault::NotRecorded(url) => self.page_not_recorded(url),
             WebFault::NoClient { url, why } => self.page_no_client(url, why),
             WebFault::Unreachable { url, why } => self.page_unreachable(url, why),

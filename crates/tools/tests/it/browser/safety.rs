@@ -380,7 +380,8 @@ fn without_a_chromium_there_is_one_clear_notice() {
         assert!(opened.contains("no Chromium was found") && opened.contains("Everything else works"), "{opened}");
         return;
     }
-    let ran = holding("without_a_chromium_there_is_one_clear_notice", &server).env("PATH", "/nowhere").output().unwrap();
+    let ran =
+        holding("without_a_chromium_there_is_one_clear_notice", &server).env("PATH", "/nowhere").output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     let browser_path = Some("/nowhere/chromium".into());
     let private_hosts = vec!["127.0.0.1".to_owned()];
