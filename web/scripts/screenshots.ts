@@ -31,6 +31,9 @@ try {
   await dark.goto(`${server.url}/#/s/${session}/plan`);
   await dark.locator('.node.running').first().waitFor();
   await dark.waitForTimeout(1200);
+  const toast = dark.locator('.toast');
+  await toast.getByRole('button', { name: 'Close' }).click();
+  await toast.waitFor({ state: 'detached' });
   await take(dark, 'plan');
   await light.getByText('Three coffees cost 750 again.').first().waitFor({ timeout: 60_000 });
   await light.locator('.session-head').getByText('idle').waitFor({ timeout: 60_000 });
