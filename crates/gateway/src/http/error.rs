@@ -4,6 +4,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use max_team_core::memory::WriteRefusal;
+use max_team_core::task_list::ListRefusal;
 use max_team_runtime::{RuntimeError, WorktreeError};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::i18n::Lang;
@@ -112,6 +113,7 @@ impl ApiError {
             | RuntimeError::NoReader { .. }
             | RuntimeError::NoPoint { .. }
             | RuntimeError::NoPlanTask(_)
+            | RuntimeError::Tasks(ListRefusal::Unknown { .. })
             | RuntimeError::NothingToContinue(_)
             | RuntimeError::Worktree(WorktreeError::NotFound(_) | WorktreeError::Name(_))
             | RuntimeError::Memory(WriteRefusal::Nothing(_)) => Self::not_found(message),

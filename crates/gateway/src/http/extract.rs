@@ -31,7 +31,28 @@ impl<T: DeserializeOwned> FromRequest<Arc<Web>> for Body<T> {
         let bytes = Bytes::from_request(request, web).await.map_err(cut)?;
         let bytes: &[u8] = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes };
         let wrong = |error| ApiError::bad_request(format!("the body is not as expected: {error}"));
-        Ok(Self(serde_json::from_slice(bytes).map_err(wrong)?))
+        Ok(Self(read_json(bytes).map_err(wrong)?))
+    }
+}
+
+/// Reads JSON, in which `5.0` is the whole number 5: some languages write it so.
+pub(crate) fn read_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, serde_json::Error> {
+    let mut value = serde_json::from_slice(text)?;
+    make_whole(&mut value);
+    serde_json::from_value(value)
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Number(number) if number.is_f64() => {
+            let text = number.to_string();
+            if let Some(whole) = text.strip_suffix(".0").and_then(|digits| digits.parse::<i64>().ok()) {
+                *value = json!(whole);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -105,8 +126,11 @@ pub(crate) struct OrderKey(pub(crate) EnvelopeId);
 impl OrderKey {
     /// The key for a text that a visitor chose. Keys of different visitors never meet.
     pub(crate) fn of(visitor: &Visitor, text: &str) -> Result<Self, ApiError> {
-        if text.is_empty() || text.chars().count() > WEB_KEY_CHARS_MAX {
-            let words = format!("an idempotency key has 1 to {WEB_KEY_CHARS_MAX} characters");
+        let is_plain = text.chars().all(|letter| letter.is_ascii_graphic());
+        if text.is_empty() || text.len() > WEB_KEY_CHARS_MAX || !is_plain {
+            let words = format!(
+                "an idempotency key has 1 to {WEB_KEY_CHARS_MAX} characters: letters, digits and signs of ASCII, no blanks"
+            );
             return Err(ApiError::bad_request(words));
         }
         let fields = ["web", &visitor.principal.user, text].map(str::as_bytes);
@@ -126,5 +150,18 @@ impl FromRequestParts<Arc<Web>> for OrderKey {
         let Some(given) = parts.headers.get("idempotency-key").cloned() else { return Ok(Self::fresh()) };
         let visitor = Visitor::from_request_parts(parts, web).await?;
         Self::of(&visitor, given.to_str().map_err(|_| ApiError::bad_request("the idempotency key is no text"))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_may_have_a_fraction_of_zero() {
+        let read = |text: &str| read_json::<Value>(text.as_bytes()).unwrap();
+        assert_eq!(read(r#"{"a": [5.0, -0.0, 5.5, "5.0"]}"#), json!({ "a": [5, 0, 5.5, "5.0"] }));
+        assert_eq!(read("1e300"), json!(1e300), "too large for a whole number");
+        assert_eq!(read_json::<u64>(b"25346.0").unwrap(), 25_346);
     }
 }

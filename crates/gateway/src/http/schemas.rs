@@ -72,7 +72,7 @@ pub(super) fn fact_value() -> Value {
     let text = json!({ "type": "string" });
     let flag = json!({ "type": "boolean" });
     let member = json!({ "anyOf": [text, { "type": "number" }, flag] });
-    let list = json!({ "type": "array", "items": member });
+    let list = json!({ "type": "array" });
     let parts = json!({
         "type": "object", "minProperties": 1, "maxProperties": 8, "additionalProperties": member,
         "propertyNames": { "pattern": "^[A-Za-z0-9_-]{1,12}$" },

@@ -16,7 +16,7 @@ use super::access::Visitor;
 use super::body::fingerprint;
 use super::error::ApiError;
 use super::events::mark;
-use super::extract::OrderKey;
+use super::extract::{OrderKey, read_json};
 use super::keys::KeptAnswer;
 use super::routes::COMMANDS;
 use super::team::read_command;
@@ -94,7 +94,7 @@ async fn next(watching: &mut SocketWatch) -> Option<WatchItem> {
 
 impl Web {
     async fn answer(&self, visitor: &Visitor, text: &str, watching: &mut SocketWatch) -> Value {
-        let asked: SocketRequest = match serde_json::from_str(text) {
+        let asked: SocketRequest = match read_json(text.as_bytes()) {
             Ok(asked) => asked,
             Err(error) => return json!({ "id": null, "error": ApiError::bad_request(error.to_string()).object() }),
         };

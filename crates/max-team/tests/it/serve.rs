@@ -319,6 +319,11 @@ fn strange_pages_hosts_codes_and_bodies_are_refused() {
     assert_eq!(late.code(), (429, "rate_limited".to_owned()), "{late:?}");
     assert!(late.head.contains("retry-after: "), "{late:?}");
 
+    for key in ["", "two words", "键"] {
+        let refused = browser.send("POST", "/api/v1/sessions", &[("idempotency-key", key)], "{}");
+        assert_eq!(refused.code(), (400, "bad_request".to_owned()), "{key}");
+    }
+
     let large = browser.send("POST", "/api/v1/queries", &[], &format!("\"{}\"", "x".repeat(1 << 20)));
     assert_eq!(large.code(), (413, "too_large".to_owned()));
     for (method, path, body, status) in [
@@ -333,6 +338,7 @@ fn strange_pages_hosts_codes_and_bodies_are_refused() {
         ("GET", "/api/v1/memory/elsewhere/notes.a", "", 400),
         ("GET", "/api/v1/plans/%FF", "", 400),
         ("POST", "/api/v1/sessions", r#"{"agent":" "}"#, 400),
+        ("GET", "/api/v1/worktrees/no.name", "", 404),
         ("PUT", "/api/v1/me", "", 405),
         ("GET", "/api/v2/me", "", 404),
     ] {

@@ -14,9 +14,10 @@ use super::{Block, outline, pairs};
 use crate::program::{Program, finish};
 
 /// Why an example may be left out.
-const REASONS: [&str; 6] = [
+const REASONS: [&str; 7] = [
     "key",         // it needs a key of a real provider
-    "terminal",    // it opens a chat or a server, or needs one that is open
+    "terminal",    // it opens a chat, or waits for keys
+    "server",      // it needs a server that runs meanwhile
     "network",     // it reaches other machines
     "build",       // it builds this repository
     "placeholder", // it holds a made-up id, which no other run has
