@@ -30,7 +30,7 @@ test('no text is empty, and no Chinese text is left in English', () => {
   const same = new Set(['trace.tokens', 'cost.tokens', 'by.person']);
   for (const [key, text] of Object.entries(zh)) {
     assert.notEqual(text.trim(), '', key);
-    assert.ok(same.has(key) || /[\u4e00-\u9fff]/.test(text), `${key}: ${text}`);
+    assert.ok(same.has(key) || /[\u3000-\u303f\u4e00-\u9fff]/.test(text), `${key}: ${text}`);
   }
 });
 
