@@ -200,6 +200,9 @@ pub enum RuntimeError {
     /// A change that the shared task list refuses.
     #[error("{0}")]
     Tasks(#[from] max_team_core::task_list::ListRefusal),
+    /// No such plan.
+    #[error("there is no plan `{0}`; `max-team plans list` shows those there are")]
+    NoPlan(PlanId),
     /// No running plan has the task.
     #[error("no running plan has a task `{0}`; `task_query` lists the tasks")]
     NoPlanTask(String),

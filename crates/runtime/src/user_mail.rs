@@ -384,6 +384,9 @@ impl<'j> UserMail<'j> {
         task: Option<&str>,
     ) -> Result<String, RuntimeError> {
         require(by, Role::Member)?;
+        if ReadModel::new(self.journal).session_of(plan)?.is_none() {
+            return Err(RuntimeError::NoPlan(plan));
+        }
         let stop = Stop { by: &by.signature(), task, ..Stop::default() };
         self.send(by, key, plan_stream(plan), MessageKind::Shutdown, Body::Stop(stop)).await
     }

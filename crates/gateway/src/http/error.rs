@@ -112,6 +112,7 @@ impl ApiError {
             | RuntimeError::NoQuestion(_)
             | RuntimeError::NoReader { .. }
             | RuntimeError::NoPoint { .. }
+            | RuntimeError::NoPlan(_)
             | RuntimeError::NoPlanTask(_)
             | RuntimeError::Tasks(ListRefusal::Unknown { .. })
             | RuntimeError::NothingToContinue(_)

@@ -339,6 +339,7 @@ fn strange_pages_hosts_codes_and_bodies_are_refused() {
         ("GET", "/api/v1/plans/%FF", "", 400),
         ("POST", "/api/v1/sessions", r#"{"agent":" "}"#, 400),
         ("GET", "/api/v1/worktrees/no.name", "", 404),
+        ("POST", "/api/v1/commands", r#"{"stop":{"plan":"pln_00000000000000000000000000000000"}}"#, 404),
         ("PUT", "/api/v1/me", "", 405),
         ("GET", "/api/v2/me", "", 404),
     ] {

@@ -215,6 +215,7 @@ impl Lang {
             RuntimeError::Worktree(error) => self.worktree_failure(error),
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
+            RuntimeError::NoPlan(plan) => self.unknown_plan(plan),
             RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
             RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
             _ => chinese_refusal(error).unwrap_or_else(told),
