@@ -86,12 +86,12 @@ pub(crate) fn check(path: &Path, force: bool) -> Result<(), CliError> {
 /// A new file beside the one that is to be written. Only its owner can read it: what was said is in it.
 fn begin(path: &Path) -> Result<NamedTempFile, CliError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    NamedTempFile::new_in(folder).map_err(|error| unwritten(path, &error.to_string()))
+    NamedTempFile::new_in(folder).map_err(|error| unwritten(path, &|lang| lang.io_fault(&error)))
 }
 
-fn unwritten(path: &Path, why: &str) -> CliError {
+fn unwritten(path: &Path, why: &dyn Fn(Lang) -> String) -> CliError {
     let name = path.display().to_string();
-    CliError::said(Exit::Failed, |lang| lang.tape_unwritten(&name, why))
+    CliError::said(Exit::Failed, |lang| lang.tape_unwritten(&name, why(lang)))
 }
 
 /// Writes a run down, all of it or nothing; words on what was done. What is there is only replaced by force. A recording has no
@@ -101,16 +101,17 @@ pub(crate) fn save(tape: &Tape, path: &Path, force: bool, lang: Lang) -> Result<
         return Err(CliError::said(Exit::Failed, |lang| lang.run_damaged(tape.damaged().len())));
     }
     let name = path.display().to_string();
-    let bad = |why: String| unwritten(path, &why);
+    let bad = |error: io::Error| unwritten(path, &|lang| lang.io_fault(&error));
     let mut file = begin(path)?;
     let mut out = BufWriter::new(file.as_file_mut());
-    let redacted = tape.write(env!("CARGO_PKG_VERSION"), &mut out).map_err(|error| bad(error.to_string()))?;
-    out.flush().map_err(|error| bad(error.to_string()))?;
+    let redacted = tape.write(env!("CARGO_PKG_VERSION"), &mut out);
+    let redacted = redacted.map_err(|error| unwritten(path, &|_| error.to_string()))?;
+    out.flush().map_err(bad)?;
     drop(out);
     let kept = if force { file.persist(path) } else { file.persist_noclobber(path) };
     kept.map_err(|failed| match failed.error.kind() {
         io::ErrorKind::AlreadyExists => CliError::said(Exit::Failed, |lang| lang.tape_exists(&name)),
-        _ => bad(failed.error.to_string()),
+        _ => bad(failed.error),
     })?;
     Ok(lang.tape_written(&name, tape.len(), redacted))
 }

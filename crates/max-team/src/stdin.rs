@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::headless::talk;
 use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::input_file;
 
 /// How long an open pipe may stay silent when there is a prompt anyway.
@@ -77,7 +78,7 @@ fn piped(optional: bool) -> Result<String, CliError> {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(bytes))) => break bytes,
             Ok(Err(error)) => {
-                return Err(CliError::new(Exit::Failed, format!("standard input cannot be read: {error}")));
+                return Err(CliError::said(Exit::Failed, |lang| lang.stdin_unreadable(lang.io_fault(&error))));
             }
             Err(_) => break Vec::new(),
         }
@@ -99,16 +100,13 @@ fn piped(optional: bool) -> Result<String, CliError> {
 
 /// A JSON Schema given as text, or as `@FILE`.
 pub(crate) fn schema(given: &str, cwd: &Path) -> Result<Value, CliError> {
-    let bad = |words: String| CliError::new(Exit::Usage, format!("--json-schema: {words}"));
+    let bad =
+        |words: &dyn Fn(Lang) -> String| CliError::said(Exit::Usage, |lang| lang.headed("--json-schema", words(lang)));
     let text = match given.strip_prefix('@') {
         Some(path) => input_file::text(&cwd.join(path), input_file::JSON_BYTES_MAX)
-            .map_err(|why| bad(format!("`{path}`: {why}")))?,
+            .map_err(|why| bad(&|lang| lang.unreadable(path, lang.input_fault(&why))))?,
         None => given.to_owned(),
     };
-    let schema: Value = serde_json::from_str(&text).map_err(|error| bad(format!("not JSON: {error}")))?;
-    if schema.is_object() {
-        Ok(schema)
-    } else {
-        Err(bad("an object is wanted, for example {\"type\":\"object\"}".into()))
-    }
+    let schema: Value = serde_json::from_str(&text).map_err(|error| bad(&|lang| lang.not_json(&error)))?;
+    if schema.is_object() { Ok(schema) } else { Err(bad(&|lang| lang.schema_is_object().to_owned())) }
 }

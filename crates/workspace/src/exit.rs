@@ -24,6 +24,11 @@ impl CliError {
         Self { exit, message: words(Lang::En), chinese: Some(words(Lang::Zh)) }
     }
 
+    /// A file that cannot be written.
+    pub fn unwritable(shown: &str, error: &std::io::Error) -> Self {
+        Self::said(Exit::Failed, |lang| lang.unwritable(shown, lang.io_fault(error)))
+    }
+
     pub fn words(&self, lang: Lang) -> &str {
         match (lang, &self.chinese) {
             (Lang::Zh, Some(words)) => words,

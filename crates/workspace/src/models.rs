@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use max_team_core::agent::{Model, Settings};
 use max_team_core::suggest::slips;
-use max_team_llm::{Catalog, Endpoint, Options, ProviderRow, Replay, Router};
+use max_team_llm::{Catalog, CatalogError, Endpoint, Options, ProviderRow, Replay, Router};
 use serde_json::Value;
 
 use crate::api_keys::{self, ApiKey};
@@ -65,19 +65,12 @@ impl ChosenModel {
     /// The model behind a name.
     pub fn resolve(&self, name: &str) -> Result<Model, CliError> {
         let model = self.catalog.resolve(name, Some(&self.model.provider));
-        let mut model = model.map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
+        let mut model = model.map_err(|error| CliError::said(Exit::Usage, |lang| lang.catalog_fault(&error)))?;
         if model.provider != self.model.provider {
-            let words = format!(
-                "`{name}` is at `{}`, which is not set up in this chat; start with --model {name}",
-                model.provider
-            );
-            return Err(CliError::new(Exit::Usage, words));
+            return Err(CliError::said(Exit::Usage, |lang| lang.model_elsewhere(name, &model.provider)));
         }
         if let Some(near) = nearest(&self.catalog, &model) {
-            return Err(CliError::new(
-                Exit::Usage,
-                format!("`{name}` is not in the catalogue; did you mean `{near}`?"),
-            ));
+            return Err(CliError::said(Exit::Usage, |lang| lang.model_not_listed(name, &near)));
         }
         model.thinking_tokens = self.model.thinking_tokens;
         Ok(model)
@@ -133,7 +126,7 @@ pub fn choose_or_wait(config: &Config, place: &AppEnv) -> Result<ChosenModel, Cl
 }
 
 fn without_key(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> {
-    let bad = |error: &dyn std::fmt::Display| CliError::new(Exit::Config, error.to_string());
+    let bad = |error: &CatalogError| CliError::said(Exit::Config, |lang| lang.catalog_fault(error));
     let catalog = Arc::new(catalog(config)?);
     let named = config.llm.default_model.as_deref();
     let [usual, ..] = PREFERRED;
@@ -156,7 +149,7 @@ pub fn recorded(config: &Config, then: &Settings) -> Result<ChosenModel, CliErro
         Some(name) => {
             let provider = config.llm.provider.as_deref().unwrap_or(&then.model.provider);
             let found = catalog.resolve(name, Some(provider));
-            sized(found.map_err(|error| CliError::new(Exit::Config, error.to_string()))?, config)
+            sized(found.map_err(|error| CliError::said(Exit::Config, |lang| lang.catalog_fault(&error)))?, config)
         }
         None => now(&then.model),
     };
@@ -214,16 +207,16 @@ fn build(
     named: Option<&str>,
 ) -> Result<ChosenModel, CliError> {
     let env = &place.env;
-    let bad = |error: String| CliError::new(Exit::Config, error);
-    let row = catalog.provider(provider).map_err(|error| bad(error.to_string()))?;
+    let bad = |error: &CatalogError| CliError::said(Exit::Config, |lang| lang.catalog_fault(error));
+    let row = catalog.provider(provider).map_err(|error| bad(&error))?;
     let url = base_url(config, env, provider);
     let name = match named.or(row.default_model.as_deref()) {
         Some(name) => name.to_owned(),
         None => {
-            return Err(bad(format!("`{provider}` has no usual model; name one with --model or llm.default_model")));
+            return Err(CliError::said(Exit::Config, |lang| lang.no_usual_model(provider)));
         }
     };
-    let model = catalog.resolve(&name, Some(provider)).map_err(|error| bad(error.to_string()))?;
+    let model = catalog.resolve(&name, Some(provider)).map_err(|error| bad(&error))?;
     if let Some(near) = nearest(catalog, &model) {
         place.tell(&format!(
             "`{}` is not in the catalogue and is asked for as it is; did you mean `{near}`?",
@@ -235,7 +228,7 @@ fn build(
             catalog
                 .resolve(name, None)
                 .or_else(|_| catalog.resolve(name, Some(provider)))
-                .map_err(|error| bad(error.to_string()))?,
+                .map_err(|error| bad(&error))?,
             config,
         )),
         None => None,

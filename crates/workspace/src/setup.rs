@@ -76,10 +76,8 @@ impl AppEnv {
         let env: Env = std::env::vars_os().filter_map(text).collect();
         max_team_tools::set_time_zone(env.get("TZ"), env.get("TZDIR"));
         let cwd = std::env::current_dir()
-            .map_err(|error| CliError::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
-        let home = env.home().ok_or_else(|| {
-            CliError::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
-        })?;
+            .map_err(|error| CliError::said(Exit::Failed, |lang| lang.folder_unusable(lang.io_fault(&error))))?;
+        let home = env.home().ok_or_else(|| CliError::said(Exit::Config, |lang| lang.no_home_folder().to_owned()))?;
         Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home), wished: None, notice })
     }
 

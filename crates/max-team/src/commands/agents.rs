@@ -209,7 +209,7 @@ fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) 
     let description = description.unwrap_or_else(|| lang.draft_description().to_owned());
     // As JSON a text of any kind is one line that YAML takes.
     let text = draft.replace("{name}", name).replace("{description}", &Value::from(description).to_string());
-    let failed = |error: std::io::Error| CliError::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    let failed = |error: std::io::Error| CliError::unwritable(&shown, &error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
     match file {

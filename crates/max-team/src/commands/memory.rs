@@ -246,7 +246,7 @@ impl MemoryContext {
         for (path, text) in files {
             let shown = path.display().to_string();
             let written = std::fs::create_dir_all(folder).and_then(|()| plan_file::put(&path, &text));
-            written.map_err(|error| CliError::new(Exit::Failed, format!("cannot write `{shown}`: {error}")))?;
+            written.map_err(|error| CliError::unwritable(&shown, &error))?;
             super::print(&format!("{shown}\n"))?;
         }
         Ok(())

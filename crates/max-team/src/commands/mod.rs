@@ -58,7 +58,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CliError::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+            Err(CliError::said(Exit::Failed, |lang| lang.stdout_unwritable(lang.io_fault(&error))))
         }
         _ => Ok(()),
     }

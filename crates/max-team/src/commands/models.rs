@@ -22,7 +22,7 @@ pub(crate) fn run(place: &AppEnv, options: &args::Models) -> anyhow::Result<Exit
     let config = place.settings(options.config.as_deref(), Vec::new())?;
     let catalog = models::catalog(&config)?;
     if let Some(name) = &options.provider {
-        catalog.provider(name).map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
+        catalog.provider(name).map_err(|error| CliError::said(Exit::Usage, |lang| lang.catalog_fault(&error)))?;
     }
     let is_wanted = |model: &Model| options.provider.as_ref().is_none_or(|name| *name == model.provider);
     let shown: Vec<Model> = catalog.models().filter(is_wanted).collect();

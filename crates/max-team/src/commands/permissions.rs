@@ -144,7 +144,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
         let rows = PROTECTED.iter().filter(|row| row.reach == reach).map(|row| (row.pattern, row.by, row.is_held));
         for (pattern, by, is_held) in rows.chain(own) {
             let note = if is_held { lang.never_by_tools() } else { "" };
-            page.push_str(format!("  {:34}  {by}  {note}", clean_line(pattern)).trim_end());
+            page.push_str(format!("  {:34}  {}  {note}", clean_line(pattern), lang.protector(by)).trim_end());
             page.push('\n');
         }
     }

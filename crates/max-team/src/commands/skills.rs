@@ -231,7 +231,7 @@ fn new(place: &AppEnv, lang: Lang, name: &str, description: Option<&str>, user: 
         let shown = file.display().to_string();
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => CliError::said(Exit::Usage, |lang| lang.skill_exists(&shown)),
-            _ => CliError::said(Exit::Failed, |lang| lang.unwritable(&shown, error.to_string())),
+            _ => CliError::unwritable(&shown, &error),
         }
     };
     std::fs::create_dir_all(folder.join(name)).map_err(failed)?;

@@ -299,7 +299,7 @@ fn save(place: &AppEnv, lang: Lang, roll: &Roll, name: &str, is_users: bool, for
     }
     let lead = roll.lead.as_ref().map(|lead| lead.person.name.clone());
     let team = TeamFile { name: name.to_owned(), description: String::new(), lead, members };
-    let failed = |error: std::io::Error| CliError::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    let failed = |error: std::io::Error| CliError::unwritable(&shown, &error);
     match put(&path, &team_file::write(&team), force) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(CliError::said(Exit::Usage, |lang| lang.team_exists(&shown)).into());
@@ -392,9 +392,7 @@ fn registry(roll: &Roll) -> Value {
 /// Writes `teams/NAME/config.json` and an inbox for each member; returns the path of the config.
 fn export(folder: &Path, roll: &Roll, envelopes: &[MailRecord]) -> Result<String, CliError> {
     let folder = folder.join("teams").join(roll.name());
-    let failed = |error: std::io::Error| {
-        CliError::new(Exit::Failed, format!("`{}` cannot be written: {error}", folder.display()))
-    };
+    let failed = |error: std::io::Error| CliError::unwritable(&folder.display().to_string(), &error);
     let pretty = |value: &Value| format!("{value:#}\n");
     let config = folder.join("config.json");
     put(&config, &pretty(&registry(roll)), true).map_err(failed)?;

@@ -323,9 +323,7 @@ impl Headless {
             match output {
                 Some(path) => {
                     let shown = path.display().to_string();
-                    let unwritable = |error: std::io::Error| {
-                        CliError::new(Exit::Failed, self.lang.unwritable(&shown, error.to_string()))
-                    };
+                    let unwritable = |error| CliError::unwritable(&shown, &error);
                     plan_file::put(path, &text).map_err(unwritable)?;
                     talk(&self.lang.plan_written(&shown));
                 }

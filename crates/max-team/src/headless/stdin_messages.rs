@@ -62,7 +62,9 @@ fn read(input: &mut impl BufRead, number: usize, format: Input) -> Result<Option
         let room = (STDIN_BYTES_MAX + 1).saturating_sub(line.len());
         let bytes = input.by_ref().take(room as u64).read_until(b'\n', &mut line);
         match bytes {
-            Err(error) => return Err(CliError::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
+            Err(error) => {
+                return Err(CliError::said(Exit::Failed, |lang| lang.stdin_unreadable(lang.io_fault(&error))));
+            }
             Ok(0) if line.is_empty() => return Ok(None),
             Ok(_) if line.len() > STDIN_BYTES_MAX => return Err(wrong(LineFault::TooLong(STDIN_BYTES_MAX >> 20))),
             // A plain line that ends in a backslash goes on in the next one.

@@ -255,3 +255,111 @@ fn flags_of_a_command_may_stand_before_its_name() {
     let ran = finish(program.team_command(&["--solo", "run", "plan.yaml"]).spawn().unwrap());
     assert_eq!(ran.code, 2, "a flag that the command does not have: {ran:?}");
 }
+
+/// A newcomer learns from each screen which file to edit or which command comes next.
+#[test]
+fn empty_pages_and_errors_say_what_to_do_next() {
+    let program = Program::alone();
+    let table: [(&[&str], i32, &[&str]); 15] = [
+        (
+            &["permissions", "list"],
+            0,
+            &["settings.json` (all projects)", ".max-team/settings.local.json", "Bash(cargo test:*)"],
+        ),
+        (&["permissions", "why", "touch a"], 5, &["write rules in", ".max-team/settings.local.json"]),
+        (&["config", "set"], 2, &["config.yaml` (all projects)", "config default"]),
+        (&["config", "--help"], 0, &["edit ~/.max-team/config.yaml"]),
+        (&["restore", "nofile.db"], 1, &["there is no backup in", "nofile.db", "max-team backup"]),
+        (&["backup"], 1, &["nothing to back up yet"]),
+        (&["help", "sesions"], 2, &["did you mean `max-team sessions`?"]),
+        (&["-p", "hi", "--approve", "yes"], 2, &["never, plan, each, risky", "needs your approval"]),
+        (&["-p", "hi", "--permission-mode", "plann"], 2, &["did you mean `plan`?"]),
+        (&["-p", "hi", "--max-budget-usd", "abc"], 3, &["such as `2.50`", "or leave the flag out"]),
+        (&["rewind", "nosuch"], 1, &["none is called `nosuch`"]),
+        (&["run", "nofile.yaml"], 3, &["there is no file `nofile.yaml`", "max-team plan"]),
+        (&["files", "clear", "--agent", "nosuch"], 1, &["`nosuch`", "max-team files list"]),
+        (&["audit", "show"], 0, &["no entry matches"]),
+        (&["backup", "nofolder/x"], 2, &["nofolder", "does not exist"]),
+    ];
+    for (words, code, wanted) in table {
+        let ran = program.run(words);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == code && wanted.iter().all(|words| said.contains(words)), "{words:?}: {ran:?}");
+    }
+    assert!(!program.run(&["help", "nosuch"]).err.contains("in quotes"));
+}
+
+/// Lines with four or more English words in a row that are no command, value or name in backticks or quotes.
+fn english(text: &str) -> Vec<&str> {
+    let plain = |line: &str| {
+        let outside = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        outside.split('"').step_by(2).collect::<Vec<_>>().join("`")
+    };
+    let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_alphabetic());
+    let is_sentence = |line: &&str| {
+        let plain = plain(line);
+        let words: Vec<&str> = plain.split([' ', ',', ';', ':']).filter(|word| !word.is_empty()).collect();
+        words.windows(4).any(|four| four.iter().all(is_word))
+    };
+    text.lines().filter(is_sentence).collect()
+}
+
+#[test]
+fn no_english_sentence_stands_on_a_chinese_screen() {
+    assert_eq!(english("a\n错误：it cannot be read\n`it is not read`").len(), 1);
+    let program = Program::alone().variable("LC_ALL", "zh_CN.UTF-8").file("odd.yaml", "llm: {timeout: soon}");
+    let table: &[&[&str]] = &[
+        &["ps", "--all"],
+        &["inbox"],
+        &["doctor"],
+        &["sessions", "list"],
+        &["plans", "list"],
+        &["permissions", "list"],
+        &["permissions", "lint"],
+        &["permissions", "protected"],
+        &["permissions", "why", "git push"],
+        &["permissions", "why", "cat a && $X"],
+        &["config", "explain", "nosuch"],
+        &["config", "set"],
+        &["models", "--provider", "nosuch"],
+        &["restore", "nofile.db"],
+        &["backup", "nofolder/x"],
+        &["audit", "show"],
+        &["audit", "verify"],
+        &["memory", "list"],
+        &["memory", "why"],
+        &["memory", "import", "nofile.md"],
+        &["memory", "export", "odd.yaml/x"],
+        &["tasks", "list"],
+        &["team", "show"],
+        &["trace"],
+        &["cost"],
+        &["replay", "nosuch"],
+        &["fork", "nosuch"],
+        &["rewind", "nosuch"],
+        &["worktrees", "list"],
+        &["files", "list"],
+        &["files", "clear", "--agent", "nosuch"],
+        &["mcp", "list"],
+        &["serve", "token", "list"],
+        &["run", "nofile.yaml"],
+        &["run", "odd.yaml"],
+        &["plan", "hi"],
+        &["-p", "hi"],
+        &["-p", "hi", "--approve", "yes"],
+        &["-p", "hi", "--config", "odd.yaml"],
+        &["-p", "hi", "--config", "nofile.yaml"],
+        &["-p", "hi", "--base-url", "x"],
+        &["-p", "hi", "--max-budget-usd", "abc"],
+        &["-p", "hi", "--agent", "nosuch"],
+        &["-p", "hi", "--agents", "nofile.yaml"],
+        &["-p", "hi", "--json-schema", "@nofile"],
+        &["-p", "hi", "--mcp-config", "nofile"],
+        &["--bogus"],
+    ];
+    for words in table {
+        let ran = finish(program.team_command(words).spawn().unwrap());
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(!said.is_empty() && english(&said).is_empty(), "{words:?}: {:?}", english(&said));
+    }
+}

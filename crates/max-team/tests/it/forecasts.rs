@@ -23,15 +23,18 @@ fn a_forecast_learns_from_earlier_plans() {
         ran.out
     };
     let first = look(&[]);
-    assert!(first.contains("about $0.15–0.45 and 1 min, 8 model calls\n"), "a guess: {first}");
+    assert!(first.contains("expected: $0.15–0.45, 1 min, 8 model calls\n"), "a guess: {first}");
     let bounded = look(&["--max-budget-usd", "0.25"]);
-    assert!(bounded.contains("about $0.15–0.25 and 1 min, 8 model calls; the budget stops it at $0.25\n"), "{bounded}");
+    assert!(
+        bounded.contains("expected: $0.15–0.25, 1 min, 8 model calls; the budget stops it at $0.25\n"),
+        "{bounded}"
+    );
     for _ in 0..3 {
         let ran = program.run(&["run", "one.yaml", "--yes"]);
         assert_eq!(ran.code, 0, "{ran:?}");
     }
     let known = look(&[]);
-    assert!(known.contains("about $0.09 and ") && known.contains(", 1 model call; from 3 earlier tasks\n"), "{known}");
+    assert!(known.contains("expected: $0.09, ") && known.contains(", 1 model call; from 3 earlier tasks\n"), "{known}");
     let chinese = look(&["--lang", "zh"]);
     assert!(chinese.contains("预计 $0.09") && chinese.contains("；依据此前 3 个任务"), "{chinese}");
 

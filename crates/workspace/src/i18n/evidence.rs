@@ -249,9 +249,9 @@ impl Lang {
     /// Why a file is protected.
     fn protection(self, why: &Protection) -> String {
         match why.reach {
-            ProtectedReason::Runs => self.protection_runs(&why.by),
-            ProtectedReason::Instructs => self.protection_instructs(&why.by),
-            ProtectedReason::Configures => self.protection_configures(&why.by),
+            ProtectedReason::Runs => self.protection_runs(self.protector(&why.by)),
+            ProtectedReason::Instructs => self.protection_instructs(self.protector(&why.by)),
+            ProtectedReason::Configures => self.protection_configures(self.protector(&why.by)),
             ProtectedReason::Records => self.protection_records().to_owned(),
             ProtectedReason::Given => self.protection_given().to_owned(),
         }

@@ -202,7 +202,8 @@ fn named(place: &AppEnv, given: &str) -> Result<(String, Value), CliError> {
     let unreadable =
         |why: &dyn std::fmt::Display| CliError::said(Exit::Config, |lang| lang.flag_unreadable(given, why));
     let text = input_file::text(&place.cwd.join(given), input_file::JSON_BYTES_MAX);
-    let text = text.map_err(|error| unreadable(&error))?;
+    let text = text
+        .map_err(|error| CliError::said(Exit::Config, |lang| lang.flag_unreadable(given, lang.input_fault(&error))))?;
     let json = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     Ok((given.to_owned(), json))
 }

@@ -99,6 +99,6 @@ fn failed(path: &Path, error: &io::Error) -> CliError {
     let path = path.display().to_string();
     CliError::said(Exit::Failed, |lang| match error.kind() {
         io::ErrorKind::AlreadyExists => lang.file_is_there(&path),
-        _ => lang.cannot_write(&path, error.to_string()),
+        _ => lang.cannot_write(&path, lang.io_fault(error)),
     })
 }
