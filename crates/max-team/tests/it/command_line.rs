@@ -298,7 +298,7 @@ fn english(text: &str) -> Vec<&str> {
     let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_alphabetic());
     let is_sentence = |line: &&str| {
         let plain = plain(line);
-        let words: Vec<&str> = plain.split([' ', ',', ';', ':']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = plain.split(|c| " ,;:，；：（）、".contains(c)).filter(|word| !word.is_empty()).collect();
         words.windows(4).any(|four| four.iter().all(is_word))
     };
     text.lines().filter(is_sentence).collect()

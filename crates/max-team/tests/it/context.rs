@@ -79,7 +79,7 @@ fn the_context_speaks_chinese_too() {
     };
     shows(&["inbox"], &["是否执行此计划？", "2 个任务", "write (leo)，在 design 之后", "-m 原因"]);
     shows(&["inbox", &id], &["关键路径", "必须存在"]);
-    shows(&["ps"], &["姓名", "已停止", "没有进程运行此会话"]);
+    shows(&["ps"], &["姓名", "未运行", "没有进程运行此会话"]);
     shows(&["plans", "list"], &["提出时间", "等待中: 您的批准"]);
     shows(&["plans", "show"], &["计划 pln_", "关键路径"]);
     shows(&["sessions", "list"], &[&session]);

@@ -36,7 +36,7 @@ pub(in crate::commands) fn line(event: &StreamEvent, lang: Lang) -> String {
 /// Whose doing it is where it is no agent's.
 fn whose(what: &What, lang: Lang) -> String {
     match what {
-        What::Mail { from, .. } if !from.starts_with("plan/") => address(from),
+        What::Mail { from, .. } if !from.starts_with("plan/") => address(from, lang),
         What::Mail { .. } | What::Plan { .. } | What::Task { .. } | What::Approval { .. } | What::Budget { .. } => {
             lang.plan_word().to_owned()
         }
@@ -63,7 +63,7 @@ fn told(what: &What, lang: Lang) -> String {
         What::Task { .. } => task(what, lang),
         What::Mail { to, to_name, kind, message, .. } => {
             let kind = serde_json::to_value(kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-            let to = if to_name.is_empty() { address(to) } else { clean_line(to_name) };
+            let to = if to_name.is_empty() { address(to, lang) } else { clean_line(to_name) };
             let head = format!("{} → {}, {}", lang.mail_word(), to, kind.unwrap_or_default());
             one(&with(&head, ": ", message))
         }
@@ -166,8 +166,10 @@ fn whole(text: &str) -> String {
 }
 
 /// A mailbox, as short as it can be told from others.
-fn address(address: &str) -> String {
+fn address(address: &str, lang: Lang) -> String {
     match address.split_once('/') {
+        // The user of this machine has no other name.
+        Some(("user", "owner")) => lang.the_user().to_owned(),
         Some(("user", name)) => name.to_owned(),
         Some((kind, id)) if id.parse::<AgentId>().is_ok() || kind == "plan" => format!("{kind} {}", short(&id)),
         _ => address.to_owned(),
