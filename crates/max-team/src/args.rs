@@ -611,7 +611,7 @@ fn approve(text: &str) -> Result<ApprovalMode, ValueFault> {
     let found =
         ApprovalMode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
     found.ok_or_else(|| {
-        let names = ApprovalMode::NAMES.map(|(name, _)| name).join(", ");
+        let names = ApprovalMode::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
         ValueFault::new(|lang| lang.value_approval(&names))
     })
 }

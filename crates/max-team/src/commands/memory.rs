@@ -291,7 +291,9 @@ fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, CliError> {
     let file = MemoryFile::from_file_name(&name)
         .ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
     let bad = |why: String| CliError::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
-    let text = input_file::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
+    let text = input_file::text(path, MEMORY_FILE_BYTES_MAX as u64);
+    let unread = |why| CliError::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, lang.input_fault(&why)));
+    let text = text.map_err(unread)?;
     file.read(&text).map_err(bad)
 }
 

@@ -272,7 +272,7 @@ fn empty_pages_and_errors_say_what_to_do_next() {
         (&["restore", "nofile.db"], 1, &["there is no backup in", "nofile.db", "max-team backup"]),
         (&["backup"], 1, &["nothing to back up yet"]),
         (&["help", "sesions"], 2, &["did you mean `max-team sessions`?"]),
-        (&["-p", "hi", "--approve", "yes"], 2, &["never, plan, each, risky", "needs your approval"]),
+        (&["-p", "hi", "--approve", "yes"], 2, &["`never`, `plan`, `each`, `risky`", "needs your approval"]),
         (&["-p", "hi", "--permission-mode", "plann"], 2, &["did you mean `plan`?"]),
         (&["-p", "hi", "--max-budget-usd", "abc"], 3, &["such as `2.50`", "or leave the flag out"]),
         (&["rewind", "nosuch"], 1, &["none is called `nosuch`"]),
@@ -298,7 +298,8 @@ fn english(text: &str) -> Vec<&str> {
     let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_alphabetic());
     let is_sentence = |line: &&str| {
         let plain = plain(line);
-        let words: Vec<&str> = plain.split(|c| " ,;:，；：（）、".contains(c)).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            plain.split(|c| " ,;:，；：（）、".contains(c)).filter(|word| !word.is_empty()).collect();
         words.windows(4).any(|four| four.iter().all(is_word))
     };
     text.lines().filter(is_sentence).collect()
@@ -329,7 +330,6 @@ fn no_english_sentence_stands_on_a_chinese_screen() {
         &["memory", "list"],
         &["memory", "why"],
         &["memory", "import", "nofile.md"],
-        &["memory", "export", "odd.yaml/x"],
         &["tasks", "list"],
         &["team", "show"],
         &["trace"],
@@ -343,7 +343,6 @@ fn no_english_sentence_stands_on_a_chinese_screen() {
         &["mcp", "list"],
         &["serve", "token", "list"],
         &["run", "nofile.yaml"],
-        &["run", "odd.yaml"],
         &["plan", "hi"],
         &["-p", "hi"],
         &["-p", "hi", "--approve", "yes"],
