@@ -49,6 +49,7 @@ use events::{RunEvent, RunEvents};
 pub(crate) use max_team_core::verdict::{RunVerdict, end_name};
 pub(crate) use out::OutputLines;
 use questions::AnswerReach;
+pub(crate) use questions::DemoAnswers;
 use run_state::RunState;
 use silence::SilenceWatch;
 
@@ -102,40 +103,6 @@ pub(crate) enum Consent {
         /// The changes that the user wants in the first plan.
         objection: Option<&'static str>,
     },
-}
-
-/// Where the answers to the questions of a demo come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DemoAnswers {
-    /// The flag `--yes`.
-    Flag,
-    /// The demo itself, which has no terminal: yes.
-    Demo,
-    /// A no on standard input.
-    Input,
-}
-
-impl DemoAnswers {
-    pub(crate) fn refuses(self) -> bool {
-        self == Self::Input
-    }
-
-    /// The name in the journal.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Flag => "--yes",
-            Self::Demo => "demo",
-            Self::Input => "standard input",
-        }
-    }
-
-    fn words(self, lang: Lang) -> &'static str {
-        match self {
-            Self::Flag => self.name(),
-            Self::Demo => lang.demo_answers_itself(),
-            Self::Input => lang.standard_input(),
-        }
-    }
 }
 
 /// What a headless run is for.

@@ -13,11 +13,46 @@ use max_team_runtime::query;
 use max_team_runtime::{Command, OpenQuestion, OpenedSession, Order, Origin, RuntimeError, new_id};
 
 use super::run_state::{RunState, denial};
-use super::{Consent, DemoAnswers, Headless, Task, called, talk};
+use super::{Consent, Headless, Task, called, talk};
 use crate::commands::short;
 use crate::commands::table::clip;
 use max_team_terminal::plan_text::{self, PlanDetail};
 use max_team_terminal::text::clean_line;
+use max_team_workspace::i18n::Lang;
+
+/// Where the answers to the questions of a demo come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DemoAnswers {
+    /// The flag `--yes`.
+    Flag,
+    /// The demo itself, which has no terminal: yes.
+    Demo,
+    /// A no on standard input.
+    Input,
+}
+
+impl DemoAnswers {
+    pub(crate) fn refuses(self) -> bool {
+        self == Self::Input
+    }
+
+    /// The name in the journal.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "--yes",
+            Self::Demo => "demo",
+            Self::Input => "standard input",
+        }
+    }
+
+    fn words(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Flag => self.name(),
+            Self::Demo => lang.demo_answers_itself(),
+            Self::Input => lang.standard_input(),
+        }
+    }
+}
 
 /// Characters of a call's input that a demo shows.
 const DEMO_INPUT_CHARS: usize = 100;

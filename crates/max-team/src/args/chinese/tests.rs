@@ -1,4 +1,4 @@
-//! The Chinese help has a text for each command and option, and none in English.
+//! Every command and argument has Chinese help, and usage errors are Chinese.
 
 use std::collections::BTreeSet;
 
