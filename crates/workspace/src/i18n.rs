@@ -24,13 +24,13 @@ include!(concat!(env!("OUT_DIR"), "/phrases.rs"));
 /// A text in both languages, for code that does not know the user's. Without a translation, the English text is in both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Translated {
-    english: String,
-    chinese: String,
+    english: Box<str>,
+    chinese: Box<str>,
 }
 
 impl Translated {
     pub fn new(words: impl Fn(Lang) -> String) -> Self {
-        Self { english: words(Lang::En), chinese: words(Lang::Zh) }
+        Self { english: words(Lang::En).into(), chinese: words(Lang::Zh).into() }
     }
 
     pub fn get(&self, lang: Lang) -> &str {
@@ -43,7 +43,7 @@ impl Translated {
 
 impl From<String> for Translated {
     fn from(text: String) -> Self {
-        Self { english: text.clone(), chinese: text }
+        Self { english: text.clone().into(), chinese: text.into() }
     }
 }
 

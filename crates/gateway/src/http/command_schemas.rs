@@ -209,19 +209,21 @@ fn form(form: &QueryForm) -> Value {
     let mut fields = Map::new();
     let mut required = Vec::new();
     for field in form.fields {
-        let mut schema = kind(field.kind);
-        if !field.about.is_empty() {
-            schema["description"] = json!(field.about);
-        }
-        fields.insert(field.name.to_owned(), schema);
+        fields.insert(field.name.to_owned(), described(kind(field.kind), field.about));
         if !matches!(field.kind, FieldKind::Optional(_)) {
             required.push(field.name);
         }
     }
     let fields = json!({ "type": "object", "required": required, "properties": fields });
-    let mut query = one(&snake_case(form.name), fields);
-    query["description"] = json!(form.about);
-    query
+    described(one(&snake_case(form.name), fields), form.about)
+}
+
+/// A schema with its description, if there is one.
+fn described(mut schema: Value, about: &str) -> Value {
+    if let Some(schema) = schema.as_object_mut().filter(|_| !about.is_empty()) {
+        schema.insert("description".to_owned(), json!(about));
+    }
+    schema
 }
 
 /// `FindSession` as `find_session`.
