@@ -150,7 +150,7 @@ fn worktree_changes_are_accepted_dropped_or_left() {
         assert_eq!((answer.merge_decision(), answer.always), (want, false), "{keys:?}");
         stage.done("2.0", ToolOutcome::Ran, "Changed.\n\n[The user has rejected the changes.]", false, 0);
         let screen = stage.glass.screen();
-        assert!(screen.contains(" → The user has dropped the") && !screen.contains("(+2"), "{screen}");
+        assert!(screen.contains(" → The user has rejected") && !screen.contains("(+2"), "{screen}");
     }
     let mut stage = Stage::with(80, 24, false, Lang::Zh);
     conversation(&mut stage);

@@ -30,9 +30,9 @@ pub enum ShellSyntax {
     Negation,
     /// A test of bash's own (`[[`).
     BashTest,
-    /// A function.
+    /// The definition of a function.
     Function,
-    /// Braces.
+    /// Braces (`{a,b}`).
     Braces,
     /// Variables of the shell.
     ShellVariables,
@@ -80,7 +80,7 @@ pub enum ShellSyntax {
     OpenBackslash,
     /// A home folder (`~`).
     HomeFolder,
-    /// A comment.
+    /// A comment (`#`).
     Comment,
     /// A sign of the shell inside a word.
     SignInWord,

@@ -89,7 +89,7 @@ fn the_context_speaks_chinese_too() {
     shows(&["audit", "verify"], &["均完好"]);
     shows(&["approve", "nope"], &["没有待答复的问题 `nope`"]);
     shows(&["-r", "nope", "-p", "x"], &["没有会话 `nope`"]);
-    shows(&["run", "none.yaml"], &["无法读取 `none.yaml`"]);
+    shows(&["run", "none.yaml"], &["没有文件 `none.yaml`"]);
     shows(&["-p", ""], &["-p 需要提示"]);
     shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
     shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);

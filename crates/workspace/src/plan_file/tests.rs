@@ -243,7 +243,7 @@ fn mistakes_have_a_place_and_stop_with_three() {
         ("tasks:\n- needs: [[a]]\n  id: a", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
         ("tasks:\n- needs: [null]\n  id: a", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
         ("tasks:\n- retry: -1\n  id: a", "x.yaml:2:10: `retry`: expected a whole number, found `-1`"),
-        ("tasks:\n- skip: perhaps\n  id: a", "x.yaml:2:9: `skip`: expected `true` or `false`, found `perhaps`"),
+        ("tasks:\n- skip: perhaps\n  id: a", "x.yaml:2:9: `skip`: expected true or false, found `perhaps`"),
         (
             "tasks:\n- timeout: soon\n  id: a",
             "x.yaml:2:12: `timeout`: expected a duration such as `500ms`, `120s`, `2m` or `1h`, found `soon`",

@@ -42,7 +42,7 @@ struct Team {
     teammate: Vec<Event>,
     lead_turn: Turn,
     teammate_turn: Turn,
-    /// Both mailboxes.
+    /// The mailboxes of both.
     mail: Vec<Envelope>,
     at_ms: i64,
     next: u128,
