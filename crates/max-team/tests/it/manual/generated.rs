@@ -3,7 +3,6 @@
 //! Such a part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use super::{LANGUAGES, outline, pages, read, root};
 use crate::program::Program;
@@ -11,11 +10,35 @@ use crate::program::Program;
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
+/// The words of help texts in one language.
+struct HelpWords {
+    locale: &'static str,
+    options: &'static str,
+    further: &'static str,
+}
+
+const ENGLISH: HelpWords = HelpWords {
+    locale: "C.UTF-8",
+    options: "Options:",
+    further: "Further options: those of `max-team` for models, settings, plans and permissions.",
+};
+const CHINESE: HelpWords = HelpWords {
+    locale: "zh_CN.UTF-8",
+    options: "选项：",
+    further: "其他选项：`max-team` 中关于模型、设置、计划和权限的选项。",
+};
+
 fn help(words: &[&str]) -> String {
-    let words: Vec<&str> = words.iter().copied().chain(["-h"]).collect();
-    let ran = Program::alone().variable("LANG", "C.UTF-8").run(&words);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    ran.out
+    ENGLISH.help(words)
+}
+
+impl HelpWords {
+    fn help(&self, words: &[&str]) -> String {
+        let words: Vec<&str> = words.iter().copied().chain(["-h"]).collect();
+        let ran = Program::alone().variable("LANG", self.locale).run(&words);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out
+    }
 }
 
 /// The names of commands in a help text, `help` aside.
@@ -32,71 +55,69 @@ fn is_option(line: &str) -> bool {
     line.trim_start().starts_with('-') && line.starts_with("  ")
 }
 
-/// The options of a help text, each as one line of words.
-fn options(help: &str) -> BTreeSet<String> {
-    let mut options: Vec<String> = Vec::new();
-    for line in help.lines().skip_while(|line| *line != "Options:").skip(1) {
-        if is_option(line) {
-            options.push(String::new());
-        } else if !line.starts_with("   ") {
-            break;
+impl HelpWords {
+    /// The options of a help text, each as one line of words.
+    fn options(&self, help: &str) -> BTreeSet<String> {
+        let mut options: Vec<String> = Vec::new();
+        for line in help.lines().skip_while(|line| *line != self.options).skip(1) {
+            if is_option(line) {
+                options.push(String::new());
+            } else if !line.starts_with("   ") {
+                break;
+            }
+            if let Some(option) = options.last_mut() {
+                *option = option.split_whitespace().chain(line.split_whitespace()).collect::<Vec<_>>().join(" ");
+            }
         }
-        if let Some(option) = options.last_mut() {
-            *option = option.split_whitespace().chain(line.split_whitespace()).collect::<Vec<_>>().join(" ");
-        }
+        options.into_iter().collect()
     }
-    options.into_iter().collect()
-}
 
-/// The help of a command without the options that every command has, and without those of `max-team` itself.
-fn own_help(words: &[&str], common: &BTreeSet<String>) -> String {
-    let text = help(words);
-    let mut kept: Vec<String> = Vec::new();
-    let (mut shared, mut skips) = (false, false);
-    let lines: Vec<&str> = text.lines().collect();
-    for (index, line) in lines.iter().enumerate() {
-        if is_option(line) {
-            let more = lines.iter().skip(index + 1).take_while(|next| next.starts_with("   ") && !is_option(next));
-            let option: Vec<&str> =
-                std::iter::once(line).chain(more).flat_map(|line| line.split_whitespace()).collect();
-            let option = option.join(" ");
-            let everywhere = option.starts_with("--lang") || option.starts_with("-h,");
-            skips = everywhere || common.contains(&option);
-            shared |= skips && !everywhere;
-        } else if !line.starts_with("   ") {
-            skips = false;
+    /// The help of a command without the options that every command has, and without those of `max-team` itself.
+    fn own_help(&self, words: &[&str], common: &BTreeSet<String>) -> String {
+        let text = self.help(words);
+        let mut kept: Vec<String> = Vec::new();
+        let (mut shared, mut skips) = (false, false);
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            if is_option(line) {
+                let more = lines.iter().skip(index + 1).take_while(|next| next.starts_with("   ") && !is_option(next));
+                let option: Vec<&str> =
+                    std::iter::once(line).chain(more).flat_map(|line| line.split_whitespace()).collect();
+                let option = option.join(" ");
+                let everywhere = option.starts_with("--lang") || option.starts_with("-h,");
+                skips = everywhere || common.contains(&option);
+                shared |= skips && !everywhere;
+            } else if !line.starts_with("   ") {
+                skips = false;
+            }
+            if !skips {
+                kept.push((*line).to_owned());
+            }
         }
-        if !skips {
-            kept.push((*line).to_owned());
+        let empty = format!("\n{}", self.options);
+        let mut text = kept.join("\n").replace(&format!("{empty}\n\n"), "\n").trim_end().to_owned();
+        text = text.strip_suffix(&empty).unwrap_or(&text).trim_end().to_owned();
+        if shared {
+            text.push_str(&format!("\n\n{}", self.further));
         }
+        text
     }
-    let mut text = kept.join("\n").replace("\nOptions:\n\n", "\n").trim_end().to_owned();
-    text = text.strip_suffix("\nOptions:").unwrap_or(&text).trim_end().to_owned();
-    if shared {
-        text.push_str("\n\nFurther options: those of `max-team` for models, settings, plans and permissions.");
-    }
-    text
-}
 
-/// The help of every command; both languages share it.
-fn command_pages() -> String {
-    static PAGES: OnceLock<String> = OnceLock::new();
-    PAGES.get_or_init(rendered_commands).clone()
-}
-
-fn rendered_commands() -> String {
-    let top = help(&[]);
-    let common = options(&top);
-    let mut page = format!("## max-team\n\n```text\n{}\n```\n", top.trim_end());
-    for name in commands(&top) {
-        let own = own_help(&[&name], &common);
-        page.push_str(&format!("\n## max-team {name}\n\n```text\n{own}\n```\n"));
-        for inner in commands(&help(&[&name])) {
-            let own = own_help(&[&name, &inner], &common);
-            page.push_str(&format!("\n### max-team {name} {inner}\n\n```text\n{own}\n```\n"));
+    /// The help of every command.
+    fn command_pages(&self) -> String {
+        let top = self.help(&[]);
+        let common = self.options(&top);
+        let mut page = format!("## max-team\n\n```text\n{}\n```\n", top.trim_end());
+        for name in commands(&help(&[])) {
+            let own = self.own_help(&[&name], &common);
+            page.push_str(&format!("\n## max-team {name}\n\n```text\n{own}\n```\n"));
+            for inner in commands(&help(&[&name])) {
+                let own = self.own_help(&[&name, &inner], &common);
+                page.push_str(&format!("\n### max-team {name} {inner}\n\n```text\n{own}\n```\n"));
+            }
         }
+        page
     }
-    page
 }
 
 fn is_chinese(line: &str) -> bool {
@@ -165,7 +186,7 @@ fn renewed(text: &str, language: &str) -> String {
         let (name, rest) = piece.split_once(" -->").unwrap();
         let (_, behind) = rest.split_once(END).unwrap_or_else(|| panic!("no end of {name}"));
         let made = match name {
-            "commands" => command_pages(),
+            "commands" => if language == "zh" { CHINESE } else { ENGLISH }.command_pages(),
             "settings" => settings(language),
             "tools" => tool_table(language),
             other => panic!("nothing makes {other}"),
