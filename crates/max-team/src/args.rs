@@ -108,12 +108,34 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
         at += if value.is_none() && known.get_action().takes_values() { 2 } else { 1 };
         flags.push(name.to_owned());
     }
+    if text(at) == HELP && flags.iter().all(|flag| is_for_all(flag)) {
+        return help_alone(words.split_off(at));
+    }
     let Some(found) = command.find_subcommand(text(at)).filter(|_| at > 1) else { return words };
     let has =
         |flag: &String| flag == "lang" || found.get_arguments().any(|known| known.get_long() == Some(flag.as_str()));
     if flags.iter().all(has) {
         let name = words.remove(at);
         words.insert(1, name);
+    }
+    words
+}
+
+/// Whether a flag belongs to every command.
+fn is_for_all(flag: &str) -> bool {
+    matches!(flag, "lang" | "no-color")
+}
+
+/// `help` and the names of commands behind it, without the flags of every command: the parser takes names only.
+fn help_alone(asked: Vec<OsString>) -> Vec<OsString> {
+    let mut words = vec![OsString::from("max-team")];
+    let mut asked = asked.into_iter();
+    while let Some(word) = asked.next() {
+        let flag = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
+        match flag.split('=').next() {
+            Some(name) if is_for_all(name) => drop((flag == "lang").then(|| asked.next())),
+            _ => words.push(word),
+        }
     }
     words
 }
@@ -170,6 +192,9 @@ pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
         if word.starts_with("--lang") || word == HELP {
             continue;
         }
+        if word.starts_with('-') {
+            return None;
+        }
         if let Some(inner) = command.find_subcommand(&word).cloned() {
             path.push(word);
             command = inner;
@@ -197,8 +222,8 @@ pub(crate) struct Formats {
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
     /// Choose what -p reads from standard input. text: context for the prompt. stream-json: messages instead of a prompt, one
-    /// JSON line each: {"type":"user","message":{"content":"…"}}; a message that comes
-    /// during a turn is added to it; the run ends when the input is closed
+    /// JSON line each: {"type":"user","message":{"content":"…"}}. A message that comes
+    /// during a turn is added to it. The run ends when the input is closed
     #[arg(long, value_enum, default_value_t = Input::Text, requires = "print")]
     pub(crate) input_format: Input,
     /// With --output-format stream-json: also print pieces of answers as they arrive
@@ -212,8 +237,8 @@ pub(crate) struct TalkFlags {
     /// Start the chat with this message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Answer one prompt and exit; standard input, if piped, is added as context. `-c -p ""` continues interrupted
-    /// work
+    /// Answer one prompt and exit; standard input, if piped, is added as context. `-c -p ""` (an
+    /// empty prompt) continues interrupted work
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "", conflicts_with = "prompt", allow_hyphen_values = true)]
     pub(crate) print: Option<String>,
     #[command(flatten)]
@@ -239,13 +264,13 @@ pub(crate) struct TalkFlags {
     /// Talk to one member of the team
     #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
-    /// Leave the lead only the tools to call agents and to ask you: no plans, no skills, no memory
+    /// The lead may only call agents and ask you: no plans, no skills, no memory
     #[arg(long, conflicts_with_all = ["solo", "agent"])]
     pub(crate) coordinator: bool,
     /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
     #[arg(long = "team", value_name = "NAME")]
     pub(crate) teammates: Option<String>,
-    /// At most this many model calls in one turn
+    /// Call models at most N times in one turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
     /// A JSON Schema (text, or @FILE) that the answer must follow
@@ -436,14 +461,14 @@ pub(crate) struct TeamFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
     /// Choose when a plan needs your approval. plan: before it starts, then for actions outside it. each: before it starts, then
-    /// for every change. risky: only before a plan with risks starts. never: like risky, and actions outside the members'
-    /// constraints are refused without a question
+    /// for every change. risky: only before a plan with risks starts. never: only before a plan with risks starts; actions
+    /// outside the members' constraints are refused without a question
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// With -p or run: say on standard error when a model has sent nothing for seconds (always said in a terminal)
+    /// Report on standard error when a model sends nothing for seconds (a terminal always shows it)
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Stop before the session costs more than this
@@ -505,7 +530,7 @@ pub(crate) struct Demo {
     /// List the demos
     #[arg(long, conflicts_with = "name")]
     pub(crate) list: bool,
-    /// Keep the scratch project (after a demo in a terminal it is kept anyway)
+    /// Keep the scratch project (without --yes, a demo in a terminal always keeps it)
     #[arg(long)]
     pub(crate) keep: bool,
     /// Approve everything; needs no terminal

@@ -32,7 +32,7 @@ pub enum ShellSyntax {
     BashTest,
     /// The definition of a function.
     Function,
-    /// Braces (`{a,b}`).
+    /// Braces that stand for several words (`{a,b}`).
     Braces,
     /// Variables of the shell.
     ShellVariables,
@@ -80,7 +80,7 @@ pub enum ShellSyntax {
     OpenBackslash,
     /// A home folder (`~`).
     HomeFolder,
-    /// A comment (`#`).
+    /// A comment behind `#`.
     Comment,
     /// A sign of the shell inside a word.
     SignInWord,

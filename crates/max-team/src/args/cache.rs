@@ -14,7 +14,7 @@ pub(crate) enum Cache {
     Show {
         /// Name of the expert
         expert: String,
-        /// Only answers under this key, or its beginning
+        /// Only answers whose key begins with this
         key: Option<String>,
         /// Print as JSON
         #[arg(long)]

@@ -57,7 +57,7 @@ pub(crate) enum Audit {
     },
     /// Export all entries as JSON lines, or as one page to read
     Export(Export),
-    /// Print a seal over the whole journal, to be kept elsewhere
+    /// Print a checksum of the whole journal; kept elsewhere, it proves later that nothing was changed
     Seal {
         /// Write it to this new file instead of standard output
         file: Option<PathBuf>,
@@ -87,7 +87,7 @@ pub(crate) struct AuditScope {
     /// Of this task of a plan
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
-    /// From then on: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)
+    /// Only since then: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) since: Option<i64>,
     /// Show entries before this time

@@ -7,8 +7,8 @@ use max_team_core::policy::Mode;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Permissions {
-    /// Explain whether an action would be allowed, asked or denied, by which rule, and how to change that. Exit 5 unless
-    /// it would run without a question
+    /// Explain whether an action would be allowed, asked or denied, by which rule, and how to change that. Exit 0 if
+    /// it runs without a question, else 5
     Why(ExplainVerdict),
     /// Find rules without effect, hidden rules and rules that are wider than they look. Exit 1 if there are any
     Lint {
@@ -22,13 +22,13 @@ pub(crate) enum Permissions {
         #[arg(long)]
         json: bool,
     },
-    /// List protected files, whose change always asks
+    /// List protected files: changing one always asks you
     Protected {
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Use the `allow` rules of this project's files, after showing them; its `deny` and `ask` rules always apply
+    /// Use the `allow` rules of this project's files, after showing them; the project's `deny` and `ask` rules always apply
     Trust {
         /// Do not ask
         #[arg(long)]

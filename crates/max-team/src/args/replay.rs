@@ -55,7 +55,7 @@ pub(crate) struct Fork {
     /// First message; default with `last-turn` or `turn:N`: the original message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Answer and exit, as `max-team -p` does (also where there is no terminal)
+    /// Answer and exit, as `max-team -p` does (the default without a terminal)
     #[arg(short = 'p', long)]
     pub(crate) print: bool,
     /// How to print the answer of -p

@@ -10,7 +10,7 @@ pub(crate) struct Rewind {
     #[arg(value_name = "SESSION] [FILE")]
     pub(crate) words: Vec<String>,
     /// The point: `last-turn`, `turn:N`, the number of an event (`events` and `replay` show them), or a time such as 14:05 or
-    /// 2026-05-01T14:05; without it, before your last message after which files changed
+    /// 2026-05-01T14:05; default: just before your latest message that led to changed files
     #[arg(long, value_name = "POINT")]
     pub(crate) to: Option<String>,
     /// Only show the points

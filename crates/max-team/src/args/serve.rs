@@ -21,7 +21,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServeCommand {
-    /// Print a link that logs one browser in at the running server of this folder, once
+    /// Print a link that logs one browser in to the running server of this folder; it works once
     Link {
         #[command(flatten)]
         server: ServerChoice,
@@ -96,7 +96,7 @@ pub(crate) struct ServeOptions {
     /// The key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// A proxy in front of the server ends TLS; `server.public_url` must name its address
+    /// A proxy in front of the server handles TLS; `server.public_url` must name its address
     #[arg(long)]
     pub(crate) behind_proxy: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub(crate) enum Skills {
         #[command(flatten)]
         folder: OwnFolder,
     },
-    /// Find broken, odd and hidden skills. Exit 1 if there are any
+    /// Find broken and suspicious skills, and those that another of the same name hides. Exit 1 if there are any
     Check {
         /// Only this one
         name: Option<String>,

@@ -60,7 +60,7 @@ pub(crate) struct Reading {
 /// The first event, the types and the form.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventFilter {
-    /// Only events after this number: `1200`, or `1200.1` for part 1 of an event
+    /// Only events after this number: `1200`, or `1200.1` (after part 1 of event 1200)
     #[arg(long, alias = "after", value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
     /// Only events of this type; may be given several times

@@ -45,7 +45,7 @@ pub(crate) enum Mail {
         /// Names, then the text
         #[arg(required = true, num_args = 2.., value_names = ["NAME", "TEXT"])]
         words: Vec<String>,
-        /// The session; default: one that has these names
+        /// The session; default: the one that has agents of these names
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -53,15 +53,14 @@ pub(crate) enum Mail {
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "A busy agent reads the message at its next step, or in its next turn if it takes no further step; an idle agent \
-    starts a turn. If no process runs the session, the message waits."
+    after_help = "A busy agent reads the message when its current step ends; an idle agent starts a turn. If no process runs the session, the message waits."
 )]
 pub(crate) struct Send {
     /// A teammate, the lead, a called agent, or `team` (all teammates)
     pub(crate) name: String,
     /// Text of the message
     pub(crate) text: String,
-    /// The session; default: one that has this name
+    /// The session; default: the one that has an agent of this name
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
@@ -86,18 +85,18 @@ pub(crate) enum Team {
         /// Stop them at once, without asking them
         #[arg(long)]
         now: bool,
-        /// The session; default: one that has these names
+        /// The session; default: the one that has agents of these names
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Change a teammate's permission mode; it never exceeds the session's
+    /// Change a teammate's permission mode; it is never looser than the session's
     Mode {
         /// The teammate; `team` means all
         name: String,
         /// default, acceptEdits, plan, auto, dontAsk or bypassPermissions
         #[arg(value_parser = mode)]
         mode: Mode,
-        /// The session; default: one that has this name
+        /// The session; default: the one that has an agent of this name
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -132,7 +131,7 @@ pub(crate) enum Team {
     },
     /// Write the team of a session as files that other programs read
     Export {
-        /// The folder that stands for ~/.claude
+        /// Write this folder instead of ~/.claude
         #[arg(long, value_name = "DIR")]
         claude: PathBuf,
         /// The session; default: the last session here

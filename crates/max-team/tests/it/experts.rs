@@ -263,7 +263,7 @@ fn a_projects_own_weather_asks_first() {
     std::fs::write(program.home().join("config.yaml"), format!("tools: {{geocode_url: \"{}\"}}\n", web.url())).unwrap();
     let ran = ask(&program);
     assert!(ran.err.contains("`constraints.allowed_hosts` is held back"), "{ran:?}");
-    assert!(ran.out.contains("Not run: this needs the user's yes"), "{ran:?}");
+    assert!(ran.out.contains("no rule names the host"), "{ran:?}");
     assert_eq!(web.asked(), [""; 0]);
 }
 

@@ -255,8 +255,8 @@ fn a_key_belongs_to_one_request_of_every_kind() {
     for (at, (_, body, other)) in writes.iter().enumerate() {
         let first = send(&browser, at, body);
         assert!(first.status < 300, "{first:?}");
-        let again = send(&browser, at, &body.replace(' ', ""));
-        assert_eq!((again.status, &again.body), (first.status, &first.body), "the same JSON is the same request");
+        let again = send(&browser, at, body);
+        assert_eq!((again.status, &again.body), (first.status, &first.body), "the same bytes are the same request");
         assert_eq!(send(&browser, at, other).code(), (422, "key_reused".to_owned()));
         answers.push(first.body);
     }

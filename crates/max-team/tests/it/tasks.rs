@@ -166,7 +166,7 @@ fn people_keep_the_list_from_any_terminal() {
     );
     ok(program.run(&["tasks", "update", "1", "--status", "in_progress"]));
     ok(program.run(&["tasks", "update", "3", "--status", "deleted"]));
-    // Whoever ends what is meant for another says so in one line.
+    // A task that is meant for another can be ended in one line.
     ok(program.run(&["tasks", "add", "For somebody"]));
     ok(program.run(&["tasks", "update", "4", "--owner", "leo"]));
     assert_eq!(ok(program.run(&["tasks", "update", "4", "--status", "completed"])), "#4 is completed\n");
@@ -174,7 +174,7 @@ fn people_keep_the_list_from_any_terminal() {
     insta::assert_snapshot!("tasks_list", ok(program.run(&["tasks", "list"])));
     insta::assert_snapshot!("tasks_show", ok(program.run(&["tasks", "show", "1"])));
     let refusals = [
-        (["tasks", "update", "3", "--status", "pending"], "task `3` was deleted; `max-team tasks list` shows"),
+        (["tasks", "update", "3", "--status", "pending"], "task `3` was deleted; `max-team tasks list` lists"),
         (["tasks", "update", "2", "--status", "completed"], "it waits for `1`"),
         (["tasks", "update", "1", "--blocked-by", "2"], "has been begun"),
         (["tasks", "update", "2", "--blocks", "1"], "has been begun"),

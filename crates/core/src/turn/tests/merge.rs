@@ -38,8 +38,8 @@ fn each_answer_has_its_consequence() {
     let person = || DecidedBy::Person("here".into());
     let left = |why: &str| {
         format!(
-            "Changed.\n\n[The changes are in a worktree and not in the project yet: {why}. The user takes them with `max-team \
-             worktrees accept agt_1`, looks with `show`, drops them with `reject`.]"
+            "Changed.\n\n[The changes are in a worktree and not in the project yet: {why}. The user accepts them with `max-team \
+             worktrees accept agt_1`, looks with `show`, rejects them with `reject`.]"
         )
     };
     let later = "the user decides later";

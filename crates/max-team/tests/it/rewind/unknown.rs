@@ -109,7 +109,7 @@ fn words_that_name_nothing_are_refused() {
         assert!(file.code == 2 && file.err.contains("`src/none.rs` is neither"), "{file:?}");
     }
     let undo = program.run(&["rewind", "--undo", "--yes"]);
-    assert!(undo.code == 1 && undo.err.contains("nothing to take back"), "{undo:?}");
+    assert!(undo.code == 1 && undo.err.contains("nothing to undo"), "{undo:?}");
     assert_eq!(program.read("a"), "agent");
 }
 
