@@ -45,6 +45,23 @@ fn every_command_speaks_the_language_that_is_asked_for() {
 }
 
 #[test]
+fn help_heeds_the_language_before_and_after_it() {
+    let table: [&[&str]; 5] = [
+        &["--lang", "zh", "help", "run"],
+        &["--lang=zh", "--no-color", "help", "run"],
+        &["help", "--lang", "zh", "run"],
+        &["help", "run", "--lang=zh"],
+        &["run", "--help", "--lang", "zh"],
+    ];
+    for words in table {
+        let ran = Program::alone().run(words);
+        assert!(ran.code == 0 && ran.out.contains("用法： max-team run"), "{words:?}: {ran:?}");
+    }
+    let value = Program::alone().run(&["--approve", "sometimes"]);
+    assert!(value.code == 2 && !value.err.contains("max-team approve"), "{value:?}");
+}
+
+#[test]
 fn a_wrong_address_or_selector_is_a_usage_error() {
     let program = Program::alone();
     let table: [(&[&str], i32, &str); 6] = [
