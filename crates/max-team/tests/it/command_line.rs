@@ -53,11 +53,13 @@ fn help_heeds_the_language_before_and_after_it() {
         &["help", "run", "--lang=zh"],
         &["run", "--help", "--lang", "zh"],
     ];
+    let program = Program::alone();
+    let run = |words: &[&str]| finish(program.team_command(words).spawn().unwrap());
     for words in table {
-        let ran = Program::alone().run(words);
+        let ran = run(words);
         assert!(ran.code == 0 && ran.out.contains("用法： max-team run"), "{words:?}: {ran:?}");
     }
-    let value = Program::alone().run(&["--approve", "sometimes"]);
+    let value = run(&["--approve", "sometimes"]);
     assert!(value.code == 2 && !value.err.contains("max-team approve"), "{value:?}");
 }
 
