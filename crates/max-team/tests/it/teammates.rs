@@ -315,7 +315,7 @@ fn one_at_work_is_told_at_its_next_step() {
     let child = program.start(&["-p", "go"]);
     gate.wait_reached();
     let help = ok(program.run(&["send", "--help"])).out;
-    let words = "A busy agent reads the message at its next step, or in its next turn if it takes no further step";
+    let words = "A busy agent reads the message when its current step ends";
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{help}");
     ok(program.run(&["send", "hal", "use tabs"]));
     gate.open();
