@@ -323,7 +323,7 @@ fn one_at_work_is_told_at_its_next_step() {
     ok(finish(child));
 }
 
-/// What somebody wrote to one who ends before it reads comes back to them, and is told once.
+/// A message to a teammate that ends before it reads comes back to its sender, once.
 #[test]
 fn mail_to_an_ended_teammate_comes_back() {
     let (gate, done) = (Gate::new(), Gate::new());

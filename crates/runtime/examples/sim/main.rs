@@ -389,7 +389,7 @@ fn plants(calm: &[Calm], json: bool) -> bool {
     !missed.into_inner()
 }
 
-// Whoever works in a copy has its `git` run within a sandbox, which this program then builds.
+// `git` of an agent in a worktree runs in a sandbox, which this program then sets up.
 max_team_tools::command::child_before_main!();
 
 fn main() -> ExitCode {

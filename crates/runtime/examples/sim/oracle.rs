@@ -240,7 +240,7 @@ fn envelopes(events: &[(String, Event)]) -> Result<(), String> {
                 all.for_each(|id| *read.entry(*id).or_default() += 1);
             }
             Event::Mailed(envelope) if matches!(envelope.kind, MessageKind::TaskResult | MessageKind::Text) => {
-                let what = if envelope.kind == MessageKind::Text { "letter was written" } else { "result was told" };
+                let what = if envelope.kind == MessageKind::Text { "message was written" } else { "result was told" };
                 let line = (what, format!("{} {} {}", envelope.from, envelope.to, envelope.body));
                 *results.entry(line).or_default() += 1;
             }
@@ -248,7 +248,7 @@ fn envelopes(events: &[(String, Event)]) -> Result<(), String> {
         }
     }
     if let Some((id, times)) = read.into_iter().find(|(_, times)| *times > 1) {
-        return Err(format!("a letter was read twice: {id}, {times} times"));
+        return Err(format!("a message was read twice: {id}, {times} times"));
     }
     match results.into_iter().find(|(_, times)| *times > 1) {
         Some(((what, result), times)) => Err(format!("a {what} twice: {result}, {times} times")),

@@ -59,16 +59,16 @@ pub(crate) const PLANTS: [Plant; 17] = [
     },
     Plant { name: "ack apart from what was read", story: "words", caught_as: "read twice", bend: acks_apart },
     Plant {
-        name: "letter apart from its cause",
+        name: "message apart from its cause",
         story: "plan",
         caught_as: "at rest, waiting: true, and asked: []",
-        bend: letters_apart,
+        bend: messages_apart,
     },
     Plant { name: "message lost", story: "mail", caught_as: "no message", bend: envelope_lost },
     Plant {
         name: "mail delivered twice",
         story: "mail",
-        caught_as: "letter was written twice",
+        caught_as: "message was written twice",
         bend: |commit| envelopes_twice(commit, MessageKind::Text),
     },
     Plant {
@@ -118,7 +118,7 @@ fn acks_apart(mut commit: Commit) -> Sabotage {
     apart(commit, acks)
 }
 
-fn letters_apart(mut commit: Commit) -> Sabotage {
+fn messages_apart(mut commit: Commit) -> Sabotage {
     let sends = Commit { sends: std::mem::take(&mut commit.sends), ..beside(&commit) };
     apart(commit, sends)
 }

@@ -12,7 +12,7 @@ pub(crate) struct Story {
     pub(crate) approve: ApprovalMode,
     /// What the user says: the first to begin with, the others while that is worked on.
     pub(crate) said: &'static [&'static str],
-    /// Whether somebody works in a copy of the project, which is then under version control.
+    /// Whether an agent works in a worktree; the project is then under version control.
     pub(crate) copied: bool,
     pub(crate) recording: &'static str,
 }

@@ -100,7 +100,7 @@ impl Agent {
             .answering(reply_to)
         };
         if envelope.kind == MessageKind::ShutdownRequest {
-            let text = format!("`{}` has finished and ended.", ended.name);
+            let text = format!("`{}` has finished its work and ended.", ended.name);
             sends.push(written(&envelope.from, MessageKind::ShutdownApproved, &text, Some(envelope.id)));
         }
         if ended.forced || envelope.from != lead {
