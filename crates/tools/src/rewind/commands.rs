@@ -69,7 +69,8 @@ impl CommandFile {
         let folder = folder(tree);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{since_ms}-{}-{count}", std::process::id()));
+        // Names in the order of the beginnings, also of those within one millisecond.
+        let path = folder.join(format!("{since_ms}-{}-{count:06}", std::process::id()));
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         // Where there are no locks, the command counts as one of a killed process.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -113,7 +114,10 @@ impl TreeCommands {
     pub(super) fn read(tree: &Path) -> Self {
         let now_ms = Timestamp::now().as_millisecond();
         let mut all = Self::default();
-        for path in fs::read_dir(folder(tree)).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(folder(tree)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
             match Self::read_one(&path) {
                 Some((entry, None)) if entry.is_author(now_ms) => all.running.push(entry),
                 Some((entry, Some(ended))) => all.killed.push(KilledCommand { entry, ended, path }),

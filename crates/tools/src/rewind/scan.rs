@@ -4,6 +4,7 @@
 //! link. What the project ignores, what repositories keep for themselves and what is ours is passed over.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
@@ -15,6 +16,7 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::rewind::{FileState, SkippedReason};
 use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
+use rustix::io::Errno;
 
 use super::blobs::BlobDir;
 use super::deadline::Deadline;
@@ -104,11 +106,12 @@ impl Scan<'_> {
                 continue;
             }
             if is_dir {
-                match open_part_dir(level.dir.as_fd(), entry.name.as_ref()) {
-                    Ok(dir) => {
+                match unless_gone(open_part_dir(level.dir.as_fd(), entry.name.as_ref())) {
+                    Ok(Some(dir)) => {
                         let rules = level.rules.clone();
                         self.enter(dir, path, &rules, &mut levels, &mut found);
                     }
+                    Ok(None) => {}
                     Err(_) => found.unread.push(path.to_string_lossy().into_owned()),
                 }
                 continue;
@@ -121,7 +124,6 @@ impl Scan<'_> {
                     bytes = bytes.saturating_add(size);
                     found.files.insert(name, known);
                 }
-                // It has gone meanwhile.
                 Ok(None) => {}
                 Err(error) if is_full(&error) => {
                     found.ended = Some(SkippedReason::Unread);
@@ -145,8 +147,9 @@ impl Scan<'_> {
         levels: &mut Vec<ScanLevel>,
         found: &mut ScanResult,
     ) {
-        match entries(&dir) {
-            Ok(inside) if levels.len() < DEPTH_MAX && !inside.more => {
+        match unless_gone(entries(&dir)) {
+            Ok(None) => {}
+            Ok(Some(inside)) if levels.len() < DEPTH_MAX && !inside.more => {
                 let rules = above.within(self.root, &dir, &path);
                 levels.push(ScanLevel { dir, path, rules, entries: inside.entries.into_iter() });
             }
@@ -172,10 +175,7 @@ impl Scan<'_> {
     ) -> io::Result<Option<(String, FileRecord, u64)>> {
         let name = path.to_str().filter(|name| !name.chars().any(char::is_control));
         let name = name.ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
-        let stat = match statat(dir, &entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            stat => stat?,
-        };
+        let Some(stat) = unless_gone(statat(dir, &entry.name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(None) };
         let size = bytes_in(&stat);
         let is_large = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && size > REWIND_FILE_BYTES_MAX;
         if is_large {
@@ -190,13 +190,15 @@ impl Scan<'_> {
         let is_fresh = stat.st_ctime >= self.now_s - FRESH_S;
         let state = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                let target = readlinkat(dir, &entry.name, Vec::new())?.into_bytes();
+                let target = unless_gone(readlinkat(dir, &entry.name, Vec::new()))?;
+                let Some(target) = target.map(CString::into_bytes) else { return Ok(None) };
                 let hash = Hash::of(&target);
                 *added += self.objects.put(&hash, &target)?;
                 FileState::Link { hash }
             }
             FileType::RegularFile => {
-                let file = File::from(open_part_file(dir.as_fd(), Path::new(&entry.name))?);
+                let file = unless_gone(open_part_file(dir.as_fd(), Path::new(&entry.name)))?;
+                let Some(file) = file.map(File::from) else { return Ok(None) };
                 let mut bytes = Vec::new();
                 file.take(REWIND_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
                 let hash = Hash::of(&bytes);
@@ -206,6 +208,14 @@ impl Scan<'_> {
             _ => return Ok(None),
         };
         Ok(Some((name, FileRecord { stamp, is_fresh, state }, size)))
+    }
+}
+
+/// `None` if the file was removed since its folder was read: it is no longer part of the tree, and nothing is unread.
+fn unless_gone<T>(found: Result<T, Errno>) -> io::Result<Option<T>> {
+    match found {
+        Err(Errno::NOENT) => Ok(None),
+        found => Ok(Some(found?)),
     }
 }
 

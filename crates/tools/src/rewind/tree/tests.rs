@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use tempfile::TempDir;
@@ -359,4 +360,31 @@ fn an_unchanged_file_is_not_opened() {
     let second = look(&first.files);
     assert_eq!((second.files, second.added), (first.files, 0));
     assert!(!home.join("objects").exists(), "whoever opens a file keeps its bytes");
+}
+
+/// Between the names of a folder and the bytes of its files, a command may remove them: they are gone, not unreadable.
+#[test]
+fn files_and_folders_removed_during_a_scan_are_gone() {
+    let scene = Scene::new();
+    let (root, home) = (scene.root(), scene.home.path());
+    let objects = BlobDir::within(home);
+    let (cancel, until) = (CancellationToken::new(), Instant::now() + Duration::from_secs(600));
+    let patience = Deadline { until, cancel: &cancel, leaving: &ShutdownTime::new(), progress: &Progress::default() };
+    let (is_over, old) = (AtomicBool::new(false), FileRecords::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                (0..20).for_each(|number| scene.put(&format!("folder{number}/file"), "text"));
+                (0..20).for_each(|number| scene.put(&format!("file{number}"), "text"));
+                for number in 0..20 {
+                    fs::remove_file(scene.project.path().join(format!("file{number}"))).unwrap();
+                    fs::remove_dir_all(scene.project.path().join(format!("folder{number}"))).unwrap();
+                }
+            }
+        });
+        let scan = Scan { root: &root, home, objects: &objects, old: &old, now_s: 0, patience: &patience };
+        let unread: Vec<String> = (0..400).flat_map(|_| scan.look().unread).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(unread, [""; 0]);
+    });
 }
