@@ -204,8 +204,8 @@ pub const REMOTE_CALLS_PER_SERVER_MAX: usize = 8;
 pub const REMOTE_CALL_MS_MAX: u64 = 120_000;
 /// Milliseconds that a cancelled call of a remote tool that changes something has to end by itself.
 pub const REMOTE_GRACE_MS_MAX: u64 = 500;
-/// Milliseconds that Chromium may take to start.
-pub const BROWSER_START_MS: u64 = 15_000;
+/// Milliseconds that Chromium may take to start: the first start after its installation reads some 300 MB.
+pub const BROWSER_START_MS: u64 = 30_000;
 /// Milliseconds after which a browser that no agent uses is closed.
 pub const BROWSER_IDLE_MS: u64 = 10 * 60_000;
 /// Milliseconds within which a browser that ended by itself is started again only once.
