@@ -72,8 +72,12 @@ impl Browsers {
         let key = (profile.to_owned(), cx.sandbox.on);
         let slot = Arc::clone(lock(&self.running).entry(key).or_default());
         let mut running = slot.lock().await;
-        if let Some(chromium) = running.upgrade().filter(|known| known.ended().is_none()) {
-            return Ok(chromium);
+        if let Some(chromium) = running.upgrade() {
+            if chromium.ended().is_none() {
+                return Ok(chromium);
+            }
+            // Until then it is not known whether it was lost.
+            chromium.until_gone().await;
         }
         let now = Instant::now();
         let recent = lock(&self.lost).get_mut(profile).map_or(0, |lost| {

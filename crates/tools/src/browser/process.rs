@@ -91,7 +91,7 @@ const ARGUMENTS: [&str; 32] = [
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,IsolateSandboxedIframes,OriginKeyedProcessesByDefault,\
      HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,NetworkTimeServiceQuerying,Translate,MediaRouter,OptimizationHints,\
-     AutofillServerCommunication,DialMediaRouteProvider",
+     AutofillServerCommunication,DialMediaRouteProvider,PreconnectToSearch,PreconnectFromKeyedService",
 ];
 
 /// What to start.
@@ -172,13 +172,13 @@ impl Chromium {
         let is_visible = run.launch.is_visible;
         let work = move || {
             let over = run.run();
-            let is_lost = matches!(over, Ended::Lost(_));
+            // Counted before a waiting call fails: the next `open` must see it.
+            if matches!(over, Ended::Lost(_)) {
+                on_lost();
+            }
             lock(&told).get_or_insert(over);
             client.fail_all();
             run.pages.close_all();
-            if is_lost {
-                on_lost();
-            }
             // Only now another browser may use the profile.
             drop((lock_file, left));
         };
@@ -223,6 +223,11 @@ impl Chromium {
         let _ = self.devtools.call_within(CLOSE, None, "Browser.close", json!({})).await;
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
         self.end.cancel();
+        let _ = timeout(CLOSE, self.gone.cancelled()).await;
+    }
+
+    /// Waits until its process has ended, as long as closing may take.
+    pub(super) async fn until_gone(&self) {
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
     }
 
