@@ -42,18 +42,18 @@ impl PermissionAnswer {
     pub fn unattended(kind: ActionKind, recourse: Recourse, rules: &[String]) -> Self {
         let why = match (recourse, kind) {
             (Recourse::RuleOrMode | Recourse::Rule, kind) if kind != ActionKind::Write && !rules.is_empty() => {
-                let why = format!("headless; `--allowed-tools '{}'` allows it, a chat can ask", rules.join(" "));
+                let why = format!("this run has no chat; with `--allowed-tools '{}'` it runs", rules.join(" "));
                 return Self::new(false, DecidedBy::Nobody(why));
             }
             (Recourse::Person | Recourse::Nothing, _) => {
-                "headless; no rule or mode allows it, a chat can ask (`max-team -c`)"
+                "this run has no chat; only the user can allow it, in a chat (`max-team -c`)"
             }
             (Recourse::RuleOrMode, ActionKind::Write) => {
-                "headless; `--permission-mode acceptEdits` allows edits, a chat can ask"
+                "this run has no chat; with `--permission-mode acceptEdits` it runs"
             }
-            (Recourse::Mode, _) => "headless; another `--permission-mode` can allow it, a chat can ask",
+            (Recourse::Mode, _) => "this run has no chat; another `--permission-mode` can allow it",
             (Recourse::RuleOrMode | Recourse::Rule, _) => {
-                "headless; a rule can allow it (`--allowed-tools`), a chat can ask"
+                "this run has no chat; a rule can allow it (`--allowed-tools`)"
             }
         };
         Self::new(false, DecidedBy::Nobody(why.to_owned()))
@@ -96,8 +96,8 @@ mod tests {
             (ActionKind::Execute, Recourse::RuleOrMode, "--allowed-tools"),
             (ActionKind::Write, Recourse::Rule, "--allowed-tools"),
             (ActionKind::Execute, Recourse::Mode, "another `--permission-mode`"),
-            (ActionKind::Write, Recourse::Person, "no rule or mode allows it"),
-            (ActionKind::Execute, Recourse::Nothing, "no rule or mode allows it"),
+            (ActionKind::Write, Recourse::Person, "only the user can allow it"),
+            (ActionKind::Execute, Recourse::Nothing, "only the user can allow it"),
         ];
         for (kind, recourse, words) in table {
             let DecidedBy::Nobody(why) = PermissionAnswer::unattended(kind, recourse, &[]).by else {
@@ -112,7 +112,7 @@ mod tests {
         let rules = ["WebFetch(domain:a.example)".to_owned()];
         let answer = PermissionAnswer::unattended(ActionKind::Fetch, Recourse::Rule, &rules);
         let DecidedBy::Nobody(why) = answer.by else { panic!("{:?}", answer.by) };
-        assert_eq!(why, "headless; `--allowed-tools 'WebFetch(domain:a.example)'` allows it, a chat can ask");
+        assert_eq!(why, "this run has no chat; with `--allowed-tools 'WebFetch(domain:a.example)'` it runs");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::message::Role;
+use max_team_core::plan::{DraftFlaw, cannot_run};
 use max_team_journal::{JournalError, WorkerInfo};
 
 use crate::rows::AnswerWord;
@@ -204,11 +205,14 @@ pub enum RuntimeError {
     #[error("there is no plan `{0}`; `max-team plans list` shows those there are")]
     NoPlan(PlanId),
     /// No running plan has the task.
-    #[error("no running plan has a task `{0}`; `task_query` lists the tasks")]
+    #[error("no running plan has a task `{0}`; the task list shows those there are")]
     NoPlanTask(String),
-    /// A plan that cannot run.
+    /// A session whose plan or teammates do not allow what was asked.
     #[error("{0}")]
     Plan(String),
+    /// A plan that cannot run.
+    #[error("{}", cannot_run(.0))]
+    DraftFlaws(Vec<DraftFlaw>),
     /// The message queue is full.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),

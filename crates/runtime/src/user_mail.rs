@@ -436,7 +436,7 @@ impl<'j> UserMail<'j> {
         let (plan, _) = read_model::fold_plan(self.journal, plan)?;
         let mut draft = plan.draft().cloned().unwrap_or_default();
         for change in edits {
-            draft = edit(&draft, change).map_err(|flaw| RuntimeError::Plan(flaw.to_string()))?;
+            draft = edit(&draft, change).map_err(|flaw| RuntimeError::DraftFlaws(vec![flaw]))?;
         }
         Ok(())
     }

@@ -67,8 +67,40 @@ pub struct Name {
 pub struct Fault {
     /// Where it was seen.
     pub spot: Spot,
-    /// What is wrong, in words.
-    pub message: String,
+    pub kind: FaultKind,
+}
+
+/// What is wrong with a YAML text, or with front matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The key, as far as it is known.
+    KeyTwice(Option<String>),
+    SecondDocument,
+    EmptyKey,
+    NoNumber(String),
+    TooLarge,
+    /// Front matter without its last line.
+    Open,
+    /// Front matter of more bytes than this.
+    Long(usize),
+    /// Something else, in the words of the YAML library.
+    Syntax(String),
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTwice(Some(key)) => write!(f, "the key `{key}` is written twice"),
+            Self::KeyTwice(None) => f.write_str("a key is written twice"),
+            Self::SecondDocument => f.write_str("a second document begins here, but only one is allowed"),
+            Self::EmptyKey => f.write_str("a key is empty"),
+            Self::NoNumber(value) => write!(f, "`{value}` is not a number that can be used"),
+            Self::TooLarge => f.write_str("the YAML is too large or nested too deeply"),
+            Self::Open => f.write_str("the front matter has no end; close it with a line `---`"),
+            Self::Long(bytes) => write!(f, "there are more than {bytes} bytes between the `---` lines"),
+            Self::Syntax(said) => f.write_str(said),
+        }
+    }
 }
 
 impl fmt::Debug for Node {
@@ -246,23 +278,22 @@ fn spot(place: Location) -> Spot {
     Spot { line: place.line(), col: place.column() }
 }
 
-/// The crate's messages address programmers; those that a user is likely to meet are rewritten here.
+/// The library's messages address programmers; those that a user is likely to meet have words of ours.
 fn fault(error: &serde_saphyr::Error) -> Fault {
     use serde_saphyr::Error as Yaml;
     let spot = error.location().map_or(Spot { line: 1, col: 1 }, spot);
-    let message = match error.without_snippet() {
-        Yaml::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` is written twice"),
-        Yaml::DuplicateMappingKey { key: None, .. } => "a key is written twice".to_owned(),
-        Yaml::MultipleDocuments { .. } => "a second document begins here, but only one is allowed".to_owned(),
-        Yaml::NullIntoString { .. } => "a key is empty".to_owned(),
-        Yaml::NonFiniteFloat { value, .. } => format!("`{value}` is not a number that can be used"),
-        Yaml::Budget { .. } => "the YAML is too large or nested too deeply".to_owned(),
+    let kind = match error.without_snippet() {
+        Yaml::DuplicateMappingKey { key, .. } => FaultKind::KeyTwice(key.as_ref().map(ToString::to_string)),
+        Yaml::MultipleDocuments { .. } => FaultKind::SecondDocument,
+        Yaml::NullIntoString { .. } => FaultKind::EmptyKey,
+        Yaml::NonFiniteFloat { value, .. } => FaultKind::NoNumber(value.to_string()),
+        Yaml::Budget { .. } => FaultKind::TooLarge,
         other => {
             let said = other.to_string();
-            said.rsplit_once(" at line ").map_or(said.clone(), |(message, _)| message.to_owned())
+            FaultKind::Syntax(said.rsplit_once(" at line ").map_or(said.clone(), |(words, _)| words.to_owned()))
         }
     };
-    Fault { spot, message }
+    Fault { spot, kind }
 }
 
 #[cfg(test)]
@@ -337,7 +368,7 @@ mod tests {
         ];
         for (text, line, message) in cases {
             let fault = parse(text).unwrap_err();
-            assert_eq!((fault.spot.line, fault.message.as_str()), (line, message), "{text:?}");
+            assert_eq!((fault.spot.line, fault.kind.to_string().as_str()), (line, message), "{text:?}");
         }
     }
 
@@ -346,8 +377,8 @@ mod tests {
         let deep = "[".repeat(100);
         let told = "the YAML is too large or nested too deeply";
         assert!(parse(&deep).is_err());
-        assert_eq!(parse(&format!("{deep}{}", "]".repeat(100))).unwrap_err().message, told);
-        assert_eq!(parse_up_to(&"- x\n".repeat(20), 10).unwrap_err().message, told);
+        assert_eq!(parse(&format!("{deep}{}", "]".repeat(100))).unwrap_err().kind.to_string(), told);
+        assert_eq!(parse_up_to(&"- x\n".repeat(20), 10).unwrap_err().kind.to_string(), told);
         let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {
             let aliases = vec![format!("*{below}"); 10].join(", ");

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::DraftFlaw;
+use super::flaw::{DraftFlaw, FlawReason};
 use super::{Budget, Draft, TaskDraft, WhenCondition};
-use crate::suggest::did_you_mean;
+use crate::suggest::nearest;
 
 /// One edit of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,16 +84,16 @@ pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, DraftFlaw> {
 
 fn find<'a>(draft: &'a mut Draft, id: &str) -> Result<&'a mut TaskDraft, DraftFlaw> {
     let place = place(draft, id)?;
-    draft.tasks.get_mut(place).ok_or_else(|| unknown(id, ""))
+    draft.tasks.get_mut(place).ok_or_else(|| unknown(id, None))
 }
 
 fn place(draft: &Draft, id: &str) -> Result<usize, DraftFlaw> {
     let known = || draft.tasks.iter().map(|task| task.id.as_str());
-    known().position(|known| known == id).ok_or_else(|| unknown(id, &did_you_mean(id, known())))
+    known().position(|known| known == id).ok_or_else(|| unknown(id, nearest(id, known())))
 }
 
-fn unknown(id: &str, near: &str) -> DraftFlaw {
-    DraftFlaw { task: id.to_owned(), words: format!("there is no such task{near}") }
+fn unknown(id: &str, near: Option<&str>) -> DraftFlaw {
+    DraftFlaw { task: id.to_owned(), reason: FlawReason::NoTask { near: near.map(str::to_owned) } }
 }
 
 fn remove(draft: &mut Draft, id: &str) -> Result<(), DraftFlaw> {
@@ -101,8 +101,7 @@ fn remove(draft: &mut Draft, id: &str) -> Result<(), DraftFlaw> {
     // Without its condition, a task that runs only after a failure would run always.
     let rescue = draft.tasks.iter().find(|task| waits(task, id, WhenCondition::Failed));
     if let Some(rescue) = rescue {
-        let words = format!("task `{}` runs only if this one fails; take that one out first", rescue.id);
-        return Err(DraftFlaw { task: id.to_owned(), words });
+        return Err(DraftFlaw { task: id.to_owned(), reason: FlawReason::NeededByRescue(rescue.id.clone()) });
     }
     let gone = draft.tasks.remove(place);
     for task in &mut draft.tasks {

@@ -19,7 +19,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Edit, Forecast};
+use super::{Draft, DraftFlaw, Edit, Forecast};
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use crate::message::Principal;
 use crate::policy::{Basis, Protection};
@@ -191,8 +191,11 @@ pub struct PlanEdited {
 pub struct EditRefused {
     /// The question that the edit answered.
     pub question: QuestionId,
-    /// Why the edit could not be applied.
+    /// Why the edit could not be applied, in English.
     pub error: String,
+    /// What is wrong with the plan that the edit would have made; older entries, and other errors, lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaws: Vec<DraftFlaw>,
     /// The person who made the edit.
     pub by: Principal,
 }

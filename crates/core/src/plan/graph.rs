@@ -5,11 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-pub use super::validate::DraftFlaw;
-use super::validate::{self, DraftFlaws};
-use super::{Draft, WhenCondition};
+use super::flaw::{DraftFlaw, DraftFlaws, FlawReason, UnknownTask};
+use super::{Draft, WhenCondition, validate};
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_NEEDS_MAX};
-use crate::suggest::did_you_mean;
 use crate::text::quote;
 
 /// Names of a cycle that an error lists.
@@ -33,11 +31,14 @@ impl Graph {
     pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<DraftFlaw>> {
         let mut flaws = DraftFlaws::default();
         // A draft that is far too large is refused before anything is built from it.
-        for (count, what) in [(draft.tasks.len(), "tasks"), (draft.gates.len(), "gates")] {
-            if count > PLAN_TASKS_MAX {
-                flaws.plan(|| format!("{count} {what} are too many; at most {PLAN_TASKS_MAX}"));
-                return Err(flaws.list());
-            }
+        let is_too_large = |count: usize| count > PLAN_TASKS_MAX;
+        if is_too_large(draft.tasks.len()) {
+            flaws.plan(|| FlawReason::TooManyTasks(draft.tasks.len()));
+        } else if is_too_large(draft.gates.len()) {
+            flaws.plan(|| FlawReason::TooManyGates(draft.gates.len()));
+        }
+        if !flaws.is_empty() {
+            return Err(flaws.list());
         }
         let index = names(draft, &mut flaws);
         validate::check(draft, members, &mut flaws);
@@ -47,13 +48,13 @@ impl Graph {
         let order = order(&needs, &dependents);
         // While two tasks share a name, an apparent cycle may be none.
         if order.is_none() && index.len() == draft.tasks.len() {
-            flaws.plan(|| cycle_words(draft, &needs));
+            flaws.plan(|| FlawReason::Cycle(cycle_names(draft, &needs)));
         }
         let order = order.filter(|_| flaws.is_empty()).ok_or_else(|| flaws.list())?;
         let (wave_of, waves) = waves(&needs, &order);
         if waves.len() > PLAN_DEPTH_MAX {
-            let words = format!("{} tasks wait for each other in a row; at most {PLAN_DEPTH_MAX}", waves.len());
-            return Err(vec![DraftFlaw { task: String::new(), words }]);
+            let reason = FlawReason::LongChain(waves.len());
+            return Err(vec![DraftFlaw { task: String::new(), reason }]);
         }
         let tail = tails(&dependents, &order);
         Ok(Self { index, needs, dependents, conditions, wave_of, waves, tail, gated })
@@ -136,7 +137,7 @@ fn names(draft: &Draft, flaws: &mut DraftFlaws) -> HashMap<String, usize> {
     let mut index = HashMap::with_capacity(draft.tasks.len());
     for (place, task) in draft.tasks.iter().enumerate() {
         if validate::check_id(task, place, flaws) && index.insert(task.id.clone(), place).is_some() {
-            flaws.task(task, || "two tasks have this id; ids must be unique".to_owned());
+            flaws.task(task, || FlawReason::SameId);
         }
     }
     index
@@ -150,20 +151,19 @@ fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut DraftFlaws) 
     let mut edges = 0;
     for (place, (task, (list, slot))) in draft.tasks.iter().zip(needs.iter_mut().zip(&mut conditions)).enumerate() {
         if task.needs.len() > TASK_NEEDS_MAX {
-            flaws.task(task, || format!("it needs {} tasks; at most {TASK_NEEDS_MAX}", task.needs.len()));
+            flaws.task(task, || FlawReason::ManyNeeds(task.needs.len()));
         }
         let condition = task.condition().unwrap_or_else(|text| {
-            flaws.task(task, || format!("`when: {}` cannot be read; write `ID.ok` or `ID.failed`", quote(text)));
+            flaws.task(task, || FlawReason::BadWhen(quote(text)));
             None
         });
         let named = task.needs.iter().take(TASK_NEEDS_MAX).map(String::as_str).chain(condition.map(|(id, _)| id));
         for id in named {
             match index.get(id) {
-                Some(need) if *need == place => flaws.task(task, || "it waits for itself".to_owned()),
+                Some(need) if *need == place => flaws.task(task, || FlawReason::NeedsItself),
                 Some(need) => list.push(*need),
                 None => flaws.task(task, || {
-                    let near = did_you_mean(id, draft.tasks.iter().map(|task| task.id.as_str()));
-                    format!("it needs `{}`, which is no task of this plan{near}", quote(id))
+                    FlawReason::UnknownNeed(UnknownTask::new(id, draft.tasks.iter().map(|task| task.id.as_str())))
                 }),
             }
         }
@@ -172,7 +172,7 @@ fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut DraftFlaws) 
         *slot = condition.and_then(|(id, wanted)| Some((*index.get(id)?, wanted)));
         edges += list.len();
         if edges > PLAN_EDGES_MAX {
-            flaws.plan(|| format!("more than {PLAN_EDGES_MAX} dependencies are too many"));
+            flaws.plan(|| FlawReason::ManyEdges);
             break;
         }
     }
@@ -185,8 +185,8 @@ fn gates(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut DraftFlaws) 
         match index.get(&gate.before).and_then(|task| gated.get_mut(*task)) {
             Some(gated) => *gated = true,
             None => flaws.plan(|| {
-                let near = did_you_mean(&gate.before, draft.tasks.iter().map(|task| task.id.as_str()));
-                format!("a gate stands before `{}`, which is no task of this plan{near}", quote(&gate.before))
+                let known = draft.tasks.iter().map(|task| task.id.as_str());
+                FlawReason::UnknownGate(UnknownTask::new(&gate.before, known))
             }),
         }
     }
@@ -257,7 +257,7 @@ fn tails(dependents: &[Vec<usize>], order: &[usize]) -> Vec<u32> {
 }
 
 /// Names one cycle: from any task that never becomes ready, following its needs leads into one.
-fn cycle_words(draft: &Draft, needs: &[Vec<usize>]) -> String {
+fn cycle_names(draft: &Draft, needs: &[Vec<usize>]) -> Vec<String> {
     let name = |task: usize| draft.tasks.get(task).map_or("?", |task| task.id.as_str());
     let cycle = cycle(needs);
     let mut shown: Vec<&str> = cycle.iter().take(CYCLE_SHOWN_MAX).map(|task| name(*task)).collect();
@@ -265,7 +265,7 @@ fn cycle_words(draft: &Draft, needs: &[Vec<usize>]) -> String {
         shown.push("…");
     }
     shown.extend(cycle.first().map(|task| name(*task)));
-    format!("these tasks wait for each other: {}; take one of the dependencies out", shown.join(" → "))
+    shown.into_iter().map(str::to_owned).collect()
 }
 
 fn cycle(needs: &[Vec<usize>]) -> Vec<usize> {

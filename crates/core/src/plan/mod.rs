@@ -12,6 +12,7 @@ mod decide;
 pub mod draft;
 pub mod edit;
 pub mod event;
+pub mod flaw;
 pub mod forecast;
 pub mod graph;
 mod input;
@@ -31,8 +32,9 @@ mod validate;
 
 pub use draft::{Budget, Draft, Gate, TaskDraft, WhenCondition};
 pub use edit::{Edit, edit};
+pub use flaw::{DraftFlaw, FlawReason, cannot_run};
 pub use forecast::{Forecast, History, PastTasks, PlanBounds, Rate, TaskSample, forecast};
-pub use graph::{DraftFlaw, Graph};
+pub use graph::Graph;
 pub use input::{Findings, NewAnswer, PlanEnv, PlanInput, Report};
 pub use query::TaskReply;
 pub use state::{Plan, PlanEffect, TaskStatus, TaskView, WaitReason};

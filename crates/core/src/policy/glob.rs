@@ -7,11 +7,14 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::GLOB_BYTES_MAX;
 use crate::suggest;
 
 /// Why a text is no glob.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GlobError {
     /// The text is empty.
     #[error("it is empty")]

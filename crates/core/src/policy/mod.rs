@@ -17,6 +17,7 @@ mod reason;
 mod recourse;
 pub mod rule;
 mod shell_syntax;
+pub mod split;
 pub(crate) mod visibility;
 
 use serde::{Deserialize, Serialize};

@@ -454,7 +454,9 @@ fn refusal_words(answer: &policy::PermissionAnswer) -> String {
             format!("Not allowed ({}); the user was not asked.", answer.by.name())
         }
         DecidedBy::Nobody(why) => {
-            format!("Not run: this needs the user's yes, and the user could not be asked ({why}).")
+            format!(
+                "Not run: this needs the user's yes, and the user could not be asked ({why}). Report it; do not try another way."
+            )
         }
     }
 }

@@ -125,6 +125,7 @@ impl ApiError {
             RuntimeError::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
             RuntimeError::Silent
             | RuntimeError::Plan(_)
+            | RuntimeError::DraftFlaws(_)
             | RuntimeError::Memory(
                 WriteRefusal::NotYours { .. }
                 | WriteRefusal::Unquoted(_)

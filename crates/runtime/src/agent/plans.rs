@@ -5,7 +5,7 @@ use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
 use max_team_core::message::{Envelope, MessageKind};
-use max_team_core::plan::{Plan, TaskView};
+use max_team_core::plan::{Plan, TaskView, cannot_run};
 
 use super::acts::ActionOutcome;
 use super::mail::derived;
@@ -30,7 +30,8 @@ impl Agent {
         let is_unattended = self.active.is_unattended;
         let proposed = revise::resolve(&self.active, named).and_then(|revised| {
             let base = revised.base;
-            Ok((propose::propose(&self.active, &team, plan, submit.draft, by, base, is_unattended)?, revised))
+            let proposed = propose::propose(&self.active, &team, plan, submit.draft, by, base, is_unattended);
+            Ok((proposed.map_err(|flaws| cannot_run(&flaws))?, revised))
         });
         match proposed {
             Err(words) => ActionOutcome::wrong(format!("{words}. Mend it and submit it again.")),

@@ -7,7 +7,7 @@
 mod mend;
 mod plain;
 
-use crate::yaml::{self, Fault, Name, Node, Spot, Value};
+use crate::yaml::{self, Fault, FaultKind, Name, Node, Spot, Value};
 
 /// Bytes of front matter; a longer block is taken for text.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -89,17 +89,16 @@ fn is_before(line: &str) -> bool {
 /// after `mend` is a fault, with its position in the file.
 pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<ParsedFile, Fault> {
     let cut = cut(file);
-    let fault = |line: usize, message: String| Fault { spot: Spot { line: line as u64, col: 1 }, message };
+    let fault = |line: usize, kind: FaultKind| Fault { spot: Spot { line: line as u64, col: 1 }, kind };
     let Some(head) = cut.head else {
         let first = cut.unclosed.and_then(|rest| rest.lines().next());
         if first.is_some_and(|line| mend::key(line).is_some_and(|(name, _)| is_key(name))) {
-            return Err(fault(cut.above, "the front matter has no end; close it with a line `---`".to_owned()));
+            return Err(fault(cut.above, FaultKind::Open));
         }
         return Ok(ParsedFile { front: None, text: text(cut.body), is_mended: false });
     };
     if head.len() > HEAD_BYTES_MAX {
-        let message = format!("there are more than {HEAD_BYTES_MAX} bytes between the `---` lines");
-        return Err(fault(cut.above + 1, message));
+        return Err(fault(cut.above + 1, FaultKind::Long(HEAD_BYTES_MAX)));
     }
     let lines: Vec<&str> = head.lines().collect();
     let page = |front, is_mended| ParsedFile { front: Some(front), text: text(cut.body), is_mended };
@@ -226,7 +225,7 @@ mod tests {
         let empty = read("---\n---\nbody", |_| true).unwrap();
         assert!(empty.front.is_some() && empty.entries().is_empty() && empty.text == "body");
         let long = format!("---\na: {}\n---\n", "x".repeat(HEAD_BYTES_MAX));
-        assert!(read(&long, |_| true).unwrap_err().message.contains("more than"));
+        assert!(read(&long, |_| true).unwrap_err().kind.to_string().contains("more than"));
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use max_team_core::event::TurnOutcome;
 use max_team_core::id::QuestionId;
 use max_team_core::message::{Assignment, Envelope, MessageKind, Principal};
 use max_team_core::plan::event::{EditRefused, PlanDecision, PlanQuestion};
-use max_team_core::plan::{Edit, PlanInput, Report};
+use max_team_core::plan::{Edit, PlanInput, Report, cannot_run};
 use max_team_core::policy::DecidedBy;
 
 use super::{Batch, PlanLoop, check, correct, propose};
@@ -98,17 +98,17 @@ impl PlanLoop {
 
     /// Edits that lead to a plan that cannot run change nothing, and their author is told why.
     fn edited(&self, question: QuestionId, edits: Vec<Edit>, by: Principal) -> PlanInput {
-        let refused = |error: String| PlanInput::Unfit(EditRefused { question, error, by: by.clone() });
+        let refused = |error: String, flaws| PlanInput::Unfit(EditRefused { question, error, flaws, by: by.clone() });
         if !self.plan.asked().any(|(open, about)| open == question && *about == PlanQuestion::Proposal) {
-            return refused("the plan has changed since it was asked about; look at it again".to_owned());
+            let words = "the plan has changed since it was asked about; look at it again";
+            return refused(words.to_owned(), Vec::new());
         }
-        let edited = self.active.team().zip(self.plan.draft());
-        let edited = edited.ok_or_else(|| "there is no team in this session".to_owned());
-        match edited.and_then(|(team, draft)| {
-            propose::edited(&team, &self.active.root, draft, &edits, by.clone(), &self.active.basis())
-        }) {
+        let Some((team, draft)) = self.active.team().zip(self.plan.draft()) else {
+            return refused("there is no team in this session".to_owned(), Vec::new());
+        };
+        match propose::edited(&team, &self.active.root, draft, &edits, by.clone(), &self.active.basis()) {
             Ok(edited) => PlanInput::Edited { question, edits, edited: Box::new(edited) },
-            Err(error) => refused(error),
+            Err(flaws) => refused(cannot_run(&flaws), flaws),
         }
     }
 

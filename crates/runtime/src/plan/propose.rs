@@ -12,13 +12,12 @@ use max_team_core::machine::Machine;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{ApprovalMode, CarriedResult, PlanEdited, PlanProposed, PlanRisk, RiskyCheck};
 use max_team_core::plan::{
-    Budget, Draft, DraftFlaw, Edit, Forecast, Graph, Plan, PlanBounds, PlanEnv, PlanInput, Rate, TaskDraft, TaskStatus,
-    edit, forecast,
+    Budget, Draft, DraftFlaw, Edit, FlawReason, Forecast, Graph, Plan, PlanBounds, PlanEnv, PlanInput, Rate, TaskDraft,
+    TaskStatus, edit, forecast,
 };
 use max_team_core::policy::program::{CommandEffect, effects_of};
-use max_team_core::policy::{Basis as JudgedBasis, Protection, Verdict, glob, protecting_row};
+use max_team_core::policy::{Basis as JudgedBasis, Judgement, Protection, Verdict, glob, protecting_row};
 use max_team_core::task_list::OF_PLAN;
-use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
 
 use super::history::Basis;
@@ -42,14 +41,14 @@ pub(crate) fn propose(
     by: String,
     revises: Option<PlanId>,
     is_unattended: bool,
-) -> Result<Box<PlanProposed>, String> {
+) -> Result<Box<PlanProposed>, Vec<DraftFlaw>> {
     complete(team, &mut draft);
-    let (graph, risks) = check(team, &active.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
+    let (graph, risks) = check(team, &active.root, &draft)?;
     // A plan that a person approves anyway is approved with its checks.
     let asks = is_unattended && team.approve.is_automatic();
     let unapproved = if asks { unapproved_checks(team, &active.root, &draft) } else { Vec::new() };
     if !unapproved.is_empty() {
-        return Err(cannot_run(&unapproved));
+        return Err(unapproved);
     }
     let forecast = forecast_for(team, &draft, &graph, &active.basis());
     let carried = revises.map(|old| carried(active, old, &draft)).unwrap_or_default();
@@ -102,10 +101,10 @@ pub(crate) fn edited(
     edits: &[Edit],
     by: Principal,
     basis: &Basis,
-) -> Result<PlanEdited, String> {
+) -> Result<PlanEdited, Vec<DraftFlaw>> {
     let mut draft = old.clone();
     for change in edits {
-        draft = edit(&draft, change).map_err(|flaw| flaw.to_string())?;
+        draft = edit(&draft, change).map_err(|flaw| vec![flaw])?;
     }
     // A time limit that was only the previous owner's default does not apply to the new one.
     for task in &mut draft.tasks {
@@ -118,7 +117,7 @@ pub(crate) fn edited(
         }
     }
     complete(team, &mut draft);
-    let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
+    let (graph, risks) = check(team, root, &draft)?;
     let forecast = forecast_for(team, &draft, &graph, basis);
     let (words, risky_checks) = (risks.iter().map(PlanRisk::to_string).collect(), Some(risky_checks(&risks)));
     Ok(PlanEdited { draft, forecast, risks: Some(words), risky_checks, risk_kinds: risks, by })
@@ -174,18 +173,12 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
     }
 }
 
-/// Why a draft cannot run, in a sentence.
-fn cannot_run(flaws: &[DraftFlaw]) -> String {
-    let words: Vec<String> = flaws.iter().map(ToString::to_string).collect();
-    format!("this plan cannot run: {}", words.join("; "))
-}
-
 /// Flaws in the globs, commands and models of tasks, and the commands that a person should look at closely.
 fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Vec<PlanRisk>) {
     let (mut flaws, mut risks) = (Vec::new(), Vec::new());
-    let mut flaw = |task: &TaskDraft, words: String| {
+    let mut flaw = |task: &TaskDraft, reason: FlawReason| {
         if flaws.len() < CLAIM_FLAWS_MAX {
-            flaws.push(DraftFlaw { task: quote(&task.id), words });
+            flaws.push(DraftFlaw::of(task, reason));
         }
     };
     let any = draft.tasks.iter().any(|task| !task.verify.is_empty());
@@ -194,7 +187,7 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Vec<PlanR
     for task in draft.tasks.iter().take(PLAN_TASKS_MAX) {
         for glob in task.owned() {
             if let Err(error) = glob::Glob::new(glob, false) {
-                flaw(task, format!("`owns` has `{glob}`: {error}"));
+                flaw(task, FlawReason::BadGlob { glob: glob.clone(), error });
             }
             // Approval of the plan does not cover these: each change asks again, or is refused.
             let protected = |row: &_| PlanRisk::Protected {
@@ -206,21 +199,25 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<DraftFlaw>, Vec<PlanR
         }
         for line in &task.verify {
             match max_team_tools::command::split(line) {
-                Err(error) => flaw(task, format!("`verify` has `{line}`: {error}")),
+                Err(error) => flaw(task, FlawReason::BadCheck { line: line.clone(), error }),
                 Ok(argv) => match weigh(team, &projects, task, line, &argv) {
                     Ok(risk) => risks.extend(risk),
-                    Err(why) => flaw(task, format!("`verify` has `{line}`, which `{}` may not run: {why}", task.agent)),
+                    Err(judged) => {
+                        let (line, agent) = (line.clone(), task.agent.clone());
+                        let Judgement { rule, basis, .. } = *judged;
+                        flaw(task, FlawReason::DeniedCheck { line, agent, rule, basis: Box::new(basis) });
+                    }
                 },
             }
         }
         if let Some(model) = &task.model
             && !team.models.contains_key(model)
         {
-            let known: Vec<&str> = team.models.keys().map(String::as_str).collect();
-            flaw(task, format!("there is no model `{model}` here; there are {}", known.join(", ")));
+            let known = team.models.keys().cloned().collect();
+            flaw(task, FlawReason::UnknownModel { name: model.clone(), known });
         }
-        if let Some(words) = unpriced(team, draft, task) {
-            flaw(task, words);
+        if let Some(model) = unpriced(team, draft, task) {
+            flaw(task, FlawReason::NoPrice(model.name.clone()));
         }
     }
     (flaws, risks)
@@ -233,22 +230,16 @@ fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<DraftFlaw> 
     let flaw = |(task, line): (&TaskDraft, &String)| {
         let argv = max_team_tools::command::split(line).ok()?;
         weigh(team, &projects, task, line, &argv).ok()??;
-        let words = format!(
-            "the check `{line}` needs the user's approval, and the user cannot be asked in this run; use the project's test \
-             command, or another command that `{}` may run without approval",
-            task.agent
-        );
-        Some(DraftFlaw { task: quote(&task.id), words })
+        let (line, agent) = (line.clone(), task.agent.clone());
+        Some(DraftFlaw::of(task, FlawReason::AskingCheck { line, agent }))
     };
     checks.filter_map(flaw).take(CLAIM_FLAWS_MAX).collect()
 }
 
-/// Why the budget of a task cannot be tracked.
-fn unpriced(team: &Team, draft: &Draft, task: &TaskDraft) -> Option<String> {
+/// The model without a price whose task has a budget, which cannot be kept.
+fn unpriced<'t>(team: &'t Team, draft: &Draft, task: &TaskDraft) -> Option<&'t Model> {
     let (all, own) = (draft.budget.nano, task.budget.nano);
-    let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
-    let words = "so its budget cannot be kept; give it another model, or no money budget";
-    Some(format!("there is no price for `{}`, {words}", model.name))
+    model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))
 }
 
 /// The model of a task's owner, if the owner is known.
@@ -264,7 +255,7 @@ fn weigh(
     task: &TaskDraft,
     line: &str,
     argv: &[String],
-) -> Result<Option<PlanRisk>, String> {
+) -> Result<Option<PlanRisk>, Box<Judgement>> {
     // A task without an owner is reported as another flaw.
     let Some(owner) = team.members.iter().find(|teammate| teammate.definition.name == task.agent) else {
         return Ok(None);
@@ -272,7 +263,7 @@ fn weigh(
     let judged = leave::at_proposal(&owner.settings, argv);
     let check = RiskyCheck { task: task.id.clone(), line: line.to_owned() };
     match judged.verdict {
-        Verdict::Deny => Err(judged.rule),
+        Verdict::Deny => Err(Box::new(judged)),
         _ if leave::needs_a_person(&judged) => {
             Ok(Some(PlanRisk::Check { check, rule: judged.rule, basis: judged.basis }))
         }

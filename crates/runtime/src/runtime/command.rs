@@ -191,7 +191,7 @@ impl Runtime {
         let (plan, _) = fold_plan(&self.shared, plan)?;
         if let (Some(team), Some(draft)) = (active.team(), plan.draft()) {
             propose::edited(&team, &active.root, draft, edits, by.clone(), &active.basis())
-                .map_err(RuntimeError::Plan)?;
+                .map_err(RuntimeError::DraftFlaws)?;
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Runtime {
         let team = active.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
         let plan = PlanId::new(order.key.uuid());
         let proposed = propose::propose(&active, &team, plan, draft, source.to_owned(), None, false)
-            .map_err(RuntimeError::Plan)?;
+            .map_err(RuntimeError::DraftFlaws)?;
         let message = messages::proposal(&active, &order.by.address(), proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Durability::Full;

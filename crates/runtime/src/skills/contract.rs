@@ -119,7 +119,7 @@ fn fits(what: &'static str, schema: &Json, value: &Json) -> Result<(), Misfit> {
 pub(super) fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     let text = String::from_utf8_lossy(bytes);
     let node = yaml::parse(&text)
-        .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.message))?;
+        .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.kind))?;
     let Value::Map(entries) = &node.value else { return Err("it must be `key: value` lines".to_owned()) };
     let mut warnings = Vec::new();
     for (key, _) in entries.iter().filter(|(key, _)| !KEYS.contains(&meant(&key.text))) {

@@ -62,7 +62,7 @@ pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Ski
     let is_known = |key: &str| KEYS.iter().any(|(known, _)| *known == key);
     let whole = String::from_utf8_lossy(bytes);
     let page = front_matter::read(&whole, is_known)
-        .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.message))?;
+        .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.kind))?;
     if page.front.as_ref().is_some_and(|front| !matches!(front.value, Value::Map(_)) && !front.is_null()) {
         return Err("what stands between the `---` lines must be `key: value` lines".to_owned());
     }

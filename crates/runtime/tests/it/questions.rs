@@ -4,7 +4,7 @@ use max_team_core::agent::Settings;
 use max_team_core::event::{Event, ToolOutcome};
 use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{ApprovalMode, Cause, PlanDecision, PlanEnd, PlanQuestion};
-use max_team_core::plan::{Edit, TaskStatus, WaitReason};
+use max_team_core::plan::{Edit, TaskStatus, WaitReason, cannot_run};
 use max_team_core::policy::{Mode, PermissionAnswer};
 use max_team_journal::Journal;
 use max_team_runtime::{AnswerWord, Command, RuntimeError, UserMail, Which, new_id};
@@ -120,15 +120,21 @@ fn a_changed_plan_is_another_question() {
 
         let bob = || Edit::Assign { task: "a".into(), agent: "bob".into() };
         let nobody = edit(first, bob()).await;
-        assert!(matches!(&nobody, Err(RuntimeError::Plan(why)) if why.contains("no member `bob`")), "{nobody:?}");
+        assert!(
+            matches!(&nobody, Err(RuntimeError::DraftFlaws(flaws)) if cannot_run(flaws).contains("no member `bob`")),
+            "{nobody:?}"
+        );
         let elsewhere = journal.reopen().unwrap();
         let from_elsewhere = async |edit: Edit| {
             let key = EnvelopeId::new(new_id());
             UserMail::new(&elsewhere).decide(&owner(), key, first, &PlanDecision::Edit(vec![edit])).await
         };
         let nothing = from_elsewhere(Edit::Skip { task: "b".into(), skip: true }).await;
-        assert!(matches!(&nothing, Err(RuntimeError::Plan(why)) if why.contains("no such task")), "{nothing:?}");
-        // What only the team knows to be wrong is found by whoever has the team, and told there.
+        assert!(
+            matches!(&nothing, Err(RuntimeError::DraftFlaws(flaws)) if cannot_run(flaws).contains("no such task")),
+            "{nothing:?}"
+        );
+        // A mistake that only the team reveals is found by the process that has the team, and told there.
         from_elsewhere(bob()).await.unwrap();
         let heard = until(&mut notices, "edit_refused", 1).await;
         let refused = heard.events.into_iter().find_map(|(_, event)| match event {

@@ -359,7 +359,7 @@ async fn malformed_plans_come_back_as_words() {
         ("tasks: [{id: a, agent: leo, description: x}, {id: a, agent: leo, description: x}]", "unique"),
         ("tasks: [{agent: leo, description: x}]", "no `id`"),
         ("tasks: [{id: a, description: x}]", "`agent` is missing"),
-        ("tasks: [{id: a, agent: leo}]", "`description` is missing"),
+        ("tasks: [{id: a, agent: leo}]", "`description` (or `do`) is missing"),
         ("tasks: []", "at least one task"),
         ("tasks: [{id: a, agent: leo, description: x, verify: [\"make; rm -rf /\"]}]", "without a shell"),
         ("tasks: [{id: a, agent: leo, description: x, outputs: [\"../x\"]}]", "out of the project"),

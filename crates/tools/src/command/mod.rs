@@ -11,7 +11,6 @@ mod output_buffer;
 mod path;
 mod scan;
 mod server;
-mod split;
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,13 +22,13 @@ pub(crate) use invocation::Invocation;
 pub use isolation::CommandSandbox;
 pub(crate) use isolation::{OBEYED, linked};
 pub use max_team_core::policy::command_line::{join, quote};
+pub use max_team_core::policy::split::{LINE_BYTES_MAX, SplitError, split};
 pub(crate) use max_team_sandbox::OutputSource;
 pub use max_team_sandbox::{
     EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, child, child_before_main,
     engine, is_secret, probe, supervisor,
 };
 pub(crate) use output_buffer::OutputBuffer;
-pub use split::{LINE_BYTES_MAX, SplitError, split};
 
 /// Bytes of output that are kept of one command.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;

@@ -98,18 +98,21 @@ fn required_fields_of_a_task() {
         (draft(vec![]), &["a plan needs at least one task"]),
         (one(|task| task.id.clear()), &["task number 1 has no `id`"]),
         (one(|task| task.id = "a b".into()), id),
-        (one(|task| task.description = " \n".into()), &["task `a`: `description` is missing: say what is to be done"]),
+        (
+            one(|task| task.description = " \n".into()),
+            &["task `a`: `description` (or `do`) is missing: say what is to be done"],
+        ),
         (one(|task| task.agent.clear()), nobody),
         (one(|task| task.agent = "loe".into()), slip),
         (one(|task| task.agent = "kubernetes".into()), stranger),
         (one(|task| task.retry = TASK_RETRIES_MAX + 1), &["task `a`: `retry` is 11; at most 10"]),
         (
             one(|task| task.timeout_ms = Some(0)),
-            &["task `a`: `timeout` is 0, so it would never run; leave it out for no bound"],
+            &["task `a`: `timeout` is 0, so the task would never run; leave it out for no bound"],
         ),
         (
             one(|task| task.budget.wall_ms = Some(0)),
-            &["task `a`: `wall` is 0, so it would never run; leave it out for no bound"],
+            &["task `a`: `wall` is 0, so the task would never run; leave it out for no bound"],
         ),
         (
             Draft { max_parallel: Some(0), ..draft(vec![task("a", &[])]) },

@@ -102,7 +102,7 @@ fn a_change_that_cannot_be_made_changes_nothing_and_is_told() {
     let mut play = Play::proposed(proposal(two()));
     let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
     let question = play.question();
-    let refused = event::EditRefused { question, error: "there is no such task".into(), by };
+    let refused = event::EditRefused { question, error: "there is no such task".into(), flaws: Vec::new(), by };
     assert_eq!(told_short(&play.step(PlanInput::Unfit(refused))), ["edit_refused"]);
     assert_eq!((play.question(), play.plan.draft()), (question, Some(&two())));
 }

@@ -3,11 +3,14 @@
 //! The grammar is a whitelist: plain words, quotes, backslashes. Everything else that a shell interprets is refused by
 //! name, because nothing interprets it here: it would reach the program as it is. Nothing here runs anything.
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of a command line.
 pub const LINE_BYTES_MAX: usize = 32 << 10;
 
 /// A line that is not one plain command.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SplitError {
     /// No words at all.
     #[error("the command is empty; write a program and its arguments")]
@@ -38,7 +41,8 @@ pub enum SplitError {
     Zero,
 }
 
-fn shown(letter: char) -> String {
+/// A character as an error shows it.
+pub fn shown(letter: char) -> String {
     match letter {
         '\n' => "\\n".to_owned(),
         '\r' => "\\r".to_owned(),
@@ -127,10 +131,10 @@ fn is_name(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::command_line::join;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::command_line::join;
 
     #[test]
     fn plain_lines_become_words() {
