@@ -72,24 +72,28 @@ fn from_settings(llm: &Llm) -> Result<ApiKey, CliError> {
 
 fn from_file(path: &Path) -> Result<SecretString, CliError> {
     let shown = path.display();
-    let broken = |error: std::io::Error| CliError::new(Exit::Config, format!("llm.api_key_file `{shown}`: {error}"));
+    let what = format!("llm.api_key_file `{shown}`");
+    let broken = |error: std::io::Error| {
+        CliError::said(Exit::Config, |lang| lang.setting_fault(&what, lang.system_fault(&error)))
+    };
     let file = std::fs::File::open(path).map_err(broken)?;
     let mode = file.metadata().map_err(broken)?.permissions().mode();
     if mode & 0o077 != 0 {
-        let advice = format!("llm.api_key_file `{shown}` can be read by others; run `chmod 600 {shown}`");
-        return Err(CliError::new(Exit::Config, advice));
+        return Err(CliError::said(Exit::Config, |lang| lang.key_file_readable(&shown)));
     }
     let mut text = String::new();
     file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(broken)?;
-    secret(&text, &format!("llm.api_key_file `{shown}`"))
+    secret(&text, &what)
 }
 
 fn from_helper(argv: &[String]) -> Result<SecretString, CliError> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(CliError::new(Exit::Config, "llm.api_key_helper is empty; give a command and its arguments"));
+        return Err(CliError::said(Exit::Config, |lang| lang.key_helper_empty().to_owned()));
     };
     let what = format!("llm.api_key_helper `{program}`");
-    let cannot = |error: std::io::Error| CliError::new(Exit::Config, format!("{what} cannot be run: {error}"));
+    let cannot = |error: std::io::Error| {
+        CliError::said(Exit::Config, |lang| lang.key_helper_unrunnable(&what, lang.system_fault(&error)))
+    };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().map_err(cannot)?;
@@ -104,12 +108,12 @@ fn from_helper(argv: &[String]) -> Result<SecretString, CliError> {
     let Ok(text) = receiver.recv_timeout(HELPER_WAIT) else {
         drop(child.kill());
         drop(child.wait());
-        return Err(CliError::new(Exit::NoKey, format!("{what} said nothing for {} s", HELPER_WAIT.as_secs())));
+        return Err(CliError::said(Exit::NoKey, |lang| lang.key_helper_silent(&what, HELPER_WAIT.as_secs())));
     };
     let text = text.map_err(cannot)?;
     let status = child.wait().map_err(cannot)?;
     if !status.success() {
-        return Err(CliError::new(Exit::NoKey, format!("{what} failed with {status}")));
+        return Err(CliError::said(Exit::NoKey, |lang| lang.key_helper_failed(&what, status)));
     }
     secret(&String::from_utf8_lossy(&text), &what)
 }
@@ -120,6 +124,6 @@ fn secret(text: &str, what: &str) -> Result<SecretString, CliError> {
     if sound {
         Ok(SecretString::from(key.to_owned()))
     } else {
-        Err(CliError::new(Exit::NoKey, format!("{what} holds no usable key (one line without spaces is wanted)")))
+        Err(CliError::said(Exit::NoKey, |lang| lang.key_unusable(what)))
     }
 }

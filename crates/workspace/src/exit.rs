@@ -2,7 +2,7 @@
 
 pub use max_team_core::verdict::Exit;
 
-use crate::i18n::Lang;
+use crate::i18n::{Lang, Translated};
 
 /// A failure with its exit code.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,11 @@ impl CliError {
     /// A message in both languages, so that failing code need not know the user's.
     pub fn said(exit: Exit, words: impl Fn(Lang) -> String) -> Self {
         Self { exit, message: words(Lang::En), chinese: Some(words(Lang::Zh)) }
+    }
+
+    /// A message that is translated already.
+    pub fn translated(exit: Exit, message: &Translated) -> Self {
+        Self::said(exit, |lang| message.get(lang).to_owned())
     }
 
     /// A file that cannot be written.

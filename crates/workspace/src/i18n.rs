@@ -69,11 +69,7 @@ fn capital(name: &str) -> String {
     letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
-/// `1 task`, `2 tasks`.
-pub fn plural(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
+mod agent_files;
 mod agents;
 mod cache;
 mod evidence;

@@ -25,3 +25,6 @@ pub mod setup;
 pub mod skills;
 pub mod team;
 pub mod team_file;
+
+#[cfg(test)]
+mod broken_files;

@@ -102,7 +102,7 @@ impl ChosenModel {
 pub fn catalog(config: &Config) -> Result<Catalog, CliError> {
     Catalog::builtin()
         .with(&config.catalog)
-        .map_err(|error| CliError::new(Exit::Config, format!("`catalog` in your settings: {error}")))
+        .map_err(|error| CliError::said(Exit::Config, |lang| lang.catalog_of_settings(lang.catalog_fault(&error))))
 }
 
 pub fn choose(config: &Config, place: &AppEnv) -> Result<ChosenModel, CliError> {
@@ -218,10 +218,7 @@ fn build(
     };
     let model = catalog.resolve(&name, Some(provider)).map_err(|error| bad(&error))?;
     if let Some(near) = nearest(catalog, &model) {
-        place.tell(&format!(
-            "`{}` is not in the catalogue and is asked for as it is; did you mean `{near}`?",
-            model.name
-        ));
+        place.tell(&place.lang(config).model_asked_as_is(&model.name, near));
     }
     let fallback = match &config.llm.fallback_model {
         Some(name) => Some(sized(

@@ -109,8 +109,7 @@ impl AppEnv {
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
         let mut config = config::load(sources)?;
         if !config.project.sandbox {
-            let words = "`project.sandbox` is false: commands run without a sandbox, with all that you may do yourself";
-            config.warnings.push(words.to_owned());
+            config.warnings.push(self.lang(&config).setting_no_sandbox().to_owned());
         }
         Ok(config)
     }
@@ -163,11 +162,7 @@ impl AppEnv {
 
     /// The language of the interface: as set, else as the locale says.
     pub fn lang(&self, config: &Config) -> Lang {
-        match config.ui.language {
-            Language::Zh => Lang::Zh,
-            Language::En => Lang::En,
-            Language::Auto => self.locale(),
-        }
+        if config.ui.language == Language::Auto { self.locale() } else { config.ui.lang(&self.env) }
     }
 
     /// The interface's language where no other setting is needed. Unreadable settings are not reported here: the
@@ -178,14 +173,10 @@ impl AppEnv {
 
     fn locale(&self) -> Lang {
         match self.wished.as_deref() {
-            Some("zh") => return Lang::Zh,
-            Some("en") => return Lang::En,
-            _ => {}
+            Some("zh") => Lang::Zh,
+            Some("en") => Lang::En,
+            _ => self.env.locale(),
         }
-        let set = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
-            .iter()
-            .find_map(|name| self.env.get(name).filter(|value| !value.is_empty()));
-        if set.is_some_and(|locale| locale.starts_with("zh")) { Lang::Zh } else { Lang::En }
     }
 
     /// Who sits here.
@@ -215,11 +206,7 @@ pub fn settings_for(chosen: &ChosenModel, config: &Config, structured: bool) -> 
         [Some(&chosen.model), chosen.fallback.as_ref()].into_iter().flatten().find(|model| model.price.is_none());
     let budget_nano = match (config.limits.budget_usd, unpriced) {
         (Some(_), Some(model)) => {
-            let advice = format!(
-                "there is no price for `{}`, so a budget cannot be kept; add a row to `catalog` in your settings",
-                model.name
-            );
-            return Err(CliError::new(Exit::Config, advice));
+            return Err(CliError::said(Exit::Config, |lang| lang.budget_needs_price(&model.name)));
         }
         (Some(dollars), None) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
         (None, _) => None,
@@ -251,7 +238,10 @@ pub fn permitted(
     let given = permissions::RuleFlags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools, opened };
     let loaded = permissions::load(place, root, &given)?;
     let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
-    loaded.warnings.iter().chain(&note).for_each(|warning| place.tell(warning));
+    loaded.warnings.iter().for_each(|warning| place.tell(warning));
+    if let Some(note) = note {
+        place.tell(note.get(place.lang(config)));
+    }
     let agents = flags.agents.as_ref().filter(|given| !agents::is_text(given));
     let given = flags.config.iter().chain(agents);
     let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
@@ -387,7 +377,8 @@ pub fn remember(place: &AppEnv, config: &Config, chosen: &ChosenModel, is_chat: 
         ExtractWhen::Chat => is_chat,
         ExtractWhen::Always => true,
     };
-    let bad = |stop: CliError| CliError::new(Exit::Config, format!("memory.model: {}", stop.message));
+    let bad =
+        |stop: CliError| CliError::said(Exit::Config, |lang| lang.setting_fault("memory.model", stop.words(lang)));
     Ok(Remember {
         recall: config.memory.recall,
         expert: extracts.then(|| agents::memory_keeper(place)).flatten(),
@@ -445,14 +436,12 @@ fn level(level: Level) -> AuditLevel {
 /// the sandbox.
 pub fn project_root(place: &AppEnv, config: &Config) -> Result<PathBuf, CliError> {
     let root = &config.project.root;
-    let bad = |words: String| {
-        CliError::new(Exit::Config, format!("project.root `{}` cannot be used: {words}", root.display()))
+    let bad = |words: &dyn Fn(Lang) -> String| {
+        CliError::said(Exit::Config, |lang| lang.setting_root_unusable(root.display(), words(lang)))
     };
-    let real = root.canonicalize().map_err(|error| bad(error.to_string()))?;
+    let real = root.canonicalize().map_err(|error| bad(&|lang| lang.system_fault(&error)))?;
     if config.is_from_project("project.root") && !real.starts_with(&place.cwd) {
-        return Err(bad(
-            "the project's own file leads out of the project; set it in your settings if you mean it".into()
-        ));
+        return Err(bad(&|lang| lang.setting_root_outside().to_owned()));
     }
     check_name(&real, None)?;
     Ok(real)

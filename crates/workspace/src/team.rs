@@ -17,6 +17,7 @@ use max_team_runtime::{AgentSpec, NEED_CLARIFY, Team};
 use crate::agents;
 use crate::config::Override;
 use crate::exit::{CliError, Exit};
+use crate::i18n::Lang;
 use crate::models::ChosenModel;
 use crate::selection::Selection;
 use crate::setup::{self, AppEnv};
@@ -205,16 +206,15 @@ fn colleagues(
         let mut own = narrowed(settings, &member.definition);
         let who = &member.definition.name;
         if let Some(name) = &member.model {
-            let bad = |words: String| {
-                let place = places.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
-                CliError::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
+            let bad = |fault: &dyn Fn(Lang) -> String| {
+                CliError::said(Exit::Config, |lang| {
+                    let words = lang.model_of_member(who, fault(lang));
+                    places.get(who).map_or_else(|| words.clone(), |place| lang.headed(place, &words))
+                })
             };
-            own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
+            own.model = chosen.resolve(name).map_err(|error| bad(&|lang| error.words(lang).to_owned()))?;
             if own.model.price.is_none() && settings.budget_nano.is_some() {
-                return Err(bad(format!(
-                    "there is no price for `{name}`, so the budget cannot be kept; add a row to `catalog` in your \
-                     settings, or leave the budget out"
-                )));
+                return Err(bad(&|lang| lang.member_needs_price(name)));
             }
         }
         allot(&mut own, &member.definition);

@@ -6,17 +6,18 @@
 
 use max_team_core::agent::{Constraints, Definition, Member, NotesScope, TeamRole, owned_source};
 use max_team_core::policy::Mode;
-use max_team_core::suggest::{did_you_mean, nearest};
+use max_team_core::suggest::nearest;
 use max_team_core::text::{code_points, hidden_lines, visible};
 use max_team_runtime::front_matter;
 use max_team_tools::aliases;
 
-use super::read::{AgentsReader, LIMITS, TAKEN};
+use super::read::{AgentsReader, LIMITS, TAKEN, unknown_key};
 use super::tool_roles::{self, ToolRole};
 use super::values;
+use crate::config::trust::ProjectLimit;
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{ConfigFile, Count, Env, FileTrust, Shape, Switch, found, quote, trust};
-use crate::i18n::Lang;
+use crate::config::{ConfigFile, Env, FileTrust, Shape, Switch, found, quote};
+use crate::i18n::{Lang, Translated};
 
 /// Bytes of one definition; the longest that are known have a fifth of it.
 pub(super) const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -91,7 +92,7 @@ pub(super) struct AgentFile {
     /// Where its name stands, or the file begins.
     pub(super) line: u64,
     /// What its author should be told.
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Translated>,
     /// Tools that it lists and does not get: they do not exist, or not yet.
     pub(super) left_out: Vec<String>,
     /// Whether the definition blocks patterns itself. One that the user trusts then does not inherit the team's
@@ -100,18 +101,22 @@ pub(super) struct AgentFile {
 }
 
 /// Reads a file. `None`: it is a text of another kind.
-pub(super) fn read(bytes: &[u8], file: &ConfigFile, env: &Env) -> Result<Option<AgentFile>, String> {
-    let broken = |line: u64, why: &str| format!("{}:{line}: {why}", file.shown);
+pub(super) fn read(bytes: &[u8], file: &ConfigFile, env: &Env) -> Result<Option<AgentFile>, Translated> {
+    let broken = |line: u64, why: &dyn Fn(Lang) -> String| {
+        let place = format!("{}:{line}", file.shown);
+        Translated::new(|lang| lang.headed(&place, why(lang)))
+    };
     if u64::try_from(bytes.len()).is_ok_and(|length| length > FILE_BYTES_MAX) {
-        return Err(broken(1, &format!("larger than {} KiB", FILE_BYTES_MAX >> 10)));
+        return Err(broken(1, &|lang| lang.file_too_large(FILE_BYTES_MAX >> 10)));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        broken(good.iter().filter(|byte| **byte == b'\n').count() as u64 + 1, "not valid UTF-8")
+        let line = good.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        broken(line, &|lang| lang.file_not_utf8().to_owned())
     })?;
     // Something like a key of ours is a slip of the pen, and is told as one.
     let page = front_matter::read(text, |name| known(name).is_some() || nearest(name, KEYS).is_some())
-        .map_err(|fault| broken(fault.spot.line, &quote(&fault.message)))?;
+        .map_err(|fault| broken(fault.spot.line, &|lang| lang.yaml_fault(&fault.kind)))?;
     let stem = file.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let bare = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)).unwrap_or(&stem);
     let is_ours = page.front.as_ref().is_some_and(tells) || bare != stem;
@@ -119,13 +124,13 @@ pub(super) fn read(bytes: &[u8], file: &ConfigFile, env: &Env) -> Result<Option<
         return Ok(None);
     }
     if page.text.is_empty() && page.front.as_ref().is_none_or(Node::is_null) {
-        return Err(broken(1, "it is empty"));
+        return Err(broken(1, &|lang| lang.file_is_empty().to_owned()));
     }
     let mut card = card(page.front.as_ref(), page.text, bare, file, env)?;
     for (line, letters) in hidden_lines(text) {
         let letters = code_points(&letters);
-        let words = format!("{}:{line}: invisible characters ({letters}) are left out for the model", file.shown);
-        card.warnings.push(words);
+        let place = format!("{}:{line}", file.shown);
+        card.warnings.push(Translated::new(|lang| lang.headed(&place, lang.invisible_letters(&letters))));
     }
     Ok(Some(card))
 }
@@ -144,7 +149,7 @@ pub(super) fn card(
     called: &str,
     file: &ConfigFile,
     env: &Env,
-) -> Result<AgentFile, String> {
+) -> Result<AgentFile, Translated> {
     let mut maker = DefinitionBuilder {
         reader: AgentsReader::new(file, env),
         card: AgentFile {
@@ -166,7 +171,7 @@ pub(super) fn card(
         None => {}
         Some((Value::Map(entries), _)) => entries.iter().for_each(|entry| maker.entry(entry)),
         Some((_, node)) if node.is_null() => {}
-        Some((_, node)) => maker.warn(node.spot, "the front matter is no list of `key: value`".to_owned()),
+        Some((_, node)) => maker.warn(node.spot, |lang| lang.front_matter_no_map().to_owned()),
     }
     maker.finish(text, called)
 }
@@ -186,21 +191,21 @@ struct DefinitionBuilder<'a> {
 }
 
 impl DefinitionBuilder<'_> {
-    fn warn(&mut self, spot: Spot, words: String) {
-        self.card.warnings.push(format!("{}:{}: {words}", self.reader.file.shown, spot.line));
+    fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        let place = format!("{}:{}", self.reader.file.shown, spot.line);
+        self.card.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
     }
 
     fn entry(&mut self, (name, node): &(Name, Node)) {
         match known(&name.text) {
             Some(key) if node.is_null() && LISTS.contains(&key) => {
-                let words = format!("`{key}` is empty and allows nothing; delete the line for no restriction");
-                self.warn(name.spot, words);
+                self.warn(name.spot, |lang| lang.list_allows_nothing(key));
                 self.value(key, name.spot, &Node { value: Value::List(Vec::new()), spot: node.spot });
             }
             _ if node.is_null() => {}
             Some("max") => match &node.value {
                 Value::Map(entries) => entries.iter().for_each(|entry| self.entry(entry)),
-                _ => self.unfit("max", node, "a map"),
+                _ => self.unfit("max", node),
             },
             Some(key) => self.value(key, name.spot, node),
             None if LIMITS.contains(&name.text.as_str()) => {
@@ -208,8 +213,8 @@ impl DefinitionBuilder<'_> {
                 self.constraints(&limits);
             }
             None => {
-                let near = did_you_mean(&name.text, KEYS);
-                self.warn(name.spot, format!("unknown key `{}`{near}", quote(&name.text)));
+                let words = unknown_key(&name.text, &KEYS);
+                self.warn(name.spot, |lang| words.get(lang).to_owned());
             }
         }
     }
@@ -230,7 +235,7 @@ impl DefinitionBuilder<'_> {
             "color" => values::text(node).map(|color| own.color = Some(color)),
             "role" => values::text(node).map(|role| own.role = role),
             "model" => values::text(node).map(|name| made.model = Some(name).filter(|name| name != "inherit")),
-            "maxTurns" => Count::<1, 10_000>::read(node).map(|rounds| own.work.rounds_max = Some(rounds)),
+            "maxTurns" => values::Rounds::read(node).map(|rounds| own.work.rounds_max = Some(rounds)),
             "background" => Switch::read(node).map(|is| own.background = is),
             "effort" => values::effort(node).map(|effort| own.work.effort = Some(effort)),
             "memory" => return self.memory(node),
@@ -251,39 +256,37 @@ impl DefinitionBuilder<'_> {
             _ => Some(()),
         };
         if fits.is_none() {
-            self.unfit(key, node, values::wanted(key));
+            self.unfit(key, node);
         }
     }
 
     /// Reports a value of the wrong type. An unreadable limit rejects the whole definition, since the agent would run
     /// without that limit; any other key is dropped with a warning.
-    fn unfit(&mut self, key: &str, node: &Node, wanted: &str) {
+    fn unfit(&mut self, key: &str, node: &Node) {
         if LIMITING.contains(&key) {
-            return self.reader.expected(node, key, wanted);
+            return self.reader.expected(node, key, |lang| values::wanted(key, lang));
         }
-        self.warn(
-            node.spot,
-            format!("`{key}`: expected {wanted}, found {}; the value is left out", found(node).get(Lang::En)),
-        );
+        let found = found(node);
+        self.warn(node.spot, |lang| lang.value_left_out(key, values::wanted(key, lang), found.get(lang)));
     }
 
     fn cache(&mut self, node: &Node) {
         for (spot, words) in values::strange(node, "cache", &values::CACHE) {
-            self.warn(spot, words);
+            self.warn(spot, |lang| words.get(lang).to_owned());
         }
         match values::cache(node) {
             Some(cache) => self.card.member.definition.cache = Some(cache),
-            None => self.unfit("cache", node, values::wanted("cache")),
+            None => self.unfit("cache", node),
         }
     }
 
     fn budget(&mut self, node: &Node) {
         for (spot, words) in values::strange(node, "budget", &values::BUDGET) {
-            self.reader.rule(spot, words);
+            self.reader.rule(spot, |lang| words.get(lang).to_owned());
         }
         match values::budget(node) {
             Some(budget) => self.card.member.definition.work.budget = budget,
-            None => self.unfit("budget", node, values::wanted("budget")),
+            None => self.unfit("budget", node),
         }
     }
 
@@ -291,7 +294,8 @@ impl DefinitionBuilder<'_> {
     fn tools(&mut self, node: &Node) {
         if let Value::Map(entries) = &node.value {
             for (name, node) in entries.iter().filter(|(_, node)| Switch::read(node).is_none()) {
-                self.reader.expected(node, &format!("tools.{}", quote(&name.text)), "`true` or `false`");
+                let key = format!("tools.{}", quote(&name.text));
+                self.reader.expected(node, key, |lang| lang.wanted_true_false().to_owned());
             }
             let is = |node: &Node, want: bool| Switch::read(node) == Some(want);
             let named = |want| entries.iter().filter(move |(name, node)| is(node, want) && name.text != "*");
@@ -302,25 +306,26 @@ impl DefinitionBuilder<'_> {
             self.card.member.definition.disallowed_tools.extend(taken.collect::<Vec<_>>());
             return;
         }
-        let Some(words) = values::spotted(node) else { return self.unfit("tools", node, values::wanted("tools")) };
+        let Some(words) = values::spotted(node) else { return self.unfit("tools", node) };
         self.tools.get_or_insert_default().extend(words);
     }
 
     fn taken(&mut self, node: &Node) {
-        let Some(words) = values::spotted(node) else {
-            return self.unfit("disallowedTools", node, values::wanted("tools"));
-        };
+        let Some(words) = values::spotted(node) else { return self.unfit("disallowedTools", node) };
         for (word, spot) in words {
             let (name, inside) = values::call(&word);
             if inside.is_some_and(|inside| inside != "*") {
-                self.warn(spot, format!("`{}`: the whole tool is taken from it", quote(&word)));
+                self.warn(spot, |lang| lang.whole_tool_taken(quote(&word)));
             }
             let name = aliases::canonical(name);
-            let near = tool_roles::near(name, false);
+            let has_near = !tool_roles::near(name, false, Lang::En).is_empty();
             let is_unknown =
                 tool_roles::hand(tool_roles::known(), name, false) == ToolRole::Unknown && !name.ends_with('*');
-            if is_unknown && !aliases::is_needless(name) && !near.is_empty() {
-                self.reader.rule(spot, format!("`disallowedTools`: there is no tool `{}`{near}", quote(&word)));
+            if is_unknown && !aliases::is_needless(name) && has_near {
+                self.reader.rule(spot, |lang| {
+                    let near = tool_roles::near(name, false, lang);
+                    lang.headed("`disallowedTools`", lang.no_tool_called(quote(&word), near))
+                });
             }
             self.card.member.definition.disallowed_tools.push(name.to_owned());
         }
@@ -332,13 +337,15 @@ impl DefinitionBuilder<'_> {
         let known = Mode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, mode)| *mode);
         match known.or_else(|| Mode::parse(word)) {
             None => {
-                let near = did_you_mean(word, Mode::NAMES.map(|(name, _)| name));
-                let word =
-                    if word.is_empty() { found(node).get(Lang::En).to_owned() } else { format!("`{}`", quote(word)) };
-                self.reader.rule(node.spot, format!("`permissionMode`: there is no mode {word}{near}"));
+                let shown = if word.is_empty() { found(node) } else { format!("`{}`", quote(word)).into() };
+                self.reader.rule(node.spot, |lang| {
+                    lang.agent_no_mode(shown.get(lang), lang.near(word, Mode::NAMES.map(|(name, _)| name)))
+                });
             }
             Some(mode) if self.reader.is_strange() && Mode::Default.is_stricter(mode) => {
-                self.warn(node.spot, format!("`permissionMode: {}` is held back: {}", mode.name(), trust::FREE));
+                self.warn(node.spot, |lang| {
+                    lang.held_back(format!("permissionMode: {}", mode.name()), lang.project_limit(ProjectLimit::Free))
+                });
             }
             Some(mode) => self.card.member.definition.mode = Some(mode),
         }
@@ -347,17 +354,20 @@ impl DefinitionBuilder<'_> {
     /// What is kept with the user is told in all projects: a stranger's agent neither reads it nor adds to it.
     fn memory(&mut self, node: &Node) {
         match values::memory(node) {
-            None => self.unfit("memory", node, values::wanted("memory")),
+            None => self.unfit("memory", node),
             Some(NotesScope::User) if self.reader.is_strange() => {
-                self.warn(node.spot, format!("`memory: user` is held back: {}", trust::MEMORY));
+                self.warn(node.spot, |lang| lang.held_back("memory: user", lang.project_limit(ProjectLimit::Memory)));
             }
             Some(memory) => self.card.member.definition.work.memory = Some(memory),
         }
     }
 
     fn hooks(&mut self, node: &Node) {
-        let why = if self.reader.is_strange() { trust::RUN } else { "hooks are not available yet" };
-        self.warn(node.spot, format!("`hooks` are held back: {why}"));
+        let is_strange = self.reader.is_strange();
+        self.warn(node.spot, |lang| match is_strange {
+            true => lang.held_back_all("hooks", lang.project_limit(ProjectLimit::Run)),
+            false => lang.held_back_all("hooks", lang.hooks_not_yet(lang.not_yet())),
+        });
     }
 
     /// Servers by name are the session's; those with a command are its own, unless a stranger wrote it.
@@ -374,18 +384,21 @@ impl DefinitionBuilder<'_> {
             return;
         }
         if self.reader.is_strange() {
-            return self.warn(node.spot, format!("`mcpServers` are held back: {}", trust::RUN));
+            return self
+                .warn(node.spot, |lang| lang.held_back_all("mcpServers", lang.project_limit(ProjectLimit::Run)));
         }
         for (name, node) in inline {
             let before = self.reader.problems.len();
             let server = self.reader.named_server("mcpServers", name, node);
             // Without a server an agent can do less, not more.
             let odd = self.reader.problems.split_off(before);
-            self.card.warnings.extend(odd.iter().map(|problem| format!("{problem}; the server is left out")));
+            let left_out = odd.iter().map(|odd| Translated::new(|lang| lang.server_left_out(odd.words(lang))));
+            self.card.warnings.extend(left_out);
             match server {
                 Some(server) => self.card.member.mcp_servers.extend(odd.is_empty().then_some(server)),
                 None if odd.is_empty() => {
-                    self.warn(name.spot, format!("`mcpServers.{}`: it has no `command`", quote(&name.text)));
+                    let key = format!("mcpServers.{}", quote(&name.text));
+                    self.warn(name.spot, |lang| lang.server_no_command(&key));
                 }
                 None => {}
             }
@@ -400,7 +413,7 @@ impl DefinitionBuilder<'_> {
     }
 
     fn globs(&mut self, key: &str, node: &Node) {
-        let Some(words) = values::spotted(node) else { return self.unfit(key, node, values::wanted("owns")) };
+        let Some(words) = values::spotted(node) else { return self.unfit(key, node) };
         let globs = self.reader.globs_of(key, words);
         match key {
             "owns" => self.card.member.definition.work.owns = Some(globs),
@@ -409,16 +422,17 @@ impl DefinitionBuilder<'_> {
     }
 
     /// Everything is read: now the parts that depend on each other.
-    fn finish(mut self, text: String, called: &str) -> Result<AgentFile, String> {
+    fn finish(mut self, text: String, called: &str) -> Result<AgentFile, Translated> {
         let file = self.reader.file.shown.clone();
         let written = std::mem::take(&mut self.card.member.definition.name);
         let name = slug(&written).or_else(|| slug(called)).filter(|name| !TAKEN.contains(&name.as_str()));
         let Some(name) = name else {
-            return Err(format!("{file}:{}: it has no `name` that can be used", self.card.line));
+            let place = format!("{file}:{}", self.card.line);
+            return Err(Translated::new(|lang| lang.headed(&place, lang.agent_no_usable_name())));
         };
         if !written.is_empty() && written != name {
             let spot = Spot { line: self.card.line, col: 1 };
-            self.warn(spot, format!("`{}` is called `{name}` here", quote(&written)));
+            self.warn(spot, |lang| lang.agent_called_here(quote(&written), &name));
         }
         let own = &mut self.card.member.definition;
         own.name = name;
@@ -449,9 +463,10 @@ impl DefinitionBuilder<'_> {
         let AgentsReader { problems, warnings, .. } = self.reader;
         // All of them are about limits.
         if let Some(problem) = problems.first() {
-            let problem = problem.to_string();
-            let rest = if problem.ends_with('?') { " Without" } else { "; without" };
-            return Err(format!("{problem}{rest} this limit the agent could do more than its author wanted"));
+            return Err(Translated::new(|lang| match problem.words(lang) {
+                question if is_question(&question) => lang.agent_without_limit_near(question),
+                words => lang.agent_without_limit(words),
+            }));
         }
         self.card.warnings.extend(warnings);
         Ok(self.card)
@@ -487,12 +502,12 @@ impl DefinitionBuilder<'_> {
                     self.card.member.constraints.write_patterns.get_or_insert_default().extend(globs);
                 }
                 (_, Some("")) => {
-                    self.warn(spot, format!("`{}`: empty brackets allow nothing; it is left out", quote(&word)));
+                    self.warn(spot, |lang| lang.empty_brackets(quote(&word)));
                     self.leave_out(&word);
                     continue;
                 }
                 (_, None) => {}
-                (_, Some(_)) => self.warn(spot, format!("`{}`: what is in brackets is not kept", quote(&word))),
+                (_, Some(_)) => self.warn(spot, |lang| lang.brackets_not_kept(quote(&word))),
             }
             self.give(name, &word, spot, is_lead);
         }
@@ -514,13 +529,14 @@ impl DefinitionBuilder<'_> {
             ToolRole::Later => self.leave_out(name),
             ToolRole::Unknown if aliases::is_needless(name) => self.leave_out(word),
             ToolRole::Unknown => {
-                let near = tool_roles::near(name, is_lead);
-                let rest = if near.is_empty() { "; it is left out" } else { " It is left out" };
-                self.warn(spot, format!("there is no tool `{}`{near}{rest}", quote(word)));
+                self.warn(spot, |lang| {
+                    let fault = lang.no_tool_called(quote(word), tool_roles::near(name, is_lead, lang));
+                    if is_question(&fault) { lang.fault_left_out_near(fault) } else { lang.fault_left_out(fault) }
+                });
                 self.leave_out(word);
             }
             ToolRole::Wrong(why) => {
-                self.warn(spot, format!("{why}; it is left out"));
+                self.warn(spot, |lang| lang.fault_left_out(why.get(lang)));
                 self.leave_out(word);
             }
         }
@@ -531,6 +547,11 @@ impl DefinitionBuilder<'_> {
             self.card.left_out.push(tool.to_owned());
         }
     }
+}
+
+/// Whether a message ends in a guess at what was meant, so that the next words begin a sentence.
+fn is_question(words: &str) -> bool {
+    words.ends_with(['?', '？'])
 }
 
 /// A name as it is said in a call: small letters of any script, digits, `-` and `_`.

@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 
 use super::agent_file::{self, AgentFile, FILE_BYTES_MAX};
 use crate::config::{ConfigFile, Env, FileTrust};
+use crate::i18n::Translated;
 
 /// Folders within folders.
 const DEPTH_MAX: usize = 6;
@@ -77,7 +78,7 @@ pub(super) struct DefinitionFile {
     /// How messages call it.
     pub(super) shown: String,
     /// `None`: it is no definition. An error says why it is not used.
-    card: Result<Option<AgentFile>, String>,
+    card: Result<Option<AgentFile>, Translated>,
     /// What it was before it could not be used any more.
     kept: Option<AgentFile>,
 }
@@ -92,8 +93,8 @@ impl DefinitionFile {
     }
 
     /// Why it cannot be used as it stands.
-    pub(super) fn fault(&self) -> Option<&str> {
-        self.card.as_ref().err().map(String::as_str)
+    pub(super) fn fault(&self) -> Option<&Translated> {
+        self.card.as_ref().err()
     }
 }
 
@@ -110,7 +111,7 @@ pub(super) struct DefinitionDir {
     folders: BTreeMap<PathBuf, Option<FileStamp>>,
     pub(super) leaves: Vec<DefinitionFile>,
     /// What was not looked at, and why.
-    pub(super) over: Option<String>,
+    pub(super) over: Option<Translated>,
 }
 
 impl DefinitionDir {
@@ -147,7 +148,7 @@ impl DefinitionDir {
         let depth = if self.standing == FileTrust::Shared { 1 } else { DEPTH_MAX };
         if self.is_elsewhere() {
             self.folders.insert(path.clone(), FileStamp::of(&path));
-            self.over = Some(format!("{}: a link leads out of it, so nothing in it is used", self.shown));
+            self.over = Some(Translated::new(|lang| lang.folder_leads_out(&self.shown)));
         } else {
             self.folder(&path, depth, &mut walk);
         }
@@ -181,10 +182,7 @@ impl DefinitionDir {
                 inner.push(entry.path());
             } else if name.ends_with(".md") && !BESIDE.contains(&name.as_str()) {
                 if self.leaves.len() + wanted.len() >= FILES_MAX || walk.names >= NAMES_MAX {
-                    self.over = Some(format!(
-                        "{}: only the first {FILES_MAX} definitions are used; the rest is not looked at",
-                        self.shown
-                    ));
+                    self.over = Some(Translated::new(|lang| lang.folder_too_many(&self.shown, FILES_MAX)));
                     inner.clear();
                     break;
                 }
@@ -218,21 +216,24 @@ impl DefinitionDir {
                     ConfigFile { path: path.clone(), shown: shown.clone(), standing: self.standing, named: false };
                 (Some(stamp), agent_file::read(&bytes, &file, env))
             }
-            Err(why) => (FileStamp::of(&path), Err(format!("{shown}: {why}"))),
+            Err(why) => {
+                let fault = Translated::new(|lang| lang.headed(&shown, why.get(lang)));
+                (FileStamp::of(&path), Err(fault))
+            }
         };
         (DefinitionFile { path, stamp, shown, card, kept }, true)
     }
 
-    fn bytes(&self, path: &Path, is_link: bool) -> Result<(FileStamp, Vec<u8>), String> {
-        let told = |error: std::io::Error| format!("cannot be read: {error}");
+    fn bytes(&self, path: &Path, is_link: bool) -> Result<(FileStamp, Vec<u8>), Translated> {
+        let told = |error: std::io::Error| Translated::new(|lang| lang.file_unreadable(lang.system_fault(&error)));
         if is_planted(path) {
-            return Err("it appeared while a command runs, without your approval".to_owned());
+            return Err(Translated::new(|lang| lang.file_planted().to_owned()));
         }
         if is_link {
             let real = path.canonicalize().map_err(told)?;
             let is_beneath = self.path.canonicalize().is_ok_and(|folder| real.starts_with(folder));
             if !is_beneath && self.standing != FileTrust::Trusted {
-                return Err("it is a link that leads out of its folder".to_owned());
+                return Err(Translated::new(|lang| lang.link_leads_out().to_owned()));
             }
         }
         // A pipe must not keep us waiting for its other end.
@@ -241,7 +242,7 @@ impl DefinitionDir {
         let file = file.map_err(told)?;
         let meta = file.metadata().map_err(told)?;
         if !meta.is_file() {
-            return Err("it is no file".to_owned());
+            return Err(Translated::new(|lang| lang.file_no_file().to_owned()));
         }
         // One more than allowed, so that too much is noticed.
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(FILE_BYTES_MAX)).unwrap_or(0) + 1);

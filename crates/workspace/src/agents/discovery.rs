@@ -15,6 +15,7 @@ use super::agent_file::{self, AgentFile};
 use super::definition_dir::{DefinitionDir, DefinitionFile, Scope};
 use crate::config::yaml::{Name, Node};
 use crate::config::{ConfigFile, Env, FileTrust};
+use crate::i18n::Translated;
 use crate::setup::AppEnv;
 
 /// Where the machine's own definitions are.
@@ -35,14 +36,17 @@ const BUILTIN: [(&str, &str); 9] = [
     ("weather", include_str!("../../../../agents/weather.md")),
 ];
 
+/// What a definition was given as, and what it became.
+type ReadDefinition = (String, Result<AgentFile, Translated>);
+
 /// All that was found.
 #[derive(Debug)]
 pub struct FoundDefinitions {
     env: Env,
     shelves: Vec<DefinitionDir>,
     /// Of `--agents`, with what it was given as.
-    given: Vec<(String, Result<AgentFile, String>)>,
-    builtin: Vec<(String, Result<AgentFile, String>)>,
+    given: Vec<ReadDefinition>,
+    builtin: Vec<ReadDefinition>,
 }
 
 /// One definition among all.
@@ -135,24 +139,24 @@ impl FoundDefinitions {
     }
 
     /// Files that are not used, each with the reason.
-    pub fn broken(&self) -> impl Iterator<Item = &str> {
+    pub fn broken(&self) -> impl Iterator<Item = &Translated> {
         let leaves = self.shelves.iter().flat_map(|shelf| &shelf.leaves).filter_map(DefinitionFile::fault);
-        let given = self.given.iter().filter_map(|(_, card)| card.as_ref().err().map(String::as_str));
+        let given = self.given.iter().filter_map(|(_, card)| card.as_ref().err());
         leaves.chain(given)
     }
 
     /// Folders that were not looked at to their end, each with the reason.
-    pub fn over(&self) -> impl Iterator<Item = &str> {
-        self.shelves.iter().filter_map(|shelf| shelf.over.as_deref())
+    pub fn over(&self) -> impl Iterator<Item = &Translated> {
+        self.shelves.iter().filter_map(|shelf| shelf.over.as_ref())
     }
 
     /// What is odd about those that are used.
-    pub fn odd(&self) -> impl Iterator<Item = &str> {
-        self.all().flat_map(|entry| &entry.card.warnings).map(String::as_str)
+    pub fn odd(&self) -> impl Iterator<Item = &Translated> {
+        self.all().flat_map(|entry| &entry.card.warnings)
     }
 }
 
-fn entries(cards: &[(String, Result<AgentFile, String>)], scope: Scope) -> impl Iterator<Item = DefinitionEntry<'_>> {
+fn entries(cards: &[ReadDefinition], scope: Scope) -> impl Iterator<Item = DefinitionEntry<'_>> {
     cards.iter().filter_map(move |(shown, card)| Some(DefinitionEntry { card: card.as_ref().ok()?, scope, shown }))
 }
 
@@ -163,13 +167,13 @@ pub fn memory_keeper(place: &AppEnv) -> Option<Definition> {
     all.next().map(|entry| entry.card.member.definition.clone())
 }
 
-fn builtin(env: &Env) -> Vec<(String, Result<AgentFile, String>)> {
+fn builtin(env: &Env) -> Vec<ReadDefinition> {
     let read = |(name, text): (&str, &str)| {
         let shown = format!("built-in/{name}.md");
         let file =
             ConfigFile { path: shown.clone().into(), shown: shown.clone(), standing: FileTrust::Trusted, named: false };
         let card = agent_file::read(text.as_bytes(), &file, env).transpose();
-        let mut card = card.unwrap_or_else(|| Err("it is empty".to_owned()));
+        let mut card = card.unwrap_or_else(|| Err(Translated::new(|lang| lang.file_is_empty().to_owned())));
         if let Ok(card) = &mut card {
             card.member.definition.builtin = true;
         }
@@ -235,7 +239,7 @@ pub enum FlagDefinitions {
 }
 
 impl FlagDefinitions {
-    fn cards(&self, env: &Env) -> Vec<(String, Result<AgentFile, String>)> {
+    fn cards(&self, env: &Env) -> Vec<ReadDefinition> {
         match self {
             Self::Markdown { file, bytes } => {
                 let card = agent_file::read(bytes, file, env).transpose();
@@ -292,6 +296,10 @@ mod tests {
         fn roster(&self) -> FoundDefinitions {
             FoundDefinitions::read(&self.place, None)
         }
+    }
+
+    fn english<'a>(words: impl Iterator<Item = &'a Translated>) -> Vec<&'a str> {
+        words.map(|words| words.get(crate::i18n::Lang::En)).collect()
     }
 
     fn agent(name: &str, description: &str) -> String {
@@ -353,10 +361,7 @@ mod tests {
         assert_eq!((described(&roster, "z").as_deref(), described(&fixture.roster(), "z")), (Some("new"), None));
         fixture.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: zz\n---\n");
         assert!(roster.refresh() && described(&roster, "z").is_some(), "also if it breaks twice");
-        assert_eq!(
-            roster.broken().collect::<Vec<_>>(),
-            [".claude/agents/deep/z.md:3: the key `name` is written twice"]
-        );
+        assert_eq!(english(roster.broken()), [".claude/agents/deep/z.md:3: the key `name` is written twice"]);
         fixture.write("repo/.claude/agents/deep/z.md", &agent("z", "mended"));
         assert!(roster.refresh() && roster.broken().next().is_none());
         assert_eq!(described(&roster, "z").unwrap(), "mended");
@@ -376,7 +381,7 @@ mod tests {
         symlink("loop.md", fixture.path("repo/.claude/agents/loop.md")).unwrap();
         let roster = fixture.roster();
         assert!(described(&roster, "real").is_some() && described(&roster, "secret").is_none());
-        let broken: Vec<&str> = roster.broken().collect();
+        let broken = english(roster.broken());
         assert!(broken.contains(&".claude/agents/outside.md: it is a link that leads out of its folder"), "{broken:?}");
         assert_eq!(broken.len(), 3, "{broken:?}");
         // The user may keep theirs wherever they like.
@@ -405,7 +410,7 @@ mod tests {
             let mut roster = fixture.roster();
             assert!(described(&roster, "secret").is_none(), "{link:?}");
             let told = format!("{told}: a link leads out of it, so nothing in it is used");
-            assert_eq!(roster.over().collect::<Vec<_>>(), [told]);
+            assert_eq!(english(roster.over()), [told]);
             assert!(!roster.refresh());
             // A folder in its place is one like any other.
             fs::remove_file(&link).unwrap();
@@ -427,7 +432,7 @@ mod tests {
         let pipe = fixture.path("repo/.claude/agents/pipe.md");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let roster = fixture.roster();
-        assert_eq!(roster.broken().collect::<Vec<_>>(), [".claude/agents/pipe.md: it is no file"]);
+        assert_eq!(english(roster.broken()), [".claude/agents/pipe.md: it is no file"]);
         assert!(described(&roster, "x").is_some());
     }
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::agent_file::{self, FILE_BYTES_MAX};
 use crate::config::{ConfigFile, Env, FileTrust};
+use crate::i18n::Lang;
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/agents/fixtures").join(name)
@@ -22,7 +23,7 @@ fn told(name: &str, bytes: &[u8], standing: FileTrust) -> String {
     match agent_file::read(bytes, &file(name, standing), &Env::default()) {
         Ok(None) => text.push_str("no definition\n"),
         Err(why) => {
-            let _ = writeln!(text, "broken: {why}");
+            let _ = writeln!(text, "broken: {}", why.get(Lang::En));
         }
         Ok(Some(card)) => {
             let mut told = serde_json::to_value(&card.member).unwrap();
@@ -33,7 +34,9 @@ fn told(name: &str, bytes: &[u8], standing: FileTrust) -> String {
             if !card.left_out.is_empty() {
                 let _ = writeln!(text, "left out: {}", card.left_out.join(", "));
             }
-            card.warnings.iter().for_each(|warning| text.push_str(&format!("warning: {warning}\n")));
+            card.warnings.iter().for_each(|warning| {
+                let _ = writeln!(text, "warning: {}", warning.get(Lang::En));
+            });
         }
     }
     text
@@ -93,7 +96,7 @@ fn a_limit_that_cannot_be_read_makes_no_agent() {
         let text = format!("---\nname: x\n{line}\n---\nYou review.\n");
         for standing in [FileTrust::Trusted, FileTrust::Project] {
             let read = agent_file::read(text.as_bytes(), &file("x.md", standing), &Env::default());
-            assert!(read.as_ref().is_err_and(|why| why.contains(told)), "{line}: {read:?}");
+            assert!(read.as_ref().is_err_and(|why| why.get(Lang::En).contains(told)), "{line}: {read:?}");
         }
     }
 }
@@ -128,7 +131,10 @@ fn an_empty_list_allows_nothing() {
     for key in ["allowed_dirs", "allowed_commands", "write_patterns", "allowed_hosts"] {
         let text = format!("---\nname: x\nconstraints:\n  {key}:\n---\nYou review.\n");
         let read = agent_file::read(text.as_bytes(), &file("x.md", FileTrust::Trusted), &Env::default());
-        assert!(read.as_ref().is_err_and(|why| why.contains("write `[]` to allow nothing")), "{key}: {read:?}");
+        assert!(
+            read.as_ref().is_err_and(|why| why.get(Lang::En).contains("write `[]` to allow nothing")),
+            "{key}: {read:?}"
+        );
     }
 }
 
@@ -166,7 +172,7 @@ fn too_large_files_are_named() {
     let most = usize::try_from(FILE_BYTES_MAX).unwrap();
     let read =
         |bytes: usize| agent_file::read(text(bytes).as_bytes(), &file("large.md", FileTrust::Trusted), &Env::default());
-    assert_eq!(read(most).unwrap_err(), "large.md:1: larger than 256 KiB");
+    assert_eq!(read(most).unwrap_err().get(Lang::En), "large.md:1: larger than 256 KiB");
     assert_eq!(read(most - 100).unwrap().unwrap().member.definition.prompt.len(), most - 100);
 }
 

@@ -9,6 +9,7 @@ use super::definition_dir::Scope;
 use super::discovery::RankedDefinition;
 use super::merge::alone_tools;
 use super::tool_roles;
+use crate::i18n::{Lang, Translated};
 
 /// One of the team, and where it is written.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub struct ListedAgent<'a> {
     /// Tools that it lists and does not have.
     pub left_out: Vec<String>,
     /// What is odd about it.
-    pub notes: Vec<String>,
+    pub notes: Vec<Translated>,
 }
 
 /// The lead, the members and the experts.
@@ -112,11 +113,12 @@ impl ListedAgent<'_> {
     /// All of it but its words.
     pub fn json(&self) -> Value {
         let own = &self.member.definition;
+        let notes: Vec<&str> = self.notes.iter().map(|note| note.get(Lang::En)).collect();
         let mut told = json!({
             "name": own.name, "role": own.role, "description": own.description, "place": own.place,
             "scope": self.scope.name(), "file": self.place, "shadows": self.shadows,
             "model": self.member.model, "tools": self.tools(), "inherits_tools": own.inherits_tools,
-            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": self.notes,
+            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": notes,
             "constraints": self.member.constraints,
         });
         if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {

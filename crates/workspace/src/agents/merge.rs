@@ -16,9 +16,10 @@ use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
 use super::definition_dir::Scope;
-use super::discovery::{FoundDefinitions, RankedDefinition};
+use super::discovery::{DefinitionEntry, FoundDefinitions, RankedDefinition};
 use super::source::AgentsFile;
 use crate::config::FileTrust;
+use crate::i18n::{Lang, Translated};
 
 /// What joins experts to a team.
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ pub struct MergedTeam {
     pub lead: Member,
     pub members: Vec<Member>,
     pub experts: Vec<Member>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Translated>,
     /// Where the model of each is written down.
     pub models: BTreeMap<String, String>,
     /// The project's file that the lead comes from; `None`: the lead is the user's or built in.
@@ -68,11 +69,11 @@ impl TeamMerge {
 
     /// Brings a team and the definitions together.
     pub(super) fn join(&self, lead: Member, members: Vec<Member>, roster: &FoundDefinitions) -> MergedTeam {
-        let warnings = roster.broken().map(|why| format!("{why}; the agent is left out"));
-        let warnings = warnings.chain(roster.over().map(str::to_owned)).collect();
+        let warnings = roster.broken().map(|why| Translated::new(|lang| lang.agent_left_out(why.get(lang))));
+        let warnings = warnings.chain(roster.over().cloned()).collect();
         let mut joined =
             MergedTeam { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new(), lead_at: None };
-        joined.warnings.extend(roster.odd().map(str::to_owned));
+        joined.warnings.extend(roster.odd().cloned());
         joined.lead.definition.place = TeamRole::Lead;
         let mut has_lead = !self.is_builtin();
         for ranked in roster.ranked() {
@@ -84,7 +85,7 @@ impl TeamMerge {
             match member.definition.place {
                 TeamRole::Lead if has_lead => {
                     let first = &joined.lead.definition.name;
-                    joined.warnings.push(format!("{}: `{first}` leads already; it is not used", entry.place()));
+                    joined.warnings.push(about(&entry, |lang| lang.leads_already(first)));
                     continue;
                 }
                 TeamRole::Lead => {
@@ -95,12 +96,11 @@ impl TeamMerge {
                     continue;
                 }
                 _ if is_leads => {
-                    let words = "is the lead's name; say `type: main`, or choose another";
-                    joined.warnings.push(format!("{}: `{name}` {words}", entry.place()));
+                    joined.warnings.push(about(&entry, |lang| lang.is_leads_name(name)));
                     continue;
                 }
                 _ if at.is_some() && !self.is_builtin() => {
-                    joined.warnings.push(format!("{}: the team has its own `{name}`; it is not used", entry.place()));
+                    joined.warnings.push(about(&entry, |lang| lang.team_has_own(name)));
                     continue;
                 }
                 place => match (at.and_then(|at| joined.members.get_mut(at)), place) {
@@ -117,7 +117,12 @@ impl TeamMerge {
 
     /// One agent of the roster to chat with alone. `is_taken`: the agents file has its own member of that name, which
     /// wins.
-    pub(super) fn alone(&self, roster: &FoundDefinitions, name: &str, is_taken: bool) -> Option<(Member, Vec<String>)> {
+    pub(super) fn alone(
+        &self,
+        roster: &FoundDefinitions,
+        name: &str,
+        is_taken: bool,
+    ) -> Option<(Member, Vec<Translated>)> {
         let found = roster.ranked().into_iter().find(|ranked| ranked.entry.name() == name && !is_taken)?;
         let mut warnings = found.entry.card.warnings.clone();
         warnings.extend(self.replaced(&found));
@@ -134,10 +139,10 @@ impl TeamMerge {
 
     /// A warning where a project's definition replaces a built-in agent: users know what the built-in one does and
     /// would not expect different instructions under its name.
-    fn replaced(&self, ranked: &RankedDefinition<'_>) -> Option<String> {
+    fn replaced(&self, ranked: &RankedDefinition<'_>) -> Option<Translated> {
         let entry = &ranked.entry;
         let is_replaced = ranked.built_in().is_some() || self.is_replaced(entry.name());
-        let words = || format!("{}: the project's `{}` replaces the built-in one", entry.place(), entry.name());
+        let words = || about(entry, |lang| lang.replaces_builtin(entry.name()));
         (is_replaced && entry.scope == Scope::Project).then(words)
     }
 
@@ -158,6 +163,12 @@ impl TeamMerge {
         }
         member
     }
+}
+
+/// A warning that begins with the place of a definition.
+fn about(entry: &DefinitionEntry<'_>, words: impl Fn(Lang) -> String) -> Translated {
+    let place = entry.place();
+    Translated::new(|lang| lang.headed(&place, words(lang)))
 }
 
 /// A lead in another's words.

@@ -71,7 +71,7 @@ pub struct Team {
     pub members: Vec<Member>,
     /// Those who speak when they are called, by name.
     pub experts: Vec<Member>,
-    /// What the user should be told.
+    /// What the user should be told, in their language.
     pub warnings: Vec<String>,
     /// Where it was read from, for people.
     pub source: String,
@@ -97,7 +97,9 @@ pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
     let is_named = path.is_some() && given.is_none();
     let (joined, later, merge) = joined(&found, is_named, place, &roster)?;
     let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
-    let (source, is_builtin) = (found.file.shown, found.is_builtin);
+    let (is_builtin, lang) = (found.is_builtin, place.speaks());
+    let source = if is_builtin { lang.built_in_team().to_owned() } else { found.file.shown };
+    let warnings = warnings.iter().map(|warning| warning.get(lang).to_owned()).collect();
     Ok(Team { lead, members, experts, warnings, source, is_builtin, later, models, roster, merge, lead_at })
 }
 
@@ -253,7 +255,8 @@ pub fn choose(selection: &Selection, place: &AppEnv) -> Result<Agent, CliError> 
         Some(found) => found,
         None => roll.one(wanted).ok_or_else(|| nobody(&found.file.shown, wanted, names, &roster))??,
     };
-    warnings.iter().for_each(|warning| place.tell(warning));
+    let lang = place.speaks();
+    warnings.iter().for_each(|warning| place.tell(warning.get(lang)));
     let Member { mut definition, model, constraints, mcp_servers } = member;
     if !definition.sources.iter().any(|source| source == ALL_SOURCES) {
         definition.sources.push(ALL_SOURCES.to_owned());

@@ -8,17 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use max_team_core::agent::{Constraints, Definition, Member};
 use max_team_core::mcp::McpServer;
 use max_team_core::policy::glob::Glob;
-use max_team_core::suggest::did_you_mean;
 
 use super::PROMPTS;
 use super::resolve::{AgentRoll, MemberEntry};
 use super::source::AgentsFile;
 use crate::config::expand::{self, ExpandError};
+use crate::config::trust::{self, ProjectLimit};
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{
-    ConfigError, ConfigFile, Count, Env, FileTrust, Problem, Shape, Switch, Time, found, quote, trust,
-};
-use crate::i18n::Translated;
+use crate::config::{ConfigError, ConfigFile, Count, Env, FileTrust, Problem, Shape, Switch, Time, found, quote};
+use crate::i18n::{Lang, Translated};
 
 /// Members of one team.
 const MEMBERS_MAX: usize = 64;
@@ -57,7 +55,7 @@ pub(super) fn roll(source: &AgentsFile, env: &Env) -> Result<AgentRoll, ConfigEr
     if warnings.len() > TOLD_MAX {
         let more = warnings.len() - TOLD_MAX;
         warnings.truncate(TOLD_MAX);
-        warnings.push(format!("{}: {more} more warnings are not shown", source.file.shown));
+        warnings.push(Translated::new(|lang| lang.headed(&source.file.shown, lang.more_warnings(more))));
     }
     let (file, end) = (source.file.clone(), source.node.spot);
     Ok(AgentRoll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
@@ -68,12 +66,12 @@ pub(super) struct AgentsReader<'a> {
     pub(super) file: &'a ConfigFile,
     env: &'a Env,
     pub(super) problems: Vec<Problem>,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Translated>,
 }
 
 type Fields<'n> = BTreeMap<&'n str, &'n Node>;
 /// The place of an unknown key, and the warning about it.
-type UnknownKey = (Spot, String);
+type UnknownKey = (Spot, Translated);
 
 impl<'a> AgentsReader<'a> {
     pub(super) fn new(file: &'a ConfigFile, env: &'a Env) -> Self {
@@ -83,20 +81,25 @@ impl<'a> AgentsReader<'a> {
 
 impl AgentsReader<'_> {
     fn rows(&mut self, top: &Node) -> Vec<MemberEntry> {
-        let Some(fields) = self.fields("the file", top, &TOP) else { return Vec::new() };
+        let file = Translated::new(|lang| lang.key_file().to_owned());
+        if top.is_null() {
+            self.expected(top, file, |lang| map_with(lang, &TOP));
+            return Vec::new();
+        }
+        let Some(fields) = self.fields(file, top, &TOP) else { return Vec::new() };
         let items = match fields.get("agents").map(|node| (&node.value, node)) {
             Some((Value::List(items), _)) => items.as_slice(),
             Some((_, node)) => {
-                self.expected(node, "agents", "a list of agents");
+                self.expected(node, "agents", |lang| lang.wanted_agents().to_owned());
                 &[]
             }
             None => {
-                self.rule(top.spot, "there is no list `agents`".to_owned());
+                self.rule(top.spot, |lang| lang.agents_no_list().to_owned());
                 &[]
             }
         };
         if let Some(extra) = items.get(MEMBERS_MAX) {
-            self.rule(extra.spot, format!("{} agents are too many; a team has at most {MEMBERS_MAX}", items.len()));
+            self.rule(extra.spot, |lang| lang.agents_too_many(items.len(), MEMBERS_MAX));
         }
         let mut names = BTreeMap::new();
         let mut rows = Vec::new();
@@ -104,7 +107,7 @@ impl AgentsReader<'_> {
             let Some(row) = self.row(item) else { continue };
             let name = row.member.definition.name.clone();
             if let Some(first) = names.insert(name.clone(), row.spot.line) {
-                self.rule(row.spot, format!("there is another `{name}` in line {first}; names are unique"));
+                self.rule(row.spot, |lang| lang.agent_name_twice(&name, first));
             }
             rows.push(row);
         }
@@ -112,13 +115,13 @@ impl AgentsReader<'_> {
     }
 
     fn row(&mut self, node: &Node) -> Option<MemberEntry> {
-        let fields = self.fields("agent", node, &KEYS)?;
+        let fields = self.fields(Translated::new(|lang| lang.key_agent().to_owned()), node, &KEYS)?;
         let name = fields.get("name").and_then(|node| Some((self.word("name", node)?, node.spot)));
         let (name, spot) = match name {
             Some(name) => name,
             None if fields.contains_key("name") => return None,
             None => {
-                self.rule(node.spot, "an agent has no `name`".to_owned());
+                self.rule(node.spot, |lang| lang.agent_without_name().to_owned());
                 return None;
             }
         };
@@ -128,7 +131,7 @@ impl AgentsReader<'_> {
         let role = match fields.get("role") {
             Some(node) => self.word(&key("role"), node),
             None => {
-                self.rule(spot, format!("`{called}` has no `role`, such as `coder` or `team_lead`"));
+                self.rule(spot, |lang| lang.agent_without_role(&called));
                 None
             }
         };
@@ -146,32 +149,23 @@ impl AgentsReader<'_> {
 
     fn check_name(&mut self, name: &str, spot: Spot) {
         if !is_name(name) {
-            let wanted =
-                format!("a short name of small letters, digits, `_` and `-`, such as `leo` (at most {NAME_BYTES_MAX})");
-            let (place, found) = (self.file.place(spot), format!("`{}`", quote(name)));
-            self.problems.push(Problem::Value {
-                place,
-                key: "name".to_owned(),
-                wanted: wanted.into(),
-                found: found.into(),
-            });
+            self.unfit(spot, "name", name, |lang| lang.wanted_agent_name(NAME_BYTES_MAX));
         } else if TAKEN.contains(&name) {
-            self.rule(spot, format!("`{name}` is a reserved name; choose another name"));
+            self.rule(spot, |lang| lang.agent_name_reserved(name));
         }
     }
 
     fn prompt(&mut self, called: &str, spot: Spot, node: Option<&Node>) -> Option<String> {
-        let names = || PROMPTS.map(|(name, _)| format!("`@builtin/{name}`")).join(", ");
+        let names = |lang: Lang| PROMPTS.map(|(name, _)| format!("`@builtin/{name}`")).join(lang.comma());
         let Some(node) = node else {
-            self.rule(spot, format!("`{called}` has no `system_prompt`; write one, or name one of {}", names()));
+            self.rule(spot, |lang| lang.agent_without_prompt(called, names(lang)));
             return None;
         };
         let text = self.word(&format!("{called}.system_prompt"), node)?;
         let Some(wanted) = text.strip_prefix("@builtin/") else { return Some(text) };
         let built_in = PROMPTS.iter().find(|(name, _)| *name == wanted).map(|(_, text)| (*text).to_owned());
         if built_in.is_none() {
-            let message = format!("`{called}`: there is no prompt `{}`; there are {}", quote(&text), names());
-            self.rule(node.spot, message);
+            self.rule(node.spot, |lang| lang.agent_unknown_prompt(called, quote(&text), names(lang)));
         }
         built_in
     }
@@ -181,10 +175,10 @@ impl AgentsReader<'_> {
         let mut made = Constraints::default();
         let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
         for (spot, words) in strange {
-            self.rule(spot, format!("`{called}`: {words} (a misspelt constraint does not apply)"));
+            self.rule(spot, |lang| lang.constraint_unknown(called, words.get(lang)));
         }
         for (name, spot) in blank(node) {
-            self.rule(spot, format!("`{called}.{name}` has no value; write `[]` to allow nothing, or delete the line"));
+            self.rule(spot, |lang| lang.constraint_blank(format!("{called}.{name}")));
         }
         for (name, node) in fields {
             let key = format!("{called}.{name}");
@@ -216,27 +210,17 @@ impl AgentsReader<'_> {
             let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
             let name = name.split_once(':').filter(|(_, port)| is_port(port)).map_or(name, |(name, _)| name);
             if name.is_empty() || name.contains(['/', ':', '*', '@']) || name.contains(char::is_whitespace) {
-                let (place, found) = (self.file.place(*spot), format!("`{}`", quote(host)));
-                let wanted = "a host such as `docs.rs`, `*.example.org` or `localhost:8080`".to_owned();
-                self.problems.push(Problem::Value {
-                    place,
-                    key: key.to_owned(),
-                    wanted: wanted.into(),
-                    found: found.into(),
-                });
+                self.unfit(*spot, key, host, |lang| lang.wanted_host().to_owned());
             }
         }
-        if words.is_empty() || !self.holds_back(key, node, trust::FREE) { plain(words) } else { Vec::new() }
+        if words.is_empty() || !self.holds_back(key, node, ProjectLimit::Free) { plain(words) } else { Vec::new() }
     }
 
     /// Whether something is left unused because the file came with a project; then that is told.
-    fn holds_back(&mut self, key: &str, node: &Node, why: &str) -> bool {
+    fn holds_back(&mut self, key: &str, node: &Node, why: ProjectLimit) -> bool {
         if self.is_strange() {
-            self.warnings.push(format!(
-                "{}: `{key}` is held back: {why}; to allow it, pass `--agents {}`",
-                self.file.place(node.spot),
-                self.file.shown
-            ));
+            let file = self.file;
+            self.warn(node.spot, |lang| lang.agents_held_back(key, lang.project_limit(why), &file.shown));
         }
         self.is_strange()
     }
@@ -245,14 +229,7 @@ impl AgentsReader<'_> {
         let words = self.words(key, node);
         for (dir, spot) in &words {
             if dir.starts_with(['/', '~']) || dir.split('/').any(|part| part == "..") {
-                let (place, found) = (self.file.place(*spot), format!("`{}`", quote(dir)));
-                let wanted = "a folder inside the project, such as `src` or `.`".to_owned();
-                self.problems.push(Problem::Value {
-                    place,
-                    key: key.to_owned(),
-                    wanted: wanted.into(),
-                    found: found.into(),
-                });
+                self.unfit(*spot, key, dir, |lang| lang.wanted_inner_folder().to_owned());
             }
         }
         plain(words)
@@ -267,7 +244,7 @@ impl AgentsReader<'_> {
     pub(super) fn globs_of(&mut self, key: &str, words: Vec<(String, Spot)>) -> Vec<String> {
         for (text, spot) in &words {
             if let Err(error) = Glob::new(text, true) {
-                self.rule(*spot, format!("`{key}`: the pattern `{}` cannot be used: {error}", quote(text)));
+                self.rule(*spot, |lang| lang.pattern_unusable(key, quote(text), lang.glob_error(&error)));
             }
         }
         plain(words)
@@ -276,10 +253,10 @@ impl AgentsReader<'_> {
     fn servers(&mut self, called: &str, node: &Node) -> Vec<McpServer> {
         let key = format!("{called}.mcp_servers");
         let Value::List(items) = &node.value else {
-            self.expected(node, &key, "a list of servers");
+            self.expected(node, key.as_str(), |lang| lang.wanted_servers().to_owned());
             return Vec::new();
         };
-        if !items.is_empty() && self.holds_back(&key, node, trust::RUN) {
+        if !items.is_empty() && self.holds_back(&key, node, ProjectLimit::Run) {
             return Vec::new();
         }
         let mut names = BTreeSet::new();
@@ -289,7 +266,7 @@ impl AgentsReader<'_> {
             if names.insert(server.name.clone()) {
                 servers.push(server);
             } else {
-                self.rule(item.spot, format!("`{key}`: there is another `{}`; names are unique", quote(&server.name)));
+                self.rule(item.spot, |lang| lang.server_name_twice(&key, quote(&server.name)));
             }
         }
         servers
@@ -311,7 +288,7 @@ impl AgentsReader<'_> {
         let fields = self.fields(key, node, &SERVER)?;
         for needed in ["name", "command"] {
             if !fields.contains_key(needed) {
-                self.rule(node.spot, format!("`{key}`: a server has no `{needed}`"));
+                self.rule(node.spot, |lang| lang.server_without(key, needed));
             }
         }
         let name = self.word(&format!("{key}.name"), fields.get("name")?);
@@ -321,7 +298,7 @@ impl AgentsReader<'_> {
             None => BTreeMap::new(),
             Some((Value::Map(entries), _)) => entries.iter().filter_map(|entry| self.variable(key, entry)).collect(),
             Some((_, node)) => {
-                self.expected(node, &format!("{key}.env"), "a map of variables");
+                self.expected(node, format!("{key}.env"), |lang| lang.wanted_variables().to_owned());
                 BTreeMap::new()
             }
         };
@@ -336,7 +313,7 @@ impl AgentsReader<'_> {
             let wanted = Translated::new(|lang| lang.wanted_word().to_owned());
             self.problems.push(Problem::Value {
                 place: self.file.place(node.spot),
-                key,
+                key: key.into(),
                 wanted,
                 found: Translated::new(|lang| lang.found_other().to_owned()),
             });
@@ -346,10 +323,10 @@ impl AgentsReader<'_> {
     }
 
     /// The entries of a map that we know. Others are told.
-    fn fields<'n>(&mut self, what: &str, node: &'n Node, keys: &[&'static str]) -> Option<Fields<'n>> {
+    fn fields<'n>(&mut self, what: impl Into<Translated>, node: &'n Node, keys: &[&'static str]) -> Option<Fields<'n>> {
         let (fields, strange) = self.sorted(what, node, keys)?;
         for (spot, words) in strange {
-            self.warnings.push(format!("{}: {words}", self.file.place(spot)));
+            self.warn(spot, |lang| words.get(lang).to_owned());
         }
         Some(fields)
     }
@@ -357,13 +334,13 @@ impl AgentsReader<'_> {
     /// The entries of a map that we know, and words about the others. What is null counts as not written.
     fn sorted<'n>(
         &mut self,
-        what: &str,
+        what: impl Into<Translated>,
         node: &'n Node,
         keys: &[&'static str],
     ) -> Option<(Fields<'n>, Vec<UnknownKey>)> {
         let Value::Map(entries) = &node.value else {
-            if !node.is_null() || what == "the file" {
-                self.expected(node, what, format!("a map with `{}`", keys.join("`, `")));
+            if !node.is_null() {
+                self.expected(node, what, |lang| map_with(lang, keys));
             }
             return None;
         };
@@ -374,8 +351,7 @@ impl AgentsReader<'_> {
                     fields.insert(&name.text, node);
                 }
             } else {
-                let near = did_you_mean(&name.text, keys.iter().copied());
-                strange.push((name.spot, format!("unknown key `{}`{near}", quote(&name.text))));
+                strange.push((name.spot, unknown_key(&name.text, keys)));
             }
         }
         Some((fields, strange))
@@ -385,21 +361,18 @@ impl AgentsReader<'_> {
         let filled = self.filled(key, node)?;
         let text = filled.text().filter(|text| !text.is_empty()).map(str::to_owned);
         if text.is_none() {
-            self.expected(&filled, key, "a word");
+            self.expected(&filled, key, |lang| lang.wanted_word().to_owned());
         }
         text
     }
 
     fn words(&mut self, key: &str, node: &Node) -> Vec<(String, Spot)> {
         let Value::List(items) = &node.value else {
-            self.expected(node, key, "a list of words");
+            self.expected(node, key, |lang| lang.wanted_word_list().to_owned());
             return Vec::new();
         };
         if let Some(extra) = items.get(LIST_MAX) {
-            self.rule(
-                extra.spot,
-                format!("`{key}`: {} entries are too many; at most {LIST_MAX} are taken", items.len()),
-            );
+            self.rule(extra.spot, |lang| lang.list_too_long(key, items.len(), LIST_MAX));
         }
         items.iter().take(LIST_MAX).filter_map(|item| Some((self.word(key, item)?, item.spot))).collect()
     }
@@ -408,7 +381,7 @@ impl AgentsReader<'_> {
         let filled = self.filled(key, node)?;
         let value = S::read(&filled);
         if value.is_none() {
-            self.expected(&filled, key, Translated::new(S::wanted));
+            self.expected(&filled, key, S::wanted);
         }
         value
     }
@@ -419,8 +392,8 @@ impl AgentsReader<'_> {
         if self.is_strange()
             && let Some(why) = trust::by_names(&expand::names(node))
         {
-            let message = format!("`{key}`: {why}; to allow it, pass `--agents {}`", self.file.shown);
-            self.rule(node.spot, message);
+            let file = self.file;
+            self.rule(node.spot, |lang| lang.agents_not_trusted(&key, lang.project_limit(why), &file.shown));
             return None;
         }
         let mut node = node.clone();
@@ -442,14 +415,35 @@ impl AgentsReader<'_> {
         self.file.standing != FileTrust::Trusted
     }
 
-    pub(super) fn rule(&mut self, spot: Spot, message: String) {
-        self.problems.push(Problem::Rule { place: self.file.place(spot), message: message.into() });
+    fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        let place = self.file.place(spot);
+        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
     }
 
-    pub(super) fn expected(&mut self, node: &Node, key: &str, wanted: impl Into<Translated>) {
-        let (place, found) = (self.file.place(node.spot), found(node));
-        self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.into(), found });
+    pub(super) fn rule(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        self.problems.push(Problem::Rule { place: self.file.place(spot), message: Translated::new(words) });
     }
+
+    pub(super) fn expected(&mut self, node: &Node, key: impl Into<Translated>, wanted: impl Fn(Lang) -> String) {
+        let (place, found) = (self.file.place(node.spot), found(node));
+        self.problems.push(Problem::Value { place, key: key.into(), wanted: Translated::new(wanted), found });
+    }
+
+    /// Like `expected`, for a word that does not fit.
+    fn unfit(&mut self, spot: Spot, key: &str, word: &str, wanted: impl Fn(Lang) -> String) {
+        let (place, found) = (self.file.place(spot), format!("`{}`", quote(word)).into());
+        self.problems.push(Problem::Value { place, key: key.into(), wanted: Translated::new(wanted), found });
+    }
+}
+
+fn map_with(lang: Lang, keys: &[&str]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    lang.wanted_map_with(keys.join(lang.comma()))
+}
+
+/// The words about an unknown key, with the key that was probably meant.
+pub(super) fn unknown_key(written: &str, known: &[&'static str]) -> Translated {
+    Translated::new(|lang| lang.unknown_key(quote(written), lang.near(written, known.iter().copied())))
 }
 
 /// The allow-lists of constraints that are written without a value: neither no limit nor an empty list can be meant.

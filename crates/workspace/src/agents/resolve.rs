@@ -12,12 +12,13 @@ use super::read::{TOLD_MAX, plain};
 use super::tool_roles::{self, ToolRole};
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, ConfigFile, Problem};
+use crate::i18n::{Lang, Translated};
 
 /// All agents of the file, in its order, before the lead is known.
 pub(super) struct AgentRoll {
     pub(super) file: ConfigFile,
     pub(super) rows: Vec<MemberEntry>,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Translated>,
     /// Tools that members list and that do not exist yet.
     pub(super) later: Vec<(String, Vec<String>)>,
     pub(super) end: Spot,
@@ -37,7 +38,7 @@ pub(super) struct MemberEntry {
 pub(super) struct LedTeam {
     pub(super) lead: Member,
     pub(super) members: Vec<Member>,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Translated>,
     pub(super) later: Vec<(String, Vec<String>)>,
     /// Where each member's model is written down.
     pub(super) models: BTreeMap<String, String>,
@@ -66,7 +67,7 @@ impl AgentRoll {
     }
 
     /// One of them, with what its user should be told.
-    pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<String>), ConfigError>> {
+    pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<Translated>), ConfigError>> {
         let at = self.rows.iter().position(|row| row.member.definition.name == name)?;
         let is_lead = self.leads().contains(&at);
         let mut problems = Vec::new();
@@ -80,16 +81,12 @@ impl AgentRoll {
         let mut problems = Vec::new();
         let leads = self.leads();
         match leads.as_slice() {
-            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned().into() }),
+            [] => problems.push(self.rule(self.end, |lang| lang.team_without_lead().to_owned())),
             [first, others @ ..] => {
                 let name = |at: &usize| self.rows.get(*at).map_or("", |row| &row.member.definition.name);
                 for row in others.iter().filter_map(|at| self.rows.get(*at)) {
-                    let (place, second) = (self.file.place(row.spot), &row.member.definition.name);
-                    let message = format!(
-                        "`{second}` is a second lead beside `{}`; a team has one: give it another role",
-                        name(first)
-                    );
-                    problems.push(Problem::Rule { place, message: message.into() });
+                    let second = &row.member.definition.name;
+                    problems.push(self.rule(row.spot, |lang| lang.second_lead(second, name(first))));
                 }
             }
         }
@@ -129,31 +126,36 @@ impl AgentRoll {
                         ToolRole::Wrong(why) => why,
                         _ => tool_roles::unknown(&tool, is_lead),
                     };
-                    problems.push(Problem::Rule {
-                        place: self.file.place(spot),
-                        message: format!("`{name}`: {why}").into(),
-                    });
+                    problems.push(self.rule(spot, |lang| lang.headed(format!("`{name}`"), why.get(lang))));
                 }
             }
         }
         if let Some((_, spot)) = later.first() {
-            let place = self.file.place(*spot);
+            let spot = *spot;
             let tools = plain(later);
             if !self.is_builtin {
                 let quoted: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
-                self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", quoted.join(", ")));
+                self.warn(spot, |lang| lang.tools_not_yet(name, lang.not_yet(), quoted.join(lang.comma())));
             }
             self.later.push((name.clone(), tools));
         }
         if is_lead && !member.mcp_servers.is_empty() {
-            let place = self.file.place(spot);
-            self.warnings.push(format!("{place}: `{name}` leads and has no hands: its `mcp_servers` are left out"));
+            self.warn(spot, |lang| lang.lead_servers_left_out(name));
             member.mcp_servers.clear();
         }
         let owned = member.mcp_servers.iter().map(|server| owned_source(&member.definition.name, &server.name));
         member.definition.sources = sources.into_iter().chain(owned).collect();
         member.definition.tools = has;
         member
+    }
+
+    fn rule(&self, spot: Spot, words: impl Fn(Lang) -> String) -> Problem {
+        Problem::Rule { place: self.file.place(spot), message: Translated::new(words) }
+    }
+
+    fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        let place = self.file.place(spot);
+        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
     }
 
     /// The agents with a lead's role; if there is none, the one called `max`.
@@ -166,5 +168,3 @@ impl AgentRoll {
         if by_role.is_empty() { of(&|definition| definition.name == "max") } else { by_role }
     }
 }
-
-const NO_LEAD: &str = "the team has no lead: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 
 use max_team_core::agent::{ALL_SOURCES, Definition};
 use max_team_core::delegation::tool_filter::{CHECK_INBOX, LEADING, SPAWNING, is_among};
-use max_team_core::suggest::did_you_mean;
 use max_team_core::task_list;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
 
 use crate::config::quote;
+use crate::i18n::{Lang, Translated};
 
 /// What a lead works with.
 const TEAM: [&str; 3] = ["submit_plan", "dispatch_task", "ask_user"];
@@ -45,7 +45,7 @@ pub(super) enum ToolRole {
     /// There is no such tool.
     Unknown,
     /// It cannot be meant; why, and what would do.
-    Wrong(String),
+    Wrong(Translated),
 }
 
 /// Every tool that a lead can have: none of them changes anything by itself.
@@ -94,15 +94,11 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> ToolRole {
         return ToolRole::Has(tool.to_owned());
     }
     match (is_lead, is_team) {
-        (true, _) if known.get(tool).is_some() || is_later || source.is_some() => ToolRole::Wrong(format!(
-            "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
-            list(for_leads())
-        )),
-        (false, true) => {
-            let instead =
-                if tool == "ask_user" { "; a member asks with `need_clarify`, which it has anyway" } else { "" };
-            ToolRole::Wrong(format!("`{tool}` belongs to the lead{instead}"))
+        (true, _) if known.get(tool).is_some() || is_later || source.is_some() => {
+            ToolRole::Wrong(Translated::new(|lang| lang.tool_of_member(tool, list(for_leads(), lang))))
         }
+        (false, true) if tool == "ask_user" => ToolRole::Wrong(Translated::new(|lang| lang.tool_to_ask_user(tool))),
+        (false, true) => ToolRole::Wrong(Translated::new(|lang| lang.tool_of_lead(tool))),
         (false, false) if tool == CLARIFY => ToolRole::Anyway,
         _ => match known.get(tool) {
             Some(found) if !is_lead => ToolRole::Has(found.spec().name.clone()),
@@ -121,15 +117,17 @@ fn names(is_lead: bool) -> Vec<&'static str> {
 }
 
 /// The error for an unknown tool: names the nearest tool, or lists all.
-pub(super) fn unknown(tool: &str, is_lead: bool) -> String {
-    let near = near(tool, is_lead);
-    let rest = if near.is_empty() { format!("; the tools are {}", list(names(is_lead).into_iter())) } else { near };
-    format!("there is no tool `{}`{rest}", quote(tool))
+pub(super) fn unknown(tool: &str, is_lead: bool) -> Translated {
+    Translated::new(|lang| {
+        let near = near(tool, is_lead, lang);
+        let all = || lang.tools_there(list(names(is_lead).into_iter(), lang));
+        lang.no_tool_called(quote(tool), if near.is_empty() { all() } else { near })
+    })
 }
 
 /// `, did you mean `x`?`, or nothing.
-pub(super) fn near(tool: &str, is_lead: bool) -> String {
-    did_you_mean(tool, names(is_lead))
+pub(super) fn near(tool: &str, is_lead: bool, lang: Lang) -> String {
+    lang.near(tool, names(is_lead))
 }
 
 /// The source of an MCP tool: `mcp__SERVER`, `mcp__SERVER__*` or `mcp__SERVER__TOOL`.
@@ -150,6 +148,6 @@ fn fits(later: &str, tool: &str) -> bool {
     }
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+fn list<'a>(names: impl Iterator<Item = &'a str>, lang: Lang) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(lang.comma())
 }

@@ -5,32 +5,36 @@
 use std::str::FromStr as _;
 
 use max_team_core::agent::{AgentBudget, CachePolicy, Constraints, Effort, Isolation, NotesScope, TeamRole};
-use max_team_core::suggest::did_you_mean;
 
-use super::read::LIST_MAX;
+use super::read::{LIST_MAX, unknown_key};
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{Shape, Time, Usd, duration, quote};
+use crate::config::{Count, Shape, Time, Usd, duration};
+use crate::i18n::{Lang, Translated};
 
 /// The keys of a `cache`.
 pub(super) const CACHE: [&str; 2] = ["ttl", "keys"];
+/// A number of rounds.
+pub(super) type Rounds = Count<1, 10_000>;
 /// Those of a `budget`.
 pub(super) const BUDGET: [&str; 3] = ["usd", "tokens", "wall"];
 
 /// Completes "expected …".
-pub(super) fn wanted(key: &str) -> &'static str {
-    match key {
-        "maxTurns" => "a whole number from 1 to 10000",
-        "background" => "`true` or `false`",
-        "effort" => "`low`, `medium`, `high`, `xhigh`, `max` or a number of tokens",
-        "memory" => "`user`, `project` or `local`",
-        "isolation" => "`worktree`",
-        "cache" => "`{ttl: 7200, keys: [city]}`",
-        "budget" => "`{usd: 0.50, tokens: 200000, wall: 10m}`",
-        "type" => "`main` or `sub`",
-        "tools" | "skills" | "allowed_commands" => "a list of words",
-        "owns" => "a list of patterns",
-        _ => "words",
-    }
+pub(super) fn wanted(key: &str, lang: Lang) -> String {
+    let words = match key {
+        "maxTurns" => return Rounds::wanted(lang),
+        "max" => lang.wanted_tree(),
+        "background" => lang.wanted_true_false(),
+        "effort" => lang.wanted_effort(),
+        "memory" => lang.wanted_notes_scope(),
+        "isolation" => lang.wanted_worktree(),
+        "cache" => lang.wanted_cache(),
+        "budget" => lang.wanted_agent_budget(),
+        "type" => lang.wanted_agent_place(),
+        "tools" | "disallowedTools" | "skills" | "allowed_commands" => lang.wanted_word_list(),
+        "owns" | "write_globs" => lang.wanted_patterns(),
+        _ => lang.wanted_any_words(),
+    };
+    words.to_owned()
 }
 
 /// Words as they are written; a list of them is one text.
@@ -124,11 +128,11 @@ pub(super) fn place(node: &Node) -> Option<TeamRole> {
 }
 
 /// The unknown keys of a map: the place of each, and the warning about it.
-pub(super) fn strange(node: &Node, key: &str, known: &[&'static str]) -> Vec<(Spot, String)> {
+pub(super) fn strange(node: &Node, key: &str, known: &[&'static str]) -> Vec<(Spot, Translated)> {
     let unknown = entries(node).iter().filter(|(name, _)| !known.contains(&name.text.as_str()));
     let told = |name: &Name| {
-        let near = did_you_mean(&name.text, known.iter().copied());
-        (name.spot, format!("`{key}`: unknown key `{}`{near}", quote(&name.text)))
+        let words = unknown_key(&name.text, known);
+        (name.spot, Translated::new(|lang| lang.headed(format!("`{key}`"), words.get(lang))))
     };
     unknown.map(|(name, _)| told(name)).collect()
 }

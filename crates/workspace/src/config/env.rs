@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::i18n::Lang;
+
+/// Variables that name the locale; the first that is set counts.
+const LOCALES: [&str; 4] = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
+
 /// Variables by name.
 #[derive(Clone, Default)]
 pub struct Env(BTreeMap<String, String>);
@@ -33,6 +38,12 @@ impl Env {
     /// The user's own folder.
     pub fn user(&self) -> Option<PathBuf> {
         self.folder("HOME").or_else(|| self.folder("USERPROFILE"))
+    }
+
+    /// The language that the locale asks for.
+    pub fn locale(&self) -> Lang {
+        let set = LOCALES.iter().find_map(|name| self.get(name).filter(|value| !value.is_empty()));
+        if set.is_some_and(|locale| locale.starts_with("zh")) { Lang::Zh } else { Lang::En }
     }
 
     /// The same without a user: nothing of theirs is found.

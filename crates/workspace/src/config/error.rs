@@ -17,6 +17,10 @@ use crate::i18n::{Lang, Translated};
 pub enum Problem {
     /// The file is there, or was asked for, but cannot be read.
     Unreadable { file: String, cause: io::Error },
+    /// The file appeared while a command runs, without the user's approval.
+    Planted { file: String },
+    /// A pipe or a device, which could hold up reading for ever.
+    Irregular { file: String },
     /// Far too long for a configuration.
     TooLarge { file: String },
     NotText {
@@ -42,7 +46,8 @@ pub enum Problem {
     Value {
         /// `file:line:col` or the flag.
         place: String,
-        key: String,
+        /// The key, or the part of the file that has none.
+        key: Translated,
         /// What would do.
         wanted: Translated,
         /// What is there.
@@ -73,16 +78,16 @@ pub enum Problem {
 }
 
 impl Problem {
-    fn words(&self, lang: Lang) -> String {
+    pub(crate) fn words(&self, lang: Lang) -> String {
         match self {
             Self::Unreadable { file, cause } => lang.settings_unreadable(file, lang.io_fault(cause)),
+            Self::Planted { file } => lang.settings_unreadable(file, lang.file_planted()),
+            Self::Irregular { file } => lang.settings_unreadable(file, lang.file_irregular()),
             Self::TooLarge { file } => lang.settings_too_large(file, super::files::BYTES_MAX >> 10),
             Self::NotText { file, line } => lang.settings_not_text(file, *line),
-            Self::Syntax { place, message } | Self::Rule { place, message } => {
-                format!("{place}: {}", message.get(lang))
-            }
+            Self::Syntax { place, message } | Self::Rule { place, message } => lang.headed(place, message.get(lang)),
             Self::Value { place, key, wanted, found } => {
-                lang.settings_value(place, key, wanted.get(lang), found.get(lang))
+                lang.settings_value(place, key.get(lang), wanted.get(lang), found.get(lang))
             }
             Self::Unset { place, key, name } => lang.settings_unset(place, key, name),
             Self::Reference { place, key, text } => lang.settings_reference(place, key, text),
@@ -97,7 +102,7 @@ impl Problem {
     fn next(&self, lang: Lang) -> &'static str {
         match self {
             Self::Unreadable { cause, .. } if cause.kind() == io::ErrorKind::NotFound => lang.settings_check_path(),
-            Self::Unreadable { .. } => lang.settings_make_readable(),
+            Self::Unreadable { .. } | Self::Planted { .. } | Self::Irregular { .. } => lang.settings_make_readable(),
             Self::TooLarge { .. } => lang.settings_right_file(),
             Self::NotText { .. } => lang.settings_save_utf8(),
             Self::Syntax { .. } | Self::Rule { .. } => lang.settings_correct_line(),
@@ -148,10 +153,6 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words(Lang::En))
     }
-}
-
-pub(super) fn did_you_mean(near: Option<&str>) -> String {
-    near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
 #[cfg(test)]

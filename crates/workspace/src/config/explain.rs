@@ -6,10 +6,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::DEFAULT_FILE;
 use super::error::{ConfigError, Problem, quote};
 use super::files::{ConfigFile, FileTrust};
 use super::suggest;
 use super::table::{self, ConfigKey};
+use super::trust::ProjectLimit;
+use crate::i18n::Lang;
 
 /// Who set a value.
 #[derive(Debug, Clone)]
@@ -52,7 +55,7 @@ pub(super) struct RejectedValue {
     pub(super) path: &'static str,
     pub(super) place: String,
     pub(super) shown: String,
-    pub(super) why: &'static str,
+    pub(super) why: ProjectLimit,
 }
 
 /// A setting as it is in effect.
@@ -88,25 +91,25 @@ impl ValueTrail {
     }
 
     /// The page for one key, for one section, or for everything.
-    pub(super) fn explain(&self, asked: Option<&str>) -> Result<String, ConfigError> {
+    pub(super) fn explain(&self, asked: Option<&str>, lang: Lang) -> Result<String, ConfigError> {
         let Some(asked) = asked else {
-            return Ok(self.table(|_| true) + &self.files());
+            return Ok(self.table(|_| true, lang) + &self.files(lang));
         };
         if let Some(key) = table::key(asked) {
-            return Ok(self.page(key));
+            return Ok(self.page(key, lang));
         }
         if table::SECTIONS.contains(&asked) {
-            return Ok(self.table(|key| key.section() == asked));
+            return Ok(self.table(|key| key.section() == asked, lang));
         }
         let (place, near) = ("config explain".to_owned(), suggest::nearest(asked));
         Err(Problem::UnknownKey { place, key: quote(asked), near }.into())
     }
 
     /// Value and source of a key as it is in effect.
-    fn effective(&self, key: &ConfigKey) -> (String, String) {
+    fn effective(&self, key: &ConfigKey, lang: Lang) -> (String, String) {
         match self.rows.iter().rev().find(|row| row.path == key.path) {
             Some(row) => (quote(&row.shown), row.source.show()),
-            None => (quote(&(key.default)()), "default".to_owned()),
+            None => (quote(&(key.default)()), lang.explained_default().to_owned()),
         }
     }
 
@@ -126,27 +129,32 @@ impl ValueTrail {
         table::keys().map(row).collect()
     }
 
-    fn page(&self, key: &ConfigKey) -> String {
-        let (value, source) = self.effective(key);
-        let mut page = format!("{} = {value}\n  {}\n  from {source}\n", key.path, key.doc.trim());
+    fn page(&self, key: &ConfigKey, lang: Lang) -> String {
+        let (value, source) = self.effective(key, lang);
+        let about = match lang {
+            Lang::En => key.doc.trim().to_owned(),
+            Lang::Zh => chinese_doc(key).unwrap_or_else(|| key.doc.trim().to_owned()),
+        };
+        let mut page = format!("{} = {value}\n  {about}\n  {}\n", key.path, lang.explained_from(source));
         let mut rows: Vec<&ValueRow> = self.rows.iter().filter(|row| row.path == key.path).collect();
         if rows.pop().is_some() {
             for row in rows.iter().rev() {
-                let _ = writeln!(page, "  instead of {} from {}", quote(&row.shown), row.source.show());
+                let _ = writeln!(page, "  {}", lang.explained_instead(quote(&row.shown), row.source.show()));
             }
-            let _ = writeln!(page, "  instead of {}, the default", (key.default)());
+            let _ = writeln!(page, "  {}", lang.explained_instead_of_default((key.default)()));
         }
         for held in self.held.iter().filter(|held| held.path == key.path) {
-            let _ = writeln!(page, "  held back: {} from {}: {}", held.shown, held.place, held.why);
+            let why = lang.project_limit(held.why);
+            let _ = writeln!(page, "  {}", lang.explained_held_back(&held.shown, &held.place, why));
         }
         page
     }
 
-    fn table(&self, wanted: impl Fn(&ConfigKey) -> bool) -> String {
+    fn table(&self, wanted: impl Fn(&ConfigKey) -> bool, lang: Lang) -> String {
         let rows: Vec<(&str, String, String)> = table::keys()
             .filter(|key| wanted(key))
             .map(|key| {
-                let (value, source) = self.effective(key);
+                let (value, source) = self.effective(key, lang);
                 (key.path, value, source)
             })
             .collect();
@@ -159,15 +167,13 @@ impl ValueTrail {
         page
     }
 
-    fn files(&self) -> String {
+    fn files(&self, lang: Lang) -> String {
         let mut page = String::new();
+        let held = |held: &RejectedValue| format!("{}: {}: {}", held.place, held.path, lang.project_limit(held.why));
         let blocks = [
-            ("read, the last one wins:", self.read.clone()),
-            (
-                "held back:",
-                self.held.iter().map(|held| format!("{}: {}: {}", held.place, held.path, held.why)).collect(),
-            ),
-            ("left alone:", self.skipped.iter().map(|(file, why)| format!("{file}: {why}")).collect()),
+            (lang.explained_read(), self.read.clone()),
+            (lang.explained_all_held_back(), self.held.iter().map(held).collect()),
+            (lang.explained_left_alone(), self.skipped.iter().map(|(file, why)| format!("{file}: {why}")).collect()),
         ];
         for (title, lines) in blocks.iter().filter(|(_, lines)| !lines.is_empty()) {
             let _ = write!(page, "\n{title}\n");
@@ -177,4 +183,28 @@ impl ValueTrail {
         }
         page
     }
+}
+
+/// What a key means, from the Chinese comments above it in the file that `config default` prints.
+fn chinese_doc(key: &ConfigKey) -> Option<String> {
+    let (section, name) = match key.section() {
+        "" => (None, format!("{}:", key.name())),
+        section => (Some(format!("{section}:")), format!("  {}:", key.name())),
+    };
+    let mut comments = Vec::new();
+    let lines = DEFAULT_FILE.lines().skip_while(|line| section.as_ref().is_some_and(|section| line != section));
+    for line in lines {
+        match line.trim().strip_prefix("# ") {
+            Some(comment) => comments.push(comment),
+            None if line.starts_with(&name) => break,
+            None => comments.clear(),
+        }
+    }
+    let doc: String = comments.into_iter().filter(|comment| comment.chars().any(is_wide)).collect();
+    Some(doc).filter(|doc| !doc.is_empty())
+}
+
+/// Whether a letter is Chinese.
+fn is_wide(letter: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&letter)
 }

@@ -14,6 +14,7 @@ use super::env::Env;
 use super::error::Problem;
 use super::table;
 use super::yaml::{self, Node, Value};
+use crate::i18n::Translated;
 use crate::input_file;
 
 /// Bytes of one file; ours has about six thousand.
@@ -114,11 +115,10 @@ impl ConfigFile {
             Ok(meta) if meta.is_dir() => return Err(unreadable(std::io::ErrorKind::IsADirectory.into())),
             // A link to a pipe or a device would hold us up for ever; `--config <(command)` is the user's own wish.
             Ok(meta) if !meta.is_file() && !self.named => {
-                return Err(unreadable(std::io::ErrorKind::InvalidInput.into()));
+                return Err(Problem::Irregular { file: self.shown.clone() });
             }
             Ok(_) if !self.named && is_planted(&self.path) => {
-                let why = "it appeared while a command runs, without your approval";
-                return Err(unreadable(std::io::Error::other(why)));
+                return Err(Problem::Planted { file: self.shown.clone() });
             }
             Ok(_) => {}
             Err(cause) if is_absent(&cause) && !self.named => return Ok(None),
@@ -142,7 +142,7 @@ impl ConfigFile {
         })?;
         yaml::parse(text).map_err(|fault| Problem::Syntax {
             place: self.place(fault.spot),
-            message: super::error::quote(&fault.message).into(),
+            message: Translated::new(|lang| lang.yaml_fault(&fault.kind)),
         })
     }
 

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::env::Env;
-use super::error::{ConfigError, Problem, did_you_mean, quote};
+use super::error::{ConfigError, Problem, quote};
 use super::expand::{self, ExpandError};
 use super::explain::{RejectedValue, ValueRow, ValueSource, ValueTrail};
 use super::files::{ConfigFile, FileContent, FileTrust};
 use super::shape::Shape;
 use super::table::{self, ConfigKey};
+use super::trust::{self, ProjectLimit};
 use super::yaml::{self, Node, Scalar, Value};
-use super::{Override, suggest, trust};
+use super::{Override, suggest};
 use crate::i18n::{Lang, Translated};
 
 /// Warnings of one start; a strange file must not flood the terminal.
@@ -41,7 +42,7 @@ pub(super) struct Layers<'a> {
     flags: Vec<(ValueRow, Node)>,
     seen: Vec<PathBuf>,
     problems: Vec<Problem>,
-    warnings: Vec<String>,
+    warnings: Vec<Translated>,
     warnings_dropped: usize,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Everything that was found, or everything that is wrong.
-    pub(super) fn finish(mut self) -> Result<(Values, ValueTrail, Vec<String>), ConfigError> {
+    pub(super) fn finish(mut self) -> Result<(Values, ValueTrail, Vec<Translated>), ConfigError> {
         if !self.problems.is_empty() {
             return Err(ConfigError { problems: self.problems });
         }
@@ -104,7 +105,8 @@ impl<'a> Layers<'a> {
             self.set(row, node);
         }
         if self.warnings_dropped > 0 {
-            self.warnings.push(format!("{} more warnings are not shown", self.warnings_dropped));
+            let dropped = self.warnings_dropped;
+            self.warnings.push(Translated::new(|lang| lang.more_warnings(dropped)));
         }
         Ok((self.values, self.trail, self.warnings))
     }
@@ -116,7 +118,7 @@ impl<'a> Layers<'a> {
             return;
         }
         let Value::Map(entries) = node.value else {
-            let key = if section.is_empty() { "the file" } else { section }.to_owned();
+            let key = Translated::new(|lang| if section.is_empty() { lang.key_file() } else { section }.to_owned());
             let (place, found) = (file.place(node.spot), found(&node));
             let wanted = Translated::new(|lang| lang.wanted_settings().to_owned());
             return self.problems.push(Problem::Value { place, key, wanted, found });
@@ -181,17 +183,14 @@ impl<'a> Layers<'a> {
         rows.find(|row| row.path == path && row.source.is_trusted()).map(|row| row.shown.clone())
     }
 
-    fn hold(&mut self, file: &ConfigFile, key: &ConfigKey, node: &Node, why: &'static str) {
+    fn hold(&mut self, file: &ConfigFile, key: &ConfigKey, node: &Node, why: ProjectLimit) {
         let place = format!("{}:{}", file.shown, node.spot.line);
         if !trust::is_harmless(key.path, node, |path| self.chosen(path)) {
-            let own = self.env.home().map_or_else(
-                || "your own config.yaml".to_owned(),
-                |home| format!("`{}`", home.join("config.yaml").display()),
-            );
-            self.warn(format!(
-                "{place}: `{}` is held back: {why}; to allow it, put it into {own} or pass `--config {}`",
-                key.path, file.shown
-            ));
+            let own = self.env.home().map(|home| format!("`{}`", home.join("config.yaml").display()));
+            self.warn(|lang| {
+                let own = own.as_deref().unwrap_or(lang.own_config_file());
+                lang.setting_held_back(&place, key.path, lang.project_limit(why), own, &file.shown)
+            });
         }
         let shown = if key.secret { "***".to_owned() } else { found(node).get(Lang::En).to_owned() };
         self.trail.held.push(RejectedValue { path: key.path, place, shown, why });
@@ -200,18 +199,21 @@ impl<'a> Layers<'a> {
     fn unknown(&mut self, file: &ConfigFile, section: &str, name: &yaml::Name) {
         let path = if section.is_empty() { name.text.clone() } else { format!("{section}.{}", name.text) };
         let place = file.place(name.spot);
-        let advice = match (table::key(&path), suggest::nearest(&path)) {
-            // `llm.timeout: 5` at the top: the right key in the wrong form.
-            (Some(key), _) => format!("; write `{}:` inside `{}:`", key.name(), key.section()),
-            (None, None) => "; `max-team config explain` lists every key".to_owned(),
-            (None, near) => did_you_mean(near),
-        };
-        self.warn(format!("{place}: unknown key `{}`{advice}", quote(&path)));
+        let (key, near) = (table::key(&path), suggest::nearest(&path));
+        self.warn(|lang| {
+            let advice = match (key, near) {
+                // `llm.timeout: 5` at the top: the right key in the wrong form.
+                (Some(key), _) => lang.setting_write_inside(key.name(), key.section()),
+                (None, Some(near)) => lang.near_name(near),
+                (None, None) => lang.setting_see_keys().to_owned(),
+            };
+            lang.headed(&place, lang.unknown_key(quote(&path), advice))
+        });
     }
 
-    fn warn(&mut self, warning: String) {
+    fn warn(&mut self, words: impl Fn(Lang) -> String) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(warning);
+            self.warnings.push(Translated::new(words));
         } else {
             self.warnings_dropped += 1;
         }
@@ -220,7 +222,7 @@ impl<'a> Layers<'a> {
 
 fn mistake(place: String, key: &ConfigKey, wanted: Translated, node: &Node) -> Problem {
     let found = if key.secret { Translated::new(|lang| lang.found_other().to_owned()) } else { found(node) };
-    Problem::Value { place, key: key.path.to_owned(), wanted, found }
+    Problem::Value { place, key: key.path.into(), wanted, found }
 }
 
 /// What stands there, in words for a message.

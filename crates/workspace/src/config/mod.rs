@@ -27,6 +27,8 @@ pub mod trust;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::i18n::Lang;
+
 pub use max_team_runtime::yaml;
 
 pub use env::Env;
@@ -37,6 +39,7 @@ pub use shape::{Count, Shape, Switch, Usd};
 pub use table::{Audit, Journal, Keys, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
 pub use time::{Time, duration};
 
+use choice::Language;
 pub use explain::SettingRow;
 use explain::{ValueSource, ValueTrail};
 use layers::Layers;
@@ -96,7 +99,7 @@ pub struct Config {
     pub ui: Ui,
     /// Rows for the catalogue of providers and models, as written; they are checked when the catalogue is built.
     pub catalog: serde_json::Value,
-    /// What the user should be told: unknown keys and values that were held back.
+    /// What the user should be told, in their language: unknown keys and values that were held back.
     pub warnings: Vec<String>,
     trail: ValueTrail,
 }
@@ -123,6 +126,8 @@ pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
         layers.file(file);
     }
     let (values, trail, warnings) = layers.finish()?;
+    let ui = Ui::new(&values);
+    let lang = ui.lang(env);
     let mut config = Config {
         server: Server::new(&values),
         llm: Llm::new(&values),
@@ -135,9 +140,9 @@ pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
         memory: Memory::new(&values),
         tools: Tools::new(&values),
         keys: Keys::new(&values),
-        ui: Ui::new(&values),
+        ui,
         catalog: table::catalog(&values),
-        warnings,
+        warnings: warnings.iter().map(|warning| warning.get(lang).to_owned()).collect(),
         trail,
     };
     config.settle(env, cwd);
@@ -146,8 +151,8 @@ pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
 
 impl Config {
     /// Where values came from: of one key (`llm.timeout`), of one section (`llm`), or of all.
-    pub fn explain(&self, key: Option<&str>) -> Result<String, ConfigError> {
-        self.trail.explain(key)
+    pub fn explain(&self, key: Option<&str>, lang: Lang) -> Result<String, ConfigError> {
+        self.trail.explain(key, lang)
     }
 
     /// All settings as they are in effect, with their sources.
@@ -191,6 +196,17 @@ impl Config {
                 _ => cwd,
             };
             *key_file = beside.join(at_home(key_file, env));
+        }
+    }
+}
+
+impl Ui {
+    /// The language of the interface: as set, else as the locale says.
+    pub fn lang(&self, env: &Env) -> Lang {
+        match self.language {
+            Language::Zh => Lang::Zh,
+            Language::En => Lang::En,
+            Language::Auto => env.locale(),
         }
     }
 }

@@ -21,17 +21,32 @@ const OPEN_PREFIX: &str = "MAX_TEAM_PROJECT_";
 /// Where the audit goes in the first design's example, below the project.
 const AUDIT_FILE: &str = "logs/audit.jsonl";
 
-const KEY: &str = "a project's file may not decide where your key goes";
-pub const RUN: &str = "a project's file may not choose programs to run";
-const READ: &str = "a project's file may only read variables that begin with `MAX_TEAM_PROJECT_`";
-pub const FREE: &str = "a project's file may not loosen what agents may do";
-const HOSTS: &str = "a project's file may not choose hosts to ask";
-const OUTSIDE: &str = "a project's file may not point outside the project";
-const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
-pub const MEMORY: &str = "a project's file may not have more of you remembered or told";
-const KEEP: &str = "a project's file may not decide how long your sessions are kept";
-const PAGES: &str = "a project's file may not decide under which names the web page is reached";
-const SPEND: &str = "a project's file may not raise a limit";
+/// What a project's file may not do; `Lang::project_limit` says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectLimit {
+    /// Decide where the user's key goes.
+    Key,
+    /// Choose programs to run.
+    Run,
+    /// Read the user's variables.
+    Read,
+    /// Loosen what agents may do.
+    Free,
+    /// Choose hosts to ask.
+    Hosts,
+    /// Point outside the project.
+    Outside,
+    /// Switch off, thin out or move the audit.
+    Audit,
+    /// Have more of the user remembered or told.
+    Memory,
+    /// Decide how long sessions are kept.
+    Keep,
+    /// Decide under which names the web page is reached.
+    Pages,
+    /// Raise a limit.
+    Spend,
+}
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
 /// anyway, so they are left unused without a word.
@@ -39,29 +54,29 @@ const EXAMPLE: [(&str, &str); 2] =
     [("llm.api_key", "${ANTHROPIC_API_KEY}"), ("llm.base_url", "https://api.anthropic.com")];
 
 /// Keys that a project may not set at all, before anything in them is read.
-pub(super) fn by_key(path: &str) -> Option<&'static str> {
+pub(super) fn by_key(path: &str) -> Option<ProjectLimit> {
     match path {
-        "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
-        "llm.api_key_helper" | "tools.mcp_servers" | "tools.browser_path" => Some(RUN),
-        "journal.keep_days" => Some(KEEP),
-        "server.public_url" => Some(PAGES),
+        "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(ProjectLimit::Key),
+        "llm.api_key_helper" | "tools.mcp_servers" | "tools.browser_path" => Some(ProjectLimit::Run),
+        "journal.keep_days" => Some(ProjectLimit::Keep),
+        "server.public_url" => Some(ProjectLimit::Pages),
         "tools.loki_url"
         | "tools.prometheus_url"
         | "tools.geocode_url"
         | "tools.private_hosts"
-        | "tools.web_search" => Some(HOSTS),
-        "tools.browser_profiles" => Some(KEY),
+        | "tools.web_search" => Some(ProjectLimit::Hosts),
+        "tools.browser_profiles" => Some(ProjectLimit::Key),
         _ => None,
     }
 }
 
 /// Variables that a project may not read.
-pub fn by_names(names: &[String]) -> Option<&'static str> {
-    names.iter().any(|name| !name.starts_with(OPEN_PREFIX)).then_some(READ)
+pub fn by_names(names: &[String]) -> Option<ProjectLimit> {
+    names.iter().any(|name| !name.starts_with(OPEN_PREFIX)).then_some(ProjectLimit::Read)
 }
 
 /// Values that a project may not choose. `chosen` tells what the user has set by file or flag, as it is shown.
-pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<String>) -> Option<ProjectLimit> {
     if chosen(path).is_some_and(|own| own == shown) {
         return None;
     }
@@ -69,31 +84,31 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
         // A key that the user wrote down belongs to a provider; another provider must not get it.
         "llm.provider" => {
             let keys = ["llm.api_key", "llm.api_key_file", "llm.api_key_helper"];
-            keys.iter().any(|key| chosen(key).is_some_and(|value| value != "null")).then_some(KEY)
+            keys.iter().any(|key| chosen(key).is_some_and(|value| value != "null")).then_some(ProjectLimit::Key)
         }
         "permissions.mode" => {
             // Without a choice of the user the default counts; a project may repeat or tighten it.
             let own = chosen(path).and_then(|own| Mode::parse(&own)).unwrap_or_default();
             let is_tight = Mode::parse(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
-            (!is_tight).then_some(FREE)
+            (!is_tight).then_some(ProjectLimit::Free)
         }
         // It costs money, and it is about the user: a project may only have less of it.
         "memory.extract" | "memory.recall" => {
             let degree = |value: &str| ["false", "true", "always"].iter().position(|known| *known == value);
             let own = chosen(path).map_or(degree("true"), |own| degree(&own));
-            (degree(shown) > own).then_some(MEMORY)
+            (degree(shown) > own).then_some(ProjectLimit::Memory)
         }
-        "project.sandbox" => (shown == "false").then_some(FREE),
-        "project.root" => (!is_inside(shown)).then_some(OUTSIDE),
-        "audit.enabled" => (shown == "false").then_some(AUDIT),
+        "project.sandbox" => (shown == "false").then_some(ProjectLimit::Free),
+        "project.root" => (!is_inside(shown)).then_some(ProjectLimit::Outside),
+        "audit.enabled" => (shown == "false").then_some(ProjectLimit::Audit),
         // The place that the first design gives it, unless the user has another in mind.
         "audit.output" => {
             let is_usual = Path::new(shown.trim_start_matches("./")) == Path::new(AUDIT_FILE);
-            (!is_usual || chosen(path).is_some()).then_some(AUDIT)
+            (!is_usual || chosen(path).is_some()).then_some(ProjectLimit::Audit)
         }
         "audit.level" => {
             let own = chosen(path).and_then(|own| level(&own)).unwrap_or(Level::Info);
-            level(shown).is_none_or(|level| level > own).then_some(AUDIT)
+            level(shown).is_none_or(|level| level > own).then_some(ProjectLimit::Audit)
         }
         "limits.rounds" | "limits.budget_usd" | "team.call_depth" => {
             // Rounds and calls have a limit even where the user chose none; money has not.
@@ -103,7 +118,7 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
                 _ => None,
             };
             let own: f64 = chosen(path).or_else(usual)?.parse().ok()?;
-            (!shown.parse().is_ok_and(|value: f64| value <= own)).then_some(SPEND)
+            (!shown.parse().is_ok_and(|value: f64| value <= own)).then_some(ProjectLimit::Spend)
         }
         _ => None,
     }

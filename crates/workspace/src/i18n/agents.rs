@@ -12,17 +12,12 @@ impl Lang {
 
     /// Why a called agent does not have a tool.
     pub fn layer(self, layer: FilterLayer) -> &'static str {
-        match (layer, self) {
-            (FilterLayer::Meta, Self::En) => "steers the team",
-            (FilterLayer::Meta, Self::Zh) => "用于管理团队",
-            (FilterLayer::Custom, Self::En) => "only for what comes with the program",
-            (FilterLayer::Custom, Self::Zh) => "仅限内置智能体",
-            (FilterLayer::Background, Self::En) => "there is no user to ask in the background",
-            (FilterLayer::Background, Self::Zh) => "后台无人可问",
-            (FilterLayer::Own, Self::En) => "by its definition",
-            (FilterLayer::Own, Self::Zh) => "定义所限",
-            (FilterLayer::Caller, Self::En) => "its caller has none",
-            (FilterLayer::Caller, Self::Zh) => "调用者没有",
+        match layer {
+            FilterLayer::Meta => self.filter_meta(),
+            FilterLayer::Custom => self.filter_custom(),
+            FilterLayer::Background => self.filter_background(),
+            FilterLayer::Own => self.filter_own(),
+            FilterLayer::Caller => self.filter_caller(),
         }
     }
 

@@ -6,14 +6,11 @@ use super::{Lang, heads};
 
 impl Lang {
     pub fn age(self, age: AnswerAge) -> String {
-        if self == Self::En {
-            return age.to_string();
-        }
         match age {
-            AnswerAge::Moments => "不到 1 分钟前".to_owned(),
-            AnswerAge::Minutes(minutes) => format!("{minutes} 分钟前"),
-            AnswerAge::Hours(hours) => format!("{hours} 小时前"),
-            AnswerAge::Days(days) => format!("{days} 天前"),
+            AnswerAge::Moments => self.age_moments().to_owned(),
+            AnswerAge::Minutes(minutes) => self.age_minutes(minutes),
+            AnswerAge::Hours(hours) => self.age_hours(hours),
+            AnswerAge::Days(days) => self.age_days(days),
         }
     }
 
@@ -51,6 +48,14 @@ mod tests {
             [(8_400, "8 s left"), (60_000, "1 min left"), (119_999, "1 min left"), (7_200_000, "120 min left")]
         {
             assert_eq!(Lang::En.time_left(ms), want);
+        }
+    }
+
+    #[test]
+    fn ages_are_the_same_on_screens_and_for_models() {
+        for age in [AnswerAge::Moments, AnswerAge::Minutes(3), AnswerAge::Hours(3), AnswerAge::Days(3)] {
+            assert_eq!(Lang::En.age(age), age.to_string());
+            assert_ne!(Lang::Zh.age(age), age.to_string());
         }
     }
 }

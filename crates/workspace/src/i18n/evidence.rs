@@ -31,56 +31,58 @@ impl Lang {
 
     /// What exactly is wrong.
     pub fn detail(self, detail: &FaultDetail) -> String {
-        if self == Self::En {
-            return detail.to_string();
-        }
         match detail {
-            FaultDetail::Column => "某一列与其哈希不符".to_owned(),
-            FaultDetail::Payload => "内容与其哈希不符".to_owned(),
-            FaultDetail::PayloadGone { hash, entries } => {
-                format!("{entries} 条记录的内容 `{hash}` 已不存在，且没有清除记录")
-            }
-            FaultDetail::Blob(hash) => format!("文本 `{hash}` 与其哈希不符"),
-            FaultDetail::Link => "与前一条记录不衔接".to_owned(),
-            FaultDetail::Gap { from, to } => format!("第 {from} 至 {to} 条不存在"),
-            FaultDetail::StreamGap { from, to } => format!("该流的第 {from} 至 {to} 条不存在"),
-            FaultDetail::Place { expected } => format!("此处应为该流的第 {expected} 条"),
-            FaultDetail::SealUnread => "无法读取".to_owned(),
+            FaultDetail::Column => self.detail_column().to_owned(),
+            FaultDetail::Payload => self.detail_payload().to_owned(),
+            FaultDetail::PayloadGone { hash, entries: 1 } => self.detail_payload_gone(hash),
+            FaultDetail::PayloadGone { hash, entries } => self.detail_payloads_gone(hash, entries),
+            FaultDetail::Blob(hash) => self.detail_blob(hash),
+            FaultDetail::Link => self.detail_link().to_owned(),
+            FaultDetail::Gap { from, to } => self.detail_gap(from, to),
+            FaultDetail::StreamGap { from, to } => self.detail_stream_gap(from, to),
+            FaultDetail::Place { expected } => self.detail_place(expected),
+            FaultDetail::SealUnread => self.detail_seal_unread().to_owned(),
             FaultDetail::Seal { says: (count, from, to), found: (there, first, last) } => {
-                format!("它覆盖 {count} 条（{from} 至 {to}）；现有 {there} 条（{first} 至 {last}），或内容不同")
+                self.detail_seal(count, from, to, there, first, last)
             }
-            FaultDetail::Head => "流的末尾标记与其最后一条不符".to_owned(),
-            FaultDetail::NoHead => "该流没有末尾标记".to_owned(),
-            FaultDetail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
-            FaultDetail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
-            FaultDetail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
+            FaultDetail::Head => self.detail_head().to_owned(),
+            FaultDetail::NoHead => self.detail_no_head().to_owned(),
+            FaultDetail::Unread { from, to: Some(to) } if from == to => self.detail_entry_unread(from),
+            FaultDetail::Unread { from, to: Some(to) } => self.detail_entries_unread(from, to),
+            FaultDetail::Unread { from, to: None } => self.detail_rest_unread(from),
+            FaultDetail::Short { found, expected } => self.detail_short(found, expected),
             FaultDetail::Schema { object, name, change } => {
-                let object = match object.as_str() {
-                    "table" => "表",
-                    "index" => "索引",
-                    "trigger" => "触发器",
-                    "view" => "视图",
-                    other => other,
-                };
+                let object = self.database_object(object);
                 match change {
-                    SchemaChange::Added => format!("数据库中多出{object} `{name}`"),
-                    SchemaChange::Missing => format!("数据库中缺少{object} `{name}`"),
-                    SchemaChange::Changed => format!("数据库中的{object} `{name}` 被改动"),
+                    SchemaChange::Added => self.detail_object_added(object, name),
+                    SchemaChange::Missing => self.detail_object_missing(object, name),
+                    SchemaChange::Changed => self.detail_object_changed(object, name),
                 }
             }
             FaultDetail::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
-                format!("所给封印覆盖第 1 至 {to_seq} 条；日志止于第 {last_seq} 条")
+                self.detail_seal_beyond_log(to_seq, last_seq)
             }
-            FaultDetail::ExternalSeal { to_seq, .. } => format!("第 1 至 {to_seq} 条与所给封印不符"),
+            FaultDetail::ExternalSeal { to_seq, .. } => self.detail_seal_differs(to_seq),
             // The database has one language.
             FaultDetail::File(words) => words.clone(),
+        }
+    }
+
+    /// What an object of the database is, by SQLite's word for it.
+    fn database_object(self, object: &str) -> &str {
+        match object {
+            "table" => self.database_table(),
+            "index" => self.database_index(),
+            "trigger" => self.database_trigger(),
+            "view" => self.database_view(),
+            other => other,
         }
     }
 
     /// The mark of an entry that is not as it was written.
     pub fn damaged(self, details: &[FaultDetail]) -> String {
         let details: Vec<String> = details.iter().map(|detail| self.detail(detail)).collect();
-        let why = details.join(if self == Self::En { "; " } else { "；" });
+        let why = details.join(self.semicolon());
         self.damaged_because(&why)
     }
 
@@ -102,17 +104,12 @@ impl Lang {
     /// Names, or that there are none.
     fn there(self, names: &[String]) -> String {
         let named: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        match self {
-            Self::En if named.is_empty() => "none".to_owned(),
-            Self::Zh if named.is_empty() => "无".to_owned(),
-            Self::En => named.join(", "),
-            Self::Zh => named.join("、"),
-        }
+        if named.is_empty() { self.no_names().to_owned() } else { named.join(self.comma()) }
     }
 
     /// What to do about a file that is damaged; the copies that lie beside it are named, newest first.
     pub fn file_damaged(self, path: &str, detail: &str, copies: &[String]) -> String {
-        let newest = copies.first().map_or(if self == Self::En { "FILE" } else { "文件" }, String::as_str);
+        let newest = copies.first().map_or(self.file_placeholder(), String::as_str);
         let mut words = self.journal_file_damaged(path, detail, newest);
         words.push_str(&self.copies_beside(copies));
         words
@@ -124,7 +121,7 @@ impl Lang {
             return self.no_backup_lies_beside().to_owned();
         }
         let named: Vec<String> = copies.iter().map(|copy| format!("`{copy}`")).collect();
-        let named = named.join(if self == Self::En { ", " } else { "、" });
+        let named = named.join(self.comma());
         self.beside_it_newest_first(&named)
     }
 
@@ -182,7 +179,7 @@ impl Lang {
             }
             Allowed::All(each) => {
                 let each: Vec<String> = each.iter().map(|allowed| self.grounds(allowed)).collect();
-                each.join(if self == Self::En { "; " } else { "；" })
+                each.join(self.semicolon())
             }
         }
     }
@@ -363,6 +360,7 @@ impl Lang {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::hash::Hash;
     use max_team_core::policy::{DangerReason, GrantScope, HiddenReason, Mode};
 
     use super::*;
@@ -415,6 +413,46 @@ mod tests {
         for word in [AnswerWord::Yes, AnswerWord::FirstWave, AnswerWord::Changes, AnswerWord::Rewound] {
             assert_eq!(Lang::En.answer_word(word), word.name());
             assert_eq!(serde_json::to_value(word).unwrap(), word.name());
+        }
+    }
+
+    #[test]
+    fn faults_are_the_same_on_screens_and_in_reports() {
+        let schema = |(object, change): (&str, SchemaChange)| FaultDetail::Schema {
+            object: object.to_owned(),
+            name: "events".to_owned(),
+            change,
+        };
+        let objects = [
+            ("table", SchemaChange::Added),
+            ("index", SchemaChange::Missing),
+            ("trigger", SchemaChange::Changed),
+            ("view", SchemaChange::Added),
+        ];
+        let details = [
+            FaultDetail::Column,
+            FaultDetail::Payload,
+            FaultDetail::PayloadGone { hash: Hash::of("it"), entries: 1 },
+            FaultDetail::PayloadGone { hash: Hash::of("it"), entries: 2 },
+            FaultDetail::Blob(Hash::of("it")),
+            FaultDetail::Link,
+            FaultDetail::Gap { from: 3, to: 5 },
+            FaultDetail::StreamGap { from: 3, to: 5 },
+            FaultDetail::Place { expected: 3 },
+            FaultDetail::SealUnread,
+            FaultDetail::Seal { says: (1, 2, 3), found: (4, 5, 6) },
+            FaultDetail::Head,
+            FaultDetail::NoHead,
+            FaultDetail::Unread { from: 3, to: Some(3) },
+            FaultDetail::Unread { from: 3, to: Some(5) },
+            FaultDetail::Unread { from: 3, to: None },
+            FaultDetail::Short { found: 3, expected: 5 },
+            FaultDetail::ExternalSeal { to_seq: 5, last_seq: 3 },
+            FaultDetail::ExternalSeal { to_seq: 3, last_seq: 5 },
+        ];
+        for detail in details.into_iter().chain(objects.map(schema)) {
+            assert_eq!(Lang::En.detail(&detail), detail.to_string());
+            assert_ne!(Lang::Zh.detail(&detail), detail.to_string());
         }
     }
 }

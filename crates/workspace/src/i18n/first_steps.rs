@@ -1,12 +1,15 @@
 //! The phrases of the first minutes: what is missing, what was mistyped, what `doctor` finds, what failed underneath.
 
-use max_team_core::id::PlanId;
+use max_team_core::id::SessionId;
 use max_team_runtime::storage::{JournalError, WorkerInfo};
-use max_team_runtime::{AuditFailure, RuntimeError};
+use max_team_runtime::{AuditFailure, RuntimeError, WorktreeError};
 use max_team_tools::command::{Engine, Obstacle};
 
 use super::Lang;
 use crate::format::bytes;
+
+/// Names of agents that an error lists.
+const NAMES_SHOWN_MAX: usize = 8;
 
 /// The error in a line of JSON input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,18 +51,9 @@ impl Lang {
 
     /// Who caps memory and processes: the system, in a folder, or we, and why.
     pub fn sandbox_caps(self, group: &Result<std::path::PathBuf, Obstacle>) -> String {
-        match (self, group) {
-            (Self::En, Ok(place)) => {
-                format!("memory and processes: capped by a control group for each command, in `{}`", place.display())
-            }
-            (Self::Zh, Ok(place)) => format!("内存和进程数：每个命令由 `{}` 中的控制组封顶", place.display()),
-            (Self::En, Err(why)) => {
-                format!("memory and processes: counted by the supervisor, which ends what is over its limit ({why})")
-            }
-            (Self::Zh, Err(why)) => {
-                let why = self.obstacle(why);
-                format!("内存和进程数：由监督进程统计，超限即结束（{why}）")
-            }
+        match group {
+            Ok(place) => self.caps_by_group(place.display()),
+            Err(why) => self.caps_by_supervisor(self.obstacle(why)),
         }
     }
 
@@ -101,15 +95,7 @@ impl Lang {
 
     /// What other programs would use and has no effect here.
     pub fn not_honoured(self, kinds: &str, hooks: bool) -> String {
-        let trust = match self {
-            _ if !hooks => "",
-            Self::En => {
-                "; what a PreToolUse hook covers needs your approval (headless runs refuse it) until `max-team permissions trust`"
-            }
-            Self::Zh => {
-                "；PreToolUse 钩子所涵盖的操作需要您批准（非交互运行会拒绝），直到运行 `max-team permissions trust`"
-            }
-        };
+        let trust = if hooks { self.hooks_need_trust() } else { "" };
         self.claude_files_unused(kinds, trust)
     }
 
@@ -131,168 +117,248 @@ impl Lang {
     }
 
     pub fn model_with_key(self, model: &str, key: &str, priced: bool) -> String {
-        let price = match self {
-            _ if priced => "",
-            Self::En => "; no price known, so budgets cannot be kept",
-            Self::Zh => "；价格未知，无法控制预算",
-        };
+        let price = if priced { "" } else { self.no_price_known() };
         self.key(model, key, price)
     }
 
     /// An audit file that cannot be written.
     pub fn audit_failure(self, failure: &AuditFailure) -> String {
-        let AuditFailure { path, detail } = failure;
-        match self {
-            Self::En => failure.to_string(),
-            Self::Zh => format!(
-                "无法写入审计文件 `{path}`：{detail}；请使其可写，在 `audit.output` 中改用其他文件，或设置 `audit.enabled: false`"
-            ),
-        }
+        self.audit_unwritable(&failure.path, &failure.detail)
     }
 
-    /// A failure of the runtime. Chinese texts exist for those that users meet; the others are for developers.
+    /// A failure of the runtime. Failures that only developers meet stay in English.
     pub fn runtime_failure(self, error: &RuntimeError) -> String {
-        let told = || error.to_string();
-        if let RuntimeError::Answered { by, said, at_ms } = error {
-            return self.answered_by_now(*said, by, &max_team_core::time::rfc3339(*at_ms));
-        }
-        if self == Self::En {
-            return match error {
-                RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
-                error if error.is_anothers() => "a message could not be stored; the conversation is kept".to_owned(),
-                _ => told(),
-            };
-        }
         match error {
-            error if error.is_anothers() => "有一条消息未能保存；对话内容都在".to_owned(),
+            error if error.is_anothers() => self.message_not_stored().to_owned(),
             RuntimeError::Journal(error) => self.journal_failure(error),
-            RuntimeError::OwnedElsewhere { resource, by } => owned_elsewhere(resource, by),
+            RuntimeError::OwnedElsewhere { resource, by } => self.owned_by(resource, by),
             RuntimeError::Audit(failure) => self.audit_failure(failure),
-            RuntimeError::Untaken { failed, why, read } => self.envelope_untaken(failed, why, read),
-            RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
-            RuntimeError::NotCleared { detail } => {
-                format!("无法删除保存在文件中的内容，未清除任何会话：{detail}；请重试")
+            RuntimeError::Answered { by, said, at_ms } => {
+                self.answered_by_now(*said, by, &max_team_core::time::rfc3339(*at_ms))
             }
-            RuntimeError::BadText { text, detail } => {
-                format!("无法读取文本 `{text}`：{detail}；如果它来自录制文件，请重新录制")
-            }
-            RuntimeError::NoPoint { session, turns } => {
-                format!("`{session}` 中没有这一点（用户共发言 {turns} 次）；用 `max-team replay {session}` 查看编号")
-            }
-            RuntimeError::NothingRewound(session) => format!("`{session}` 中尚未恢复过文件，没有可撤销的恢复"),
-            RuntimeError::NoServer(folder) => {
-                format!(
-                    "`{folder}` 没有正在运行的服务器：请在另一个终端中或作为服务在那里启动 `max-team serve`，然后重新移交会话"
-                )
-            }
-            RuntimeError::NothingToContinue(folder) => {
-                format!("`{folder}` 中没有可以继续的会话；请不加 `-c` 开始一个新会话")
-            }
-            RuntimeError::NoQuestion(id) => format!("没有待答复的问题 `{id}`；用 `max-team inbox` 查看"),
-            RuntimeError::PlanStopping(plan) => {
-                format!("计划 `{plan}` 正在停止：未发送答复；用 `max-team plans show {plan}` 查看结果")
-            }
-            RuntimeError::PlanReplaced(plan) => plan_replaced(*plan),
-            RuntimeError::Ambiguous { text, among } => {
-                format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
-            }
-            RuntimeError::Elsewhere { session, cwd } => {
-                format!(
-                    "会话 `{session}` 在 `{cwd}` 中工作，适用该项目的规则：请先 `cd` 到那里，再运行 `max-team -r {session}`"
-                )
-            }
-            RuntimeError::TooLong { bytes, max } => {
-                format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
-            }
-            RuntimeError::RoleTooLow { user, role, least } => {
-                format!("`{user}` 的角色是 `{}`；此操作需要 `{}`", role.name(), least.name())
-            }
-            RuntimeError::Silent => "消息没有内容".to_owned(),
-            RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或打断它"),
-            RuntimeError::Behind(count) => {
-                format!("这里有 {count} 条通知未读，不再接收更多；团队仍在工作：请重新打开会话查看")
-            }
+            RuntimeError::Worktree(WorktreeError::Io(path, why)) => self.error_worktree_io(path, why),
             RuntimeError::Worktree(error) => self.worktree_failure(error),
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
-            RuntimeError::NoPlan(plan) => self.unknown_plan(plan),
-            RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
-            RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
-            _ => chinese_refusal(error).unwrap_or_else(told),
+            RuntimeError::DraftFlaws(flaws) => self.cannot_run(flaws),
+            RuntimeError::NoPlan(plan) => self.error_no_plan(plan),
+            RuntimeError::NoPlanTask(id) => self.error_no_plan_task(id),
+            RuntimeError::PlanStopping(plan) => self.error_plan_stopping(plan),
+            RuntimeError::PlanReplaced(plan) => self.error_plan_replaced(plan),
+            RuntimeError::NoQuestion(id) => self.error_no_question(id),
+            RuntimeError::RoleTooLow { user, role, least } => self.error_role_too_low(user, role.name(), least.name()),
+            error => self.session_failure(error).unwrap_or_else(|| self.message_failure(error)),
         }
     }
 
-    /// The same for the journal.
-    pub fn journal_failure(self, error: &JournalError) -> String {
-        let told = || error.to_string();
-        if self == Self::En {
-            return told();
-        }
+    /// A failure about a session and its files.
+    fn session_failure(self, error: &RuntimeError) -> Option<String> {
+        Some(match error {
+            RuntimeError::NoSession(id) => self.error_no_session(id),
+            RuntimeError::NotCleared { detail } => self.error_not_cleared(detail),
+            RuntimeError::BadText { text, detail } => self.error_bad_text(text, detail),
+            RuntimeError::NoPoint { session, turns } => self.error_no_point(session, turns),
+            RuntimeError::NothingRewound(session) => self.error_nothing_rewound(session),
+            RuntimeError::NoServer(folder) => self.error_no_server(folder),
+            RuntimeError::NothingToContinue(folder) => self.error_nothing_to_continue(folder),
+            RuntimeError::Ambiguous { text, among } => self.error_ambiguous(text, among.join(self.comma())),
+            RuntimeError::Elsewhere { session, cwd } => self.error_elsewhere(session, cwd),
+            RuntimeError::Root { path, detail } => self.error_root(path, detail),
+            RuntimeError::Behind(count) => self.error_behind(count),
+            _ => return None,
+        })
+    }
+
+    /// A failure about a message and its readers.
+    fn message_failure(self, error: &RuntimeError) -> String {
         match error {
-            JournalError::Owned { resource, by } => owned_elsewhere(resource, by),
-            JournalError::DiskFull { path } => {
-                format!("`{}` 所在磁盘已满：未保存任何内容；请腾出空间后重试", path.display())
+            RuntimeError::TooLong { bytes, max } => self.error_too_long(bytes, max),
+            RuntimeError::Silent => self.error_silent().to_owned(),
+            RuntimeError::QueueFull(count) => self.error_queue_full(count),
+            RuntimeError::Untaken { failed, why, read } => self.envelope_untaken(failed, why, read),
+            RuntimeError::NoReader { name, session, there } => self.no_reader(name, *session, there),
+            RuntimeError::SeveralTasks { name, tasks } => {
+                let tasks: Vec<String> = tasks.iter().map(|task| format!("`{task}`")).collect();
+                self.error_several_tasks(name, tasks.join(self.comma()))
             }
-            JournalError::Unwritable { path, detail } => format!(
-                "无法写入 `{}`：{detail}；请允许当前用户写入，或将 `MAX_TEAM_HOME` 设为可写的位置",
-                path.display()
-            ),
-            JournalError::Exists { path } => {
-                format!("`{}` 已存在，未作改动：请换一个文件名，或先移走它", path.display())
-            }
-            JournalError::InUse { path, by } => {
-                format!("`{}` 正由 {by} 使用：请先停止它（`max-team ps`、`max-team stop`），然后重试", path.display())
-            }
-            JournalError::NoFolder { path } => {
-                format!("`{}` 是文件，此处需要目录；请将其移走，或将 `MAX_TEAM_HOME` 设为目录", path.display())
-            }
-            JournalError::Absent { path } => {
-                format!("`{}` 中没有日志，或文件为空；请将 `MAX_TEAM_HOME` 设为其所在位置，或恢复备份", path.display())
-            }
-            JournalError::Removed { path } => format!(
-                "`{}` 在使用中被删除、移动或替换：无法再保存任何内容；请将其放回或恢复备份（`max-team restore 文件`），然后重新开始",
-                path.display()
-            ),
-            JournalError::Newer { path, found, known } => {
-                format!("`{}` 的版本为 {found}，此程序只支持到 {known}：未作改动；请更新 max-team", path.display())
-            }
-            JournalError::Busy { path } => {
-                format!("另一个进程正在写入 `{}`：请重试；若一直如此，请检查是否有卡住的 `max-team`", path.display())
-            }
-            _ => told(),
+            RuntimeError::NotStopped { name, there } => self.not_stopped(name, there),
+            RuntimeError::Gone { name, by, reason } if reason.is_empty() => self.error_gone(name, by),
+            RuntimeError::Gone { name, by, reason } => self.error_gone_because(name, by, reason),
+            RuntimeError::MailFull { name, max } => self.error_mail_full(name, max),
+            error => error.to_string(),
         }
+    }
+
+    fn no_reader(self, name: &str, session: SessionId, there: &[String]) -> String {
+        let names: Vec<String> = there.iter().take(NAMES_SHOWN_MAX).map(|name| self.reader_name(name)).collect();
+        let others = match names.is_empty() {
+            true => self.no_other_readers().to_owned(),
+            false => self.other_readers(names.join(self.comma()), self.and_more(there.len() - names.len())),
+        };
+        self.error_no_reader(name, session, others)
+    }
+
+    fn not_stopped(self, name: &str, there: &[String]) -> String {
+        let names: Vec<&str> = there.iter().take(NAMES_SHOWN_MAX).map(String::as_str).collect();
+        let others = match names.is_empty() {
+            true => self.no_other_interrupted().to_owned(),
+            false => self.other_interrupted(names.join(self.comma())),
+        };
+        self.error_not_stopped(name, others)
+    }
+
+    /// A failure of the journal. Failures that only developers meet stay in English.
+    pub fn journal_failure(self, error: &JournalError) -> String {
+        match error {
+            JournalError::Owned { resource, by } => self.owned_by(resource, by),
+            JournalError::DiskFull { path } => self.storage_disk_full(path.display()),
+            JournalError::Unwritable { path, detail } => self.storage_unwritable(path.display(), detail),
+            JournalError::Exists { path } => self.storage_exists(path.display()),
+            JournalError::InUse { path, by } => self.storage_in_use(path.display(), by),
+            JournalError::NoFolder { path } => self.storage_no_folder(path.display()),
+            JournalError::Absent { path } => self.storage_absent(path.display()),
+            JournalError::Removed { path } => self.storage_removed(path.display()),
+            JournalError::Newer { path, found, known } => self.storage_newer(path.display(), found, known),
+            JournalError::Busy { path } => self.storage_busy(path.display()),
+            error => error.to_string(),
+        }
+    }
+
+    /// A session or journal that another process owns.
+    fn owned_by(self, resource: &str, by: &WorkerInfo) -> String {
+        self.owned_elsewhere(resource, &by.what, by.pid, &by.host)
     }
 }
 
-/// A session or journal that another process owns, in Chinese.
-fn owned_elsewhere(resource: &str, by: &WorkerInfo) -> String {
-    format!("`{resource}` 正由 `{}` 使用（`{}` 上的进程 {}）：请在那里继续，或先停止它", by.what, by.host, by.pid)
-}
+#[cfg(test)]
+mod tests {
+    use max_team_core::hash::Hash;
+    use max_team_core::message::Role;
 
-/// The error about an answer to a plan that was replaced, in Chinese.
-fn plan_replaced(plan: PlanId) -> String {
-    format!("该计划已被计划 `{plan}` 取代：答复不会改变任何事；用 `max-team plans show {plan}` 查看新计划")
-}
+    use super::*;
 
-/// Why a message was not sent, in Chinese.
-fn chinese_refusal(error: &RuntimeError) -> Option<String> {
-    Some(match error {
-        RuntimeError::NoReader { name, session, there } => {
-            let others =
-                if there.is_empty() { "没有其他队友".into() } else { format!("有 {}", there.join("、")) };
-            format!("会话 `{session}` 中没有 `{name}`；{others}")
+    const SESSION: &str = "ses_01990000000070008000000000000001";
+
+    fn names(count: usize) -> Vec<String> {
+        (1..=count).map(|number| format!("leo-{number}")).collect()
+    }
+
+    fn worker() -> Box<WorkerInfo> {
+        Box::new(WorkerInfo {
+            id: "wrk_01990000000070008000000000000001".parse().unwrap(),
+            pid: 7,
+            host: "ant".to_owned(),
+            started_at_ms: 0,
+            what: "chat".to_owned(),
+        })
+    }
+
+    fn is_chinese(text: &str) -> bool {
+        text.contains(|letter| matches!(letter, '\u{4e00}'..='\u{9fff}'))
+    }
+
+    #[test]
+    fn failures_of_the_runtime_are_the_same_on_screens_and_for_developers() {
+        let it = || "it".to_owned();
+        let session: SessionId = SESSION.parse().unwrap();
+        let plan = "pln_01990000000070008000000000000001".parse().unwrap();
+        let no_reader = |count| RuntimeError::NoReader { name: it(), session, there: names(count) };
+        let not_stopped = |count| RuntimeError::NotStopped { name: it(), there: names(count) };
+        let gone = |reason: &str| RuntimeError::Gone { name: it(), by: it(), reason: reason.to_owned() };
+        let untaken = |count| RuntimeError::Untaken { failed: names(2), why: it(), read: names(count) };
+        let worktrees = [
+            WorktreeError::NoRepository(it()),
+            WorktreeError::NotFound(it()),
+            WorktreeError::NoSandbox,
+            WorktreeError::Busy(it()),
+            WorktreeError::Name(it()),
+            WorktreeError::TooLarge(it()),
+            WorktreeError::NotChanged(it()),
+            WorktreeError::Unwritten(it()),
+            WorktreeError::Broken(it(), it()),
+            WorktreeError::Io(it(), it()),
+        ];
+        let failures = [
+            RuntimeError::OwnedElsewhere { resource: it(), by: worker() },
+            RuntimeError::Audit(AuditFailure { path: it(), detail: it() }),
+            RuntimeError::BadText { text: Hash::of("it"), detail: it() },
+            RuntimeError::NoServer(it()),
+            RuntimeError::NoSession(it()),
+            RuntimeError::NotCleared { detail: it() },
+            RuntimeError::NoPoint { session, turns: 3 },
+            RuntimeError::NothingRewound(session),
+            RuntimeError::NothingToContinue(it()),
+            RuntimeError::Elsewhere { session, cwd: it() },
+            RuntimeError::TooLong { bytes: 7, max: 6 },
+            RuntimeError::Silent,
+            RuntimeError::RoleTooLow { user: it(), role: Role::Viewer, least: Role::Owner },
+            RuntimeError::NoQuestion(it()),
+            RuntimeError::PlanStopping(plan),
+            RuntimeError::PlanReplaced(plan),
+            RuntimeError::Ambiguous { text: it(), among: names(2) },
+            no_reader(0),
+            no_reader(1),
+            no_reader(NAMES_SHOWN_MAX + 2),
+            RuntimeError::SeveralTasks { name: it(), tasks: names(2) },
+            not_stopped(0),
+            not_stopped(NAMES_SHOWN_MAX + 2),
+            gone(""),
+            gone("done"),
+            RuntimeError::MailFull { name: it(), max: 7 },
+            RuntimeError::NoPlan(plan),
+            RuntimeError::NoPlanTask(it()),
+            RuntimeError::QueueFull(7),
+            untaken(0),
+            untaken(2),
+            RuntimeError::Behind(7),
+            RuntimeError::Root { path: it(), detail: it() },
+        ];
+        for failure in failures.into_iter().chain(worktrees.map(RuntimeError::Worktree)) {
+            assert_eq!(Lang::En.runtime_failure(&failure), failure.to_string());
+            let chinese = Lang::Zh.runtime_failure(&failure);
+            assert!(is_chinese(&chinese), "{chinese}");
         }
-        RuntimeError::SeveralTasks { name, tasks } => {
-            format!("`{name}` 负责 `{}`：请发给其中一个任务", tasks.join("`、`"))
+    }
+
+    #[test]
+    fn failures_of_the_journal_are_the_same_on_screens_and_for_developers() {
+        let (it, path) = (|| "it".to_owned(), || "it".into());
+        let failures = [
+            JournalError::Owned { resource: it(), by: worker() },
+            JournalError::DiskFull { path: path() },
+            JournalError::Unwritable { path: path(), detail: it() },
+            JournalError::Exists { path: path() },
+            JournalError::InUse { path: path(), by: it() },
+            JournalError::NoFolder { path: path() },
+            JournalError::Absent { path: path() },
+            JournalError::Removed { path: path() },
+            JournalError::Newer { path: path(), found: 9, known: 7 },
+            JournalError::Busy { path: path() },
+        ];
+        for failure in failures {
+            assert_eq!(Lang::En.journal_failure(&failure), failure.to_string());
+            let chinese = Lang::Zh.journal_failure(&failure);
+            assert!(is_chinese(&chinese), "{chinese}");
         }
-        RuntimeError::NotStopped { name, there } => {
-            let others = if there.is_empty() { "没有被打断的智能体".into() } else { there.join("、") };
-            format!("`{name}` 没有被打断，或已开始别的工作；被打断的：{others}")
+    }
+
+    #[test]
+    fn an_obstacle_is_the_same_on_screens_and_for_developers() {
+        for why in [Obstacle::NoBubblewrap, Obstacle::NoControlGroup("it".into())] {
+            assert_eq!(Lang::En.obstacle(&why), why.to_string());
+            assert!(is_chinese(&Lang::Zh.obstacle(&why)));
         }
-        RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
-        RuntimeError::MailFull { name, max } => {
-            format!("`{name}` 有 {max} 条未读消息；未发送任何内容：请等它读完")
+    }
+
+    #[test]
+    fn chinese_sentences_are_in_the_data_file() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        let modules = std::fs::read_dir(format!("{folder}/i18n")).unwrap().map(|entry| entry.unwrap().path());
+        for path in modules.chain([format!("{folder}/i18n.rs").into()]) {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+            let line = code.lines().find(|line| is_chinese(line));
+            assert_eq!(line, None, "move the sentence in `{}` to i18n/zh.toml", path.display());
         }
-        _ => return None,
-    })
+    }
 }

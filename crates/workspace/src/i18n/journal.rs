@@ -27,18 +27,15 @@ pub enum CostBy {
 impl Lang {
     /// The commands that decide about a failed task.
     pub fn failure_choices(self, id: &str, task: &str) -> String {
-        let choices: [(&str, &str, &str); 5] = [
-            ("--retry [--by MEMBER] [--with MODEL] [-m NOTE]", "try it again", "再试一次"),
-            ("--skip", "go on without it", "不做此任务，继续其余"),
-            ("--fixed", "it was mended by hand: check it again", "已手工修好：重新检查"),
-            ("--accept", "its member's answer counts as the result", "以成员的回答为结果"),
-            ("--give-up", "leave it failed, and give up what builds on it", "保持失败，并放弃依赖它的任务"),
+        let choices = [
+            ("--retry [--by MEMBER] [--with MODEL] [-m NOTE]", self.choice_retry()),
+            ("--skip", self.choice_skip()),
+            ("--fixed", self.choice_fixed()),
+            ("--accept", self.choice_accept()),
+            ("--give-up", self.choice_give_up()),
         ];
         let head = self.failed_task_choices(task);
-        let row = |(flag, en, zh): &(&str, &str, &str)| {
-            let words = if self == Self::En { en } else { zh };
-            format!("  max-team approve {id} {flag}  # {words}")
-        };
+        let row = |(flag, words): &(&str, &str)| format!("  max-team approve {id} {flag}  # {words}");
         [head].into_iter().chain(choices.iter().map(row)).collect::<Vec<_>>().join("\n")
     }
 
@@ -67,57 +64,35 @@ impl Lang {
         heads(self.why_heads_row())
     }
 
-    pub fn protected_head(self) -> &'static str {
-        match self {
-            Self::En => {
-                "A change of these files always asks, also in an approved plan and in every mode, and the sandbox keeps those \
-                 directly beneath the project's folder from scripts and builds. `a/b`: at any depth, with everything beneath; \
-                 `/a/b`: only from the project's folder."
-            }
-            Self::Zh => {
-                "更改这些文件总要询问，已批准的计划和任何模式下也一样；直接位于项目目录下的，沙箱不让脚本和构建更改。\
-                 `a/b`：任意层级，包括其下所有内容；\
-                 `/a/b`：仅指项目根目录下。"
-            }
-        }
-    }
-
     /// Why files are protected.
     pub fn reach(self, reach: ProtectedReason) -> &'static str {
-        match (self, reach) {
-            (Self::En, ProtectedReason::Runs) => "Run by themselves:",
-            (Self::En, ProtectedReason::Instructs) => "Instruct an agent:",
-            (Self::En, ProtectedReason::Configures) => "Configure an agent:",
-            (Self::En, ProtectedReason::Records | ProtectedReason::Given) => "Record what agents did:",
-            (Self::Zh, ProtectedReason::Runs) => "会自行运行：",
-            (Self::Zh, ProtectedReason::Instructs) => "给智能体下指令：",
-            (Self::Zh, ProtectedReason::Configures) => "配置智能体：",
-            (Self::Zh, ProtectedReason::Records | ProtectedReason::Given) => "记录智能体的行为：",
+        match reach {
+            ProtectedReason::Runs => self.reach_runs(),
+            ProtectedReason::Instructs => self.reach_instructs(),
+            ProtectedReason::Configures => self.reach_configures(),
+            ProtectedReason::Records | ProtectedReason::Given => self.reach_records(),
         }
     }
 
     pub fn cost_heads(self, by: CostBy) -> [&'static str; 6] {
-        let (en, zh) = match by {
-            CostBy::Agent => ("AGENT", "成员"),
-            CostBy::Task => ("TASK", "任务"),
-            CostBy::Model => ("MODEL", "模型"),
-            CostBy::Day => ("DAY", "日期"),
-            CostBy::Session => ("SESSION", "会话"),
+        let by = match by {
+            CostBy::Agent => self.cost_by_agent(),
+            CostBy::Task => self.cost_by_task(),
+            CostBy::Model => self.cost_by_model(),
+            CostBy::Day => self.cost_by_day(),
+            CostBy::Session => self.cost_by_session(),
         };
-        match self {
-            Self::En => [en, "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"],
-            Self::Zh => [zh, "调用>", "输入>", "缓存>", "输出>", "花费>"],
-        }
+        let [calls, input, cached, output, cost] = heads(self.cost_figures_row());
+        [by, calls, input, cached, output, cost]
     }
 
     /// The status of a session in a line.
     pub fn session_status(self, working: &[String], questions: usize) -> String {
-        let (comma, semicolon) = if self == Self::En { (", ", "; ") } else { ("、", "；") };
         let told = match working {
             [] => self.no_agent_works().to_owned(),
-            names => self.agents_at_work(names.join(comma)),
+            names => self.agents_at_work(names.join(self.comma())),
         };
-        if questions == 0 { told } else { format!("{told}{semicolon}{}", self.questions_open(questions)) }
+        if questions == 0 { told } else { [told, self.questions_open(questions)].join(self.semicolon()) }
     }
 
     pub fn person_state(self, state: AgentStage, reason: Option<&IdleReason>) -> &'static str {
@@ -127,13 +102,12 @@ impl Lang {
             Some(IdleReason::Blocked(BlockCause::NoProcess { left: None, .. })) => return self.state_not_running(),
             _ => {}
         }
-        match (self, state) {
-            (Self::En, state) => state.name(),
-            (Self::Zh, AgentStage::Created) => "待批准",
-            (Self::Zh, AgentStage::Starting) => "启动中",
-            (Self::Zh, AgentStage::Ready) => "就绪",
-            (Self::Zh, AgentStage::Busy) => "忙碌",
-            (Self::Zh, AgentStage::Stopped) => "已停止",
+        match state {
+            AgentStage::Created => self.state_created(),
+            AgentStage::Starting => self.state_starting(),
+            AgentStage::Ready => self.state_ready(),
+            AgentStage::Busy => self.state_busy(),
+            AgentStage::Stopped => self.state_stopped(),
         }
     }
 
@@ -143,7 +117,7 @@ impl Lang {
             IdleReason::Done => self.done_word().to_owned(),
             IdleReason::WaitingFor(targets) => {
                 let targets: Vec<&str> = targets.0.iter().map(|target| self.wait_target(target)).collect();
-                self.waiting_for_thing(targets.join(if self == Self::En { ", " } else { "、" }))
+                self.waiting_for_thing(targets.join(self.comma()))
             }
             IdleReason::Blocked(cause) => self.block_cause(cause),
             IdleReason::Failed(cause) => self.failed_with(self.failure_cause(cause), false),
@@ -176,8 +150,7 @@ impl Lang {
                     SuspendedWork::Stopped => self.cause_stopped().to_owned(),
                     SuspendedWork::Team => self.team_to_begin().to_owned(),
                 });
-                let semicolon = if self == Self::En { "; " } else { "；" };
-                left.map_or(parked.clone(), |left| format!("{left}{semicolon}{parked}"))
+                left.into_iter().chain([parked]).collect::<Vec<_>>().join(self.semicolon())
             }
             BlockCause::Other(text) => text.clone(),
         }
@@ -200,12 +173,7 @@ impl Lang {
 
     /// How a command in the background is.
     pub fn job_state(self, job: &JobNote) -> &'static str {
-        match (self, job.over.is_some()) {
-            (Self::En, false) => "running",
-            (Self::En, true) => "ended",
-            (Self::Zh, false) => "运行中",
-            (Self::Zh, true) => "已结束",
-        }
+        if job.over.is_some() { self.job_ended() } else { self.job_running() }
     }
 
     pub fn calling(self, model: &str, attempt: u32) -> String {
@@ -260,11 +228,7 @@ impl Lang {
     }
 
     pub fn said_already(self, by: &str, said: AnswerWord, at: &str, can_go: bool) -> String {
-        let back = match self {
-            Self::En if can_go => ": `max-team deny` takes it back",
-            Self::Zh if can_go => "：用 `max-team deny` 可收回",
-            _ => "",
-        };
+        let back = if can_go { self.deny_takes_back() } else { "" };
         self.answered_but_unread(self.person(by), self.answer_word(said), at, back)
     }
 
@@ -282,22 +246,17 @@ impl Lang {
     /// The rules that were allowed with an answer, how long they hold, and for which agents.
     pub fn allowed_from_now_on(self, rules: &str, until: GrantScope, names: &[String]) -> String {
         let (names, others) = (names.join(", "), until == GrantScope::Repository);
-        let later = match self {
-            Self::En if others => "; for all agents in this repository from the next start on",
-            Self::Zh if others => "；从下次启动起对此处所有人有效",
-            _ => "",
-        };
+        let later = if others { self.for_all_agents_later() } else { "" };
         let long = self.how_long(until);
         self.rules_allowed_from_now_on(long, rules, &names, later)
     }
 
     pub fn how_long(self, until: GrantScope) -> &'static str {
-        match (self, until) {
-            (Self::En, until) => until.name(),
-            (Self::Zh, GrantScope::Once) => "仅此一次",
-            (Self::Zh, GrantScope::Task) => "在本任务中",
-            (Self::Zh, GrantScope::Session) => "在本会话中",
-            (Self::Zh, GrantScope::Repository) => "在本仓库中",
+        match until {
+            GrantScope::Once => self.how_long_once(),
+            GrantScope::Task => self.how_long_task(),
+            GrantScope::Session => self.how_long_session(),
+            GrantScope::Repository => self.how_long_repository(),
         }
     }
 
@@ -355,18 +314,6 @@ impl Lang {
         self.answer_noted_for_process(pid, what)
     }
 
-    pub fn not_remembered(self) -> &'static str {
-        match self {
-            Self::En => {
-                "no rule was written for the repository: it is not known yet whether this answer counts; \
-                 to allow it anyway, add the rule to its `.max-team/settings.local.json`"
-            }
-            Self::Zh => {
-                "未为该仓库写入规则：尚不清楚此答复是否生效；如仍要允许，请将规则加入其 `.max-team/settings.local.json`"
-            }
-        }
-    }
-
     pub fn plan_over(self, plan: PlanId, end: PlanEnd) -> String {
         let end = self.plan_end(end);
         self.plan_is_over(plan, end)
@@ -381,5 +328,23 @@ impl Lang {
         let end = self.plan_end(end);
         let tally = self.tally(tally);
         self.ended_with_totals(end, &tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_states_are_those_of_the_journal() {
+        use AgentStage::{Busy, Created, Ready, Starting, Stopped};
+        for stage in [Created, Starting, Ready, Busy, Stopped] {
+            assert_eq!(Lang::En.person_state(stage, None), stage.name());
+            assert_ne!(Lang::Zh.person_state(stage, None), stage.name());
+        }
+        for until in [GrantScope::Once, GrantScope::Task, GrantScope::Session, GrantScope::Repository] {
+            assert_eq!(Lang::En.how_long(until), until.name());
+            assert_ne!(Lang::Zh.how_long(until), until.name());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use max_team_core::id::SessionId;
 use max_team_runtime::{Recovered, Tombstone};
 
-use super::{Lang, plural};
+use super::Lang;
 use crate::format::local;
 
 impl Lang {
@@ -12,27 +12,17 @@ impl Lang {
         if found.is_empty() {
             return None;
         }
-        let counts = [
-            (found.agents, "agent", "位成员"),
-            (found.tasks, "task", "项任务"),
-            (found.mail, "message", "条消息"),
-            (found.teams, "team", "个团队"),
-            (found.approvals, "question for you", "个待您答复的问题"),
-            (found.unknown, "call", "次调用"),
+        let counted = |count: usize, words: fn(Self, usize) -> String| (count > 0).then(|| words(self, count));
+        let open = [
+            counted(found.agents, Self::recovered_agents),
+            counted(found.tasks, Self::recovered_tasks),
+            counted(found.mail, Self::recovered_messages),
+            counted(found.teams, Self::recovered_teams),
+            counted(found.approvals, Self::recovered_questions),
         ];
-        let said = |(count, en, zh): &(usize, &str, &str)| match self {
-            Self::En if en.starts_with("question") && *count != 1 => format!("{count} questions for you"),
-            Self::En => plural(*count, en),
-            Self::Zh => format!("{count} {zh}"),
-        };
-        let (open, lost) = counts.split_at(counts.len() - 1);
-        let mut parts: Vec<String> = open.iter().filter(|(count, ..)| *count > 0).map(said).collect();
-        for lost in lost.iter().filter(|(count, ..)| *count > 0) {
-            let what = said(lost);
-            parts.push(self.with_unknown_outcome(&what));
-        }
-        let parts = parts.join(if self == Self::En { ", " } else { "、" });
-        let mut line = self.going_on_where_it(&parts);
+        let lost = counted(found.unknown, Self::recovered_calls).map(|calls| self.with_unknown_outcome(calls));
+        let parts: Vec<String> = open.into_iter().chain([lost]).flatten().collect();
+        let mut line = self.going_on_where_it(parts.join(self.comma()));
         if found.approvals > 0 {
             line.push_str(self.hint_inbox());
         }

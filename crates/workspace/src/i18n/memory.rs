@@ -2,6 +2,7 @@
 
 use max_team_core::limits::{MEMORY_FACTS_MAX, MEMORY_VALUE_BYTES_MAX};
 use max_team_core::memory::{KeyError, RecallReason, Section, WriteRefusal};
+use max_team_core::suggest::nearest;
 
 use super::{Lang, heads};
 
@@ -23,39 +24,62 @@ impl Lang {
     }
 
     pub fn no_key(self, error: &KeyError) -> String {
-        if self == Self::En {
-            return error.to_string();
-        }
         match error {
             KeyError::Section { text, .. } => {
-                let sections = Section::NAMES.map(|(name, _)| format!("`{name}`")).join("、");
-                format!("`{text}` 不是有效的键；键须以 {sections} 之一开头，其他内容放在 `notes.` 下")
+                let first = text.split('.').next().unwrap_or_default();
+                let near = nearest(first, Section::NAMES.map(|(name, _)| name));
+                let sections = Section::NAMES.map(|(name, _)| format!("`{name}`")).join(self.comma());
+                match near {
+                    Some(near) => self.memory_key_section_near(text, near, sections),
+                    None => self.memory_key_section(text, sections),
+                }
             }
-            KeyError::Part(text) => format!("`{text}` 不是有效的键：各部分由字母、数字、`_` 和 `-` 组成，以点连接"),
-            KeyError::Long(text) => format!("`{text}` 不是有效的键：太长"),
+            KeyError::Part(text) => self.memory_key_part(text),
+            KeyError::Long(text) => self.memory_key_long(text),
         }
     }
 
+    /// Why a write is refused. Refusals that only models meet stay in English.
     pub fn memory_refusal(self, refusal: &WriteRefusal) -> String {
-        match (self, refusal) {
-            (Self::Zh, WriteRefusal::TooLarge { key, bytes }) => {
-                format!("`{key}` 的值有 {bytes} 字节，上限为 {MEMORY_VALUE_BYTES_MAX}；请写得短些")
-            }
-            (Self::Zh, WriteRefusal::Full) => {
-                format!("该分区已有 {MEMORY_FACTS_MAX} 条记忆；用 `max-team memory forget` 腾出空间")
-            }
-            (Self::Zh, WriteRefusal::Nothing(key)) => self.nothing_under(key.as_str()),
-            (Self::Zh, WriteRefusal::Covers { section, facts }) => format!(
-                "`{section}` 下有 {facts} 条记忆，直接写入一个值会使其丢失：请写在其中的某个名称下，例如 `{section}.name`，\
-                 或先用 `max-team memory forget {section}` 忘记它们"
-            ),
-            (Self::Zh, WriteRefusal::Within(section)) => format!(
-                "`{section}` 本身存有一个值，写入其下的内容会取代它：请先用 `max-team memory forget {section}` 忘记它，\
-                 或把它写在某个名称下"
-            ),
-            (Self::Zh, WriteRefusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
-            (Self::Zh, WriteRefusal::Key(error)) => self.no_key(error),
-            _ => refusal.to_string(),
+        match refusal {
+            WriteRefusal::TooLarge { key, bytes } => self.memory_refused_too_large(key, bytes, MEMORY_VALUE_BYTES_MAX),
+            WriteRefusal::Full => self.memory_refused_full(MEMORY_FACTS_MAX),
+            WriteRefusal::Nothing(key) => self.memory_refused_nothing(key),
+            WriteRefusal::Covers { section, facts } => self.memory_refused_covers(section, facts),
+            WriteRefusal::Within(section) => self.memory_refused_within(section),
+            WriteRefusal::Empty(key) => self.memory_refused_empty(key),
+            WriteRefusal::Key(error) => self.no_key(error),
+            refusal => refusal.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::memory::Key;
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_the_same_on_screens_and_for_models() {
+        let key: Key = "notes.a".parse().unwrap();
+        let long = format!("notes.{}", "a".repeat(1_000));
+        let bad = ["nots.a", "zzz", "notes.a b", &long].map(|text| text.parse::<Key>().unwrap_err());
+        for error in &bad {
+            assert_eq!(Lang::En.no_key(error), error.to_string());
+            assert_ne!(Lang::Zh.no_key(error), error.to_string());
+        }
+        let refusals = [
+            WriteRefusal::TooLarge { key: key.clone(), bytes: 7 },
+            WriteRefusal::Full,
+            WriteRefusal::Nothing(key.clone()),
+            WriteRefusal::Covers { section: key.clone(), facts: 2 },
+            WriteRefusal::Within(key.clone()),
+            WriteRefusal::Empty(key),
+        ];
+        for refusal in refusals.into_iter().chain(bad.map(WriteRefusal::Key)) {
+            assert_eq!(Lang::En.memory_refusal(&refusal), refusal.to_string());
+            assert_ne!(Lang::Zh.memory_refusal(&refusal), refusal.to_string());
         }
     }
 }

@@ -55,17 +55,10 @@ impl Lang {
 
     /// The command that does the job of a reserved name today.
     fn instead_of(self, name: &str) -> &'static str {
-        match (name, self) {
-            ("acp", Self::En) => {
-                "Another program can drive the team with `max-team -p --input-format stream-json --output-format stream-json`."
-            }
-            ("acp", Self::Zh) => {
-                "其他程序可用 `max-team -p --input-format stream-json --output-format stream-json` 驱动团队。"
-            }
-            ("cron", Self::En) => "Let the system's scheduler run `max-team -p \"PROMPT\"`.",
-            ("cron", Self::Zh) => "请让系统的定时任务运行 `max-team -p \"提示\"`。",
-            (_, Self::En) => "The team is reached through the chat (`max-team`), `max-team -p` and `max-team send`.",
-            (_, Self::Zh) => "目前可通过聊天（`max-team`）、`max-team -p` 和 `max-team send` 使用团队。",
+        match name {
+            "acp" => self.instead_of_acp(),
+            "cron" => self.instead_of_cron(),
+            _ => self.instead_of_others(),
         }
     }
 }

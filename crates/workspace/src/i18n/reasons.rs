@@ -1,9 +1,17 @@
 //! Why an action is dangerous, why a command cannot be seen through, what would change a verdict, and findings about rules.
 
+use max_team_core::plan::DraftFlaw;
+use max_team_core::plan::flaw::{CLAIM_BYTES_MAX, FlawReason, UnknownTask, listed};
+use max_team_core::policy::glob::GlobError;
 use max_team_core::policy::lint::{LintKind, LintReason};
 use max_team_core::policy::rule::RuleFlaw;
+use max_team_core::policy::split::{LINE_BYTES_MAX, SplitError, shown};
 use max_team_core::policy::{DangerReason, HiddenReason, Hint, RemoteEffect, ShellSyntax};
 
+use max_team_core::limits::{
+    GLOB_BYTES_MAX, PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_NEEDS_MAX,
+    TASK_RETRIES_MAX,
+};
 use max_team_core::suggest::candidates;
 use max_team_runtime::WorktreeError;
 
@@ -168,7 +176,7 @@ impl Lang {
             RuleFlaw::Dead(dead, good) => self.flaw_dead(dead, good),
             RuleFlaw::Form => self.flaw_form().to_owned(),
             RuleFlaw::Empty(tool) => self.flaw_empty(tool),
-            RuleFlaw::Glob(error) => self.flaw_glob(error.to_string()),
+            RuleFlaw::Glob(error) => self.flaw_glob(self.glob_error(error)),
             RuleFlaw::Unknown(tool, inside) => self.flaw_unknown(tool, inside),
             RuleFlaw::Parameter(parameter) => self.flaw_parameter(parameter),
         }
@@ -191,6 +199,91 @@ impl Lang {
         }
     }
 
+    /// Why a plan cannot run, in a sentence.
+    pub fn cannot_run(self, flaws: &[DraftFlaw]) -> String {
+        let all: Vec<String> = flaws.iter().map(|flaw| self.draft_flaw(flaw)).collect();
+        self.plan_cannot_run(all.join(self.semicolon()))
+    }
+
+    /// What is wrong with a plan, and where.
+    pub fn draft_flaw(self, flaw: &DraftFlaw) -> String {
+        let reason = self.flaw_reason(&flaw.reason);
+        if flaw.task.is_empty() { reason } else { self.of_task(&flaw.task, reason) }
+    }
+
+    fn flaw_reason(self, reason: &FlawReason) -> String {
+        match reason {
+            FlawReason::NoId(it) => self.draft_no_id(*it),
+            FlawReason::BadId => self.draft_bad_id(TASK_ID_BYTES_MAX),
+            FlawReason::SameId => self.draft_same_id().to_owned(),
+            FlawReason::NoTasks => self.draft_no_tasks().to_owned(),
+            FlawReason::TooManyTasks(it) => self.draft_too_many_tasks(*it, PLAN_TASKS_MAX),
+            FlawReason::TooManyGates(it) => self.draft_too_many_gates(*it, PLAN_TASKS_MAX),
+            FlawReason::LongText { field, bytes, most } => self.draft_long_text(field, bytes, most),
+            FlawReason::NoParallel => self.draft_no_parallel().to_owned(),
+            FlawReason::ZeroBudget(it) => self.draft_zero_budget(it),
+            FlawReason::ZeroLimit(it) => self.draft_zero_limit(it),
+            FlawReason::NoDescription => self.draft_no_description().to_owned(),
+            FlawReason::NoOwner(members) => self.draft_no_owner(listed(members)),
+            FlawReason::UnknownOwner { name, near: Some(near), members } => {
+                self.draft_unknown_owner_near(name, near, listed(members))
+            }
+            FlawReason::UnknownOwner { name, near: None, members } => self.draft_unknown_owner(name, listed(members)),
+            FlawReason::ManyRetries(it) => self.draft_many_retries(*it, TASK_RETRIES_MAX),
+            FlawReason::ManyEntries { field, count } => self.draft_many_entries(field, count, TASK_CLAIMS_MAX),
+            FlawReason::EmptyEntry(it) => self.draft_empty_entry(it),
+            FlawReason::LongEntry(it) => self.draft_long_entry(it, CLAIM_BYTES_MAX),
+            FlawReason::UnownedOutput(it) => self.draft_unowned_output(it),
+            FlawReason::ControlCharacters(it) => self.draft_control_characters(it),
+            FlawReason::LeadsOut(it) => self.draft_leads_out(it),
+            FlawReason::ManyNeeds(it) => self.draft_many_needs(*it, TASK_NEEDS_MAX),
+            FlawReason::BadWhen(it) => self.draft_bad_when(it),
+            FlawReason::NeedsItself => self.draft_needs_itself().to_owned(),
+            FlawReason::UnknownNeed(UnknownTask { id, near: Some(near) }) => self.draft_unknown_need_near(id, near),
+            FlawReason::UnknownNeed(UnknownTask { id, near: None }) => self.draft_unknown_need(id),
+            FlawReason::UnknownGate(UnknownTask { id, near: Some(near) }) => self.draft_unknown_gate_near(id, near),
+            FlawReason::UnknownGate(UnknownTask { id, near: None }) => self.draft_unknown_gate(id),
+            FlawReason::ManyEdges => self.draft_many_edges(PLAN_EDGES_MAX),
+            FlawReason::Cycle(tasks) => self.draft_cycle(tasks.join(" → ")),
+            FlawReason::LongChain(it) => self.draft_long_chain(*it, PLAN_DEPTH_MAX),
+            FlawReason::NoTask { near: Some(near) } => self.draft_no_task_near(near),
+            FlawReason::NoTask { near: None } => self.draft_no_task().to_owned(),
+            FlawReason::NeededByRescue(it) => self.draft_needed_by_rescue(it),
+            FlawReason::BadGlob { glob, error } => self.draft_bad_glob(glob, self.glob_error(error)),
+            FlawReason::BadCheck { line, error } => self.draft_bad_check(line, self.split_error(error)),
+            FlawReason::DeniedCheck { line, agent, rule, basis } => {
+                self.draft_denied_check(line, agent, self.basis(basis, rule))
+            }
+            FlawReason::AskingCheck { line, agent } => self.draft_asking_check(line, agent),
+            FlawReason::UnknownModel { name, known } => self.draft_unknown_model(name, known.join(", ")),
+            FlawReason::NoPrice(it) => self.draft_no_price(it),
+            FlawReason::More(it) => self.draft_more(*it),
+        }
+    }
+
+    pub(crate) fn glob_error(self, error: &GlobError) -> String {
+        match error {
+            GlobError::Empty => self.glob_empty().to_owned(),
+            GlobError::Long => self.glob_long(GLOB_BYTES_MAX),
+            GlobError::Open => self.glob_open().to_owned(),
+            GlobError::Escape => self.glob_escape().to_owned(),
+            GlobError::Braces => self.glob_braces().to_owned(),
+            GlobError::Dots => self.glob_dots().to_owned(),
+        }
+    }
+
+    fn split_error(self, error: &SplitError) -> String {
+        match error {
+            SplitError::Empty => self.split_empty().to_owned(),
+            SplitError::Long => self.split_long(LINE_BYTES_MAX),
+            SplitError::Shell(it) => self.split_shell(shown(*it)),
+            SplitError::Assignment(it) => self.split_assignment(it),
+            SplitError::Unclosed(it) => self.split_unclosed(*it),
+            SplitError::Backslash => self.split_backslash().to_owned(),
+            SplitError::Zero => self.split_zero().to_owned(),
+        }
+    }
+
     /// There is no agent of this name; with the names there are.
     pub fn no_agent_named(self, name: &str, names: &[&str]) -> String {
         match self {
@@ -204,6 +297,7 @@ impl Lang {
 mod tests {
     use std::fmt::Display;
 
+    use max_team_core::policy::Basis;
     use serde::de::DeserializeOwned;
     use serde_json::json;
 
@@ -225,6 +319,75 @@ mod tests {
             let reason = reason.unwrap_or_else(|| panic!("`{prefix}{name}` belongs to no reason"));
             assert_eq!(words(Lang::En, &reason), reason.to_string(), "{prefix}{name}");
             assert_ne!(words(Lang::Zh, &reason), reason.to_string(), "{prefix}{name}");
+        }
+    }
+
+    #[test]
+    fn flaws_of_plans_are_the_same_on_screens_and_for_models() {
+        let (it, near) = (|| "it".to_owned(), Some("near".to_owned()));
+        let members = |count: usize| vec!["leo".to_owned(); count];
+        let unknown = |near| UnknownTask { id: it(), near };
+        let globs =
+            [GlobError::Empty, GlobError::Long, GlobError::Open, GlobError::Escape, GlobError::Braces, GlobError::Dots];
+        let lines = [
+            SplitError::Empty,
+            SplitError::Long,
+            SplitError::Shell('|'),
+            SplitError::Assignment(it()),
+            SplitError::Unclosed('"'),
+            SplitError::Backslash,
+            SplitError::Zero,
+        ];
+        let mut reasons = vec![
+            FlawReason::NoId(7),
+            FlawReason::BadId,
+            FlawReason::SameId,
+            FlawReason::NoTasks,
+            FlawReason::TooManyTasks(7),
+            FlawReason::TooManyGates(7),
+            FlawReason::LongText { field: it(), bytes: 7, most: 6 },
+            FlawReason::NoParallel,
+            FlawReason::ZeroBudget(it()),
+            FlawReason::ZeroLimit(it()),
+            FlawReason::NoDescription,
+            FlawReason::NoOwner(members(21)),
+            FlawReason::UnknownOwner { name: it(), near: near.clone(), members: members(2) },
+            FlawReason::UnknownOwner { name: it(), near: None, members: members(2) },
+            FlawReason::ManyRetries(7),
+            FlawReason::ManyEntries { field: it(), count: 7 },
+            FlawReason::EmptyEntry(it()),
+            FlawReason::LongEntry(it()),
+            FlawReason::UnownedOutput(it()),
+            FlawReason::ControlCharacters(it()),
+            FlawReason::LeadsOut(it()),
+            FlawReason::ManyNeeds(7),
+            FlawReason::BadWhen(it()),
+            FlawReason::NeedsItself,
+            FlawReason::UnknownNeed(unknown(near.clone())),
+            FlawReason::UnknownNeed(unknown(None)),
+            FlawReason::UnknownGate(unknown(near.clone())),
+            FlawReason::UnknownGate(unknown(None)),
+            FlawReason::ManyEdges,
+            FlawReason::Cycle(vec![it(), it()]),
+            FlawReason::LongChain(7),
+            FlawReason::NoTask { near },
+            FlawReason::NoTask { near: None },
+            FlawReason::NeededByRescue(it()),
+            FlawReason::DeniedCheck { line: it(), agent: it(), rule: it(), basis: Box::new(Basis::Rule) },
+            FlawReason::AskingCheck { line: it(), agent: it() },
+            FlawReason::UnknownModel { name: it(), known: members(2) },
+            FlawReason::NoPrice(it()),
+            FlawReason::More(7),
+        ];
+        reasons.extend(globs.map(|error| FlawReason::BadGlob { glob: it(), error }));
+        reasons.extend(lines.map(|error| FlawReason::BadCheck { line: it(), error }));
+        for reason in reasons {
+            let flaw = DraftFlaw { task: "a".to_owned(), reason };
+            assert_eq!(Lang::En.draft_flaw(&flaw), flaw.to_string());
+            let (chinese, english) = (Lang::Zh.flaw_reason(&flaw.reason), flaw.reason.to_string());
+            assert!(chinese != english && !chinese.contains(" is "), "{chinese}");
+            let stored = serde_json::to_string(&flaw).unwrap();
+            assert_eq!(serde_json::from_str::<DraftFlaw>(&stored).unwrap(), flaw);
         }
     }
 

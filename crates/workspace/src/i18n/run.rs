@@ -30,29 +30,18 @@ impl Lang {
 
     /// That a question has begun to wait, and the command that answers it.
     pub fn question_waits(self, who: &str, what: &str, id: &str, is_asked: bool) -> String {
-        let answer = match (self, is_asked) {
-            (Self::En, true) => format!("`max-team approve {id} -m ANSWER`"),
-            (Self::Zh, true) => format!("`max-team approve {id} -m 答复`"),
-            (Self::En, false) => format!("`max-team approve {id}` or `max-team deny {id} -m WHY`"),
-            (Self::Zh, false) => format!("`max-team approve {id}` 或 `max-team deny {id} -m 原因`"),
-        };
+        let answer = if is_asked { self.answer_with_text(id) } else { self.answer_with_yes_or_no(id) };
         self.agent_waits_for_answer(who, what, &answer)
     }
 
     /// Which call was refused by a rule or the permission mode.
     pub fn refused_call(self, who: &str, call: &str, rule: &str, refusal: &Refusal) -> String {
-        let (en, zh) = match refusal.recourse {
-            Recourse::Nothing => {
-                ("; no rule or mode allows it: do it yourself", "；任何规则和模式都不允许：请自行处理")
-            }
-            Recourse::RuleOrMode => (
-                "; a rule (--allowed-tools) or another --permission-mode can allow it",
-                "；可用规则（--allowed-tools）或其他 --permission-mode 允许",
-            ),
-            Recourse::Mode => ("; another --permission-mode can allow it", "；可用其他 --permission-mode 允许"),
-            Recourse::Rule | Recourse::Person => ("", ""),
+        let hint = match refusal.recourse {
+            Recourse::Nothing => self.recourse_nothing(),
+            Recourse::RuleOrMode => self.recourse_rule_or_mode(),
+            Recourse::Mode => self.recourse_mode(),
+            Recourse::Rule | Recourse::Person => "",
         };
-        let hint = if self == Self::En { en } else { zh };
         let rule = self.basis(&refusal.basis, rule);
         self.refused_of(call, who, &rule, hint)
     }
@@ -120,7 +109,7 @@ impl Lang {
 
     /// Who was stopped while others came to an answer; and how to go on with them, where they can.
     pub fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
-        let names = names.join(if self == Self::En { ", " } else { "、" });
+        let names = names.join(self.comma());
         match session {
             Some(session) => self.stopped_agents_resume(&names, session),
             None => self.answered_without_them(&names),

@@ -35,25 +35,25 @@ impl Lang {
     }
 }
 
-/// Programs and people that a protected file is for, and their names in Chinese.
-const PROTECTORS: [(&str, &str); 10] = [
-    ("Claude Code and max-team", "Claude Code 和 max-team"),
-    ("a coding agent", "编码智能体"),
-    ("a git hook", "git 钩子"),
-    ("every login", "每次登录"),
-    ("every start of Python", "每次启动 Python"),
-    ("the CI service", "CI 服务"),
-    ("the editor", "编辑器"),
-    ("the package manager", "包管理器"),
-    ("the servers that agents start", "智能体启动的服务器"),
-    ("the shell", "shell"),
+/// Programs and occasions that a protected file is for. Others are proper names.
+const PROTECTORS: [fn(Lang) -> &'static str; 10] = [
+    Lang::protector_team,
+    Lang::protector_coding_agent,
+    Lang::protector_git_hook,
+    Lang::protector_login,
+    Lang::protector_python,
+    Lang::protector_ci,
+    Lang::protector_editor,
+    Lang::protector_package_manager,
+    Lang::protector_servers,
+    Lang::protector_shell,
 ];
 
 impl Lang {
     /// The program that runs or reads a protected file.
     pub fn protector(self, by: &str) -> &str {
-        let chinese = PROTECTORS.iter().find(|(english, _)| self == Self::Zh && *english == by);
-        chinese.map_or(by, |(_, chinese)| chinese)
+        let known = PROTECTORS.into_iter().find(|name| name(Self::En) == by);
+        known.map_or(by, |name| name(self))
     }
 }
 
@@ -65,5 +65,22 @@ impl Lang {
             (Self::Zh, CatalogError::UnknownModel { name, .. }) => self.unknown_model(name),
             _ => error.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::policy::PROTECTED;
+
+    use super::*;
+
+    #[test]
+    fn translated_protectors_are_those_of_the_table() {
+        for protector in PROTECTORS {
+            let english = protector(Lang::En);
+            assert!(PROTECTED.iter().any(|row| row.by == english), "{english}");
+            assert_eq!(Lang::Zh.protector(english), protector(Lang::Zh));
+        }
+        assert_eq!(Lang::Zh.protector("git"), "git");
     }
 }

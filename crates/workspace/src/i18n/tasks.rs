@@ -11,12 +11,11 @@ impl Lang {
     }
 
     pub fn list_status(self, status: ListTaskStatus) -> &'static str {
-        match (self, status) {
-            (Self::En, status) => status.name(),
-            (Self::Zh, ListTaskStatus::Pending) => "待办",
-            (Self::Zh, ListTaskStatus::InProgress) => "进行中",
-            (Self::Zh, ListTaskStatus::Completed) => "已完成",
-            (Self::Zh, ListTaskStatus::Deleted) => "已删除",
+        match status {
+            ListTaskStatus::Pending => self.list_status_pending(),
+            ListTaskStatus::InProgress => self.list_status_in_progress(),
+            ListTaskStatus::Completed => self.list_status_completed(),
+            ListTaskStatus::Deleted => self.list_status_deleted(),
         }
     }
 
@@ -42,40 +41,84 @@ impl Lang {
         }
     }
 
-    /// Why a list stays as it is.
+    /// Why a list stays as it is. Models read the same English sentences, with the names of their tools instead of the
+    /// commands.
     pub fn list_refusal(self, refusal: &ListRefusal) -> String {
-        if self == Self::En {
-            // What a model is told by the names of its tools, people know by the command's.
-            return refusal.to_string().replace("`task_query`", "`max-team tasks list`");
-        }
         match refusal {
-            ListRefusal::Unknown { id, was_deleted: true, .. } => format!("任务 `{id}` 已删除"),
-            ListRefusal::Unknown { id, meant: Some(meant), .. } => format!("没有任务 `{id}`，是指 `{meant}` 吗？"),
-            ListRefusal::Unknown { id, .. } => format!("没有任务 `{id}`；用 `max-team tasks list` 查看"),
-            ListRefusal::OfPlan(id) => format!("`{id}` 是计划中的任务，由程序执行，这里不能修改"),
-            ListRefusal::Nothing(id) => format!("请说明要修改任务 `{id}` 的什么，例如 `--status` 或 `--owner`"),
-            ListRefusal::NoSubject => "任务需要一个标题：用一行说明要做什么".to_owned(),
-            ListRefusal::TooLong { field, size, max } => format!("`{field}` 长度为 {size}，上限为 {max}；请写短些"),
-            ListRefusal::Full => format!("列表最多 {LIST_TASKS_MAX} 个任务；请删除不需要的（`--status deleted`）"),
-            ListRefusal::TooManyBlockers(id) => format!("任务 `{id}` 最多等待 {LIST_BLOCKERS_MAX} 个其他任务"),
+            ListRefusal::Unknown { id, was_deleted: true, .. } => self.list_refused_deleted(id),
+            ListRefusal::Unknown { id, meant: Some(meant), .. } => self.list_refused_near(id, meant),
+            ListRefusal::Unknown { id, .. } => self.list_refused_unknown(id),
+            ListRefusal::OfPlan(id) => self.list_refused_of_plan(id),
+            ListRefusal::Nothing(id) => self.list_refused_nothing(id),
+            ListRefusal::NoSubject => self.list_refused_no_subject().to_owned(),
+            ListRefusal::TooLong { field, size, max } => self.list_refused_too_long(field, size, max),
+            ListRefusal::Full => self.list_refused_full(LIST_TASKS_MAX),
+            ListRefusal::TooManyBlockers(id) => self.list_refused_many_blockers(id, LIST_BLOCKERS_MAX),
             ListRefusal::Circle(ids) => {
                 let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
-                format!("会形成循环：{}；请去掉其中一个", ids.join(" 等待 "))
+                self.list_refused_circle(ids.join(self.circle_step()))
             }
-            ListRefusal::Begun(id) => format!("任务 `{id}` 已开始：只有待办时才能改变它等待什么"),
-            ListRefusal::Blocked { id, by } => format!("任务 `{id}` 还不能开始：它等待 {}", numbers(by.iter())),
-            ListRefusal::Held { id, by, .. } => {
-                format!("任务 `{id}` 正由 `{by}` 进行；可先用 `--status pending` 收回")
+            ListRefusal::Begun(id) => self.list_refused_begun(id),
+            ListRefusal::Blocked { id, by } => {
+                let by: Vec<String> = by.iter().map(|id| self.blocking_task(id)).collect();
+                self.list_refused_blocked(id, by.join(", "))
             }
-            ListRefusal::Assigned { id, owner } => format!("任务 `{id}` 已指派给 `{owner}`"),
-            ListRefusal::ForOther { id, owner } => {
-                format!("只有 `{owner}` 自己能开始：去掉 `--status`，任务 `{id}` 就指派给 `{owner}`")
-            }
-            ListRefusal::Completed { id, .. } => format!("任务 `{id}` 已完成，不再改变；剩下的请另建任务"),
+            ListRefusal::Held { id, by, same_name: false } => self.list_refused_held(id, by),
+            ListRefusal::Held { id, by, same_name: true } => self.list_refused_held_by_namesake(id, by),
+            ListRefusal::Assigned { id, owner } => self.list_refused_assigned(id, owner),
+            ListRefusal::ForOther { id, owner } => self.list_refused_for_other(owner, id),
+            ListRefusal::Completed { id, owner } if owner.is_empty() => self.list_refused_completed(id),
+            ListRefusal::Completed { id, owner } => self.list_refused_completed_by(id, owner),
         }
     }
 }
 
 fn numbers<'a>(ids: impl Iterator<Item = &'a TaskNumber>) -> String {
     ids.map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::task_list::TaskField;
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_the_same_on_screens_and_for_models() {
+        let it = || "it".to_owned();
+        let id: TaskNumber = "7".parse().unwrap();
+        let unknown = |was_deleted, meant| ListRefusal::Unknown { id: it(), was_deleted, meant };
+        let refusals = [
+            unknown(true, None),
+            unknown(false, Some(id)),
+            unknown(false, None),
+            ListRefusal::OfPlan(it()),
+            ListRefusal::Nothing(id),
+            ListRefusal::NoSubject,
+            ListRefusal::TooLong { field: TaskField::Subject, size: 7, max: 6 },
+            ListRefusal::Full,
+            ListRefusal::TooManyBlockers(id),
+            ListRefusal::Circle(vec![id, id]),
+            ListRefusal::Begun(id),
+            ListRefusal::Blocked { id, by: vec![id, id] },
+            ListRefusal::Held { id, by: it(), same_name: false },
+            ListRefusal::Held { id, by: it(), same_name: true },
+            ListRefusal::Assigned { id, owner: it() },
+            ListRefusal::ForOther { id, owner: it() },
+            ListRefusal::Completed { id, owner: String::new() },
+            ListRefusal::Completed { id, owner: it() },
+        ];
+        for refusal in refusals {
+            // Models have tools where people have commands.
+            let english = Lang::En.list_refusal(&refusal).replace("`max-team tasks list`", "`task_query`");
+            assert_eq!(english, refusal.to_string());
+            assert!(!Lang::Zh.list_refusal(&refusal).contains(" is "));
+        }
+        for status in
+            [ListTaskStatus::Pending, ListTaskStatus::InProgress, ListTaskStatus::Completed, ListTaskStatus::Deleted]
+        {
+            assert_eq!(Lang::En.list_status(status), status.name());
+            assert_ne!(Lang::Zh.list_status(status), status.name());
+        }
+    }
 }

@@ -118,13 +118,12 @@ impl Lang {
     /// The files that a stopped task had changed, as many as fit a line.
     pub fn had_changed(self, files: &[String]) -> String {
         let shown = files.iter().take(FILES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = files.len().saturating_sub(FILES_SHOWN_MAX);
-        let rest = match (more, self) {
-            (0, _) => String::new(),
-            (more, Self::En) => format!(" and {more} more"),
-            (more, Self::Zh) => format!(" 等另外 {more} 个"),
-        };
-        self.agent_changed_files(&shown, &rest)
+        self.agent_changed_files(&shown, self.and_more(files.len().saturating_sub(FILES_SHOWN_MAX)))
+    }
+
+    /// How many names a list leaves out; nothing, if it names all.
+    pub(super) fn and_more(self, more: usize) -> String {
+        if more == 0 { String::new() } else { self.and_more_names(more) }
     }
 
     /// What an unfinished task leaves: changed files, commands whose changes are not known yet, protected files that were
@@ -141,24 +140,18 @@ impl Lang {
         if !left.moved.is_empty() {
             words.push(self.moved_away(&left.moved));
         }
-        words.join(if self == Self::Zh { "；" } else { "; " })
+        words.join(self.semicolon())
     }
 
     /// Protected files that a command made without approval, and where they are now.
     pub fn moved_away(self, moved: &[MovedFile]) -> String {
-        let one = |MovedFile { path, to }: &MovedFile| match (to.as_str(), self) {
-            ("", Self::En) => format!("`{path}` (could not be moved; remove it)"),
-            ("", Self::Zh) => format!("`{path}`（无法移走，请删除）"),
-            (to, _) => format!("`{path}` → `{to}`"),
+        let one = |MovedFile { path, to }: &MovedFile| match to.as_str() {
+            "" => self.file_not_moved(path),
+            to => format!("`{path}` → `{to}`"),
         };
         let shown: Vec<String> = moved.iter().take(FILES_SHOWN_MAX).map(one).collect();
-        let (shown, more) = (shown.join(", "), moved.len().saturating_sub(FILES_SHOWN_MAX));
-        let rest = match (more, self) {
-            (0, _) => String::new(),
-            (more, Self::En) => format!(" and {more} more"),
-            (more, Self::Zh) => format!(" 等另外 {more} 个"),
-        };
-        self.protected_files_moved(&shown, &rest)
+        let more = moved.len().saturating_sub(FILES_SHOWN_MAX);
+        self.protected_files_moved(shown.join(", "), self.and_more(more))
     }
 
     /// A decision about a plan.
@@ -219,14 +212,13 @@ impl Lang {
 
     /// The state of a plan.
     pub fn plan_state(self, state: PlanState) -> &'static str {
-        match (self, state) {
-            (Self::En, state) => state.name(),
-            (Self::Zh, PlanState::Running) => "运行中",
-            (Self::Zh, PlanState::Waiting) => "等待中",
-            (Self::Zh, PlanState::Paused) => "已暂停",
-            (Self::Zh, PlanState::Stopped) => "已停止",
-            (Self::Zh, PlanState::Done) => "完成",
-            (Self::Zh, PlanState::Failed) => "失败",
+        match state {
+            PlanState::Running => self.plan_state_running(),
+            PlanState::Waiting => self.plan_state_waiting(),
+            PlanState::Paused => self.plan_state_paused(),
+            PlanState::Stopped => self.plan_state_stopped(),
+            PlanState::Done => self.plan_state_done(),
+            PlanState::Failed => self.plan_state_failed(),
         }
     }
 
@@ -244,18 +236,15 @@ impl Lang {
 
     /// The counts of a plan's tasks.
     pub fn tally(self, tally: &Totals) -> String {
-        if self == Self::En {
-            return tally.to_string();
-        }
         let count = |(outcome, count): (CountedOutcome, usize)| match outcome {
-            CountedOutcome::Cached => format!("，来自缓存 {count}"),
-            CountedOutcome::Verified => format!("，已验证 {count}"),
-            CountedOutcome::Failed => format!("，失败 {count}"),
-            CountedOutcome::Mended => format!("（其中 {count} 个由其他任务补救）"),
-            CountedOutcome::Skipped => format!("，跳过 {count}"),
-            CountedOutcome::GivenUp => format!("，放弃 {count}"),
+            CountedOutcome::Cached => self.tally_cached(count),
+            CountedOutcome::Verified => self.tally_verified(count),
+            CountedOutcome::Failed => self.tally_failed(count),
+            CountedOutcome::Mended => self.tally_mended(count),
+            CountedOutcome::Skipped => self.tally_skipped(count),
+            CountedOutcome::GivenUp => self.tally_given_up(count),
         };
-        format!("{} 个任务完成 {} 个{}", tally.tasks, tally.done, tally.outcomes().map(count).collect::<String>())
+        self.tally_done(tally.done, tally.tasks, tally.outcomes().map(count).collect::<String>())
     }
 
     pub fn proof(self, proof: Proof) -> &'static str {
@@ -312,6 +301,35 @@ impl Lang {
         match ok {
             true => self.done(name, figures),
             false => self.not_done(name, figures),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_and_states_are_the_same_on_screens_and_for_models() {
+        let all = Totals {
+            tasks: 9,
+            done: 3,
+            verified: 2,
+            failed: 4,
+            mended: 1,
+            skipped: 1,
+            cancelled: 1,
+            ..Totals::default()
+        };
+        let one = Totals { tasks: 1, done: 1, cached: 1, ..Totals::default() };
+        for totals in [all, one] {
+            assert_eq!(Lang::En.tally(&totals), totals.to_string());
+            assert!(!Lang::Zh.tally(&totals).contains(", "));
+        }
+        use PlanState::{Done, Failed, Paused, Running, Stopped, Waiting};
+        for state in [Running, Waiting, Paused, Stopped, Done, Failed] {
+            assert_eq!(Lang::En.plan_state(state), state.name());
+            assert_ne!(Lang::Zh.plan_state(state), state.name());
         }
     }
 }

@@ -14,43 +14,17 @@ impl Lang {
     }
 
     pub fn no_such_owner(self, name: &str, near: Option<&str>, there: &[String]) -> String {
-        match (self, near) {
-            (Self::En, Some(near)) => format!("no agent is called `{name}`: did you mean `{near}`?"),
-            (Self::En, None) => format!("no agent is called `{name}`; there are {}", there.join(", ")),
-            (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？"),
-            (Self::Zh, None) => format!("没有叫 `{name}` 的人；现有 {}", there.join("、")),
+        match near {
+            Some(near) => self.owner_near(name, near),
+            None => self.owner_unknown(name, there.join(self.comma())),
         }
     }
 
     pub fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str], lead: &str) -> String {
-        match (self, near) {
-            (Self::En, Some(near)) => format!(
-                "no teammate is called `{name}`: did you mean `{near}`? The message was not sent (begin it with `@{lead}` to send it to {lead})"
-            ),
-            (Self::En, None) if there.is_empty() => format!(
-                "no teammate is called `{name}`, and there are no others; the message was not sent (begin it with `@{lead}` to send it to {lead})"
-            ),
-            (Self::Zh, None) if there.is_empty() => {
-                format!("没有叫 `{name}` 的人，也没有其他队友；未发送（前面加 `@{lead}` 就是对 {lead} 说）")
-            }
-            (Self::En, None) => format!(
-                "no teammate is called `{name}`: there are {}; the message was not sent (begin it with `@{lead}` to send it to {lead})",
-                there.join(", ")
-            ),
-            (Self::Zh, Some(near)) => {
-                format!("没有叫 `{name}` 的人：是指 `{near}` 吗？未发送（前面加 `@{lead}` 就是对 {lead} 说）")
-            }
-            (Self::Zh, None) => {
-                format!("没有叫 `{name}` 的人：现有 {}；未发送（前面加 `@{lead}` 就是对 {lead} 说）", there.join("、"))
-            }
-        }
-    }
-
-    /// What stands beside a team that cannot begin.
-    pub fn faulty_team(self, faults: usize) -> String {
-        match self {
-            Self::En => format!("✗ cannot begin: {}", super::plural(faults, "fault")),
-            Self::Zh => format!("✗ 无法开始：{faults} 处错误"),
+        match near {
+            Some(near) => self.recipient_near(name, near, lead),
+            None if there.is_empty() => self.recipient_alone(name, lead),
+            None => self.recipient_unknown(name, there.join(self.comma()), lead),
         }
     }
 
@@ -63,28 +37,26 @@ impl Lang {
     }
 
     pub fn envelope_fate(self, fate: &Fate) -> &'static str {
-        match (self, fate) {
-            (Self::En, Fate::Withdrawn) => "taken back",
-            (Self::En, fate) => fate.name(),
-            (Self::Zh, Fate::Queued) => "排队",
-            (Self::Zh, Fate::Delivered) => "已送达",
-            (Self::Zh, Fate::Read(_)) => "已读",
-            (Self::Zh, Fate::Acted(_)) => "已处理",
-            (Self::Zh, Fate::Dead { .. }) => "退回",
-            (Self::Zh, Fate::Refused(_)) => "拒收",
-            (Self::Zh, Fate::Withdrawn) => "已收回",
+        match fate {
+            Fate::Queued => self.mail_queued(),
+            Fate::Delivered => self.mail_delivered(),
+            Fate::Read(_) => self.mail_read(),
+            Fate::Acted(_) => self.mail_acted(),
+            Fate::Dead { .. } => self.mail_dead(),
+            Fate::Refused(_) => self.mail_refused(),
+            Fate::Withdrawn => self.mail_withdrawn(),
         }
     }
 
     pub fn envelope_kind(self, kind: MessageKind) -> &'static str {
-        match (self, kind) {
-            (Self::Zh, MessageKind::UserInput) => "用户",
-            (Self::Zh, MessageKind::Text) => "消息",
-            (Self::Zh, MessageKind::TaskAssign) => "任务",
-            (Self::Zh, MessageKind::TaskResult) => "结果",
-            (Self::Zh, MessageKind::PlanApprovalRequest) => "计划待批",
-            (Self::Zh, MessageKind::PlanApprovalResponse) => "计划答复",
-            (_, kind) => kind.name(),
+        match kind {
+            MessageKind::UserInput => self.mail_kind_user_input(),
+            MessageKind::Text => self.mail_kind_text(),
+            MessageKind::TaskAssign => self.mail_kind_task_assign(),
+            MessageKind::TaskResult => self.mail_kind_task_result(),
+            MessageKind::PlanApprovalRequest => self.mail_kind_plan_approval_request(),
+            MessageKind::PlanApprovalResponse => self.mail_kind_plan_approval_response(),
+            kind => kind.name(),
         }
     }
 
@@ -101,7 +73,7 @@ impl Lang {
         let asked = member.asked_to_end.as_ref().map(|by| self.asked_to_end_by(self.person(by)));
         let reason = member.person.reason.as_ref().map(|reason| self.idle_because(reason));
         let whys: Vec<String> = reason.into_iter().chain(asked).collect();
-        (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
+        (!whys.is_empty()).then(|| whys.join(self.semicolon()))
     }
 
     /// A teammate that was asked to shut down refuses.
@@ -130,10 +102,13 @@ impl Lang {
         self.taken_back_but_not(&names)
     }
 
-    /// In Chinese: the error itself says it in English.
+    /// Some mailboxes could not be asked for a message that is taken back.
     pub fn envelope_untaken(self, failed: &[String], why: &str, read: &[String]) -> String {
-        let read = if read.is_empty() { String::new() } else { format!("；{} 已经读到", read.join("、")) };
-        format!("未能从 {} 收回：{why}{read}；其他人已没有这条消息", failed.join("、"))
+        let read = match read.is_empty() {
+            true => String::new(),
+            false => self.read_already_by(read.join(self.comma())),
+        };
+        self.error_untaken(failed.join(self.comma()), why, read)
     }
 
     /// Why a teammate has ended.
@@ -227,5 +202,33 @@ impl Lang {
             NameError::Reserved => self.name_reserved().to_owned(),
         };
         self.no_name_because(name, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_mail_are_those_of_the_journal() {
+        let dead = Fate::Dead { why: String::new(), cause: ReturnCause::Text };
+        for fate in
+            [Fate::Queued, Fate::Delivered, Fate::Read(None), Fate::Acted(None), dead, Fate::Refused(String::new())]
+        {
+            assert_eq!(Lang::En.envelope_fate(&fate), fate.name());
+            assert_ne!(Lang::Zh.envelope_fate(&fate), fate.name());
+        }
+        let kinds = [
+            MessageKind::UserInput,
+            MessageKind::Text,
+            MessageKind::TaskAssign,
+            MessageKind::TaskResult,
+            MessageKind::PlanApprovalRequest,
+            MessageKind::PlanApprovalResponse,
+        ];
+        for kind in kinds {
+            assert_eq!(Lang::En.envelope_kind(kind), kind.name());
+            assert_ne!(Lang::Zh.envelope_kind(kind), kind.name());
+        }
     }
 }

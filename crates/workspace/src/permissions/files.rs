@@ -11,6 +11,7 @@ use max_team_tools::command::is_planted;
 use super::foreign;
 use crate::config::quote;
 use crate::config::yaml::{self, Node, Value};
+use crate::i18n::{Lang, Translated};
 
 /// Bytes of one file.
 const BYTES_MAX: u64 = 1 << 20;
@@ -82,7 +83,7 @@ pub(super) struct SettingsFile {
     pub(super) no_reads_outside: bool,
     pub(super) no_writes_outside: bool,
     pub(super) never_asks: bool,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Translated>,
     /// Keys that have no effect here, with the names in them.
     pub(super) unused: Vec<(String, Vec<String>)>,
     /// Hooks that other programs run before a tool.
@@ -90,38 +91,43 @@ pub(super) struct SettingsFile {
     /// Other events that have hooks.
     pub(super) events: Vec<String>,
     /// What in it may have been meant to forbid or to ask, and could not be read.
-    pub(super) lost: Option<String>,
+    pub(super) lost: Option<Translated>,
 }
 
 /// Reads a file; `None`: there is none.
-pub(super) fn read(path: &Path, shown: &str) -> Result<Option<SettingsFile>, String> {
-    let unread = |why: String| format!("{shown} is not used: {why}");
+pub(super) fn read(path: &Path, shown: &str) -> Result<Option<SettingsFile>, Translated> {
+    let unread = |why: Translated| Translated::new(|lang| lang.settings_file_unused(shown, why.get(lang)));
+    let failed = |error: std::io::Error| unread(Translated::new(|lang| lang.system_fault(&error)));
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(unread(error.to_string())),
+        Err(error) => return Err(failed(error)),
     };
     if is_planted(path) {
-        return Err(unread("it appeared while a command runs, without your approval".to_owned()));
+        return Err(unread(Translated::new(|lang| lang.file_planted().to_owned())));
     }
     // A pipe or a device would hold us up for ever.
     if !meta.is_file() || meta.len() > BYTES_MAX {
-        return Err(unread(format!("it is no file of at most {BYTES_MAX} bytes")));
+        return Err(unread(Translated::new(|lang| lang.settings_no_file(BYTES_MAX))));
     }
     let mut text = String::new();
-    let open = fs::File::open(path).map_err(|error| unread(error.to_string()))?;
-    open.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| unread(error.to_string()))?;
+    let open = fs::File::open(path).map_err(failed)?;
+    open.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
     parse(&text, shown).map(Some).map_err(unread)
 }
 
-fn parse(text: &str, shown: &str) -> Result<SettingsFile, String> {
-    let _: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+fn parse(text: &str, shown: &str) -> Result<SettingsFile, Translated> {
+    let no_json = |error| Translated::new(|lang| lang.settings_no_json(lang.json_fault(&error)));
+    let _: serde_json::Value = serde_json::from_str(text).map_err(no_json)?;
     // JSON is YAML, which knows the lines, but for tabs; no string of JSON holds a bare one.
-    let node = yaml::parse(&text.replace('\t', " ")).map_err(|fault| quote(&fault.message))?;
+    let node =
+        yaml::parse(&text.replace('\t', " ")).map_err(|fault| Translated::new(|lang| lang.yaml_fault(&fault.kind)))?;
     let mut file = SettingsFile::default();
-    let Value::Map(top) = &node.value else { return Err("it is no object".to_owned()) };
+    let Value::Map(top) = &node.value else {
+        return Err(Translated::new(|lang| lang.settings_no_object().to_owned()));
+    };
     for (name, node) in top {
         match (name.text.as_str(), &node.value) {
             ("permissions", Value::Map(entries)) => {
@@ -129,7 +135,7 @@ fn parse(text: &str, shown: &str) -> Result<SettingsFile, String> {
                     inner(&mut file, &name.text, node, shown);
                 }
             }
-            ("permissions", _) => file.lose(shown, node, "`permissions` is no object".to_owned()),
+            ("permissions", _) => file.lose(shown, node, |lang| lang.permissions_no_object().to_owned()),
             ("$schema" | "disableAllHooks", _) => {}
             ("hooks", _) => (file.hooks, file.events) = foreign::hooks(node),
             (key, _) if KEYS.contains(&key) && foreign::is_empty(node) => {}
@@ -153,7 +159,7 @@ fn inner(file: &mut SettingsFile, key: &str, node: &Node, shown: &str) {
             let word = node.text().unwrap_or_default();
             file.mode = Mode::parse(word);
             if file.mode.is_none() {
-                file.warn(shown, node, format!("there is no mode `{}`", quote(word)));
+                file.warn(shown, node, |lang| lang.permissions_no_mode(quote(word)));
             }
             return;
         }
@@ -170,40 +176,42 @@ fn inner(file: &mut SettingsFile, key: &str, node: &Node, shown: &str) {
         }
         "denyInsteadOfPrompting" => return switch(file, key, node, shown, |file| &mut file.never_asks),
         "disableAutoMode" => {
-            let words = "`permissions.disableAutoMode` is not known here; `\"defaultMode\": \"default\"` says the same";
-            return file.warn(shown, node, words.to_owned());
+            return file.warn(shown, node, |lang| lang.permissions_no_auto_mode().to_owned());
         }
         key => return file.unknown(shown, node, &format!("permissions.{key}"), INNER),
     };
     // A permission that is lost makes nothing freer.
-    let tell = if list == List::Allow { SettingsFile::warn } else { SettingsFile::lose };
+    let tell = |file: &mut SettingsFile, node: &Node, words: &dyn Fn(Lang) -> String| match list {
+        List::Allow => file.warn(shown, node, words),
+        List::Ask | List::Deny => file.lose(shown, node, words),
+    };
     let Value::List(items) = &node.value else {
-        return tell(file, shown, node, format!("`permissions.{key}` is no list of rules"));
+        return tell(file, node, &|lang| lang.permissions_no_rules(key));
     };
     for item in items.iter().take(RULES_MAX) {
         match item.text() {
             Some(text) => file.rules.push((list, text.to_owned(), line(item))),
-            None => tell(file, shown, item, "a rule is a text like `Bash(git log:*)`".to_owned()),
+            None => tell(file, item, &|lang| lang.permissions_rule_text().to_owned()),
         }
     }
     if items.len() > RULES_MAX {
-        tell(file, shown, node, format!("only the first {RULES_MAX} rules are used"));
+        tell(file, node, &|lang| lang.permissions_many_rules(RULES_MAX));
     }
 }
 
 /// Folders besides the project's.
 fn folders(file: &mut SettingsFile, node: &Node, shown: &str) {
     let Value::List(items) = &node.value else {
-        return file.warn(shown, node, "`permissions.additionalDirectories` is no list of folders".to_owned());
+        return file.warn(shown, node, |lang| lang.permissions_no_folders().to_owned());
     };
     for item in items.iter().take(FOLDERS_MAX) {
         match item.text() {
             Some(text) => file.also.push((text.to_owned(), line(item))),
-            None => file.warn(shown, item, "a folder is a text like `../shared`".to_owned()),
+            None => file.warn(shown, item, |lang| lang.permissions_folder_text().to_owned()),
         }
     }
     if items.len() > FOLDERS_MAX {
-        file.warn(shown, node, format!("only the first {FOLDERS_MAX} folders are used"));
+        file.warn(shown, node, |lang| lang.permissions_many_folders(FOLDERS_MAX));
     }
 }
 
@@ -212,24 +220,25 @@ fn switch(file: &mut SettingsFile, key: &str, node: &Node, shown: &str, own: fn(
     match node.text() {
         Some("true") => *own(file) = true,
         Some("false") => {}
-        _ => file.lose(shown, node, format!("`permissions.{key}` is `true` or `false`")),
+        _ => file.lose(shown, node, |lang| lang.permissions_switch(key)),
     }
 }
 
 impl SettingsFile {
-    fn warn(&mut self, shown: &str, node: &Node, words: String) {
-        self.warnings.push(format!("{shown}:{}: {words}", line(node)));
+    fn warn(&mut self, shown: &str, node: &Node, words: impl Fn(Lang) -> String) {
+        let place = format!("{shown}:{}", line(node));
+        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
     }
 
-    fn lose(&mut self, shown: &str, node: &Node, words: String) {
-        self.lost.get_or_insert_with(|| format!("{shown}:{}: {words}", line(node)));
+    fn lose(&mut self, shown: &str, node: &Node, words: impl Fn(Lang) -> String) {
         self.warn(shown, node, words);
+        let told = self.warnings.last().cloned();
+        self.lost = self.lost.take().or(told);
     }
 
     fn unknown(&mut self, shown: &str, node: &Node, key: &str, known: &[&'static str]) {
         let name = key.rsplit('.').next().unwrap_or(key);
-        let guess = max_team_core::suggest::did_you_mean(name, known.iter().copied());
-        self.warn(shown, node, format!("unknown key `{}`{guess}", quote(key)));
+        self.warn(shown, node, |lang| lang.unknown_key(quote(key), lang.near(name, known.iter().copied())));
     }
 }
 

@@ -6,31 +6,38 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{LOCAL_FILE, TrustedRules};
+use crate::i18n::{Lang, Translated};
 
 /// Adds rules to the project's local settings, and to what the user trusts there. What is in the file stays.
 pub fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String> {
+    add(home, root, rules).map_err(|why| why.get(Lang::En).to_owned())
+}
+
+fn add(home: &Path, root: &Path, rules: &[String]) -> Result<(), Translated> {
     let path = root.join(LOCAL_FILE);
-    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let told =
+        |why: &dyn Fn(Lang) -> String| Translated::new(|lang| lang.rules_unchangeable(path.display(), why(lang)));
+    let failed = |error: std::io::Error| told(&|lang| lang.system_fault(&error));
     // Before anything is written: what is not to be trusted is of no use in the file.
     let mut trusted = TrustedRules::read(home)?;
     let mut settings = match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&|lang| lang.json_fault(&error)))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
-        Err(error) => return Err(told(&error)),
+        Err(error) => return Err(failed(error)),
     };
     let allow = settings
         .as_object_mut()
         .and_then(|top| top.entry("permissions").or_insert_with(|| json!({})).as_object_mut())
         .and_then(|permissions| permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut())
-        .ok_or_else(|| told(&"its `permissions.allow` is no list"))?;
+        .ok_or_else(|| told(&|lang| lang.rules_no_list().to_owned()))?;
     for rule in rules {
         if !allow.iter().any(|known| known.as_str() == Some(rule)) {
             allow.push(Value::from(rule.as_str()));
         }
     }
-    let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&error))?;
-    write(&path, &text).map_err(|error| told(&error))?;
-    trusted.add(&root.to_string_lossy(), rules).map_err(|error| told(&error))
+    let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&|lang| lang.json_fault(&error)))?;
+    write(&path, &text).map_err(failed)?;
+    trusted.add(&root.to_string_lossy(), rules).map_err(failed)
 }
 
 /// Which of these rules the project's local settings have, and where those are. What cannot be read allows nothing.

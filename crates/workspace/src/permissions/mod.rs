@@ -19,7 +19,7 @@ use max_team_core::policy::{Mode, Permissions, Rule};
 
 use crate::config::{ChosenBy, quote};
 use crate::exit::{CliError, Exit};
-use crate::i18n::Lang;
+use crate::i18n::Translated;
 use crate::setup::AppEnv;
 
 pub use explain::{Explanation, PermissionQuestion};
@@ -49,7 +49,7 @@ pub struct LoadedPermissions {
     pub hooks: Vec<(Hook, Origin)>,
     /// What `.claude/` and `.mcp.json` hold and has no effect here.
     pub unused: Vec<Unused>,
-    /// What the user should be told.
+    /// What the user should be told, in their language.
     pub warnings: Vec<String>,
 }
 
@@ -73,16 +73,15 @@ struct SettingsSource {
 /// Reads everything for a project's folder. Settings of the user's own, or of the machine's, that cannot be read stop
 /// the program: what they forbid would be free without them.
 pub fn load(place: &AppEnv, root: &Path, flags: &RuleFlags<'_>) -> Result<LoadedPermissions, CliError> {
+    let lang = place.speaks();
     let (trusted, problem) = match TrustedRules::read(&place.home) {
         Ok(trusted) => (trusted, None),
-        Err(problem) => {
-            (TrustedRules::default(), Some(format!("{problem}; no permission of a project counts until then")))
-        }
+        Err(problem) => (TrustedRules::default(), Some(lang.trusted_none(problem.get(lang)))),
     };
     let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
     loaded.warnings.extend(problem);
     loaded.unused.extend(lying_about(place, root));
-    loaded.warnings.extend(foreign::line(&loaded.unused, !loaded.hooks.is_empty(), place.speaks()));
+    loaded.warnings.extend(foreign::line(&loaded.unused, !loaded.hooks.is_empty(), lang));
     Ok(loaded)
 }
 
@@ -141,7 +140,7 @@ fn read(
 ) -> Result<LoadedPermissions, CliError> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (root_text, home) = (text(root), place.env.user().map(|user| text(&user)).unwrap_or_default());
-    let mut loaded = LoadedPermissions::default();
+    let (mut loaded, lang) = (LoadedPermissions::default(), place.speaks());
     for source in sources {
         let shown = shown(&source.path, root, &home);
         let is_foreign = matches!(source.scope, RuleScope::Project | RuleScope::Local);
@@ -152,11 +151,11 @@ fn read(
             Ok(Some(file)) => file,
             Ok(None) => continue,
             Err(problem) => {
-                loaded.warnings.push(problem);
+                loaded.warnings.push(problem.get(lang).to_owned());
                 continue;
             }
         };
-        loaded.warnings.extend(file.warnings.iter().cloned());
+        loaded.warnings.extend(file.warnings.iter().map(|warning| warning.get(lang).to_owned()));
         let base = text(&source.base);
         let anchors = Anchors { root: &root_text, base: &base, home: &home };
         for (list, text, line) in &file.rules {
@@ -180,7 +179,7 @@ fn read(
                         loaded.permissions.also.push(folder);
                     }
                 }
-                Err(why) => loaded.warnings.push(format!("{origin}: `{}` is not used: {why}", quote(text))),
+                Err(why) => loaded.warnings.push(lang.folder_unused(origin, quote(text), why.get(lang))),
             }
         }
         loaded.permissions.no_reads_outside |= file.no_reads_outside;
@@ -206,13 +205,12 @@ fn read(
     loaded.permissions.rules.extend(opened);
     loaded.permissions.root = root_text;
     let flawed = loaded.permissions.rules.iter().filter_map(|rule| Some((rule, rule.flaw()?)));
-    let lang = place.speaks();
     loaded
         .warnings
         .extend(flawed.map(|(rule, flaw)| format!("{}: `{}`: {}", rule.origin, rule.text, lang.rule_flaw(flaw))));
     if !loaded.held.is_empty() {
         let count = loaded.held.len();
-        loaded.warnings.push(place.speaks().permissions_wait(count));
+        loaded.warnings.push(lang.permissions_wait(count));
     }
     Ok(loaded)
 }
@@ -236,11 +234,8 @@ fn stricter(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
     }
 }
 
-fn unsafe_without(problem: &str) -> CliError {
-    CliError::said(Exit::Config, |lang| match lang {
-        Lang::En => format!("{problem}\nwhat it denies would be free without it: mend the file, or move it away"),
-        Lang::Zh => format!("{problem}\n没有它，其中禁止的操作就会被放行：请修正该文件，或将其移走"),
-    })
+fn unsafe_without(problem: &Translated) -> CliError {
+    CliError::said(Exit::Config, |lang| lang.permissions_stop(problem.get(lang)))
 }
 
 /// A path as people read it.
@@ -293,7 +288,7 @@ impl LoadedPermissions {
 
     /// The mode to work in: what the user chose, else what the user's settings ask for. What came with the project
     /// counts only where it is stricter than both.
-    pub fn mode(&self, chosen: Mode, by: ChosenBy) -> (Mode, Option<String>) {
+    pub fn mode(&self, chosen: Mode, by: ChosenBy) -> (Mode, Option<Translated>) {
         let (own, foreign) = match by {
             ChosenBy::User => (chosen, None),
             ChosenBy::Project => (self.mode.unwrap_or_default(), stricter(Some(chosen), self.foreign)),
@@ -301,8 +296,7 @@ impl LoadedPermissions {
         };
         let mode = foreign.filter(|foreign| foreign.is_stricter(own)).unwrap_or(own);
         if self.no_bypass && mode == Mode::BypassPermissions {
-            let words = "settings do not allow `bypassPermissions`; the mode is `default`".to_owned();
-            return (Mode::Default, Some(words));
+            return (Mode::Default, Some(Translated::new(|lang| lang.permissions_no_bypass().to_owned())));
         }
         (mode, None)
     }

@@ -3,6 +3,7 @@
 use max_team_core::policy::{Action, ActionKind, Rules, Verdict, judge};
 
 use super::*;
+use crate::i18n::Lang;
 
 struct Fixture {
     folder: tempfile::TempDir,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::local::write;
+use crate::i18n::{Lang, Translated};
 
 /// Rules, and skills, by the project's folder.
 #[derive(Debug, Default)]
@@ -19,15 +20,14 @@ pub struct TrustedRules {
 impl TrustedRules {
     /// What was written down. A file that cannot be read is not taken for an empty one: the next yes would replace it,
     /// and with it every earlier one.
-    pub fn read(home: &Path) -> Result<Self, String> {
+    pub fn read(home: &Path) -> Result<Self, Translated> {
         let path = home.join("trusted.json");
-        let told = |why: &dyn std::fmt::Display| {
-            format!("`{}` cannot be read: {why}; mend it or move it away", path.display())
-        };
+        let told =
+            |why: &dyn Fn(Lang) -> String| Translated::new(|lang| lang.trusted_unreadable(path.display(), why(lang)));
         let rules = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&|lang| lang.json_fault(&error)))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(told(&|lang| lang.system_fault(&error))),
         };
         Ok(Self { rules, path })
     }

@@ -11,7 +11,7 @@ mod target;
 mod tests;
 mod writer;
 
-use max_team_core::plan::{Draft, DraftFlaw};
+use max_team_core::plan::{Draft, DraftFlaw, FlawReason};
 
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, Problem, quote};
@@ -28,7 +28,7 @@ pub struct ParsedPlan {
     /// The plan, unchecked.
     pub draft: Draft,
     /// What the user should be told.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Translated>,
     name: String,
     /// Where the plan begins, and where each of its tasks does.
     begins: Spot,
@@ -64,14 +64,19 @@ impl ParsedPlan {
             self.problems.push((spot.line, Problem::Rule { place: place(&self.name, spot), message }));
         }
         for flaw in flaws {
-            let at = named.tasks.iter().rposition(|task| !flaw.task.is_empty() && quote(&task.id) == flaw.task);
+            let task = match &flaw.reason {
+                FlawReason::Cycle(tasks) => tasks.first(),
+                _ => Some(&flaw.task).filter(|task| !task.is_empty()),
+            };
+            let at = task.and_then(|task| named.tasks.iter().rposition(|known| quote(&known.id) == *task));
             // What a task or a plan that was half read lacks may be what could not be read.
             if at.map_or(!read, |at| self.broken.contains(&at)) {
                 continue;
             }
             let spot = at.and_then(|at| self.spots.get(at)).copied().unwrap_or(self.begins);
             let place = place(&self.name, spot);
-            self.problems.push((spot.line, Problem::Rule { place, message: flaw.to_string().into() }));
+            let message = Translated::new(|lang| lang.draft_flaw(flaw));
+            self.problems.push((spot.line, Problem::Rule { place, message }));
         }
         self.problems.sort_by_key(|(line, _)| *line);
         let problems = self.problems.into_iter().map(|(_, problem)| problem).collect();

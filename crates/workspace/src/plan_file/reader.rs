@@ -6,7 +6,6 @@
 
 use max_team_core::agent::Isolation;
 use max_team_core::plan::{Budget, Draft, Gate, TaskDraft};
-use max_team_core::suggest::did_you_mean;
 use max_team_core::text::{code_points, hidden_lines};
 
 use super::{ParsedPlan, place};
@@ -31,8 +30,8 @@ pub fn read(text: &str, name: &str) -> Result<ParsedPlan, CliError> {
         return Err(CliError::said(Exit::Config, words));
     }
     let root = yaml::parse_up_to(text, NODES_MAX).map_err(|fault| {
-        let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message).into() };
-        CliError::from(ConfigError::from(problem))
+        let message = Translated::new(|lang| lang.yaml_fault(&fault.kind));
+        CliError::from(ConfigError::from(Problem::Syntax { place: place(name, fault.spot), message }))
     })?;
     let mut reader = PlanReader {
         name,
@@ -45,11 +44,12 @@ pub fn read(text: &str, name: &str) -> Result<ParsedPlan, CliError> {
     };
     let draft = reader.plan(&root);
     if reader.warnings_dropped > 0 {
-        reader.warnings.push(format!("{} more warnings are not shown", reader.warnings_dropped));
+        reader.warnings.push(Translated::new(|lang| lang.more_warnings(reader.warnings_dropped)));
     }
     for (line, letters) in hidden_lines(text) {
         let letters = code_points(&letters);
-        reader.warnings.push(format!("{name}:{line}: invisible characters ({letters}) are left out for the model"));
+        let place = format!("{name}:{line}");
+        reader.warnings.push(Translated::new(|lang| lang.headed(&place, lang.invisible_letters(&letters))));
     }
     let PlanReader { problems, warnings, spots, broken, .. } = reader;
     Ok(ParsedPlan { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
@@ -151,7 +151,7 @@ const STANDS: &[(&str, GateField)] = &[("before", GateField::Before), ("ask", Ga
 struct PlanReader<'a> {
     name: &'a str,
     problems: Vec<(u64, Problem)>,
-    warnings: Vec<String>,
+    warnings: Vec<Translated>,
     warnings_dropped: usize,
     spots: Vec<Spot>,
     broken: Vec<usize>,
@@ -166,7 +166,7 @@ impl PlanReader<'_> {
             draft.tasks = self.tasks(tasks);
             return draft;
         }
-        for (key, name, node) in self.map(root, "the plan", Lang::wanted_plan, KEYS) {
+        for (key, name, node) in self.map(root, Lang::key_plan, Lang::wanted_plan, KEYS) {
             match key {
                 PlanKey::Goal => self.set(&mut draft.goal, name, node, Lang::wanted_words, word),
                 PlanKey::Budget => draft.budget = self.budget(name, node),
@@ -201,7 +201,7 @@ impl PlanReader<'_> {
 
     fn task(&mut self, node: &Node) -> TaskDraft {
         let mut task = TaskDraft::default();
-        for (field, name, node) in self.map(node, "a task", Lang::wanted_task, FIELDS) {
+        for (field, name, node) in self.map(node, Lang::key_task, Lang::wanted_task, FIELDS) {
             match field {
                 TaskField::Id => self.set(&mut task.id, name, node, Lang::wanted_word, word),
                 TaskField::Title => self.set(&mut task.title, name, node, Lang::wanted_words, word),
@@ -241,7 +241,7 @@ impl PlanReader<'_> {
             budget.nano = Some(nano);
             return budget;
         }
-        for (bound, name, node) in self.map(node, &name.text, Lang::wanted_budget, BOUNDS) {
+        for (bound, name, node) in self.map(node, |_| &name.text, Lang::wanted_budget, BOUNDS) {
             let (slot, wanted): (_, Wanted) = match bound {
                 BudgetField::Usd => (&mut budget.nano, Lang::wanted_usd),
                 BudgetField::Nano => (&mut budget.nano, Lang::wanted_whole),
@@ -267,7 +267,7 @@ impl PlanReader<'_> {
             gate.before = before;
             return gate;
         }
-        for (stand, name, node) in self.map(node, "a gate", Lang::wanted_gate, STANDS) {
+        for (stand, name, node) in self.map(node, Lang::key_gate, Lang::wanted_gate, STANDS) {
             let slot = match stand {
                 GateField::Before => &mut gate.before,
                 GateField::Ask => &mut gate.ask,
@@ -278,16 +278,16 @@ impl PlanReader<'_> {
     }
 
     /// The known entries of a map that say something.
-    fn map<'n, K: Copy + PartialEq>(
+    fn map<'n, 'w, K: Copy + PartialEq>(
         &mut self,
         node: &'n Node,
-        what: &str,
+        what: impl Fn(Lang) -> &'w str,
         wanted: Wanted,
         known: &[(&'static str, K)],
     ) -> Vec<(K, &'n Name, &'n Node)> {
         let mut found: Vec<(K, &Name, &Node)> = Vec::new();
         let Value::Map(entries) = &node.value else {
-            self.value(node.spot, what, wanted, node);
+            self.value(node.spot, Translated::new(|lang| what(lang).to_owned()), wanted, node);
             return found;
         };
         for (name, node) in entries {
@@ -295,12 +295,13 @@ impl PlanReader<'_> {
                 if STATE.contains(&name.text.as_str()) {
                     continue;
                 }
-                let near = did_you_mean(&name.text, known.iter().map(|(name, _)| *name));
-                self.warn(name.spot, format!("unknown key `{}`{near}", quote(&name.text)));
+                let known = known.iter().map(|(name, _)| *name);
+                self.warn(name.spot, |lang| lang.unknown_key(quote(&name.text), lang.near(&name.text, known.clone())));
                 continue;
             };
             if let Some((_, first, _)) = found.iter().find(|(found, ..)| found == key) {
-                self.syntax(name.spot, format!("`{}` says again what `{}` says", name.text, first.text));
+                let first = &first.text;
+                self.syntax(name.spot, |lang| lang.said_again(&name.text, first));
             }
             if !node.is_null() {
                 found.push((*key, name, node));
@@ -317,19 +318,18 @@ impl PlanReader<'_> {
     }
 
     fn mistake(&mut self, name: &Name, node: &Node, wanted: Wanted) {
-        self.value(node.spot, &name.text, wanted, node);
+        self.value(node.spot, name.text.as_str().into(), wanted, node);
     }
 
-    fn value(&mut self, spot: Spot, key: &str, wanted: Wanted, node: &Node) {
-        let key = key.to_owned();
+    fn value(&mut self, spot: Spot, key: Translated, wanted: Wanted, node: &Node) {
         let wanted = Translated::new(|lang| wanted(lang).to_owned());
         let place = self.place(spot);
         self.problem(spot.line, Problem::Value { place, key, wanted, found: found(node) });
     }
 
-    fn syntax(&mut self, spot: Spot, message: String) {
-        let place = self.place(spot);
-        self.problem(spot.line, Problem::Syntax { place, message: message.into() });
+    fn syntax(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
+        let (place, message) = (self.place(spot), Translated::new(words));
+        self.problem(spot.line, Problem::Syntax { place, message });
     }
 
     fn problem(&mut self, line: u64, problem: Problem) {
@@ -339,9 +339,10 @@ impl PlanReader<'_> {
         }
     }
 
-    fn warn(&mut self, spot: Spot, words: String) {
+    fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
         if self.warnings.len() < TOLD_MAX {
-            self.warnings.push(format!("{}: {words}", self.place(spot)));
+            let place = self.place(spot);
+            self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
         } else {
             self.warnings_dropped += 1;
         }

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::exit::{CliError, Exit};
+use crate::i18n::Lang;
 
 fn draft(text: &str) -> Draft {
     let ParsedPlan { draft, warnings, .. } = read(text, "x.plan.yaml").unwrap();
-    assert_eq!(warnings, [""; 0], "{text}");
+    assert_eq!(warnings, [], "{text}");
     draft
 }
 
@@ -133,7 +134,7 @@ tasks:
 gates: [{before: impl, ask: owner}, tests]
 "#;
     let read = read(text, "a.plan.yaml").unwrap();
-    assert_eq!(read.warnings, [] as [String; 0]);
+    assert_eq!(read.warnings, []);
     assert_eq!(read.draft.tasks[1].isolation, Isolation::Worktree);
     assert_eq!(read.draft.tasks[1].needs, ["design"]);
     assert_eq!(read.draft.gates[1], Gate { before: "tests".into(), ask: "owner".into() });
@@ -199,10 +200,10 @@ fn an_unknown_key_is_a_warning() {
         "x.yaml:7:24: unknown key `token`, did you mean `tokens`?",
         "x.yaml:8:10: unknown key `befor`, did you mean `before`?",
     ];
-    assert_eq!(read.warnings, want);
+    assert_eq!(read.warnings.iter().map(|warning| warning.get(Lang::En)).collect::<Vec<_>>(), want);
     let many: String = (0..30).map(|at| format!("kubernetes{at}: 1\n")).collect();
     let warnings = super::read(&many, "x").unwrap().warnings;
-    assert_eq!((warnings.len(), warnings[20].as_str()), (21, "10 more warnings are not shown"));
+    assert_eq!((warnings.len(), warnings[20].get(Lang::En)), (21, "10 more warnings are not shown"));
 }
 
 /// What is said about a file that does not pass for a plan of leo's.

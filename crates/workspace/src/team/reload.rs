@@ -75,7 +75,7 @@ impl DefinitionSources {
 
     /// A way to ask again.
     pub fn look(self, chosen: Arc<ChosenModel>, settings: Settings, ways: TeamOptions, lang: Lang) -> Reload {
-        let told = self.roster.broken().map(str::to_owned).collect();
+        let told = self.roster.broken().map(|fault| fault.get(lang).to_owned()).collect();
         let model = self.team.as_ref().and_then(|team| team.lead.model.clone());
         let seen = LastRead {
             crew: self,
@@ -165,14 +165,15 @@ impl LastRead {
     /// Reads what has changed, and says what is wrong that was not before.
     fn refresh(&mut self) -> Vec<String> {
         self.is_new |= self.crew.roster.refresh();
-        let mut faults: Vec<String> = self.crew.roster.broken().map(str::to_owned).collect();
+        let lang = self.lang;
+        let mut faults: Vec<String> = self.crew.roster.broken().map(|fault| fault.get(lang).to_owned()).collect();
         match self.read() {
             Ok(changed) => self.is_new |= changed,
-            Err(stop) => faults.push(stop.message),
+            Err(stop) => faults.push(stop.words(lang).to_owned()),
         }
         self.has_changed |= self.is_new;
         let fresh = faults.iter().filter(|fault| !self.told.contains(fault));
-        let said = fresh.map(|fault| self.lang.last_good_counts(fault)).collect();
+        let said = fresh.map(|fault| lang.last_good_counts(fault)).collect();
         self.told = faults;
         said
     }

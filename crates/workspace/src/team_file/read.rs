@@ -8,8 +8,9 @@ use max_team_core::teammate::{COLORS, color};
 use max_team_runtime::Spawn;
 
 use super::{TeamContext, TeamFile};
+use crate::config::trust::ProjectLimit;
 use crate::config::yaml::{Node, Spot, Value};
-use crate::config::{ConfigFile, FileTrust, quote, trust};
+use crate::config::{ConfigFile, FileTrust, Problem, quote};
 use crate::i18n::{Lang, Translated};
 
 const KEYS: [&str; 4] = ["name", "description", "lead", "members"];
@@ -30,9 +31,9 @@ pub(super) fn read(
     stem: String,
     here: &TeamContext,
 ) -> Result<(TeamFile, Vec<Translated>), Translated> {
-    let as_it_is = |problem: &dyn std::fmt::Display| Translated::new(|_| problem.to_string());
-    let bytes = file.bytes().map_err(|problem| as_it_is(&problem))?.unwrap_or_default();
-    let node = file.parse(&bytes).map_err(|problem| as_it_is(&problem))?;
+    let words = |problem: Problem| Translated::new(|lang| problem.words(lang));
+    let bytes = file.bytes().map_err(words)?.unwrap_or_default();
+    let node = file.parse(&bytes).map_err(words)?;
     let mut reader = TeamFileReader { file, here, warnings: Vec::new(), faults: Vec::new() };
     let mut team = TeamFile { name: stem, ..TeamFile::default() };
     for (key, value) in reader.entries(&node, false, &KEYS) {
@@ -176,7 +177,7 @@ impl TeamFileReader<'_> {
         };
         let is_loose = mode != Mode::Default && !mode.is_stricter(Mode::Default);
         if self.file.standing != FileTrust::Trusted && is_loose {
-            self.warn(node.spot, |lang| lang.mode_held_back(mode.name(), trust::FREE));
+            self.warn(node.spot, |lang| lang.mode_held_back(mode.name(), lang.project_limit(ProjectLimit::Free)));
             return None;
         }
         if self.here.mode.is_stricter(mode) && is_loose {

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::choice::{Durability, Frontend, Language, Level};
 use super::*;
+use crate::i18n::Lang;
 
 #[test]
 fn the_default_file_says_what_the_table_says() {
@@ -20,9 +21,11 @@ fn the_default_file_says_what_the_table_says() {
     assert_eq!(format!("{read:?}"), format!("{built_in:?}"));
     assert_eq!(read.catalog, built_in.catalog);
     for key in table::keys() {
-        let page = read.explain(Some(key.path)).unwrap();
+        let page = read.explain(Some(key.path), Lang::En).unwrap();
         assert!(page.contains("from ../default.yaml:"), "`{}` is missing in the default file", key.path);
         assert!(page.starts_with(&format!("{} = {}\n", key.path, (key.default)())), "{page}");
+        let chinese = read.explain(Some(key.path), Lang::Zh).unwrap();
+        assert!(!chinese.contains(key.doc.trim()) && chinese.contains("\n  来自："), "{chinese}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is wrong is named, with its place; what is not ours is left alone.
 
 use super::*;
+use crate::i18n::Lang;
 
 #[test]
 fn unknown_keys_warn_with_a_guess() {
@@ -34,7 +35,7 @@ fn wrong_values_are_all_named() {
     let place = Place::new().user(text).project("llm: {timeout: 5s}\n");
     assert_eq!(place.problems(), expected, "a hidden value is checked too");
     let error = place.load().unwrap_err().to_string();
-    assert!(error.ends_with("\ncorrect the value, or delete the line to get the default"), "{error}");
+    assert!(error.ends_with("\ncorrect the value, or delete the line if there is a default"), "{error}");
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn other_programs_files_are_left_alone() {
             let config = Place::new().file(&format!("project/{name}"), text).load().unwrap();
             assert_eq!(config.warnings, [""; 0]);
             let note = format!("left alone:\n  {name}: it belongs to another program\n");
-            assert!(config.explain(None).unwrap().ends_with(&note), "{:?}", String::from_utf8_lossy(text));
+            assert!(config.explain(None, Lang::En).unwrap().ends_with(&note), "{:?}", String::from_utf8_lossy(text));
         }
     }
     let slip = Place::new().file("project/config.yaml", "llm:\n  provider: [\n");

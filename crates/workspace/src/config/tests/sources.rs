@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::i18n::Lang;
+
 use super::super::choice::Color;
 use super::*;
 
@@ -27,7 +29,7 @@ fn later_sources_win_and_the_trail_names_them_all() {
   instead of 10s from /user/.config/max-team/config.yaml:1
   instead of 120s, the default
 ";
-    assert_eq!(place.shorten(&config.explain(Some("llm.timeout")).unwrap()), expected);
+    assert_eq!(place.shorten(&config.explain(Some("llm.timeout"), Lang::En).unwrap()), expected);
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn everything_is_explained_in_one_table() {
         .file("project/config.yaml", "spring: {x: 1}\n")
         .project("llm: {base_url: 'https://evil.example'}\n");
     let config = place.load().unwrap();
-    let page = place.shorten(&config.explain(None).unwrap());
+    let page = place.shorten(&config.explain(None, Lang::En).unwrap());
     let line = |start: &str| page.lines().find(|line| line.starts_with(start)).unwrap_or_default();
     let words = |start: &str| line(start).split_whitespace().collect::<Vec<_>>();
     assert_eq!(words("server.port "), ["server.port", "8080", "default"]);
@@ -70,9 +72,9 @@ left alone:
   config.yaml: it belongs to another program
 ";
     assert!(page.ends_with(tail), "{page}");
-    assert!(!config.explain(Some("llm")).unwrap().contains("server."));
+    assert!(!config.explain(Some("llm"), Lang::En).unwrap().contains("server."));
 
-    let error = config.explain(Some("llm.modle")).unwrap_err().to_string();
+    let error = config.explain(Some("llm.modle"), Lang::En).unwrap_err().to_string();
     assert!(error.starts_with("config explain: unknown key `llm.modle`, did you mean `llm.default_model`?"), "{error}");
 }
 
@@ -97,7 +99,7 @@ fn variables_are_filled_in() {
 fn a_key_variable_that_is_not_set_means_no_key() {
     let config = Place::new().user("llm: {api_key: '${ANTHROPIC_API_KEY}'}\n").load().unwrap();
     assert!(config.llm.api_key.is_none());
-    let page = config.explain(Some("llm.api_key")).unwrap();
+    let page = config.explain(Some("llm.api_key"), Lang::En).unwrap();
     assert!(page.starts_with("llm.api_key = null\n") && page.contains("(${ANTHROPIC_API_KEY})"), "{page}");
 }
 

@@ -3,6 +3,8 @@
 use max_team_core::policy::Mode;
 use secrecy::ExposeSecret;
 
+use crate::i18n::Lang;
+
 use super::*;
 
 #[test]
@@ -15,9 +17,9 @@ fn secrets_are_never_shown() {
     assert_eq!(config.llm.api_key.as_ref().map(|key| key.expose_secret()), Some("sk-secret"));
     let shown = [
         format!("{config:?}"),
-        config.explain(None).unwrap(),
-        config.explain(Some("llm.api_key")).unwrap(),
-        config.explain(Some("catalog")).unwrap(),
+        config.explain(None, Lang::En).unwrap(),
+        config.explain(Some("llm.api_key"), Lang::En).unwrap(),
+        config.explain(Some("catalog"), Lang::En).unwrap(),
         config.warnings.join("\n"),
     ];
     for text in &shown {
@@ -86,7 +88,7 @@ fn in_the_users_own_folder_the_users_file_is_trusted() {
         let config = place.load_in(&place.folder.path().join(cwd), None, &[]).unwrap();
         assert_eq!(config.llm.base_url.as_deref(), Some("http://localhost:1"), "{cwd}");
         assert_eq!(config.warnings, [""; 0], "{cwd}");
-        assert!(!config.explain(None).unwrap().contains("left alone"), "{cwd}");
+        assert!(!config.explain(None, Lang::En).unwrap().contains("left alone"), "{cwd}");
     }
 }
 
@@ -95,7 +97,7 @@ fn in_the_users_own_folder_the_users_file_is_trusted() {
 fn a_link_to_a_device_is_not_read() {
     let place = Place::new().project("");
     std::os::unix::fs::symlink("/dev/zero", place.cwd().join("config.yaml")).unwrap();
-    let page = place.load().unwrap().explain(None).unwrap();
+    let page = place.load().unwrap().explain(None, Lang::En).unwrap();
     assert!(page.ends_with("left alone:\n  config.yaml: it cannot be read\n"), "{page}");
 }
 
