@@ -65,9 +65,12 @@ pub(crate) use worktrees::Worktrees;
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
 #[command(name = "max-team", version, about, max_term_width = 100, args_conflicts_with_subcommands = true)]
-#[command(after_help = "No key yet? `max-team demo` shows everything with a recorded model.\n\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 8 partly done,\n\
-130 interrupted (Ctrl-C or `max-team stop`), 143 terminated (SIGTERM).")]
+#[command(
+    after_help = "No key yet? `max-team demo` shows the team at work; `max-team demo --list` lists more demos.\n\
+Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval,\n\
+6 budget used up, 7 another limit reached (model calls, output, time), 8 partly done,\n\
+130 interrupted (Ctrl-C or `max-team stop`), 143 terminated (SIGTERM)."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -77,13 +80,44 @@ pub(crate) struct Cli {
 
 /// What was given on the command line. Only help asks for the language.
 pub(crate) fn parse(lang: impl FnOnce() -> Lang) -> Result<Cli, clap::Error> {
-    let words = spelled_out(command_first(std::env::args_os().collect()));
-    match Cli::try_parse_from(words.clone()) {
+    let (chosen, words) = without_lang(std::env::args_os());
+    let words = spelled_out(command_first(words));
+    let mut cli = match Cli::try_parse_from(words.clone()) {
         Err(help) if is_help(help.kind()) => {
-            Cli::from_arg_matches(&groups::grouped(lang()).try_get_matches_from(words)?)
+            Cli::from_arg_matches(&groups::grouped(lang()).try_get_matches_from(words)?)?
         }
-        parsed => parsed,
+        parsed => parsed?,
+    };
+    cli.talk.lang = cli.talk.lang.or(chosen);
+    Ok(cli)
+}
+
+/// The first word after the program's name, apart from the language.
+pub(crate) fn first_word() -> String {
+    let (_, words) = without_lang(std::env::args_os());
+    words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The language, and the words without it: it may stand anywhere, and the parser would take it for an argument of the chat. One that
+/// does not exist stays, for the parser to report.
+fn without_lang(words: impl Iterator<Item = OsString>) -> (Option<String>, Vec<OsString>) {
+    let (mut chosen, mut left, mut is_over) = (None, Vec::new(), false);
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        is_over |= word == "--";
+        let text = word.to_str().filter(|_| !is_over).unwrap_or_default();
+        let after = |word: &OsString| word.to_str().filter(|name| LANGS.contains(name)).map(str::to_owned);
+        let name = match text.strip_prefix("--lang=") {
+            Some(name) => after(&OsString::from(name)),
+            None if text == "--lang" => words.next_if(|next| after(next).is_some()).as_ref().and_then(after),
+            None => None,
+        };
+        match name {
+            Some(name) => chosen = Some(name),
+            None => left.push(word),
+        }
     }
+    (chosen, left)
 }
 
 /// Whether the parser answers with help: asked for, or because a command such as `memory` was left without its subcommand.
@@ -108,12 +142,11 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
         at += if value.is_none() && known.get_action().takes_values() { 2 } else { 1 };
         flags.push(name.to_owned());
     }
-    if text(at) == HELP && flags.iter().all(|flag| is_for_all(flag)) {
+    if text(at) == HELP && flags.iter().all(|flag| flag == "no-color") {
         return help_alone(words.split_off(at));
     }
     let Some(found) = command.find_subcommand(text(at)).filter(|_| at > 1) else { return words };
-    let has =
-        |flag: &String| flag == "lang" || found.get_arguments().any(|known| known.get_long() == Some(flag.as_str()));
+    let has = |flag: &String| found.get_arguments().any(|known| known.get_long() == Some(flag.as_str()));
     if flags.iter().all(has) {
         let name = words.remove(at);
         words.insert(1, name);
@@ -121,23 +154,10 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Whether a flag belongs to every command.
-fn is_for_all(flag: &str) -> bool {
-    matches!(flag, "lang" | "no-color")
-}
-
-/// `help` and the names of commands behind it, without the flags of every command: the parser takes names only.
+/// `help` and the names of commands behind it, without flags: the parser takes names only.
 fn help_alone(asked: Vec<OsString>) -> Vec<OsString> {
-    let mut words = vec![OsString::from("max-team")];
-    let mut asked = asked.into_iter();
-    while let Some(word) = asked.next() {
-        let flag = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
-        match flag.split('=').next() {
-            Some(name) if is_for_all(name) => drop((flag == "lang").then(|| asked.next())),
-            _ => words.push(word),
-        }
-    }
-    words
+    let names = asked.into_iter().filter(|word| !matches!(word.to_str(), Some("--no-color" | "--help" | "-h")));
+    std::iter::once(OsString::from("max-team")).chain(names).collect()
 }
 
 /// The same with the prompt that `-p` was left without before another flag (`-p --output-format json`): what begins with a dash
@@ -179,6 +199,8 @@ pub(crate) fn is_about_settings(mut words: impl Iterator<Item = String>) -> bool
 
 /// The parser's own command.
 const HELP: &str = "help";
+/// The languages of the interface; `auto` is that of the system.
+const LANGS: [&str; 3] = ["auto", "en", "zh"];
 
 /// The command that was probably meant, if one of the first words is nearly one.
 pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
@@ -243,13 +265,13 @@ pub(crate) struct TalkFlags {
     pub(crate) print: Option<String>,
     #[command(flatten)]
     pub(crate) formats: Formats,
-    /// Continue the last session of this directory
+    /// Continue the last session of this folder
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
     /// Resume a session by its ID, or the first or last characters of it (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// With -r: bring back the messages that the last compaction replaced by a summary
+    /// With -r: restore the older messages that a summary replaced when the conversation had become too long
     #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
     /// The skill that the agent carries out, in a replayed run.
@@ -280,9 +302,9 @@ pub(crate) struct TalkFlags {
     #[arg(long)]
     pub(crate) no_color: bool,
     /// Choose the language of the interface; works with every command, before or after its name
-    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"], global = true)]
+    #[arg(long, value_name = "LANG", value_parser = LANGS, global = true)]
     pub(crate) lang: Option<String>,
-    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Approve plans without a question (`run --yes`)
@@ -309,7 +331,7 @@ pub(crate) enum Command {
         /// Replace the file if there is one
         #[arg(long, requires = "output")]
         force: bool,
-        /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+        /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
         #[command(flatten)]
@@ -319,7 +341,7 @@ pub(crate) enum Command {
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
-        /// Only show the plan: waves, critical path, instructions, forecast
+        /// Only show the plan: order, critical path, instructions, forecast
         #[arg(long)]
         dry_run: bool,
         /// Show all instructions of the tasks, not only three lines of each
@@ -331,7 +353,7 @@ pub(crate) enum Command {
         /// Choose the output format
         #[arg(long, value_enum, default_value_t = Format::Text)]
         output_format: Format,
-        /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+        /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
         #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
         record: Option<PathBuf>,
         #[command(flatten)]
@@ -359,20 +381,20 @@ pub(crate) enum Command {
     /// List messages between agents and whether they were read
     #[command(subcommand)]
     Mail(Mail),
-    /// Send a message to the lead, a teammate or an agent that the lead has called
+    /// Send a message to Max or to any agent at work in a session
     Send(Send),
     /// List and show plans
     #[command(subcommand)]
     Plans(Plans),
     /// Show a session as a tree: calls, tools, tokens, cost, approvals
     Trace(Trace),
-    /// Replay a run offline, or compare it with the current configuration (--strict)
+    /// Replay a session offline, or compare it with the current configuration (--strict)
     Replay(Box<Replay>),
-    /// Continue from any point of a run, in a new session and worktree
+    /// Continue from any point of a session, in a new session and worktree
     Fork(Box<Fork>),
     /// Restore files to an earlier point of a session; shows the changes first
     Rewind(Rewind),
-    /// Compare two runs: answers, tools, tokens, cost, time
+    /// Compare two sessions: answers, tools, tokens, cost, time
     Compare(Compare),
     /// Show cost by agent, task, model, day or session
     Cost(Cost),
@@ -394,8 +416,8 @@ pub(crate) enum Command {
     /// Show settings and where they come from
     #[command(
         subcommand,
-        after_help = "To change settings, edit ~/.max-team/config.yaml (all projects) or .max-team/config.yaml (this project);\n\
-                      `max-team config default` prints a file to start from."
+        after_help = "To change settings, edit ~/.max-team/config.yaml (all projects) or .max-team/config.yaml\n\
+                      (this project). `max-team config default` prints every setting: copy the lines that you change."
     )]
     Config(Config),
     /// List, show, create and test agents
@@ -413,7 +435,7 @@ pub(crate) enum Command {
     /// Show and change the shared task list of a session
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Show and clear stored answers of experts
+    /// Show and clear stored answers of expert agents, which look up facts such as weather
     #[command(subcommand)]
     Cache(Cache),
     /// List and read files that agents keep outside the project (@files, @data)
@@ -424,7 +446,7 @@ pub(crate) enum Command {
     /// Show and explain permission rules, and trust those of a project
     #[command(subcommand)]
     Permissions(Permissions),
-    /// Add, test and trust MCP servers; offer the team as one
+    /// Add, test and trust MCP servers; serve the team itself over MCP
     #[command(subcommand)]
     Mcp(Mcp),
     /// List models with prices and whether their keys are set
@@ -455,20 +477,19 @@ pub(crate) struct TeamFlags {
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file that defines the team, instead of the project's own (config/agents.yaml, .max-team/agents.yaml) or the
-    /// built-in one; or definitions that join the team: a Markdown file, or JSON (a file or the text itself) such as
-    /// '{"reviewer": {"description": "…", "prompt": "…"}}'
+    /// Use the team of this YAML file instead of the project's (config/agents.yaml, .max-team/agents.yaml) or the built-in one.
+    /// A Markdown file, a JSON file or JSON text adds agents to the team: '{"reviewer": {"description": "…", "prompt": "…"}}'
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// Choose when a plan needs your approval. plan: before it starts, then for actions outside it. each: before it starts, then
-    /// for every change. risky: only before a plan with risks starts. never: only before a plan with risks starts; actions
-    /// outside the members' constraints are refused without a question
+    /// Choose when a plan needs your approval. plan: before it starts, and for actions outside it. each: before it starts, and
+    /// for every change. risky: before it starts, only if it has risks (marked `!`). never: before it starts, only if it has
+    /// risks; then nothing is asked, and actions outside the limits of the agents' definitions are refused
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// Report on standard error when a model sends nothing for seconds (a terminal always shows it)
+    /// Report on standard error when a model is silent for some seconds (a terminal always shows this)
     #[arg(long)]
     pub(crate) verbose: bool,
     /// Stop before the session costs more than this
@@ -476,9 +497,9 @@ pub(crate) struct TeamFlags {
     pub(crate) max_budget_usd: Option<String>,
     /// Choose the permission mode. default: read freely, ask before changes. acceptEdits, auto (the same): change files freely,
     /// ask before commands that do more than read. plan: read only. dontAsk: refuse every action that would ask.
-    /// bypassPermissions: change files and run plain commands without a question; it still asks about dangerous actions
-    /// (publishing, acting on other machines), commands that cannot be analysed, hosts that no rule names, and `ask` rules;
-    /// `deny` rules, constraints and the sandbox still apply
+    /// bypassPermissions: change files and run commands without a question, except for dangerous actions (publishing, acting on
+    /// other machines), commands that cannot be analysed, hosts that no rule names, and where an `ask` rule says so.
+    /// In every mode, `deny` rules, constraints and the sandbox apply
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Rules for actions that run without a question, for example "Bash(git log:*) Edit"
@@ -536,7 +557,7 @@ pub(crate) struct Demo {
     /// Approve everything; needs no terminal
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Print without colours
@@ -578,7 +599,7 @@ pub(crate) enum Tools {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
-    /// Compare all stored lists, mailboxes and states with the log they were made from, and rebuild those that differ
+    /// Rebuild task lists, mailboxes and states from the journal if they differ from it
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// Also send the model one small request, to find a wrong key, a dead server or a wrong model

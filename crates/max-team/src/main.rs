@@ -17,6 +17,7 @@ mod stream_json;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use max_team_runtime::RuntimeError;
 use max_team_tools::document;
 use max_team_workspace::exit::{CliError, Exit};
@@ -57,7 +58,12 @@ fn main() -> ExitCode {
                 headless::talk(&spoken().reserved(name));
                 return code(exit);
             }
+            let meant = args::meant(words()).filter(|_| exit == Exit::Usage);
             match exit == Exit::Usage && spoken() == Lang::Zh {
+                // A misspelt command is taken for the prompt of a chat, which takes no further words: that is not the mistake.
+                _ if meant.is_some() && error.kind() == ErrorKind::ArgumentConflict => {
+                    headless::talk(&spoken().no_such_command(args::first_word()));
+                }
                 true => headless::talk(&args::chinese::usage_error(&error)),
                 // If this fails, there is no other place to report it.
                 false => drop(error.print()),
@@ -65,7 +71,7 @@ fn main() -> ExitCode {
             if exit == Exit::Usage && args::wants_json(words()) {
                 print_failure(exit, error.to_string().trim_end().to_owned());
             }
-            if let Some(meant) = args::meant(words()).filter(|_| exit == Exit::Usage) {
+            if let Some(meant) = meant {
                 headless::talk(&spoken().did_you_mean(&meant));
             } else if let Some(prompt) = args::unquoted(words()).filter(|_| exit == Exit::Usage) {
                 headless::talk(&spoken().quote_the_prompt(&prompt));

@@ -10,6 +10,7 @@ use max_team_core::plan::event::{Proof, TaskHeld};
 use max_team_core::plan::{Forecast, Plan, TaskDraft, TaskStatus, TaskView, WaitReason};
 
 use crate::text::{clean, width as measure, wrapped};
+use max_team_workspace::format::spent;
 use max_team_workspace::i18n::Lang;
 use max_team_workspace::plan_diagram::draw;
 
@@ -21,6 +22,8 @@ const LISTED_MAX: usize = 200;
 const CAPTION_CHARS: usize = 70;
 /// Rows of a task's instructions, unless all of them are wanted.
 const INSTRUCTION_ROWS: usize = 3;
+/// The sign of a task that starts only after the user's approval, as `draw` shows it.
+const GATE: char = '◆';
 /// The beginning of each of these rows.
 const INSTRUCTION_MARK: &str = "│ ";
 
@@ -62,6 +65,9 @@ pub fn sheet(plan: &Plan, width: usize, depth: PlanDetail<'_>, lang: Lang) -> St
     let path = clip(&critical.join(" → "), width.saturating_sub(40).max(20));
     let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
     let _ = writeln!(text, "{}", forecast(&proposed.forecast, lang));
+    if (0..graph.len()).any(|task| graph.is_gated(task)) {
+        let _ = writeln!(text, "{GATE} {}", lang.asks_before_task());
+    }
     for risk in lang.plan_risks(proposed) {
         let _ = writeln!(text, "! {}", clean(&risk));
     }
@@ -73,7 +79,7 @@ pub fn forecast(forecast: &Forecast, lang: Lang) -> String {
     let range = forecast.likely_nano.map(|likely| money_range(likely, forecast.high_nano.unwrap_or(likely)));
     let mut text = lang.forecast(range.as_deref(), &duration(forecast.likely_ms), forecast.calls_likely);
     if let Some(budget) = forecast.budget_nano {
-        text.push_str(&lang.forecast_budget(format!("${:.2}", dollars(budget))));
+        text.push_str(&lang.forecast_budget(spent(budget, 0)));
     }
     if forecast.unpriced {
         text.push_str(lang.forecast_unpriced());
@@ -134,7 +140,7 @@ fn entry(view: &TaskView<'_>, width: usize, depth: PlanDetail<'_>, lang: Lang) -
         more(&lang.note_of(clean(&lang.person(&note.by))), note.text.clone());
     }
     more(lang.with_model(), task.model.clone().unwrap_or_default());
-    more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
+    more(lang.budget_of(), task.budget.nano.map(|nano| spent(nano, 0)).unwrap_or_default());
     if task.skip {
         more(lang.struck_out(), lang.yes_word().to_owned());
     }
@@ -239,7 +245,11 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::PlanAnswered(answered) => {
             format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
         }
-        Event::EditRefused(refused) => format!("{}: {}", lang.plan_word(), lang.cannot_change(&refused.error)),
+        Event::EditRefused(refused) => {
+            let is_typed = !refused.flaws.is_empty();
+            let why = if is_typed { lang.cannot_run(&refused.flaws) } else { refused.error.clone() };
+            format!("{}: {}", lang.plan_word(), lang.cannot_change(why))
+        }
         Event::PlanStopped(stopped) => {
             let what = stopped.task.as_deref().unwrap_or(lang.plan_word());
             format!("{what}: {}", lang.stopped_by(&stopped.by))

@@ -66,53 +66,47 @@ pub(super) struct UnknownSlash {
     pub(super) nearest: Option<&'static str>,
 }
 
+/// A sentence of the interface.
+pub(super) type Phrase = fn(Lang) -> &'static str;
+
 /// A row of `/help`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HelpEntry {
     pub(super) name: &'static str,
     pub(super) argument: &'static str,
-    en: &'static str,
-    zh: &'static str,
+    about: Phrase,
 }
 
 impl HelpEntry {
     pub(super) fn about(&self, lang: Lang) -> &'static str {
-        match lang {
-            Lang::En => self.en,
-            Lang::Zh => self.zh,
-        }
+        (self.about)(lang)
     }
 }
 
-const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh: &'static str) -> HelpEntry {
-    HelpEntry { name, argument, en, zh }
+const fn entry(name: &'static str, argument: &'static str, about: Phrase) -> HelpEntry {
+    HelpEntry { name, argument, about }
 }
 
 /// All commands, as `/help` lists them.
 pub(super) const ENTRIES: [HelpEntry; 18] = [
-    entry("help", "", "list commands and keys", "可以输入和按下的内容"),
-    entry("clear", "", "start a new session", "开始新会话"),
-    entry("model", "[name]", "show or switch the model", "查看或切换模型"),
-    entry("cost", "", "show the cost so far", "目前的花费"),
-    entry("context", "", "show what fills the model's window", "模型窗口的占用"),
-    entry("mcp", "", "show MCP servers and their state", "查看 MCP 服务器及其状态"),
-    entry("compact", "[what to keep | undo]", "summarise the conversation to make room", "对已有对话作摘要以腾出空间"),
-    entry("rewind", "[number | undo | yes]", "restore files to before a message", "将文件恢复到某条消息之前"),
-    entry("plan", "[full]", "show the plan (full: all instructions)", "查看计划（full：全部说明）"),
-    entry("team", "[load NAME]", "show the team, or start a saved team", "查看团队，或启动已保存的团队"),
-    entry("send", "name words", "write to a teammate; or @name words", "写信给队友；也可用 @姓名 内容"),
-    entry("show", "[name]", "show what a called agent has done", "查看被调用者的完整记录"),
-    entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
-    entry(
-        "continue",
-        "[name]",
-        "go on with interrupted work, or one agent",
-        "继续所有被打断的工作，或其中一个智能体的",
-    ),
-    entry("inbox", "", "list what waits for you", "等待您处理的事项"),
-    entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
-    entry("detach", "", "leave; a running `max-team serve` goes on", "退出，由正在运行的 `max-team serve` 继续"),
-    entry("quit", "", "leave", "退出"),
+    entry("help", "", Lang::slash_help),
+    entry("clear", "", Lang::slash_clear),
+    entry("model", "[name]", Lang::slash_model),
+    entry("cost", "", Lang::slash_cost),
+    entry("context", "", Lang::slash_context),
+    entry("mcp", "", Lang::slash_mcp),
+    entry("compact", "[what to keep | undo]", Lang::slash_compact),
+    entry("rewind", "[number | undo | yes]", Lang::slash_rewind),
+    entry("plan", "[full]", Lang::slash_plan),
+    entry("team", "[load NAME]", Lang::slash_team),
+    entry("send", "name words", Lang::slash_send),
+    entry("show", "[name]", Lang::slash_show),
+    entry("stop", "[task]", Lang::slash_stop),
+    entry("continue", "[name]", Lang::slash_continue),
+    entry("inbox", "", Lang::slash_inbox),
+    entry("resume", "[number or id]", Lang::slash_resume),
+    entry("detach", "", Lang::slash_detach),
+    entry("quit", "", Lang::slash_quit),
 ];
 
 /// Parses a draft; `None` if it is a message.

@@ -30,21 +30,21 @@ const GOAL_COLUMNS: usize = 30;
 /// Columns of what waits in the list.
 const INBOX_COLUMNS: usize = 120;
 
-/// Keys, and what they do in English and Chinese.
-const KEYS: [(&str, &str, &str); 13] = [
-    ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
-    ("Alt-Enter", "interrupt and send", "打断并发送"),
-    ("Esc", "interrupt (also: the word stop); twice: clear", "打断回合（也可输入 停止）；按两次 Esc 清空草稿"),
-    ("Ctrl-C", "interrupt; clear the draft; twice: exit", "打断；清空草稿；按两次退出"),
-    ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
-    ("Up, Down", "move; take a queued message back; the history", "移动光标；取回排队的消息；翻阅历史"),
-    ("Ctrl-R", "search the history", "搜索历史"),
-    ("Tab", "complete a command, or a teammate or file after @", "补全命令，或 @ 之后的队友和文件"),
-    ("Shift-Tab", "change the mode", "切换模式"),
-    ("Ctrl-T", "plans at work and tasks: short, full, hidden", "运行中的计划和任务：简短、完整、隐藏"),
-    ("Ctrl-O", "expand the last turn: tool inputs and whole outputs", "展开上一回合：工具输入和完整输出"),
-    ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
-    ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
+/// Keys, and what they do.
+const KEYS: [(&str, slash::Phrase); 13] = [
+    ("\\ Enter, Shift-Enter, Ctrl-J", Lang::help_new_line),
+    ("Alt-Enter", Lang::help_alt_enter),
+    ("Esc", Lang::help_esc),
+    ("Ctrl-C", Lang::help_ctrl_c),
+    ("Ctrl-D", Lang::help_ctrl_d),
+    ("Up, Down", Lang::help_up_down),
+    ("Ctrl-R", Lang::help_ctrl_r),
+    ("Tab", Lang::help_tab),
+    ("Shift-Tab", Lang::help_shift_tab),
+    ("Ctrl-T", Lang::help_ctrl_t),
+    ("Ctrl-O", Lang::help_ctrl_o),
+    ("Ctrl-A E K U W, Alt-B F", Lang::help_edit_keys),
+    ("Ctrl-L, Ctrl-Z", Lang::help_redraw),
 ];
 
 pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
@@ -52,8 +52,7 @@ pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
         let name = format!("/{} {}", entry.name, entry.argument).trim_end().to_owned();
         (name, entry.about(lang).to_owned())
     };
-    let key =
-        |(key, en, zh): &(&str, &str, &str)| ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned());
+    let key = |(key, about): &(&str, slash::Phrase)| ((*key).to_owned(), about(lang).to_owned());
     let mut keys = vec![("Enter".to_owned(), lang.enter_does(while_busy).to_owned())];
     if while_busy == WhileBusy::Interrupt {
         keys.push(("Shift-Enter".to_owned(), lang.shift_enter_does().to_owned()));

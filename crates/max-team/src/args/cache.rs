@@ -14,7 +14,7 @@ pub(crate) enum Cache {
     Show {
         /// Name of the expert
         expert: String,
-        /// Only answers whose key begins with this
+        /// Only answers whose `key` begins with this; `cache show EXPERT` prints the keys
         key: Option<String>,
         /// Print as JSON
         #[arg(long)]

@@ -62,7 +62,7 @@ fn translated(command: Command, path: &str) -> Command {
         Some(about) => command.about(broken(about, NOTE_COLUMNS)).long_about(None),
         None => command,
     };
-    let command = match text(path, "after") {
+    let command = match text(path, "note") {
         Some(after) => command.after_help(broken(after, NOTE_COLUMNS)),
         None => command,
     };

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Files {
-    /// List the folders of all sessions and of this project's agents; with a session or agent, its files
+    /// List the folders of all sessions and of this project's agents; with --session or --agent, the files in that folder
     List {
         #[command(flatten)]
         whose: FolderOwner,
@@ -14,7 +14,7 @@ pub(crate) enum Files {
     },
     /// Print a file
     Show {
-        /// Its path there, as `list` names it; `@files/` or `@data/` may stand before it
+        /// Path of the file in the folder of the session or agent, as `files list` prints it; may begin with `@files/` or `@data/`
         path: String,
         #[command(flatten)]
         whose: FolderOwner,
@@ -38,8 +38,8 @@ pub(crate) enum Files {
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct FolderOwner {
-    /// Files of this session (@files): its ID (a unique prefix or suffix is enough). Without --session and --agent, `show` and
-    /// `path` use the last session here
+    /// Files of this session (@files): its ID (a unique prefix or suffix is enough). For `show` and `path`, the last session
+    /// of this folder is the default
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Files of this agent in this project (@data)

@@ -24,7 +24,7 @@ pub(crate) struct Inbox {
 pub(crate) struct Approve {
     /// Question or plan ID (a unique prefix or suffix is enough); may be left out if only one waits
     pub(crate) id: Option<String>,
-    /// Approve only the plan's first wave; the rest asks again
+    /// Approve only the tasks that can start now (the first wave); you are asked again before the others
     #[arg(long, conflicts_with = "ruling")]
     pub(crate) first_wave: bool,
     /// Answer to a question, or a note to the model with the approval
@@ -33,8 +33,8 @@ pub(crate) struct Approve {
     /// Also allow later actions of this kind (`max-team inbox ID` shows the rule)
     #[arg(long)]
     pub(crate) always: bool,
-    /// With --always: allow them for this task, session or repository
-    #[arg(long = "for", value_name = "HOW LONG", requires = "always", value_parser = until)]
+    /// With --always: where they are allowed: task, session or repository
+    #[arg(long = "for", value_name = "SCOPE", requires = "always", value_parser = until)]
     pub(crate) until: Option<GrantScope>,
     /// A failed task: try it again
     #[arg(long, group = "ruling")]
@@ -76,7 +76,7 @@ pub(crate) struct Stop {
     /// Session, agent or plan: an ID (a unique prefix or suffix is enough) or an agent's name; may be left out if only one plan is open
     #[arg(conflicts_with = "all")]
     pub(crate) id: Option<String>,
-    /// Give up only this task of the plan
+    /// Give up this task of the plan and the tasks that depend on it; the others continue
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) task: Option<String>,
     /// Give up every open plan
@@ -126,7 +126,7 @@ pub(crate) enum Plans {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Trace {
-    /// Session or plan ID (a unique prefix or suffix is enough); default: the last session
+    /// Session or plan ID (a unique prefix or suffix is enough); default: the last session of any folder
     pub(crate) id: Option<String>,
     /// Print as JSON
     #[arg(long)]

@@ -20,19 +20,20 @@ pub(crate) enum Sessions {
     },
     /// Show what was said and done in a session
     Show {
-        /// The session; default: the last one
+        /// The session; default: the last one of any folder
         id: Option<String>,
         /// As JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// Erase the contents of sessions; their hashes stay as evidence
+    /// Erase the contents of sessions; their checksums stay, so that `audit verify` still works
     Forget(Forget),
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Forget {
-    /// Session ID (a unique prefix or suffix is enough); default: sessions older than `journal.keep_days`
+    /// Session ID (a unique prefix or suffix is enough); default: sessions older than the setting `journal.keep_days`, if it is
+    /// set
     pub(crate) id: Option<String>,
     /// All sessions without a message for this long, for example 90d
     #[arg(long, value_name = "TIME", conflicts_with = "id", value_parser = since)]
@@ -47,7 +48,7 @@ pub(crate) struct Forget {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Audit {
-    /// Show one line per action, with who allowed it and where that is recorded
+    /// Show one line per journal entry; below an action, the rule or the person that allowed it
     Show {
         #[command(flatten)]
         which: AuditScope,
@@ -75,22 +76,22 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AuditScope {
-    /// Of this session
+    /// Only entries of this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Of this agent, by its name or the end of its id
+    /// Only entries of this agent: its name, or the end of its ID
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Of this kind, for example tool_intent; several with commas
+    /// Only entries of this kind, for example tool_intent; several with commas
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
-    /// Of this task of a plan
+    /// Only entries of this task of a plan
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
-    /// Only since then: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)
+    /// Only entries after this: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or an age (90m, 2h, 3d, 1w)
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) since: Option<i64>,
-    /// Show entries before this time
+    /// Only entries before this
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) until: Option<i64>,
 }
@@ -139,7 +140,7 @@ pub(crate) struct Backup {
 pub(crate) struct Restore {
     /// File that `backup` has written
     pub(crate) file: PathBuf,
-    /// Replace a journal that is not empty without a question (the old one is kept); required without a terminal
+    /// Do not ask before replacing a journal that has entries (it is kept); required without a terminal
     #[arg(long)]
     pub(crate) yes: bool,
 }

@@ -26,8 +26,8 @@ pub(crate) struct ServeMcp {
     /// Listen on this address; one that other machines can reach needs a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", requires = "http")]
     pub(crate) host: String,
-    /// Read the bearer token that clients must send from this file; without it, a token is created if other
-    /// machines can reach the address
+    /// File with the bearer token that clients must send; without it, a token is created if other machines can reach the
+    /// address
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
     /// Accept requests of web pages from this origin, such as http://localhost:6274

@@ -70,7 +70,7 @@ pub(crate) enum McpClient {
         #[arg(default_value = "{}")]
         input: String,
     },
-    /// Allow a server that this project brings along, with the tools that it offers now
+    /// Trust a server of this project's .mcp.json, with the tools that it offers now
     Trust {
         /// The name of the server
         name: String,
@@ -161,7 +161,7 @@ pub(crate) struct AddServer {
 pub(crate) struct OneServer {
     /// The name of the server
     pub(crate) name: String,
-    /// Start it even if this project brings it along and you have not trusted it
+    /// Start the server even if it comes from this project's .mcp.json and you have not trusted it
     #[arg(long)]
     pub(crate) trust: bool,
     #[command(flatten)]

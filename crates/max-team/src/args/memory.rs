@@ -15,7 +15,7 @@ pub(crate) enum Board {
 /// Whose folder a new file goes into.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct OwnFolder {
-    /// In your own folder instead of the project's, for all projects; also `--scope user`
+    /// Write it to your own folder, for all projects, instead of this project's (`--scope user` means the same)
     #[arg(long)]
     user: bool,
     #[arg(long, value_enum, hide = true, conflicts_with = "user")]
@@ -70,13 +70,14 @@ pub(crate) enum Memory {
         key: String,
         /// The value: words, or JSON
         value: String,
-        /// Store the fact for you (user) or for this project (project); default: by the section of the key
+        /// Store the fact for you (user) or for this project (project); default: keys that begin with `notes` or
+        /// `dialog_context` for this project, others for you
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Forget a fact or section, and erase its text from the memory's log
+    /// Forget a fact or a whole section, and erase its text from the memory's log
     Forget {
-        /// The key of a fact, or a section
+        /// The key of a fact (`preferences.tea`), or a section (`preferences`)
         key: String,
         /// Only facts about you (user) or about this project (project); default: both
         #[arg(long, value_enum)]
@@ -84,7 +85,7 @@ pub(crate) enum Memory {
     },
     /// Show which facts the model saw for the last answer of a session, and why
     Why {
-        /// Session ID (a unique prefix or suffix is enough); default: the last session
+        /// Session ID (a unique prefix or suffix is enough); default: the last session of any folder
         session: Option<String>,
         /// Show all turns of the session
         #[arg(long)]
@@ -109,7 +110,8 @@ pub(crate) enum Memory {
         /// Files to read
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Store the facts for you (user) or for this project (project); default: by the section of each key
+        /// Store the facts for you (user) or for this project (project); default: keys that begin with `notes` or
+        /// `dialog_context` for this project, others for you
         #[arg(long, value_enum)]
         scope: Option<Board>,
         /// Only show what would be imported

@@ -10,7 +10,8 @@ pub(crate) enum Permissions {
     /// Explain whether an action would be allowed, asked or denied, by which rule, and how to change that. Exit 0 if
     /// it runs without a question, else 5
     Why(ExplainVerdict),
-    /// Find rules without effect, hidden rules and rules that are wider than they look. Exit 1 if there are any
+    /// Find rules without effect, rules that another rule overrides, and rules that allow more than they seem to. Exit 1 if
+    /// there are any
     Lint {
         /// Print as JSON
         #[arg(long)]

@@ -12,9 +12,10 @@ use super::{Format, TeamFlags, ValueFault};
 const STRICT: &str = "Only with --strict";
 
 #[derive(Debug, Clone, Args)]
+#[command(mut_group("TeamFlags", |flags| flags.requires("strict")))]
 pub(crate) struct Replay {
-    /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session
-    #[arg(value_name = "RUN")]
+    /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session of any folder
+    #[arg(value_name = "SESSION")]
     pub(crate) run: Option<String>,
     /// Speed factor (default: 1 in a terminal; elsewhere everything at once)
     #[arg(long, value_name = "X", value_parser = speed)]
@@ -25,16 +26,16 @@ pub(crate) struct Replay {
     /// As JSON, a line each
     #[arg(long)]
     pub(crate) json: bool,
-    /// Compare the run with the current prompts, tools, definitions and rules; exit code 1 if a request would differ
+    /// Compare the session with the current prompts, tools, definitions and rules; exit code 1 if a request would differ
     #[arg(long, conflicts_with_all = ["speed", "step", "record"])]
     pub(crate) strict: bool,
-    /// Write the run into this file instead of playing it; secrets are left out
+    /// Write a recording to this file instead of playing it; secrets are left out
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// With --record: replace the file if there is one
     #[arg(long, requires = "record")]
     pub(crate) force: bool,
-    /// Needed if the recorded run had --coordinator
+    /// Needed if the session was started with --coordinator
     #[arg(long, requires = "strict", help_heading = STRICT)]
     pub(crate) coordinator: bool,
     #[command(flatten, next_help_heading = STRICT)]
@@ -43,16 +44,16 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Fork {
-    /// Session ID (a unique prefix or suffix is enough) or a recorded file; the run itself does not change
-    #[arg(value_name = "RUN")]
+    /// Session ID (a unique prefix or suffix is enough) or a recorded file; the session itself does not change
+    #[arg(value_name = "SESSION")]
     pub(crate) run: String,
     /// Where to continue: after the event of this number, at the `end`, or before a message of yours: `last-turn`, `turn:N`
     #[arg(long, value_name = "EVENT", default_value = "end")]
     pub(crate) at: Point,
-    /// Replace your message at that point by this one
+    /// Say this instead of your message at that point
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
     pub(crate) edit: Option<String>,
-    /// First message; default with `last-turn` or `turn:N`: the original message
+    /// First message of the new session; with `--at last-turn` or `turn:N`, the default is your message at that point
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Answer and exit, as `max-team -p` does (the default without a terminal)
@@ -61,7 +62,7 @@ pub(crate) struct Fork {
     /// How to print the answer of -p
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
-    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Work in the project itself, without a worktree
@@ -76,10 +77,10 @@ pub(crate) struct Fork {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compare {
-    /// The first run: session ID (a unique prefix or suffix is enough) or a recorded file
+    /// The first session: its ID (a unique prefix or suffix is enough) or a recorded file
     #[arg(value_name = "A")]
     pub(crate) a: String,
-    /// The second run
+    /// The second session
     #[arg(value_name = "B")]
     pub(crate) b: String,
     /// Print as JSON

@@ -3,10 +3,13 @@
 use clap::Args;
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Files that you have changed yourself since then are left alone and named (exit 8).")]
+#[command(
+    after_help = "Files that you changed yourself after the agents did are not touched; they are listed, and the exit code is 8."
+)]
 pub(crate) struct Rewind {
-    /// Session ID (a unique prefix or suffix is enough; default: the last session of this directory), and files or folders
-    /// (default: all)
+    /// Session ID (a unique prefix or suffix is enough; default: the last session of this folder), then files or folders
+    /// (default: all). If the first argument is not the ID of a session, it is taken as a
+    /// file
     #[arg(value_name = "SESSION] [FILE")]
     pub(crate) words: Vec<String>,
     /// The point: `last-turn`, `turn:N`, the number of an event (`events` and `replay` show them), or a time such as 14:05 or

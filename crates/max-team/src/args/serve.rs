@@ -38,10 +38,10 @@ pub(crate) enum ServeCommand {
 /// The running server that is meant, if not that of this folder.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerChoice {
-    /// The running server at this port, of any folder
+    /// Use the running server at this port; it may belong to any folder
     #[arg(long, value_name = "N", global = true)]
     pub(crate) port: Option<u16>,
-    /// The running demo; NAME as in `demo --list`
+    /// Use the running server of a demo; NAME as in `demo --list`
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "team", value_parser = NAMES, hide_possible_values = true, global = true, conflicts_with = "port")]
     pub(crate) demo: Option<String>,
 }

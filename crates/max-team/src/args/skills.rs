@@ -32,7 +32,7 @@ pub(crate) enum Skills {
         #[command(flatten)]
         folder: OwnFolder,
     },
-    /// Find broken and suspicious skills, and those that another of the same name hides. Exit 1 if there are any
+    /// Find skills that are broken, suspicious, or hidden by another of the same name. Exit 1 if there are any
     Check {
         /// Only this one
         name: Option<String>,
@@ -69,10 +69,11 @@ pub(crate) struct RunSkill {
     /// The input: JSON, or @FILE
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) input: String,
-    /// Output format; text is the JSON object alone
+    /// How to print the result. text: the JSON object of the skill alone. json: the same within one object that also has cost and
+    /// session
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) output_format: Format,
-    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]

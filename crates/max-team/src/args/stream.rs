@@ -5,7 +5,7 @@ use max_team_runtime::{Mark, What};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Events {
-    /// Session ID (a unique prefix or suffix is enough); default: the last session
+    /// Session ID (a unique prefix or suffix is enough); default: the last session of any folder
     #[arg(long, value_name = "ID", conflicts_with = "all")]
     pub(crate) session: Option<String>,
     /// Include all sessions
@@ -60,7 +60,7 @@ pub(crate) struct Reading {
 /// The first event, the types and the form.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventFilter {
-    /// Only events after this number: `1200`, or `1200.1` (after part 1 of event 1200)
+    /// Only events after this one: its `seq` in --json (`1200`), or `seq` and `part` (`1200.1`)
     #[arg(long, alias = "after", value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
     /// Only events of this type; may be given several times

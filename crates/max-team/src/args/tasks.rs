@@ -7,7 +7,7 @@ use super::ValueFault;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Tasks {
-    /// List the shared tasks of a session, and the tasks of its running plans
+    /// List the tasks that the agents of a session share, and those of its running plans
     List {
         #[command(flatten)]
         of: TaskListScope,
@@ -17,7 +17,7 @@ pub(crate) enum Tasks {
     },
     /// Show one task in full
     Show {
-        /// Its number, or `plan:NAME`
+        /// Its number in the shared list, or `plan:TASK` for a task of a running plan
         id: String,
         #[command(flatten)]
         of: TaskListScope,
@@ -35,7 +35,7 @@ pub(crate) enum Tasks {
         #[command(flatten)]
         of: TaskListScope,
     },
-    /// Change a task: assign it, take it back, complete it, delete it
+    /// Change a task: assign it, take it from its owner, complete it, delete it
     Update(Update),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Update {
 /// Which session's list is meant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TaskListScope {
-    /// Session ID (a unique prefix or suffix is enough); default: the last session here
+    /// Session ID (a unique prefix or suffix is enough); default: the last session of this folder
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }

@@ -12,14 +12,14 @@ use super::{OwnFolder, mode};
 pub(crate) enum Mail {
     /// List messages in the order they were written: sender, recipient, state
     List {
-        /// Session ID (a unique prefix or suffix is enough); default: the last session here
+        /// Session ID (a unique prefix or suffix is enough); default: the last session of this folder
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Only messages from or to this agent
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Only messages in this state: queued (no process runs the session), delivered, read (in a turn), acted (the turn is over),
-        /// dead (returned to the sender), refused, withdrawn (taken back unread)
+        /// Only messages in this state: queued (no process runs the session), delivered, read (the agent works on it), acted (the
+        /// agent has finished that work), dead (returned to the sender), refused, withdrawn (taken back unread)
         #[arg(long, value_name = "STATE", value_parser = Fate::NAMES, hide_possible_values = true)]
         state: Option<String>,
         /// Include control messages (idle, permission and shutdown notices)
@@ -33,7 +33,7 @@ pub(crate) enum Mail {
     Show {
         /// Message ID (a unique prefix or suffix is enough)
         id: String,
-        /// Its session; default: the last session here
+        /// Its session; default: the last session of this folder
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Print as JSON
@@ -56,7 +56,7 @@ pub(crate) enum Mail {
     after_help = "A busy agent reads the message when its current step ends; an idle agent starts a turn. If no process runs the session, the message waits."
 )]
 pub(crate) struct Send {
-    /// A teammate, the lead, a called agent, or `team` (all teammates)
+    /// An agent's name, or `team` (all teammates)
     pub(crate) name: String,
     /// Text of the message
     pub(crate) text: String,
@@ -67,17 +67,18 @@ pub(crate) struct Send {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Team {
-    /// Show the team of a session: what each agent does, or why it does nothing
+    /// Show the lead and the teammates of a session: what each does, or why it is idle. For agents that work on a plan, use
+    /// `max-team ps`
     Show {
-        /// The session; default: the last session here
+        /// The session; default: the last session of this folder
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to end after their work and mail; a busy teammate can refuse (exit 5 if it does so
-    /// within five seconds)
+    /// Ask teammates to finish their work, read their messages and end. A busy one can refuse; if it does within five seconds,
+    /// this command exits with 5
     Shutdown {
         /// Names; `team` means all teammates
         #[arg(required = true, value_name = "NAME")]
@@ -110,7 +111,7 @@ pub(crate) enum Team {
     Save {
         /// Name to save the team under
         name: String,
-        /// The session; default: the last session here
+        /// The session; default: the last session of this folder
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         #[command(flatten)]
@@ -119,7 +120,7 @@ pub(crate) enum Team {
         #[arg(long)]
         force: bool,
     },
-    /// Start the teammates of a saved team in a session or a new chat; without a terminal, wait until all are idle
+    /// Start the teammates of a saved team in a session or a new chat; without a terminal, this command ends when all are idle
     Load {
         /// Its name, or a file
         name: String,
@@ -131,10 +132,10 @@ pub(crate) enum Team {
     },
     /// Write the team of a session as files that other programs read
     Export {
-        /// Write this folder instead of ~/.claude
+        /// Write files in Claude Code's format into this folder (required)
         #[arg(long, value_name = "DIR")]
         claude: PathBuf,
-        /// The session; default: the last session here
+        /// The session; default: the last session of this folder
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },

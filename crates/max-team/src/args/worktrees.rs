@@ -32,6 +32,6 @@ pub(crate) enum Worktrees {
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Remove worktrees without open changes, and leftovers of killed processes
+    /// Remove worktrees in which no file waits for a decision, and leftovers of processes that were killed
     Clean,
 }

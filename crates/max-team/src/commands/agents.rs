@@ -145,7 +145,7 @@ fn page(person: &ListedAgent<'_>, data: Option<String>, lang: Lang) -> String {
     let kept =
         |memory| NotesScope::NAMES.iter().find(|(_, known)| *known == memory).map(|(name, _)| (*name).to_owned());
     rows.extend(own.work.memory.and_then(kept).map(|name| (lang.memory_word(), name)));
-    rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.clone())));
+    rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.get(lang).to_owned())));
     text.push_str(&columns(&rows));
     let _ = write!(text, "\n{}\n", clean(own.prompt.trim_end()));
     text
@@ -202,9 +202,7 @@ fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) 
     let folder = if is_users { place.home.join("agents") } else { place.cwd.join(".max-team/agents") };
     let path = folder.join(format!("{name}.md"));
     let shown = path.strip_prefix(&place.cwd).unwrap_or(&path).display().to_string();
-    if !path.exists() {
-        has_room(place, name, is_users)?;
-    }
+    let replaced = if path.exists() { None } else { replaced(place, name, is_users)? };
     let draft = if lang == Lang::Zh { DRAFT_ZH } else { DRAFT_EN };
     let description = description.unwrap_or_else(|| lang.draft_description().to_owned());
     // As JSON a text of any kind is one line that YAML takes.
@@ -218,15 +216,17 @@ fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) 
         }
         file => {
             file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
-            super::print(&format!("{}\n", lang.agent_written(&shown, name)))
+            let note = replaced.map(|place| format!("{}\n", lang.agent_replaces(name, place))).unwrap_or_default();
+            super::print(&format!("{}\n{note}", lang.agent_written(&shown, name)))
         }
     }
 }
 
-/// Refuses a name that an agent of the same or a stronger scope has: the new definition would not be used.
-fn has_room(place: &AppEnv, name: &str, is_users: bool) -> Result<(), CliError> {
+/// The place of the agent that a new definition would replace. Refuses a name that an agent of the same or a stronger scope has:
+/// the new definition would not be used.
+fn replaced(place: &AppEnv, name: &str, is_users: bool) -> Result<Option<String>, CliError> {
     // What is wrong with the team is said where it is used.
-    let Ok(team) = agents::team(None, place) else { return Ok(()) };
+    let Ok(team) = agents::team(None, place) else { return Ok(None) };
     let people = agents::people(&team);
     let ours = if is_users { Scope::User } else { Scope::Project };
     let is_before = |person: &&ListedAgent<'_>| {
@@ -235,7 +235,7 @@ fn has_room(place: &AppEnv, name: &str, is_users: bool) -> Result<(), CliError> 
     };
     match people.iter().find(is_before) {
         Some(first) => Err(CliError::said(Exit::Usage, |lang| lang.agent_elsewhere(name, &first.place))),
-        None => Ok(()),
+        None => Ok(people.iter().find(|person| person.member.definition.name == name).map(|known| known.place.clone())),
     }
 }
 

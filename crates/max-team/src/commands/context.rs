@@ -4,13 +4,14 @@
 //! the message is stored; otherwise that it took effect, or that the process has not read it yet.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_runtime::maintenance::Storage;
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{LogEntry, LogFollower, StoredQuestion, TeamReader, UserMail, query};
+use max_team_runtime::{LogEntry, LogFollower, RuntimeError, StoredQuestion, TeamReader, UserMail, query};
 use tokio::time::Instant;
 
 use max_team_workspace::exit::{CliError, Exit};
@@ -41,6 +42,17 @@ impl JournalContext {
     /// Answers a question from the journal.
     pub(super) fn read<Q: StoredQuestion>(&self, question: Q) -> Result<Q::Answer, CliError> {
         self.team.ask(question).map_err(stop)
+    }
+
+    /// The session that was last used in a folder.
+    pub(super) fn latest_session(&self, root: &Path) -> Result<SessionId, CliError> {
+        match self.team.ask(query::LatestSession { root: root.to_owned() }) {
+            // The error of the query speaks of continuing, which the user has not asked for.
+            Err(RuntimeError::NothingToContinue(_)) => {
+                Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
+            }
+            latest => Ok(latest.map_err(stop)?.session),
+        }
     }
 
     /// The process that runs a session.

@@ -353,7 +353,7 @@ fn team(place: &AppEnv, file: Option<&Path>, findings: &mut Findings) {
     let source = if team.is_builtin { lang.built_in_team() } else { &team.source };
     findings.good(lang.team_word(), lang.headed(source, lang.leads(one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
-    let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
+    let told = team.warnings.iter().filter(|warning| !warning.contains(lang.not_yet()));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
     for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
         let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
@@ -431,11 +431,11 @@ fn rows(storage: &Storage, findings: &mut Findings) {
     }
 }
 
-/// Holds every row against the log, says what differs, and makes them all again.
+/// Compares every row with the log, says what differs, and makes all of them again if any does.
 fn remake(storage: &Storage, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
     match storage.compare_rows() {
-        Ok(rows) if rows.is_empty() => findings.good(what, lang.rows_same().to_owned()),
+        Ok(rows) if rows.is_empty() => return findings.good(what, lang.rows_same().to_owned()),
         Ok(rows) => {
             rows.rows.iter().for_each(|row| findings.warn(what, clean_line(&lang.drift(row))));
             if rows.more > 0 {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use max_team_core::agent_dirs::AgentDir;
-use max_team_runtime::query;
 use max_team_tools::{AgentStore, DirUsage, StoredFile, ToolError};
 use serde_json::{Value, json};
 
@@ -45,7 +44,7 @@ impl AgentFolders {
         }
         let session = match &whose.session {
             Some(id) => setup::session(&self.context.team, id)?,
-            None => self.context.read(query::LatestSession { root: self.root.clone() })?.session,
+            None => self.context.latest_session(&self.root)?,
         };
         Ok(AgentStore::files(&self.home, session))
     }

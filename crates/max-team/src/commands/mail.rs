@@ -115,13 +115,7 @@ pub(super) fn last_used(context: &JournalContext, place: &AppEnv) -> anyhow::Res
             return Ok(row.session);
         }
     }
-    match context.team.ask(query::LatestSession { root }) {
-        // The error of the query speaks of continuing, which the user has not asked for.
-        Err(RuntimeError::NothingToContinue(_)) => {
-            Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
-        }
-        latest => Ok(latest.map_err(stop)?.session),
-    }
+    Ok(context.latest_session(&root)?)
 }
 
 /// The agent with this name: of the given session, else of the one last used here, else of the latest session that has

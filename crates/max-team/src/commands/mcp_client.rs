@@ -401,7 +401,7 @@ fn trust(folder: &Folder<'_>, lang: Lang, name: &str, yes: bool) -> anyhow::Resu
 fn reaches(folder: &Folder<'_>, server: &max_team_core::mcp::McpServer, lang: Lang) -> String {
     let grant = &server.grant;
     let yes = |is: bool| if is { lang.yes_word() } else { lang.no_word() };
-    let list = |all: Vec<String>| if all.is_empty() { "-".to_owned() } else { clean_line(&all.join(", ")) };
+    let list = |all: Vec<String>| if all.is_empty() { lang.no_names().to_owned() } else { clean_line(&all.join(", ")) };
     let named = mcp::launch(folder.place, &folder.config, &folder.root).named_paths(server);
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = named.into_iter().partition(|path| path.is_dir());
     let with = |paths: Vec<PathBuf>, granted: &[String]| {

@@ -90,8 +90,11 @@ impl MemoryContext {
         }
         let lang = self.context.lang;
         if found.is_empty() {
-            let words =
-                key.map_or_else(|| lang.nothing_remembered().to_owned(), |key| lang.nothing_under(key.as_str()));
+            let words = match (key, only) {
+                (Some(key), _) => lang.nothing_under(key.as_str()),
+                (None, Some(_)) => lang.nothing_in_scope().to_owned(),
+                (None, None) => lang.nothing_remembered().to_owned(),
+            };
             return super::print(&format!("{words}\n"));
         }
         let rows: Vec<Vec<String>> = found.iter().map(|(scope, fact)| row(scope, fact)).collect();

@@ -153,6 +153,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
 }
 
 fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
+    loaded.warnings.iter().for_each(|warning| headless::talk(warning));
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let registry = with_team(Registry::builtin());
     let tools: Vec<&str> = registry.specs().map(|spec| spec.name.as_str()).collect();
@@ -201,7 +202,7 @@ fn trust(place: &AppEnv, root: &std::path::Path, loaded: &LoadedPermissions, yes
     }
     let hooks = loaded.hooks.iter().map(|(hook, _)| hook.word());
     let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).chain(hooks).collect();
-    let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::new(Exit::Failed, words))?;
+    let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::translated(Exit::Failed, &words))?;
     trusted.add(&root.to_string_lossy(), &rules)?;
     super::print(&format!("{}\n", lang.rules_trusted(rules.len(), root.display())))?;
     Ok(Exit::Ok)

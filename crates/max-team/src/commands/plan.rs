@@ -73,7 +73,8 @@ pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::R
     };
     let text = input_file::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;
-    read.warnings.iter().for_each(|warning| headless::talk(warning));
+    let lang = place.speaks();
+    read.warnings.iter().for_each(|warning| headless::talk(warning.get(lang)));
     // `--yes` approves the whole plan, including its risky tasks.
     let flags =
         TalkFlags { team: options.flags, yes_to_plans: options.yes, record: options.record, ..TalkFlags::default() };
@@ -92,7 +93,7 @@ pub(crate) fn run(place: &AppEnv, file: &Path, options: RunOptions) -> anyhow::R
     };
     if options.dry_run {
         let depth = PlanDetail::of(options.full, "--full");
-        print(&plan_text::sheet(&shown, plan_text::WIDTH, depth, place.speaks()))?;
+        print(&plan_text::sheet(&shown, plan_text::WIDTH, depth, lang))?;
         return Ok(Exit::Ok);
     }
     workspace.require_model(place)?;

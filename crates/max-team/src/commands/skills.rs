@@ -273,7 +273,8 @@ fn trust(place: &AppEnv, catalogue: &Catalogue, lang: Lang, name: Option<&str>, 
             continue;
         }
         let root = catalogue.root().to_string_lossy();
-        let mut trusted = TrustedRules::read(&place.home).map_err(|words| CliError::new(Exit::Failed, words))?;
+        let mut trusted =
+            TrustedRules::read(&place.home).map_err(|words| CliError::translated(Exit::Failed, &words))?;
         trusted.add(&root, &[Trust::word(name, &pin)])?;
         super::print(&format!("{}\n", lang.skill_trusted(name, &root)))?;
     }

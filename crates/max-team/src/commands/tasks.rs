@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::suggest::nearest;
 use max_team_core::task_list::{ItemMoved, ListRequest, ListTaskStatus, NewTask, StatusChange, TaskUpdate};
-use max_team_runtime::{Enrolled, RuntimeError, TaskLine, query};
+use max_team_runtime::{Enrolled, TaskLine, query};
 use serde_json::{Value, json};
 
 use super::context::{JournalContext, stop, wait};
@@ -50,12 +50,7 @@ impl Counter {
     fn session(&self, of: &TaskListScope) -> Result<SessionId, CliError> {
         match &of.session {
             Some(id) => setup::session(&self.context.team, id),
-            None => match self.context.team.ask(query::LatestSession { root: self.root.clone() }) {
-                Err(RuntimeError::NothingToContinue(_)) => {
-                    Err(CliError::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
-                }
-                found => found.map(|row| row.session).map_err(stop),
-            },
+            None => self.context.latest_session(&self.root),
         }
     }
 
@@ -122,8 +117,11 @@ impl Counter {
         let is_ended =
             |id| events.iter().any(|event| matches!(event, Event::ItemMoved(moved) if moved.id == id && is_end(moved)));
         let is_passed = |event: &&Event| matches!(event, Event::ItemMoved(moved) if moved.what == StatusChange::Claimed && is_ended(moved.id));
-        let words: Vec<String> =
-            events.iter().filter(|event| !is_passed(event)).filter_map(|event| told(event, lang)).collect();
+        let words: Vec<String> = events
+            .iter()
+            .filter(|event| !is_passed(event))
+            .filter_map(|event| told(event, &self.context.by.user, lang))
+            .collect();
         let words = if words.is_empty() { lang.so_already().to_owned() } else { words.join("\n") };
         super::print(&clean(&format!("{words}\n")))
     }
@@ -133,10 +131,13 @@ fn is_end(moved: &ItemMoved) -> bool {
     moved.what == StatusChange::Completed
 }
 
-fn told(event: &Event, lang: max_team_workspace::i18n::Lang) -> Option<String> {
+fn told(event: &Event, user: &str, lang: max_team_workspace::i18n::Lang) -> Option<String> {
     match event {
         Event::ItemAdded(added) => Some(lang.list_added(added.id.to_string(), &added.text.subject)),
         Event::ItemWritten(written) => Some(lang.list_written(written.id.to_string())),
+        Event::ItemMoved(moved) if moved.what == StatusChange::Claimed && moved.state.owner == user => {
+            Some(lang.task_is_yours(moved.id))
+        }
         Event::ItemMoved(moved) => Some(lang.list_moved(moved)),
         _ => None,
     }

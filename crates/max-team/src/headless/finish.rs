@@ -311,7 +311,10 @@ impl Headless {
     ) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
             if matches!(self.task, Task::Plan { .. }) && tally.questions.waiting.is_empty() {
-                tally.turn.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
+                if let Some(ended) = &tally.turn.ended {
+                    self.print_text(ended)?;
+                    self.lang.ended_because(&ended.end).into_iter().for_each(|why| talk(&why));
+                }
                 talk(self.lang.no_plan_came());
                 return Ok(Some(stopped.unwrap_or(Exit::Failed)));
             }

@@ -16,7 +16,7 @@ fn wanted(command: &Command, path: &str, found: &mut BTreeSet<(String, String)>)
     let mut want = |name: &str| found.insert((path.to_owned(), name.to_owned()));
     want("about");
     if command.get_after_help().is_some() {
-        want("after");
+        want("note");
     }
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
         let id = arg.get_id().to_string();
@@ -48,7 +48,7 @@ fn every_text_of_the_help_is_there_in_chinese() {
     let mut wished = BTreeSet::new();
     wanted(&Cli::command(), "", &mut wished);
     for (path, name) in &wished {
-        let is_note = matches!(name.as_str(), "about" | "after");
+        let is_note = matches!(name.as_str(), "about" | "note");
         let found = text(path, name).or_else(|| text(SHARED, name).filter(|_| !is_note));
         assert!(found.is_some(), "`{name}` of `{path}` is missing in help.zh.txt");
     }
@@ -60,7 +60,7 @@ fn every_text_of_the_help_is_there_in_chinese() {
         let is_used = match section.as_str() {
             SHARED => names.contains(name.as_str()) || matches!(name.as_str(), "help" | "version" | "subcommand"),
             // Where English help has a heading, Chinese help may have a note.
-            _ if name == "after" => wished.contains(&(section.clone(), "about".to_owned())),
+            _ if name == "note" => wished.contains(&(section.clone(), "about".to_owned())),
             _ => wished.contains(&(section.clone(), name.clone())),
         };
         assert!(is_used, "`{name}` of `[{section}]` belongs to nothing");
