@@ -23,7 +23,7 @@ fn asking_about_the_program_touches_nothing() {
 #[test]
 fn every_command_speaks_the_language_that_is_asked_for() {
     let program = Program::alone().variable("LANG", "C.UTF-8");
-    let table: [(&[&str], &str); 9] = [
+    let table: [(&[&str], &str); 12] = [
         (&["--lang", "zh", "ps"], "没有智能体在工作"),
         (&["ps", "--lang", "zh"], "没有智能体在工作"),
         (&["--lang=zh", "inbox"], "没有等待您处理的事项"),
@@ -33,6 +33,9 @@ fn every_command_speaks_the_language_that_is_asked_for() {
         (&["--lang", "zh", "send", "nobody", "x"], "都没有 `nobody`"),
         (&["--lang", "zh", "permissions", "why", "touch a"], "权限模式 `default`"),
         (&["--lang", "zh", "-p", "hi"], "以下任选其一"),
+        (&["--lang", "zh", "serve", "token", "list"], "没有令牌"),
+        (&["serve", "--lang", "zh", "link"], "服务器在运行"),
+        (&["--lang", "zh", "sesions", "list"], "没有命令 `sesions`\nmax-team: 您是否想用 `max-team sessions`"),
     ];
     let run = |program: &Program, words: &[&str]| finish(program.team_command(words).spawn().unwrap());
     for (words, wanted) in table {
@@ -59,6 +62,10 @@ fn help_heeds_the_language_before_and_after_it() {
         let ran = run(words);
         assert!(ran.code == 0 && ran.out.contains("用法： max-team run"), "{words:?}: {ran:?}");
     }
+    let asked = run(&["help", "run", "--help"]);
+    assert!(asked.code == 0 && asked.out.contains("Usage: max-team run"), "{asked:?}");
+    let flags = run(&["replay", "--model", "x", "run.jsonl"]);
+    assert!(flags.code == 2 && flags.err.contains("--strict"), "{flags:?}");
     let value = run(&["--approve", "sometimes"]);
     assert!(value.code == 2 && !value.err.contains("max-team approve"), "{value:?}");
 }

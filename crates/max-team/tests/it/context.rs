@@ -85,7 +85,7 @@ fn the_context_speaks_chinese_too() {
     shows(&["sessions", "list"], &[&session]);
     shows(&["trace"], &["会话", "计划"]);
     shows(&["cost"], &["没有花费"]);
-    shows(&["doctor"], &["数据库完好", "带领", "条记录", "正常  位置：", "正常  日志："]);
+    shows(&["doctor"], &["数据库完好", "带领", "条记录", "正常  位置：", "正常  日志库："]);
     shows(&["audit", "verify"], &["均完好"]);
     shows(&["approve", "nope"], &["没有待答复的问题 `nope`"]);
     shows(&["-r", "nope", "-p", "x"], &["没有会话 `nope`"]);

@@ -65,7 +65,8 @@ impl Played {
 }
 
 /// A check runs before a task while its owner begins: whether it ends before the first change depends on the machine.
-const EARLY: [&str; 2] = [" (its check had already passed before the task)", "；有检查在任务开始之前也已通过"];
+const EARLY: [&str; 2] =
+    [" (its check had already passed before the task)", "；注意：有的检查在任务开始之前就已通过，不能证明这次改动"];
 
 /// The output without what differs between two runs: folders, ids, and the order of two tasks that run at once.
 fn steady(played: &Played) -> String {

@@ -59,7 +59,7 @@ fn a_protected_file_needs_a_person_and_the_advice_says_so() {
         let ran = program.run(&["-p", "write", "--permission-mode", "acceptEdits", "--lang", lang]);
         assert!(ran.err.contains(words) && !ran.err.contains("--allowed-tools"), "{ran:?}");
         let told = server.requests()[1].body["messages"].to_string();
-        assert!(told.contains("a chat can ask") && !told.contains("acceptEdits"), "{told}");
+        assert!(told.contains("only the user can allow it") && !told.contains("acceptEdits"), "{told}");
     }
 }
 
@@ -78,7 +78,7 @@ fn advice_names_only_what_helps() {
     };
     for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在聊天中继续")] {
         let (err, told) = run(lang, &["--permission-mode", "acceptEdits"]);
-        assert!(err.contains(words) && told.contains("no rule or mode allows it"), "{err} {told}");
+        assert!(err.contains(words) && told.contains("only the user can allow it"), "{err} {told}");
     }
     for (lang, words) in
         [("en", "; another --permission-mode can allow it"), ("zh", "；可用其他 --permission-mode 允许")]

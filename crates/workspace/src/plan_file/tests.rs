@@ -228,9 +228,9 @@ fn one_look_names_everything_with_its_line() {
                 x.yaml:7:3: task `a`: two tasks have this id; ids must be unique\n\
                 correct that line and run the command again";
     assert_eq!(stop(text).message, want);
-    // What is wrong with the plan as a whole is told where all of it could be read.
+    // Tasks that wait for each other are told at the first of them.
     let round = "tasks:\n- {id: d, agent: leo, do: x, needs: [e]}\n- {id: e, agent: leo, do: x, needs: [d]}\n";
-    assert!(stop(round).message.starts_with("x.yaml:1:1: "), "{}", stop(round).message);
+    assert!(stop(round).message.starts_with("x.yaml:2:3: "), "{}", stop(round).message);
 }
 
 #[test]
