@@ -98,13 +98,13 @@ pub(crate) fn first_word() -> String {
     words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The language, and the words without it: it may stand anywhere, and the parser would take it for an argument of the chat. One that
-/// does not exist stays, for the parser to report.
+/// Removes a valid `--lang` that stands before the words of another program (`--`, `mcp add`): the parser would take it for an argument
+/// of the chat. An invalid one stays for the parser to report.
 fn without_lang(words: impl Iterator<Item = OsString>) -> (Option<String>, Vec<OsString>) {
     let (mut chosen, mut left, mut is_over) = (None, Vec::new(), false);
     let mut words = words.peekable();
     while let Some(word) = words.next() {
-        is_over |= word == "--";
+        is_over |= word == "--" || (word == "add" && left.last().is_some_and(|last| last == "mcp"));
         let text = word.to_str().filter(|_| !is_over).unwrap_or_default();
         let after = |word: &OsString| word.to_str().filter(|name| LANGS.contains(name)).map(str::to_owned);
         let name = match text.strip_prefix("--lang=") {
@@ -694,5 +694,25 @@ mod tests {
         assert_eq!(parse(&["max-team", "-p", "--what is this?"]).unwrap(), Some("--what is this?".into()));
         assert!(parse(&["max-team", "fork", "x", "-p", "--output-format", "json"]).is_ok(), "a command's own");
         assert!(parse(&["max-team", "-c", "-r", "x"]).is_err());
+    }
+
+    #[test]
+    fn the_language_may_stand_anywhere_but_among_the_words_of_another_program() {
+        let table: [(&[&str], Option<&str>, &[&str]); 6] = [
+            (&["max-team", "serve", "--lang", "zh", "link"], Some("zh"), &["max-team", "serve", "link"]),
+            (&["max-team", "--lang=en", "ps"], Some("en"), &["max-team", "ps"]),
+            (&["max-team", "-p", "--lang", "zh"], Some("zh"), &["max-team", "-p"]),
+            (&["max-team", "--lang", "xx", "ps"], None, &["max-team", "--lang", "xx", "ps"]),
+            (
+                &["max-team", "mcp", "add", "fs", "node", "--lang", "zh"],
+                None,
+                &["max-team", "mcp", "add", "fs", "node", "--lang", "zh"],
+            ),
+            (&["max-team", "run", "--", "--lang=zh"], None, &["max-team", "run", "--", "--lang=zh"]),
+        ];
+        for (words, chosen, left) in table {
+            let (lang, rest) = without_lang(words.iter().map(OsString::from));
+            assert_eq!((lang.as_deref(), rest), (chosen, left.iter().map(OsString::from).collect()), "{words:?}");
+        }
     }
 }

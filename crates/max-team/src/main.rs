@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             }
             let meant = args::meant(words()).filter(|_| exit == Exit::Usage);
             match exit == Exit::Usage && spoken() == Lang::Zh {
-                // A misspelt command is taken for the prompt of a chat, which takes no further words: that is not the mistake.
+                // The parser takes a misspelt command for a prompt and reports a conflict; the command is what is wrong.
                 _ if meant.is_some() && error.kind() == ErrorKind::ArgumentConflict => {
                     headless::talk(&spoken().no_such_command(args::first_word()));
                 }

@@ -455,7 +455,7 @@ fn refusal_words(answer: &policy::PermissionAnswer) -> String {
         }
         DecidedBy::Nobody(why) => {
             format!(
-                "Not run: this needs the user's yes, and the user could not be asked ({why}). Report it; do not try another way."
+                "Not run: this needs the user's yes, and the user could not be asked ({why}). Report that, and do not try to get around it."
             )
         }
     }

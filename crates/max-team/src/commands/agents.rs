@@ -18,7 +18,7 @@ use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::agents::{self, ListedAgent, Scope, Team};
 use max_team_workspace::exit::{CliError, Exit};
 use max_team_workspace::format::dollars;
-use max_team_workspace::i18n::Lang;
+use max_team_workspace::i18n::{Lang, Translated};
 use max_team_workspace::setup::{self, AppEnv};
 
 /// What a new definition looks like.
@@ -48,14 +48,21 @@ fn list(place: &AppEnv, file: Option<&Path>, json: bool) -> Result<(), CliError>
         let own = &person.member.definition;
         let what = if own.description.is_empty() { &own.role } else { &own.description };
         let model = person.member.model.clone().unwrap_or_else(|| "-".to_owned());
-        vec![own.name.clone(), position(lang, own.place).to_owned(), model, person.place.clone(), first(what)]
+        vec![
+            own.name.clone(),
+            position(lang, own.place).to_owned(),
+            model,
+            person.place.get(lang).to_owned(),
+            first(what),
+        ]
     };
     let rows: Vec<Vec<String>> = people.iter().map(row).collect();
     super::print(&table(&lang.agent_heads(), &rows))?;
     let shadowing = people.iter().filter(|person| !person.shadows.is_empty());
     let told = |person: &ListedAgent<'_>| {
         let own = &person.member.definition.name;
-        clean_line(&lang.agent_shadows(own, &person.place, person.shadows.join(", ")))
+        let shadows: Vec<&str> = person.shadows.iter().map(|shadow| shadow.get(lang)).collect();
+        clean_line(&lang.agent_shadows(own, person.place.get(lang), shadows.join(", ")))
     };
     let lines: String = shadowing.map(|person| format!("{}\n", told(person))).collect();
     super::print(&lines)
@@ -115,8 +122,8 @@ fn page(person: &ListedAgent<'_>, data: Option<String>, lang: Lang) -> String {
         let _ = writeln!(text, "{}", clean(&own.description));
     }
     text.push('\n');
-    let mut rows = vec![(lang.source_word(), format!("{} ({})", person.place, person.scope.name()))];
-    rows.extend(person.shadows.iter().map(|shadow| (lang.shadows_word(), shadow.clone())));
+    let mut rows = vec![(lang.source_word(), format!("{} ({})", person.place.get(lang), person.scope.name()))];
+    rows.extend(person.shadows.iter().map(|shadow| (lang.shadows_word(), shadow.get(lang).to_owned())));
     rows.push((lang.model_word(), person.member.model.clone().unwrap_or_else(|| lang.sessions_model().to_owned())));
     if own.inherits_tools {
         rows.push((lang.tools_word(), lang.all_tools().to_owned()));
@@ -216,7 +223,8 @@ fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) 
         }
         file => {
             file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
-            let note = replaced.map(|place| format!("{}\n", lang.agent_replaces(name, place))).unwrap_or_default();
+            let note =
+                replaced.map(|place| format!("{}\n", lang.agent_replaces(name, place.get(lang)))).unwrap_or_default();
             super::print(&format!("{}\n{note}", lang.agent_written(&shown, name)))
         }
     }
@@ -224,7 +232,7 @@ fn new(place: &AppEnv, name: &str, is_users: bool, description: Option<String>) 
 
 /// The place of the agent that a new definition would replace. Refuses a name that an agent of the same or a stronger scope has:
 /// the new definition would not be used.
-fn replaced(place: &AppEnv, name: &str, is_users: bool) -> Result<Option<String>, CliError> {
+fn replaced(place: &AppEnv, name: &str, is_users: bool) -> Result<Option<Translated>, CliError> {
     // What is wrong with the team is said where it is used.
     let Ok(team) = agents::team(None, place) else { return Ok(None) };
     let people = agents::people(&team);
@@ -234,7 +242,7 @@ fn replaced(place: &AppEnv, name: &str, is_users: bool) -> Result<Option<String>
             && (person.scope <= ours || person.member.definition.place == Position::Lead)
     };
     match people.iter().find(is_before) {
-        Some(first) => Err(CliError::said(Exit::Usage, |lang| lang.agent_elsewhere(name, &first.place))),
+        Some(first) => Err(CliError::said(Exit::Usage, |lang| lang.agent_elsewhere(name, first.place.get(lang)))),
         None => Ok(people.iter().find(|person| person.member.definition.name == name).map(|known| known.place.clone())),
     }
 }

@@ -38,17 +38,12 @@ pub(crate) fn backup(place: &AppEnv, options: &args::Backup) -> anyhow::Result<E
 pub(crate) fn restore(place: &AppEnv, options: &args::Restore) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
-    if let Some(now) = replaced(place, lang).filter(|_| file.exists()) {
+    let held = Storage::open_backup(&file).ok().and_then(|backup| backup.contents());
+    // A file that holds no journal is refused below, without a question.
+    if let Some((now, held)) = replaced(place, lang).zip(held) {
         let name = file.display().to_string();
-        // A file that holds no journal is refused below, without a question.
-        let held = Storage::open_backup(&file).ok().and_then(|backup| backup.contents());
-        let is_journal = held.is_some();
-        let with = held.map_or_else(|| lang.held_unread(size(&file)), |held| words(held, lang));
-        super::print(&format!("{}\n", lang.would_replace(&now, &name, &with)))?;
-        if is_journal
-            && !options.yes
-            && !context::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())?
-        {
+        super::print(&format!("{}\n", lang.would_replace(&now, &name, words(held, lang))))?;
+        if !options.yes && !context::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())? {
             return Ok(Exit::Denied);
         }
     }

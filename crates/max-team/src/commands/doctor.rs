@@ -350,8 +350,7 @@ fn team(place: &AppEnv, file: Option<&Path>, findings: &mut Findings) {
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
     let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
-    let source = if team.is_builtin { lang.built_in_team() } else { &team.source };
-    findings.good(lang.team_word(), lang.headed(source, lang.leads(one(&team.lead), &members)));
+    findings.good(lang.team_word(), lang.headed(team.source.get(lang), lang.leads(one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains(lang.not_yet()));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));

@@ -153,7 +153,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
 }
 
 fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
-    loaded.warnings.iter().for_each(|warning| headless::talk(warning));
+    loaded.unread.iter().for_each(|problem| headless::talk(problem));
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let registry = with_team(Registry::builtin());
     let tools: Vec<&str> = registry.specs().map(|spec| spec.name.as_str()).collect();

@@ -91,7 +91,7 @@ fn advice_names_only_what_helps() {
 #[test]
 fn the_start_says_how_to_go_on_without_a_hook() {
     let hooks = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]}}"#;
-    for (lang, words) in [("en", "needs your approval (headless runs refuse it)"), ("zh", "需要您批准")] {
+    for (lang, words) in [("en", "needs your approval (runs without a chat refuse it)"), ("zh", "需要您批准")] {
         let server = ModelServer::start([Reply::text("Hi.")]);
         let program = Program::with(&server).file(".claude/settings.json", hooks);
         let ran = program.run(&["-p", "hi", "--lang", lang]);

@@ -76,7 +76,7 @@ impl Browsers {
             if chromium.ended().is_none() {
                 return Ok(chromium);
             }
-            // Until then it is not known whether it was lost.
+            // A crash is counted only once the process has ended.
             chromium.until_gone().await;
         }
         let now = Instant::now();

@@ -226,7 +226,7 @@ impl Chromium {
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
     }
 
-    /// Waits until its process has ended, as long as closing may take.
+    /// Waits until its process has ended, for at most [`CLOSE`].
     pub(super) async fn until_gone(&self) {
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
     }

@@ -69,7 +69,7 @@ impl CommandFile {
         let folder = folder(tree);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Names in the order of the beginnings, also of those within one millisecond.
+        // Commands of one process are in the order in which they began, also within one millisecond.
         let path = folder.join(format!("{since_ms}-{}-{count:06}", std::process::id()));
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         // Where there are no locks, the command counts as one of a killed process.

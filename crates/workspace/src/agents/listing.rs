@@ -17,10 +17,10 @@ pub struct ListedAgent<'a> {
     pub member: &'a Member,
     /// Who put it there.
     pub scope: Scope,
-    /// `file:line`.
-    pub place: String,
+    /// `file:line`, or the built-in team.
+    pub place: Translated,
     /// Definitions of the same name that do not count, each as `file:line (scope)`.
-    pub shadows: Vec<String>,
+    pub shadows: Vec<Translated>,
     /// Tools that it lists and does not have.
     pub left_out: Vec<String>,
     /// What is odd about it.
@@ -37,10 +37,10 @@ pub fn people(team: &Team) -> Vec<ListedAgent<'_>> {
 fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>]) -> ListedAgent<'a> {
     let name = member.definition.name.as_str();
     let found = ranked.iter().find(|ranked| ranked.entry.name() == name);
-    let written = |ranked: &RankedDefinition<'_>| -> Vec<String> {
-        ranked.shadows.iter().map(|entry| format!("{} ({})", entry.place(), entry.scope.name())).collect()
+    let written = |ranked: &RankedDefinition<'_>| -> Vec<Translated> {
+        ranked.shadows.iter().map(|entry| format!("{} ({})", entry.place(), entry.scope.name()).into()).collect()
     };
-    let listed = team.models.get(name).map_or(team.source.as_str(), String::as_str);
+    let listed = team.models.get(name).map_or(team.source.get(Lang::En), String::as_str);
     match found {
         // The team uses this definition, so its place and warnings are shown.
         Some(ranked) if ranked.entry.place() == listed => {
@@ -50,7 +50,7 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>
             ListedAgent {
                 member,
                 scope: ranked.entry.scope,
-                place: listed.to_owned(),
+                place: listed.into(),
                 shadows,
                 left_out: card.left_out.clone(),
                 notes: card.warnings.clone(),
@@ -59,14 +59,14 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[RankedDefinition<'_>
         found => {
             let mut shadows = found.map(&written).unwrap_or_default();
             if let Some(ranked) = found {
-                shadows.insert(0, format!("{} ({})", ranked.entry.place(), ranked.entry.scope.name()));
+                shadows.insert(0, format!("{} ({})", ranked.entry.place(), ranked.entry.scope.name()).into());
             }
             let later = team.later.iter().find(|(who, _)| who == name).map(|(_, tools)| tools.clone());
             ListedAgent {
                 member,
                 scope: team.merge.scope,
                 // The built-in file is not on disk, so a line number would not help.
-                place: if team.merge.is_builtin() { team.source.clone() } else { in_line(listed) },
+                place: if team.merge.is_builtin() { team.source.clone() } else { in_line(listed).into() },
                 shadows,
                 left_out: later.unwrap_or_default(),
                 notes: Vec::new(),
@@ -113,12 +113,13 @@ impl ListedAgent<'_> {
     /// All of it but its words.
     pub fn json(&self) -> Value {
         let own = &self.member.definition;
-        let notes: Vec<&str> = self.notes.iter().map(|note| note.get(Lang::En)).collect();
+        let english =
+            |all: &[Translated]| -> Vec<String> { all.iter().map(|one| one.get(Lang::En).to_owned()).collect() };
         let mut told = json!({
             "name": own.name, "role": own.role, "description": own.description, "place": own.place,
-            "scope": self.scope.name(), "file": self.place, "shadows": self.shadows,
+            "scope": self.scope.name(), "file": self.place.get(Lang::En), "shadows": english(&self.shadows),
             "model": self.member.model, "tools": self.tools(), "inherits_tools": own.inherits_tools,
-            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": notes,
+            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": english(&self.notes),
             "constraints": self.member.constraints,
         });
         if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {

@@ -32,6 +32,7 @@ use max_team_core::delegation::tool_filter::{COORDINATING, assigns_work};
 use max_team_core::mcp::McpServer;
 
 use crate::exit::{CliError, Exit};
+use crate::i18n::Translated;
 use crate::selection::Selection;
 use crate::setup::{self, AppEnv};
 use crate::team::DefinitionSources;
@@ -74,7 +75,7 @@ pub struct Team {
     /// What the user should be told, in their language.
     pub warnings: Vec<String>,
     /// Where it was read from, for people.
-    pub source: String,
+    pub source: Translated,
     /// Whether that is the built-in team.
     pub is_builtin: bool,
     /// Members with the tools they list that do not exist yet.
@@ -98,7 +99,10 @@ pub fn team(path: Option<&Path>, place: &AppEnv) -> Result<Team, CliError> {
     let (joined, later, merge) = joined(&found, is_named, place, &roster)?;
     let MergedTeam { lead, members, experts, warnings, models, lead_at } = joined;
     let (is_builtin, lang) = (found.is_builtin, place.speaks());
-    let source = if is_builtin { lang.built_in_team().to_owned() } else { found.file.shown };
+    let source = match is_builtin {
+        true => Translated::new(|lang| lang.built_in_team().to_owned()),
+        false => found.file.shown.into(),
+    };
     let warnings = warnings.iter().map(|warning| warning.get(lang).to_owned()).collect();
     Ok(Team { lead, members, experts, warnings, source, is_builtin, later, models, roster, merge, lead_at })
 }

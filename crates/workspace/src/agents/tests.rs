@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::Env;
+use crate::i18n::Lang;
 
 /// The example of the first design, word for word.
 const FIRST_DESIGN: &str = include_str!("fixtures/first_design.yaml");
@@ -48,7 +49,7 @@ fn the_built_in_team_loads_and_is_quiet() {
     let fixture = fixture(&[]);
     let team = team(None, &fixture.place).unwrap();
     let names: Vec<&str> = team.members.iter().map(|member| member.definition.name.as_str()).collect();
-    assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
+    assert_eq!((team.source.get(Lang::En), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
     let experts = team.experts.iter().map(|expert| (expert.definition.name.as_str(), expert.definition.builtin));
     let names = ["earthquake", "explore", "general", "hotel", "memory", "narrator", "plan", "train", "weather"];
@@ -277,7 +278,7 @@ fn a_project_brings_its_team_but_no_programs() {
     let leo = |prompt: &str| FIRST_DESIGN.replace("你是 Leo", prompt);
     let desk1 = fixture(&[("config/agents.yaml", &leo("一")), (".max-team/agents.yaml", &leo("二"))]);
     let found = team(None, &desk1.place).unwrap();
-    assert_eq!(found.source, "config/agents.yaml");
+    assert_eq!(found.source.get(Lang::En), "config/agents.yaml");
     assert!(found.members[0].definition.prompt.starts_with('一') && found.members[0].mcp_servers.is_empty());
     let held = "`leo.mcp_servers` is held back: a project's file may not choose programs to run; to allow it, pass \
                 `--agents config/agents.yaml`";
@@ -286,7 +287,7 @@ fn a_project_brings_its_team_but_no_programs() {
     // Another program's file under the common name is no mistake; its own name is.
     let foreign = "researcher:\n  role: x\n  goal: y\n";
     let desk2 = fixture(&[("config/agents.yaml", foreign), (".max-team/agents.yaml", &leo("二"))]);
-    assert_eq!(team(None, &desk2.place).unwrap().source, ".max-team/agents.yaml");
+    assert_eq!(team(None, &desk2.place).unwrap().source.get(Lang::En), ".max-team/agents.yaml");
     let desk3 = fixture(&[(".max-team/agents.yaml", foreign)]);
     let stop = team(None, &desk3.place).unwrap_err();
     assert!(stop.message.contains("there is no list `agents`"), "{}", stop.message);

@@ -258,6 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_variables_for_keys_are_no_secrets() {
+        for lang in [Lang::En, Lang::Zh] {
+            let texts = [
+                lang.no_key_for("deepseek", "DEEPSEEK_API_KEY"),
+                lang.model_with_key("claude", "ANTHROPIC_API_KEY", true),
+            ];
+            for text in texts {
+                assert_eq!(max_team_core::secret::redact(&text), text);
+            }
+        }
+    }
+
+    #[test]
     fn failures_of_the_runtime_are_the_same_on_screens_and_for_developers() {
         let it = || "it".to_owned();
         let session: SessionId = SESSION.parse().unwrap();

@@ -63,8 +63,8 @@ impl Lang {
             TurnOutcome::Looping => self.ended_because_looping(),
             TurnOutcome::Rounds => self.ended_because_rounds(),
             TurnOutcome::Budget => self.ended_because_budget(),
-            TurnOutcome::Failed { detail, .. } => {
-                return Some(self.model_gave_no_answer(detail));
+            TurnOutcome::Failed { failure, detail } => {
+                return Some(self.model_gave_no_answer(self.failure(failure), detail));
             }
             TurnOutcome::Broken { detail } => {
                 return Some(self.work_failed(detail));
