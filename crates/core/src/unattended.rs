@@ -42,14 +42,14 @@ impl PermissionAnswer {
     pub fn unattended(kind: ActionKind, recourse: Recourse, rules: &[String]) -> Self {
         let why = match (recourse, kind) {
             (Recourse::RuleOrMode | Recourse::Rule, kind) if kind != ActionKind::Write && !rules.is_empty() => {
-                let why = format!("this run has no chat; with `--allowed-tools '{}'` it runs", rules.join(" "));
+                let why = format!("this run has no chat; `--allowed-tools '{}'` allows it", rules.join(" "));
                 return Self::new(false, DecidedBy::Nobody(why));
             }
             (Recourse::Person | Recourse::Nothing, _) => {
                 "this run has no chat; only the user can allow it, in a chat (`max-team -c`)"
             }
             (Recourse::RuleOrMode, ActionKind::Write) => {
-                "this run has no chat; with `--permission-mode acceptEdits` it runs"
+                "this run has no chat; `--permission-mode acceptEdits` allows it"
             }
             (Recourse::Mode, _) => "this run has no chat; another `--permission-mode` can allow it",
             (Recourse::RuleOrMode | Recourse::Rule, _) => {
@@ -112,7 +112,7 @@ mod tests {
         let rules = ["WebFetch(domain:a.example)".to_owned()];
         let answer = PermissionAnswer::unattended(ActionKind::Fetch, Recourse::Rule, &rules);
         let DecidedBy::Nobody(why) = answer.by else { panic!("{:?}", answer.by) };
-        assert_eq!(why, "this run has no chat; with `--allowed-tools 'WebFetch(domain:a.example)'` it runs");
+        assert_eq!(why, "this run has no chat; `--allowed-tools 'WebFetch(domain:a.example)'` allows it");
     }
 
     #[test]

@@ -98,13 +98,15 @@ pub(crate) fn first_word() -> String {
     words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Removes a valid `--lang` that stands before the words of another program (`--`, `mcp add`): the parser would take it for an argument
-/// of the chat. An invalid one stays for the parser to report.
+/// Removes a valid `--lang`, which the parser would take for an argument of the chat. It stays behind `--` and in a command whose last
+/// argument takes the words of another program; an invalid one stays for the parser to report.
 fn without_lang(words: impl Iterator<Item = OsString>) -> (Option<String>, Vec<OsString>) {
     let (mut chosen, mut left, mut is_over) = (None, Vec::new(), false);
-    let mut words = words.peekable();
+    let (root, mut words) = (Cli::command(), words.peekable());
+    let mut command = &root;
     while let Some(word) = words.next() {
-        is_over |= word == "--" || (word == "add" && left.last().is_some_and(|last| last == "mcp"));
+        command = command.find_subcommand(&word).unwrap_or(command);
+        is_over |= word == "--" || command.get_arguments().any(clap::Arg::is_trailing_var_arg_set);
         let text = word.to_str().filter(|_| !is_over).unwrap_or_default();
         let after = |word: &OsString| word.to_str().filter(|name| LANGS.contains(name)).map(str::to_owned);
         let name = match text.strip_prefix("--lang=") {

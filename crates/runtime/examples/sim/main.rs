@@ -50,7 +50,7 @@ const SWEPT: u64 = 61;
 const STEP: u64 = 23;
 /// Commits that a process needs to find its way back; the next one may die meanwhile.
 const BACK: u64 = 6;
-/// Schedules of its story within which a planted bug must be caught. The rarest needs some 120 of them, and chance more now and then.
+/// Schedules of its story within which a planted bug must be caught. The rarest one is caught after 120 of them on average.
 const PLANTED_MAX: u64 = 1_600;
 
 /// Turns of a story that works in a copy before others take most of them: each of its commits was died at by then, and each

@@ -221,13 +221,14 @@ impl Chromium {
     /// Closes it as a user would, so that it writes its cookies, and waits for its end.
     pub(super) async fn close(&self) {
         let _ = self.devtools.call_within(CLOSE, None, "Browser.close", json!({})).await;
-        let _ = timeout(CLOSE, self.gone.cancelled()).await;
+        self.until_gone().await;
         self.end.cancel();
-        let _ = timeout(CLOSE, self.gone.cancelled()).await;
+        self.until_gone().await;
     }
 
     /// Waits until its process has ended, for at most [`CLOSE`].
     pub(super) async fn until_gone(&self) {
+        // After that time the caller goes on.
         let _ = timeout(CLOSE, self.gone.cancelled()).await;
     }
 
