@@ -25,8 +25,10 @@ pub const HANDOVER_WAIT_MS: u64 = 10_000;
 pub const WEB_CONNECTIONS_MAX: usize = 512;
 /// Event streams of the web server that are open at a time; a further one is refused.
 pub const WEB_WATCHERS_MAX: usize = 256;
-/// Events that wait for one watcher. A slower one reads the log again from its place.
-pub const WEB_WATCHER_EVENTS_MAX: usize = 1_024;
+/// Events that are sent to watchers at once.
+pub const WEB_BATCH_EVENTS_MAX: usize = 64;
+/// Batches of events that wait for one watcher. A slower one reads the log again from its place.
+pub const WEB_WATCHER_BATCHES_MAX: usize = 256;
 /// Answers in progress whose text is kept for watchers that come in the middle.
 pub const WEB_LIVE_ANSWERS_MAX: usize = 1_024;
 /// Bytes of the body of a request to the web server.
@@ -390,6 +392,8 @@ pub const PLAN_EDGES_MAX: usize = 200_000;
 pub const TASK_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Outputs, checks or owned paths that one task may declare.
 pub const TASK_CLAIMS_MAX: usize = 64;
+/// Bytes of a path or a command that a task names.
+pub const CLAIM_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a task's id.
 pub const TASK_ID_BYTES_MAX: usize = 64;
 /// Times a task is tried again, unless it says otherwise.

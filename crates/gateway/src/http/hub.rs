@@ -1,17 +1,24 @@
 //! One reader of the stream for all watchers.
 //!
 //! Each event is written as text once. A watcher that is up to date gets it from here; one that is behind reads the log from its own place
-//! until it has caught up. The text of answers that are being written is kept, so that a watcher that comes in the middle sees
-//! all of it.
+//! until it has caught up. Events that follow each other closely are sent together, so that a busy team wakes each watcher once per picture
+//! of a screen. The text of answers that are being written is kept, so that a watcher that comes in the middle sees all of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_core::limits::{STREAM_TEXT_BYTES_MAX, WEB_LIVE_ANSWERS_MAX, WEB_WATCHER_EVENTS_MAX};
+use max_team_core::limits::{
+    STREAM_TEXT_BYTES_MAX, WEB_BATCH_EVENTS_MAX, WEB_LIVE_ANSWERS_MAX, WEB_WATCHER_BATCHES_MAX,
+};
 use max_team_runtime::{Mark, RuntimeError, Scope, StreamEvent, StreamReader, TeamHandle, What, query};
 use tokio::sync::broadcast;
+use tokio::time::{Instant, timeout_at};
+
+/// The shortest time from one sending to the next: a screen shows no more pictures than that.
+const PACE: Duration = Duration::from_millis(16);
 
 /// An event, ready to be sent.
 #[derive(Debug)]
@@ -43,6 +50,9 @@ impl Frame {
         text.split_once("data: ").map_or("", |(_, data)| data.trim_end())
     }
 }
+
+/// Events that are sent together.
+pub(crate) type Batch = Arc<[Arc<Frame>]>;
 
 /// The answers that are being written, by agent.
 #[derive(Debug, Default)]
@@ -86,7 +96,7 @@ struct HubState {
 /// Sends events to all watchers.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    sender: broadcast::Sender<Arc<Frame>>,
+    sender: broadcast::Sender<Batch>,
     state: Mutex<HubState>,
     reader: tokio::sync::Mutex<StreamReader>,
 }
@@ -94,7 +104,7 @@ pub(crate) struct Hub {
 /// A place in the stream from which a watcher is sent everything.
 #[derive(Debug)]
 pub(crate) struct HubPlace {
-    pub(crate) frames: broadcast::Receiver<Arc<Frame>>,
+    pub(crate) frames: broadcast::Receiver<Batch>,
     /// Everything up to here is in the log.
     pub(crate) position: Mark,
     /// The answers that are being written there, as far as they are.
@@ -106,7 +116,7 @@ impl Hub {
     pub(crate) async fn start(team: &TeamHandle) -> Result<Arc<Self>, RuntimeError> {
         let position = team.ask(query::Position {}).await?;
         let reader = team.stream(Scope::All, position)?;
-        let (sender, _) = broadcast::channel(WEB_WATCHER_EVENTS_MAX);
+        let (sender, _) = broadcast::channel(WEB_WATCHER_BATCHES_MAX);
         let state = HubState { position, answers: LiveAnswers::default() };
         Ok(Arc::new(Self { sender, state: Mutex::new(state), reader: tokio::sync::Mutex::new(reader) }))
     }
@@ -114,16 +124,30 @@ impl Hub {
     /// Passes events on, until the journal is closed.
     pub(crate) async fn run(&self) {
         let mut reader = self.reader.lock().await;
-        while let Ok(event) = reader.next().await {
-            let frame = Arc::new(Frame::new(&event));
-            let mut state = self.state();
-            if !frame.is_live {
-                state.position = event.mark();
+        let mut due = Instant::now();
+        while let Ok(first) = reader.next().await {
+            let mut events = vec![first];
+            while events.len() < WEB_BATCH_EVENTS_MAX
+                && let Ok(Ok(event)) = timeout_at(due, reader.next()).await
+            {
+                events.push(event);
             }
-            state.answers.take(&event);
-            // Without watchers there is nothing to do.
-            drop(self.sender.send(frame));
+            due = Instant::now() + PACE;
+            self.send(&events);
         }
+    }
+
+    fn send(&self, events: &[StreamEvent]) {
+        let frames: Batch = events.iter().map(|event| Arc::new(Frame::new(event))).collect();
+        let mut state = self.state();
+        for (event, frame) in events.iter().zip(&*frames) {
+            if !frame.is_live {
+                state.position = frame.mark;
+            }
+            state.answers.take(event);
+        }
+        // Without watchers there is nothing to do.
+        drop(self.sender.send(frames));
     }
 
     /// Joins at the present place: nothing comes twice, and nothing is left out.

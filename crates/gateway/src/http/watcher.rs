@@ -9,7 +9,7 @@ use max_team_runtime::{Mark, RuntimeError, Scope, StreamReader, TeamHandle};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::hub::{Frame, Hub};
+use super::hub::{Batch, Frame, Hub};
 
 /// Stored events that are read before other tasks get their turn.
 const BATCH: usize = 64;
@@ -34,9 +34,9 @@ impl WatchItem {
 
 enum Source {
     /// Reads the log up to a place, and then follows the hub from there.
-    Log { reader: Box<StreamReader>, upto: Mark, frames: Option<Receiver<Arc<Frame>>>, answers: Vec<Frame> },
+    Log { reader: Box<StreamReader>, upto: Mark, frames: Option<Receiver<Batch>>, answers: Vec<Frame> },
     /// Is up to date.
-    Live(Receiver<Arc<Frame>>),
+    Live(Receiver<Batch>),
     /// Reads alone: the events of one agent.
     Alone { reader: Box<StreamReader>, is_ready: bool },
 }
@@ -83,7 +83,7 @@ impl Watcher {
                     tokio::task::yield_now().await;
                 }
                 Source::Live(frames) => match frames.recv().await {
-                    Ok(frame) => self.pass_on(frame),
+                    Ok(frames) => self.pass_on(&frames),
                     // It was too slow: it reads the log again from its place.
                     Err(RecvError::Lagged(_)) => {
                         self.source = source(&self.hub, &self.team, self.scope, self.last).ok()?;
@@ -110,21 +110,23 @@ impl Watcher {
         let mut more: Vec<WatchItem> = self.queue.drain(..).collect();
         while more.len() < room {
             let Source::Live(frames) = &mut self.source else { break };
-            let Ok(frame) = frames.try_recv() else { break };
-            self.pass_on(frame);
+            let Ok(frames) = frames.try_recv() else { break };
+            self.pass_on(&frames);
             more.extend(self.queue.drain(..));
         }
         more
     }
 
-    fn pass_on(&mut self, frame: Arc<Frame>) {
-        if !is_within(self.scope, frame.session) || (!frame.is_live && !is_behind(frame.mark, self.last)) {
-            return;
+    fn pass_on(&mut self, frames: &[Arc<Frame>]) {
+        for frame in frames {
+            if !is_within(self.scope, frame.session) || (!frame.is_live && !is_behind(frame.mark, self.last)) {
+                continue;
+            }
+            if !frame.is_live {
+                self.last = frame.mark;
+            }
+            self.queue.push_back(WatchItem::Frame(Arc::clone(frame)));
         }
-        if !frame.is_live {
-            self.last = frame.mark;
-        }
-        self.queue.push_back(WatchItem::Frame(frame));
     }
 
     /// Reads some stored events; at the place where the hub was joined, it changes over.
