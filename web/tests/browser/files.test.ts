@@ -95,7 +95,7 @@ test('a message whose files cannot be sent stays as it was', async () => {
   await page.getByText('The server cannot be reached. What you see').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Send' }).click();
   await page.locator('.user-message', { hasText: 'look at this later' }).waitFor();
-  await page.locator('.session-head').getByText('idle').waitFor();
+  await page.locator('.agent-message', { hasText: 'I have seen it.' }).nth(1).waitFor();
   assert.equal(model.asked.filter((one) => one.last.includes('look at this later')).length, 1);
 });
 
