@@ -1,8 +1,8 @@
 //! Everything that can happen.
 //!
 //! An event is a fact in a stream of the journal. Facts are never edited, only added; their JSON is what old
-//! journals hold, so fields are added with defaults and never change meaning ([`VERSION`] counts breaking changes,
-//! each with a way to read the old form). Enums here are externally tagged: native blocks inside must pass through
+//! journals hold, so fields are added with defaults and never change meaning, and a renamed event or field keeps its stored
+//! name (`serde(rename)`). [`VERSION`] would count breaking changes; there has been none. Enums here are externally tagged: native blocks inside must pass through
 //! JSON byte for byte, which serde's other taggings do not allow.
 
 mod names;

@@ -208,7 +208,7 @@ pub fn settings_for(chosen: &ChosenModel, config: &Config, structured: bool) -> 
         (Some(_), Some(model)) => {
             return Err(CliError::said(Exit::Config, |lang| lang.budget_needs_price(&model.name)));
         }
-        (Some(dollars), None) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
+        (Some(dollars), None) => Some(max_team_llm::nano_dollars(dollars).unwrap_or(u64::MAX)),
         (None, _) => None,
     };
     Ok(Settings {

@@ -28,7 +28,7 @@ impl Plan {
             (false, &|| self.out_of_time(now)),
             (false, &|| self.by_the_clock(now)),
             (true, &|| self.ask_to_start()),
-            (false, &|| self.fill_places(now)),
+            (false, &|| self.assign_ready(now)),
             (false, &|| self.ask_about_all()),
             (true, &|| self.unask()),
             (true, &|| self.end()),
@@ -95,7 +95,7 @@ impl Plan {
         gated.collect()
     }
 
-    fn fill_places(&self, now: &PlanEnv<'_>) -> Vec<Event> {
+    fn assign_ready(&self, now: &PlanEnv<'_>) -> Vec<Event> {
         let mut free = self.places().saturating_sub(self.queues.active.len());
         let mut events = Vec::new();
         let resumed = self.queues.answered.iter().take(free);

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::{Catalog, CatalogError, MAX_TOKENS_LISTED, ModelRow, ProviderRow, closest};
 use crate::dialect::Dialect;
 use crate::endpoint::KeyStyle;
+use crate::nano_dollars;
 use crate::wire::Quirks;
 
 const TOP: &[&str] = &["providers", "models"];
@@ -246,7 +247,7 @@ impl<'v> Fields<'v> {
 
     /// Dollars per million tokens as nano-dollars per token.
     fn price(&self, field: &str) -> Result<Option<u64>, CatalogError> {
-        self.read(field, "dollars per million tokens", |value| crate::cost::nano(value.as_f64()? / 1e6))
+        self.read(field, "dollars per million tokens", |value| nano_dollars(value.as_f64()? / 1e6))
     }
 }
 

@@ -1,12 +1,14 @@
 //! `browser`: pages in a real browser, for agents whose definition names the tool.
 //!
-//! `process` starts Chromium within our sandbox and `devtools` talks to it; `guard` is its only way to the network; `pages` follows its
-//! events; `snapshot` turns a page into lines with references; `hit` tells what a click would reach; `agent` holds the tabs of one agent and does its actions; `sign_in` hands
-//! a window to the user. A page opens and
+//! `browsers` keeps one Chromium for each profile and starts a lost one again, once; `process` starts Chromium within our sandbox and
+//! `devtools` talks to it; `guard` is its only way to the network; `pages` follows its events; `snapshot` turns a page into lines with
+//! references; `hit` tells what a click would reach; `agent` holds the tabs of one agent and does its actions; `sign_in` hands a window to
+//! the user. A page opens and
 //! stays on hosts that the policy has judged, like `web_fetch`; acting on it (click, type) is judged as a change outside the project.
 
 mod act;
 mod agent;
+mod browsers;
 mod devtools;
 mod downloads;
 mod guard;
@@ -24,7 +26,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use agent::{AgentBrowser, Browsers, ChromiumRenderer};
+pub use agent::{AgentBrowser, ChromiumRenderer};
+pub use browsers::Browsers;
 pub use process::find_chromium;
 
 use crate::remote::{RemoteFuture, RemoteTool};

@@ -1,7 +1,7 @@
 //! All agents of a team with the files that define them, for `agents list` and `agents show`.
 
 use max_team_core::agent::{Member, TeamRole as Position};
-use max_team_core::delegation::tool_filter::{self as calling, AllowedTools, Caller, FilterLayer};
+use max_team_core::delegation::tool_filter::{self, AllowedTools, Caller, FilterLayer};
 use serde_json::{Value, json};
 
 use super::Team;
@@ -107,7 +107,7 @@ impl ListedAgent<'_> {
     /// What is left to it when it is called, and which layer took the rest.
     fn hands(&self) -> AllowedTools {
         let there = tool_roles::known().specs().map(|spec| spec.name.as_str());
-        calling::allowed_tools(there, &self.member.definition, Caller::default())
+        tool_filter::allowed_tools(there, &self.member.definition, Caller::default())
     }
 
     /// All of it but its words.

@@ -147,7 +147,7 @@ pub(super) fn cache(node: &Node) -> Option<CachePolicy> {
 /// `{usd, tokens, wall}`, each if it is there.
 pub(super) fn budget(node: &Node) -> Option<AgentBudget> {
     let Value::Map(_) = &node.value else { return None };
-    let nano = entry(node, "usd").map(|node| max_team_llm::cost::nano(Usd::read(node)?));
+    let nano = entry(node, "usd").map(|node| max_team_llm::nano_dollars(Usd::read(node)?));
     let tokens = entry(node, "tokens").map(|node| u64::from_str(&node.text()?.replace('_', "")).ok());
     let wall = entry(node, "wall").map(|node| u64::try_from(Time::read(node)?.as_millis()).ok());
     let read = |value: Option<Option<u64>>| value.map_or(Some(None), |value| value.map(Some));
