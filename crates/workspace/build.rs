@@ -2,6 +2,7 @@
 //!
 //! A line is `key = "sentence"`. `{name}` is a parameter; the parameters come in the order in which the English sentence
 //! names them, and the Chinese one uses the same. `{count?file|files}` is `file` if the parameter `count` is 1.
+//! `about.NAME = "sentence"` is what `Lang::about` finds for a name, in `ABOUT`.
 #![expect(clippy::panic, reason = "a sentence that is missing or malformed ends the build and names its key")]
 #![expect(clippy::disallowed_methods, reason = "cargo names the output folder in the environment")]
 
@@ -23,11 +24,15 @@ fn main() {
         panic!("`{key}` is in i18n/zh.toml and not in i18n/en.toml");
     }
     let mut code = String::from("impl Lang {\n");
+    let mut about = String::from("const ABOUT: &[(&str, &str, &str)] = &[\n");
     for (key, english) in &english {
         let Some(chinese) = chinese.get(key) else { panic!("`{key}` is in i18n/en.toml and not in i18n/zh.toml") };
-        code.push_str(&method(key, &parse(key, english), &parse(key, chinese)));
+        match key.strip_prefix("about.") {
+            Some(name) => about.push_str(&format!("    (\"{name}\", \"{english}\", \"{chinese}\"),\n")),
+            None => code.push_str(&method(key, &parse(key, english), &parse(key, chinese))),
+        }
     }
-    code.push_str("}\n");
+    code.push_str(&format!("}}\n{about}];\n"));
     let out = env::var("OUT_DIR").unwrap_or_default();
     if let Err(error) = fs::write(Path::new(&out).join("phrases.rs"), code) {
         panic!("`{out}/phrases.rs` cannot be written: {error}");

@@ -172,6 +172,11 @@ fn is_picture(letter: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
+/// Whether a letter is a Chinese character.
+pub fn is_chinese(letter: char) -> bool {
+    matches!(letter, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}')
+}
+
 /// One page of a long text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page<'t> {

@@ -178,19 +178,10 @@ fn task(place: &AppEnv, root: &Path, talk: &TalkFlags) -> Result<Option<Task>, C
     }
 }
 
-/// Refuses a prompt that is a command of the chat, or names neither a command nor a skill: a model can do nothing with it.
+/// Refuses a prompt that is for the chat.
 fn refuse_command(place: &AppEnv, root: &Path, prompt: &str) -> Result<(), CliError> {
-    let (command, unknown) = (max_team_terminal::chat_command(prompt), max_team_terminal::unknown_command(prompt));
-    let Some(name) = command.map(str::to_owned).or(unknown) else { return Ok(()) };
-    let catalogue = Catalogue::read(&skills::places(place), root);
-    if catalogue.all().any(|skill| skill.name == name) {
-        return Ok(());
-    }
-    let words = |lang: Lang| match command {
-        Some(name) => lang.line_is_chat_command(name),
-        None => lang.unknown_slash_here(&name),
-    };
-    Err(CliError::said(Exit::Usage, words))
+    let is_skill = |name: &str| Catalogue::read(&skills::places(place), root).all().any(|skill| skill.name == name);
+    headless::slash_fault(prompt, is_skill).map_or(Ok(()), |words| Err(CliError::translated(Exit::Usage, &words)))
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.

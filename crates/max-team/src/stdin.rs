@@ -107,6 +107,7 @@ pub(crate) fn schema(given: &str, cwd: &Path) -> Result<Value, CliError> {
             .map_err(|why| bad(&|lang| lang.unreadable(path, lang.input_fault(&why))))?,
         None => given.to_owned(),
     };
-    let schema: Value = serde_json::from_str(&text).map_err(|error| bad(&|lang| lang.not_json(&error)))?;
+    let schema: Value =
+        serde_json::from_str(&text).map_err(|error| bad(&|lang| lang.not_json(lang.json_fault(&error))))?;
     if schema.is_object() { Ok(schema) } else { Err(bad(&|lang| lang.schema_is_object().to_owned())) }
 }

@@ -80,9 +80,9 @@ pub enum FaultKind {
     NoNumber(String),
     TooLarge,
     /// Front matter without its last line.
-    Open,
+    HeadUnclosed,
     /// Front matter of more bytes than this.
-    Long(usize),
+    HeadTooLong(usize),
     /// Something else, in the words of the YAML library.
     Syntax(String),
 }
@@ -96,8 +96,8 @@ impl fmt::Display for FaultKind {
             Self::EmptyKey => f.write_str("a key is empty"),
             Self::NoNumber(value) => write!(f, "`{value}` is not a number that can be used"),
             Self::TooLarge => f.write_str("the YAML is too large or nested too deeply"),
-            Self::Open => f.write_str("the front matter has no end; close it with a line `---`"),
-            Self::Long(bytes) => write!(f, "there are more than {bytes} bytes between the `---` lines"),
+            Self::HeadUnclosed => f.write_str("the front matter has no end; close it with a line `---`"),
+            Self::HeadTooLong(bytes) => write!(f, "there are more than {bytes} bytes between the `---` lines"),
             Self::Syntax(said) => f.write_str(said),
         }
     }

@@ -33,6 +33,11 @@ impl Translated {
         Self { english: words(Lang::En).into(), chinese: words(Lang::Zh).into() }
     }
 
+    /// Words behind the place that they are about.
+    pub fn at(place: impl std::fmt::Display, words: impl Fn(Lang) -> String) -> Self {
+        Self::new(|lang| lang.headed(&place, words(lang)))
+    }
+
     pub fn get(&self, lang: Lang) -> &str {
         match lang {
             Lang::En => &self.english,
@@ -95,7 +100,16 @@ mod teammates;
 mod web;
 mod worktrees;
 
+#[cfg(test)]
+mod tests;
+
 impl Lang {
+    /// What a built-in tool, agent or skill does.
+    pub fn about(self, name: &str) -> Option<&'static str> {
+        let (_, english, chinese) = ABOUT.iter().find(|(known, ..)| *known == name)?;
+        Some(if self == Self::En { english } else { chinese })
+    }
+
     pub fn thought_for(self, ms: u64) -> String {
         self.thought_time(duration(ms))
     }

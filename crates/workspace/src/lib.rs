@@ -25,6 +25,3 @@ pub mod setup;
 pub mod skills;
 pub mod team;
 pub mod team_file;
-
-#[cfg(test)]
-mod broken_files;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskDraft;
 use crate::limits::{
-    PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_NEEDS_MAX,
-    TASK_RETRIES_MAX,
+    CLAIM_BYTES_MAX, PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX,
+    TASK_NEEDS_MAX, TASK_RETRIES_MAX,
 };
 use crate::policy::Basis;
 use crate::policy::glob::GlobError;
@@ -19,8 +19,6 @@ use crate::text::quote;
 const FLAWS_MAX: usize = 12;
 /// Members that a flaw lists.
 const MEMBERS_SHOWN_MAX: usize = 20;
-/// Bytes of a path or a command.
-pub const CLAIM_BYTES_MAX: usize = 4 << 10;
 
 /// What is wrong with a draft, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

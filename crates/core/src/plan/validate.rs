@@ -3,9 +3,9 @@
 //! Every limit that a draft must keep by itself is checked here; relations between tasks are checked by the graph. A
 //! flaw quotes only a few words of the draft, because a draft comes from a model or from a file.
 
-use super::flaw::{CLAIM_BYTES_MAX, DraftFlaws, FlawReason, shown};
+use super::flaw::{DraftFlaws, FlawReason, shown};
 use super::{Budget, Draft, TaskDraft};
-use crate::limits::{TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
+use crate::limits::{CLAIM_BYTES_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
 use crate::policy::glob::is_owned;
 use crate::suggest::nearest;
 use crate::text::quote;

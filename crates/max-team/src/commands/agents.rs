@@ -46,14 +46,15 @@ fn list(place: &AppEnv, file: Option<&Path>, json: bool) -> Result<(), CliError>
     let lang = place.speaks();
     let row = |person: &ListedAgent<'_>| {
         let own = &person.member.definition;
-        let what = if own.description.is_empty() { &own.role } else { &own.description };
+        let about = (person.scope == Scope::Builtin).then(|| lang.about(&own.name)).flatten();
+        let written = if own.description.is_empty() { &own.role } else { &own.description };
         let model = person.member.model.clone().unwrap_or_else(|| "-".to_owned());
         vec![
             own.name.clone(),
             position(lang, own.place).to_owned(),
             model,
             person.place.get(lang).to_owned(),
-            first(what),
+            about.map_or_else(|| first(written), str::to_owned),
         ]
     };
     let rows: Vec<Vec<String>> = people.iter().map(row).collect();

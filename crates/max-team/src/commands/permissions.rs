@@ -2,7 +2,7 @@
 
 use max_team_core::agent::Constraints;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{Hint, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
+use max_team_core::policy::{Hint, Judgement, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
 use max_team_runtime::with_team;
 use max_team_tools::{Registry, SearchService, aliases};
 use serde_json::{Value, json};
@@ -24,6 +24,7 @@ pub(crate) fn run(place: &AppEnv, command: &Permissions) -> anyhow::Result<Exit>
     let loaded = load(place, &root, &RuleFlags { opened: &config.tools.private_hosts, ..RuleFlags::default() })?;
     match command {
         Permissions::Why(options) => {
+            loaded.warnings.iter().for_each(|warning| headless::talk(warning));
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
             let checks = setup::test_commands(&config, &root);
             let search = setup::services(place, &config)?.search;
@@ -50,9 +51,21 @@ fn why(
     let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what, search };
     let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
     let explained = question.explain(root, &rules)?;
+    // The same call, judged as if the rules that wait for trust were trusted.
+    let mut all = loaded.permissions.clone();
+    all.rules.extend(loaded.held.iter().cloned());
+    let then = question.explain(root, &Rules { permissions: &all, ..rules })?.judged;
+    let is_waiting = explained.judged.verdict != Verdict::Allow && then.verdict == Verdict::Allow;
+    let waiting = is_waiting.then_some(&then);
     let text = match options.json {
-        true => format!("{}\n", explained.json()),
-        false => told(&explained, mode, options, place),
+        true => {
+            let mut row = explained.json();
+            if let (Some(then), Value::Object(row)) = (waiting, &mut row) {
+                row.insert("untrusted".to_owned(), json!({ "rule": then.rule, "origin": then.origin }));
+            }
+            format!("{row}\n")
+        }
+        false => told(&explained, waiting, (mode, options), place),
     };
     super::print(&text)?;
     Ok(if explained.judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
@@ -67,7 +80,12 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
     found.ok_or_else(|| CliError::said(Exit::Usage, |lang| lang.no_agent_named(name, &names)))
 }
 
-fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, place: &AppEnv) -> String {
+fn told(
+    explained: &Explanation,
+    waiting: Option<&Judgement>,
+    (mode, options): (Mode, &ExplainVerdict),
+    place: &AppEnv,
+) -> String {
     let Explanation { judged, action, .. } = explained;
     let lang = place.speaks();
     let [because, written, hint, files, remembered, judged_for] = lang.why_heads();
@@ -75,11 +93,12 @@ fn told(explained: &Explanation, mode: Mode, options: &ExplainVerdict, place: &A
     let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
-    if judged.hint != Hint::None {
+    if let Some(then) = waiting {
+        let origin = then.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+        rows.push((hint, lang.hint_untrusted(clean_line(&then.rule), origin)));
+    } else if judged.hint != Hint::None {
         rows.push((hint, clean_line(&lang.hint(&judged.hint))));
-    }
-    if judged.hint.wants_rule() {
-        rows.push((files, clean_line(&rule_files(place))));
+        rows.extend(judged.hint.wants_rule().then(|| (files, clean_line(&rule_files(place)))));
     }
     let rules = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
     rows.extend(rules.map(|rule| (remembered, clean_line(rule))));
@@ -153,7 +172,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
 }
 
 fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
-    loaded.unread.iter().for_each(|problem| headless::talk(problem));
+    loaded.warnings.iter().for_each(|warning| headless::talk(warning));
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let registry = with_team(Registry::builtin());
     let tools: Vec<&str> = registry.specs().map(|spec| spec.name.as_str()).collect();
@@ -178,7 +197,7 @@ fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Resu
             super::print(&format!("{}\n", lang.lint_nothing(rules.len())))?;
         }
     }
-    Ok(if found.is_empty() { Exit::Ok } else { Exit::Failed })
+    Ok(if found.is_empty() && loaded.unread == 0 { Exit::Ok } else { Exit::Failed })
 }
 
 fn trust(place: &AppEnv, root: &std::path::Path, loaded: &LoadedPermissions, yes: bool) -> anyhow::Result<Exit> {

@@ -113,7 +113,8 @@ fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exi
     } else {
         let heads: Vec<&str> = lang.skill_heads().split(',').collect();
         let row = |skill: &Skill| {
-            let words = clip(&skill.description, LISTED_CHARS);
+            let about = (skill.scope == Scope::Builtin).then(|| lang.about(&skill.name)).flatten();
+            let words = clip(about.unwrap_or(&skill.description), LISTED_CHARS);
             vec![skill.name.clone(), skill.scope.name().to_owned(), state(skill, lang), words]
         };
         super::print(&table(&heads, &catalogue.all().map(row).collect::<Vec<_>>()))?;

@@ -18,8 +18,10 @@ pub(crate) fn run(place: &AppEnv, command: &args::Tools) -> Result<(), CliError>
             super::print(&format!("{:#}\n", Value::from(all)))
         }
         args::Tools::List { json: false } => {
-            let row = |spec: &Spec| vec![spec.name.clone(), class(spec.class).to_owned(), first(&spec.description)];
-            super::print(&table(&place.speaks().tool_heads(), &tools.specs().map(row).collect::<Vec<_>>()))
+            let lang = place.speaks();
+            let about = |spec: &Spec| lang.about(&spec.name).unwrap_or_default().to_owned();
+            let row = |spec: &Spec| vec![spec.name.clone(), class(spec.class).to_owned(), about(spec)];
+            super::print(&table(&lang.tool_heads(), &tools.specs().map(row).collect::<Vec<_>>()))
         }
         args::Tools::Show { name, json } => {
             let tool = tools.get(name).ok_or_else(|| {
@@ -47,12 +49,6 @@ fn class(class: Repeatability) -> &'static str {
         Repeatability::Keyed => "keyed",
         Repeatability::Opaque => "opaque",
     }
-}
-
-/// The first sentence.
-fn first(description: &str) -> String {
-    let line = description.lines().next().unwrap_or_default();
-    line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.').to_owned()
 }
 
 fn page(spec: &Spec) -> String {

@@ -52,6 +52,7 @@ use questions::AnswerReach;
 pub(crate) use questions::DemoAnswers;
 use run_state::RunState;
 use silence::SilenceWatch;
+pub(crate) use stdin_messages::slash_fault;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
@@ -244,7 +245,7 @@ impl Headless {
         let goes_on = self.go_on(session, &mut tally).await?;
         self.count_plans(opened, &mut tally).await?;
         if matches!(self.task, Task::Listen(_)) {
-            let (stopped, exit) = self.listen(session, &mut notices, signals, &mut tally).await?;
+            let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
             self.tell_of_more_refusals(&tally);
             return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
         }

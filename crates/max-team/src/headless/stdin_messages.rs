@@ -5,7 +5,7 @@
 //! that a person types, at once. The end of the input is the end of the run, once every
 //! message was read and no agent is at work.
 
-use max_team_workspace::i18n::LineFault;
+use max_team_workspace::i18n::{Lang, LineFault, Translated};
 use std::io::{BufRead, IsTerminal, Read};
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::interrupt::is_stop;
 use max_team_core::limits::STDIN_BYTES_MAX;
-use max_team_runtime::{Command, Notice, Order, RuntimeError, new_id};
+use max_team_runtime::{Command, Notice, OpenedSession, Order, RuntimeError, new_id};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -112,17 +112,30 @@ fn said(line: &[u8]) -> Result<String, LineFault> {
     if words.trim().is_empty() { Err(LineFault::Silent) } else { Ok(words) }
 }
 
+/// Why a prompt is not sent: it is a command of the chat, or it names neither a command nor a skill. A model can do
+/// nothing with either.
+pub(crate) fn slash_fault(prompt: &str, is_skill: impl Fn(&str) -> bool) -> Option<Translated> {
+    let command = max_team_terminal::chat_command(prompt);
+    let name = command.map(str::to_owned).or_else(|| max_team_terminal::unknown_command(prompt))?;
+    let words = |lang: Lang| match command {
+        Some(name) => lang.line_is_chat_command(name),
+        None => lang.unknown_slash_here(&name),
+    };
+    (!is_skill(&name)).then(|| Translated::new(words))
+}
+
 impl Headless {
     /// Says what comes in, and follows the session until there is nothing more to say or to do. Each of the lead's turns has a
     /// result. Returns what has stopped it, and the code of the last turn that did not end well.
     pub(super) async fn listen(
         &self,
-        session: SessionId,
+        opened: &OpenedSession,
         notices: &mut mpsc::Receiver<Notice>,
         signals: &mut Signals,
         tally: &mut RunState,
     ) -> anyhow::Result<(Option<Exit>, Exit)> {
         let Task::Listen(format) = self.task else { return Ok((None, Exit::Ok)) };
+        let session = opened.session;
         let (mut feed, mut is_open, mut rests) = (StdinMessages::open(format), true, false);
         let (mut exit, mut vigil, mut next) = (Exit::Ok, SilenceWatch::default(), None);
         while is_open || next.is_some() || !rests {
@@ -135,7 +148,7 @@ impl Headless {
                     is_open = line.is_some();
                     next = line.transpose()?.filter(|text| !text.is_empty());
                     self.stop_by_word(session, !rests, &mut next).await?;
-                    self.refuse_chat_command(&mut next)?;
+                    self.refuse_chat_command(&opened.skills, &mut next)?;
                     rests &= next.is_none();
                     self.say(session, &mut next, tally).await?;
                     continue;
@@ -182,13 +195,14 @@ impl Headless {
         Ok((None, exit))
     }
 
-    /// A command of the chat is not sent to the model. Piped, it ends the run; typed, the next line is waited for.
-    fn refuse_chat_command(&self, next: &mut Option<String>) -> Result<(), CliError> {
-        let Some(name) = next.as_deref().and_then(max_team_terminal::chat_command) else { return Ok(()) };
+    /// A line for the chat is not sent to the model. Piped, it ends the run; typed, the next line is waited for.
+    fn refuse_chat_command(&self, skills: &[String], next: &mut Option<String>) -> Result<(), CliError> {
+        let is_skill = |name: &str| skills.iter().any(|skill| skill == name);
+        let Some(words) = next.as_deref().and_then(|line| slash_fault(line, is_skill)) else { return Ok(()) };
         if !std::io::stdin().is_terminal() {
-            return Err(CliError::said(Exit::Usage, |lang| lang.line_is_chat_command(name)));
+            return Err(CliError::translated(Exit::Usage, &words));
         }
-        super::talk(&self.lang.line_is_chat_command(name));
+        super::talk(words.get(self.lang));
         *next = None;
         Ok(())
     }

@@ -293,5 +293,7 @@ fn plain_lines_are_messages_and_answers_go_to_standard_output() {
         let ran = program.pipe(&[], line.as_bytes());
         assert!(ran.code == 2 && ran.err.contains("is a command of the chat and works only there"), "{ran:?}");
     }
+    let ran = program.pipe(&[], b"/nonsense\n");
+    assert!(ran.code == 2 && ran.err.contains("`/nonsense` is no command here"), "{ran:?}");
     assert_eq!(server.requests().len(), 2);
 }

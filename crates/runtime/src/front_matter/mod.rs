@@ -93,12 +93,12 @@ pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<ParsedFile, Fau
     let Some(head) = cut.head else {
         let first = cut.unclosed.and_then(|rest| rest.lines().next());
         if first.is_some_and(|line| mend::key(line).is_some_and(|(name, _)| is_key(name))) {
-            return Err(fault(cut.above, FaultKind::Open));
+            return Err(fault(cut.above, FaultKind::HeadUnclosed));
         }
         return Ok(ParsedFile { front: None, text: text(cut.body), is_mended: false });
     };
     if head.len() > HEAD_BYTES_MAX {
-        return Err(fault(cut.above + 1, FaultKind::Long(HEAD_BYTES_MAX)));
+        return Err(fault(cut.above + 1, FaultKind::HeadTooLong(HEAD_BYTES_MAX)));
     }
     let lines: Vec<&str> = head.lines().collect();
     let page = |front, is_mended| ParsedFile { front: Some(front), text: text(cut.body), is_mended };

@@ -6,6 +6,7 @@
 
 use max_team_core::limits::PLACES_MAX;
 use max_team_core::policy::{Action, ActionKind};
+use max_team_core::text::is_chinese;
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -239,10 +240,6 @@ fn cuts(name: &str) -> Vec<NamePart> {
     let tails = halves.iter().map(|(head, tail)| NamePart { name: tail.clone(), rest: vec![head.clone()] });
     let heads = halves.iter().map(|(head, _)| NamePart { name: head.clone(), rest: Vec::new() });
     tails.chain(heads).collect()
-}
-
-fn is_chinese(letter: char) -> bool {
-    matches!(letter, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}')
 }
 
 #[cfg(test)]

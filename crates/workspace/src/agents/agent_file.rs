@@ -102,10 +102,7 @@ pub(super) struct AgentFile {
 
 /// Reads a file. `None`: it is a text of another kind.
 pub(super) fn read(bytes: &[u8], file: &ConfigFile, env: &Env) -> Result<Option<AgentFile>, Translated> {
-    let broken = |line: u64, why: &dyn Fn(Lang) -> String| {
-        let place = format!("{}:{line}", file.shown);
-        Translated::new(|lang| lang.headed(&place, why(lang)))
-    };
+    let broken = |line: u64, why: &dyn Fn(Lang) -> String| Translated::at(format!("{}:{line}", file.shown), why);
     if u64::try_from(bytes.len()).is_ok_and(|length| length > FILE_BYTES_MAX) {
         return Err(broken(1, &|lang| lang.file_too_large(FILE_BYTES_MAX >> 10)));
     }
@@ -130,7 +127,7 @@ pub(super) fn read(bytes: &[u8], file: &ConfigFile, env: &Env) -> Result<Option<
     for (line, letters) in hidden_lines(text) {
         let letters = code_points(&letters);
         let place = format!("{}:{line}", file.shown);
-        card.warnings.push(Translated::new(|lang| lang.headed(&place, lang.invisible_letters(&letters))));
+        card.warnings.push(Translated::at(&place, |lang| lang.invisible_letters(&letters)));
     }
     Ok(Some(card))
 }
@@ -193,7 +190,7 @@ struct DefinitionBuilder<'a> {
 impl DefinitionBuilder<'_> {
     fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
         let place = format!("{}:{}", self.reader.file.shown, spot.line);
-        self.card.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
+        self.card.warnings.push(Translated::at(&place, words));
     }
 
     fn entry(&mut self, (name, node): &(Name, Node)) {
@@ -428,7 +425,7 @@ impl DefinitionBuilder<'_> {
         let name = slug(&written).or_else(|| slug(called)).filter(|name| !TAKEN.contains(&name.as_str()));
         let Some(name) = name else {
             let place = format!("{file}:{}", self.card.line);
-            return Err(Translated::new(|lang| lang.headed(&place, lang.agent_no_usable_name())));
+            return Err(Translated::at(&place, |lang| lang.agent_no_usable_name().to_owned()));
         };
         if !written.is_empty() && written != name {
             let spot = Spot { line: self.card.line, col: 1 };

@@ -217,7 +217,7 @@ impl DefinitionDir {
                 (Some(stamp), agent_file::read(&bytes, &file, env))
             }
             Err(why) => {
-                let fault = Translated::new(|lang| lang.headed(&shown, why.get(lang)));
+                let fault = Translated::at(&shown, |lang| why.get(lang).to_owned());
                 (FileStamp::of(&path), Err(fault))
             }
         };

@@ -167,8 +167,7 @@ impl TeamMerge {
 
 /// A warning that begins with the place of a definition.
 fn about(entry: &DefinitionEntry<'_>, words: impl Fn(Lang) -> String) -> Translated {
-    let place = entry.place();
-    Translated::new(|lang| lang.headed(&place, words(lang)))
+    Translated::at(entry.place(), words)
 }
 
 /// A lead in another's words.

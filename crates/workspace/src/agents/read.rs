@@ -55,7 +55,7 @@ pub(super) fn roll(source: &AgentsFile, env: &Env) -> Result<AgentRoll, ConfigEr
     if warnings.len() > TOLD_MAX {
         let more = warnings.len() - TOLD_MAX;
         warnings.truncate(TOLD_MAX);
-        warnings.push(Translated::new(|lang| lang.headed(&source.file.shown, lang.more_warnings(more))));
+        warnings.push(Translated::at(&source.file.shown, |lang| lang.more_warnings(more)));
     }
     let (file, end) = (source.file.clone(), source.node.spot);
     Ok(AgentRoll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
@@ -417,7 +417,7 @@ impl AgentsReader<'_> {
 
     fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
         let place = self.file.place(spot);
-        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
+        self.warnings.push(Translated::at(&place, words));
     }
 
     pub(super) fn rule(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {

@@ -155,7 +155,7 @@ impl AgentRoll {
 
     fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
         let place = self.file.place(spot);
-        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
+        self.warnings.push(Translated::at(&place, words));
     }
 
     /// The agents with a lead's role; if there is none, the one called `max`.

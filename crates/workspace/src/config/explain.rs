@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use max_team_core::text::is_chinese;
+
 use super::DEFAULT_FILE;
 use super::error::{ConfigError, Problem, quote};
 use super::files::{ConfigFile, FileTrust};
@@ -200,11 +202,6 @@ fn chinese_doc(key: &ConfigKey) -> Option<String> {
             None => comments.clear(),
         }
     }
-    let doc: String = comments.into_iter().filter(|comment| comment.chars().any(is_wide)).collect();
+    let doc: String = comments.into_iter().filter(|comment| comment.chars().any(is_chinese)).collect();
     Some(doc).filter(|doc| !doc.is_empty())
-}
-
-/// Whether a letter is Chinese.
-fn is_wide(letter: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&letter)
 }

@@ -34,14 +34,14 @@ impl Lang {
             FaultKind::EmptyKey => self.yaml_key_empty().to_owned(),
             FaultKind::NoNumber(value) => self.yaml_no_number(quote(value)),
             FaultKind::TooLarge => self.yaml_too_large().to_owned(),
-            FaultKind::Open => self.front_matter_open().to_owned(),
-            FaultKind::Long(bytes) => self.front_matter_long(*bytes),
+            FaultKind::HeadUnclosed => self.front_matter_open().to_owned(),
+            FaultKind::HeadTooLong(bytes) => self.front_matter_long(*bytes),
             FaultKind::Syntax(said) => self.yaml_syntax(quote(said)),
         }
     }
 
     /// Why a text is no JSON.
-    pub(crate) fn json_fault(self, error: &serde_json::Error) -> String {
+    pub fn json_fault(self, error: &serde_json::Error) -> String {
         match self {
             Self::En => error.to_string(),
             Self::Zh => self.json_place(error.line(), error.column()),
@@ -49,7 +49,7 @@ impl Lang {
     }
 
     /// Why the system refused: in English in its own words.
-    pub(crate) fn system_fault(self, error: &std::io::Error) -> String {
+    pub fn system_fault(self, error: &std::io::Error) -> String {
         match self {
             Self::En => error.to_string(),
             Self::Zh => self.io_fault(error),

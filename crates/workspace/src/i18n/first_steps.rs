@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn is_chinese(text: &str) -> bool {
-        text.contains(|letter| matches!(letter, '\u{4e00}'..='\u{9fff}'))
+        text.chars().any(max_team_core::text::is_chinese)
     }
 
     #[test]

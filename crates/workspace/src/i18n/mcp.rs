@@ -184,7 +184,7 @@ mod tests {
         for error in faults.map(McpError::Http).into_iter().chain(logins) {
             assert_eq!(Lang::En.server_error(&error), error.to_string());
             let chinese = Lang::Zh.server_error(&error);
-            assert!(chinese.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter)), "{chinese}");
+            assert!(chinese.chars().any(max_team_core::text::is_chinese), "{chinese}");
         }
     }
 }

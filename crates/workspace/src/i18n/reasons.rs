@@ -1,7 +1,8 @@
 //! Why an action is dangerous, why a command cannot be seen through, what would change a verdict, and findings about rules.
 
+use max_team_core::limits::CLAIM_BYTES_MAX;
 use max_team_core::plan::DraftFlaw;
-use max_team_core::plan::flaw::{CLAIM_BYTES_MAX, FlawReason, UnknownTask, listed};
+use max_team_core::plan::flaw::{FlawReason, UnknownTask, listed};
 use max_team_core::policy::glob::GlobError;
 use max_team_core::policy::lint::{LintKind, LintReason};
 use max_team_core::policy::rule::RuleFlaw;

@@ -227,7 +227,7 @@ fn switch(file: &mut SettingsFile, key: &str, node: &Node, shown: &str, own: fn(
 impl SettingsFile {
     fn warn(&mut self, shown: &str, node: &Node, words: impl Fn(Lang) -> String) {
         let place = format!("{shown}:{}", line(node));
-        self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
+        self.warnings.push(Translated::at(&place, words));
     }
 
     fn lose(&mut self, shown: &str, node: &Node, words: impl Fn(Lang) -> String) {

@@ -51,8 +51,8 @@ pub struct LoadedPermissions {
     pub unused: Vec<Unused>,
     /// What the user should be told, in their language.
     pub warnings: Vec<String>,
-    /// Those of the warnings that are about files that could not be read.
-    pub unread: Vec<String>,
+    /// Files that could not be read; a warning names each.
+    pub unread: usize,
 }
 
 /// Rules that were given for this run.
@@ -154,7 +154,7 @@ fn read(
             Ok(None) => continue,
             Err(problem) => {
                 loaded.warnings.push(problem.get(lang).to_owned());
-                loaded.unread.push(problem.get(lang).to_owned());
+                loaded.unread += 1;
                 continue;
             }
         };

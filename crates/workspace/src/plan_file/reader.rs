@@ -49,7 +49,7 @@ pub fn read(text: &str, name: &str) -> Result<ParsedPlan, CliError> {
     for (line, letters) in hidden_lines(text) {
         let letters = code_points(&letters);
         let place = format!("{name}:{line}");
-        reader.warnings.push(Translated::new(|lang| lang.headed(&place, lang.invisible_letters(&letters))));
+        reader.warnings.push(Translated::at(&place, |lang| lang.invisible_letters(&letters)));
     }
     let PlanReader { problems, warnings, spots, broken, .. } = reader;
     Ok(ParsedPlan { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
@@ -342,7 +342,7 @@ impl PlanReader<'_> {
     fn warn(&mut self, spot: Spot, words: impl Fn(Lang) -> String) {
         if self.warnings.len() < TOLD_MAX {
             let place = self.place(spot);
-            self.warnings.push(Translated::new(|lang| lang.headed(&place, words(lang))));
+            self.warnings.push(Translated::at(&place, words));
         } else {
             self.warnings_dropped += 1;
         }

@@ -354,7 +354,11 @@ impl RuleTool {
             | (Self::Edit, RuleSubject::Edit(_))
             | (Self::Fetch, RuleSubject::Host(_))
             | (Self::Agent, RuleSubject::Member(_)) => true,
-            (Self::Named(name), _) => pattern::is_named(name, call),
+            // A model may call a tool by the name that other programs have for it.
+            (Self::Named(name), _) => {
+                pattern::is_named(name, call)
+                    || matches!(named(call).0, Self::Named(ours) if pattern::is_named(name, &ours))
+            }
             _ => false,
         }
     }
@@ -480,6 +484,8 @@ fn named(name: &str) -> (RuleTool, Alias) {
         "WebFetch" | "web_fetch" | "http_get" => (RuleTool::Fetch, Alias::Whole),
         "WebSearch" => (RuleTool::Named(SEARCH.to_owned()), Alias::Whole),
         "Browser" => (RuleTool::Named("browser".to_owned()), Alias::Whole),
+        "BashOutput" => (RuleTool::Named("shell_output".to_owned()), Alias::Whole),
+        "KillShell" => (RuleTool::Named("shell_stop".to_owned()), Alias::Whole),
         "Agent" | "Task" | "dispatch_task" => (RuleTool::Agent, Alias::Whole),
         name => {
             let other = crate::task_list::OTHER_NAMES.iter().find(|(other, _)| *other == name);

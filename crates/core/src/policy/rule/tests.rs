@@ -228,6 +228,11 @@ fn searches_are_allowed_by_their_own_rule() {
     assert_eq!(search(&[(List::Allow, "WebSearch")]).verdict, Verdict::Allow);
     assert_eq!(search(&[(List::Allow, "web_search")]).verdict, Verdict::Allow);
     assert_eq!(search(&[(List::Allow, "WebSearch"), (List::Deny, "WebSearch")]).verdict, Verdict::Deny);
+    let elsewhere = [("WebSearch", "WebSearch"), ("KillShell", "shell_stop"), ("shell_output", "BashOutput")];
+    for (rule, call) in elsewhere {
+        let judged = judged(&[(List::Deny, rule)], call, &touch(ActionKind::Query, "x.org"));
+        assert_eq!(judged.verdict, Verdict::Deny, "{rule} {call}");
+    }
     let fetch = judged(&[(List::Allow, "WebSearch")], "web_fetch", &touch(ActionKind::Fetch, "x.org"));
     assert_eq!(fetch.verdict, Verdict::Ask);
     let own = judged(&[(List::Deny, "WebSearch")], "web_search", &touch(ActionKind::Query, "api.tavily.com"));

@@ -13,6 +13,7 @@ use super::out::ExportFile;
 use super::verify;
 use crate::commands::print;
 use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::AppEnv;
 
 /// Prints or writes a seal over a valid journal; for a damaged one, reports the damage.
@@ -38,10 +39,9 @@ pub(super) fn write(place: &AppEnv, file: Option<&Path>) -> anyhow::Result<Exit>
 /// Reads a seal that `write` made.
 pub(super) fn read(place: &AppEnv, file: &Path) -> Result<ExternalSeal, CliError> {
     let path = place.cwd.join(file);
-    let bad = |detail: String| {
-        let path = path.display().to_string();
-        CliError::said(Exit::Usage, |lang| lang.no_seal(&path, &detail))
+    let bad = |detail: &dyn Fn(Lang) -> String| {
+        CliError::said(Exit::Usage, |lang| lang.no_seal(path.display(), detail(lang)))
     };
-    let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
+    let text = fs::read_to_string(&path).map_err(|error| bad(&|lang| lang.system_fault(&error)))?;
+    serde_json::from_str(&text).map_err(|error| bad(&|lang| lang.json_fault(&error)))
 }

@@ -16,9 +16,14 @@ use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::{self, AppEnv};
 
 pub(super) fn verify(place: &AppEnv, seal: Option<&Path>, json: bool) -> anyhow::Result<Exit> {
-    let seal = seal.map(|file| seal::read(place, file)).transpose()?;
-    let (report, rows) = check(place, seal)?;
-    told(place, &report, &rows, json)
+    let given = seal.map(|file| seal::read(place, file)).transpose()?;
+    let to = given.as_ref().map(|seal| seal.to_seq);
+    let (report, rows) = check(place, given)?;
+    let exit = told(place, &report, &rows, json)?;
+    if let (Some(file), Some(to), false) = (seal, to, json) {
+        print(&clean(&format!("{}\n", place.speaks().seal_matches(file.display(), to))))?;
+    }
+    Ok(exit)
 }
 
 /// Faults of the log and its file and, if the log is valid, of the rows derived from it.

@@ -162,18 +162,14 @@ fn settings(language: &str) -> String {
 }
 
 fn tool_table(language: &str) -> String {
-    let ran = Program::alone().run(&["tools", "list", "--json"]);
-    let head = if language == "zh" {
-        "| 工具 | 类别 | 给模型的说明 |"
-    } else {
-        "| tool | class | what the model is told |"
-    };
+    let ran = Program::alone().run(&["tools", "list", "--lang", language]);
+    let head = if language == "zh" { "| 工具 | 类别 | 说明 |" } else { "| tool | class | what it does |" };
     let mut page = format!("{head}\n|---|---|---|\n");
-    for tool in ran.json().as_array().unwrap() {
-        let about = tool["description"].as_str().unwrap();
-        let first = about.split_inclusive(". ").next().unwrap().trim().trim_end_matches('.').replace('|', "\\|");
-        let (name, class) = (tool["name"].as_str().unwrap(), tool["class"].as_str().unwrap());
-        page.push_str(&format!("| `{name}` | {class} | {} |\n", first.replace('\n', " ")));
+    for line in ran.out.lines().skip(1) {
+        let (name, rest) = line.split_once(' ').unwrap();
+        let (class, about) = rest.trim_start().split_once(' ').unwrap();
+        assert!(!about.trim().is_empty(), "a tool without words: {line}");
+        page.push_str(&format!("| `{name}` | {class} | {} |\n", about.trim()));
     }
     page
 }

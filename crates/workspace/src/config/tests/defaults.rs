@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use max_team_core::text::is_chinese;
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
@@ -40,7 +41,7 @@ fn the_default_file_documents_every_key_in_both_languages() {
         let comments: Vec<&str> =
             lines[..at].iter().rev().take_while(|line| line.trim().starts_with('#')).copied().collect();
         assert!(comments.iter().any(|line| line.contains(key.doc.trim())), "`{}`: not the table's words", key.path);
-        let chinese = |line: &&str| line.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
+        let chinese = |line: &&str| line.chars().any(is_chinese);
         assert!(comments.iter().any(chinese), "`{}`: no Chinese comment", key.path);
     }
 }

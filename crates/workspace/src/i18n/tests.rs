@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use max_team_core::text::is_chinese;
 use tempfile::TempDir;
 
 use crate::config::{ConfigError, Env, Problem};
@@ -56,9 +57,8 @@ fn english(message: &str) -> bool {
 fn all_chinese(least: usize, messages: impl IntoIterator<Item = impl AsRef<str>>) {
     let messages: Vec<String> = messages.into_iter().map(|message| message.as_ref().to_owned()).collect();
     let lines: Vec<&str> = messages.iter().flat_map(|message| message.lines()).collect();
-    let is_chinese = |line: &str| line.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
     for line in &lines {
-        assert!(!english(line) && is_chinese(line), "not translated: {line}");
+        assert!(!english(line) && line.chars().any(is_chinese), "not translated: {line}");
     }
     assert!(lines.len() >= least, "only {}: {lines:#?}", lines.len());
 }
