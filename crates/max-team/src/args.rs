@@ -291,7 +291,7 @@ pub(crate) struct TalkFlags {
     /// The lead may only call agents and ask you: no plans, no skills, no memory
     #[arg(long, conflicts_with_all = ["solo", "agent"])]
     pub(crate) coordinator: bool,
-    /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
+    /// Start with the teammates (agents that stay for the session) of a saved team: its name, or a file; see `max-team team list`
     #[arg(long = "team", value_name = "NAME")]
     pub(crate) teammates: Option<String>,
     /// Call models at most N times in one turn
@@ -321,7 +321,7 @@ pub(crate) struct TalkFlags {
 pub(crate) enum Command {
     /// Show the team at work without a key: recorded models, real tools
     Demo(Demo),
-    /// Open the team in the browser, and for programs over HTTP
+    /// Start a server: the team in a browser, and over HTTP for programs
     Serve(Box<Serve>),
     /// Let Max write a plan file; no task runs yet
     Plan {
@@ -343,7 +343,7 @@ pub(crate) enum Command {
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
-        /// Only show the plan: order, critical path, instructions, forecast
+        /// Show the plan and run nothing: order, owners, checks, instructions, expected cost and time
         #[arg(long)]
         dry_run: bool,
         /// Show all instructions of the tasks, not only three lines of each
@@ -363,19 +363,19 @@ pub(crate) enum Command {
     },
     /// List questions and plans that wait for your answer
     Inbox(Inbox),
-    /// Approve a question or plan, or decide what to do about a failed task
+    /// Answer a question, approve a plan, or decide what to do about a failed task
     Approve(Approve),
-    /// Reject a question or plan, with a reason
+    /// Say no to a question or a plan, with a reason
     Deny(Deny),
     /// Stop a session or an agent, or give up a plan or a task
     Stop(Stop),
     /// List agents and what they are doing
     Ps(Ps),
-    /// Stream events (`--from SEQ`, `-f` to follow)
+    /// Print the events of a session; with `-f` also new ones
     Events(Events),
-    /// Print what one agent does, one line per event
+    /// Print what one agent did, one line per event
     Logs(Logs),
-    /// Print what one agent does, as it happens, until Ctrl-C (same as `logs -f`)
+    /// Print what one agent did and does, until Ctrl-C (same as `logs -f`)
     Attach(Attach),
     /// Show a session's team; save and load teams
     #[command(subcommand)]
@@ -383,7 +383,7 @@ pub(crate) enum Command {
     /// List messages between agents and whether they were read
     #[command(subcommand)]
     Mail(Mail),
-    /// Send a message to Max or to any agent at work in a session
+    /// Send a message to Max or another agent of a session
     Send(Send),
     /// List and show plans
     #[command(subcommand)]
@@ -398,7 +398,7 @@ pub(crate) enum Command {
     Rewind(Rewind),
     /// Compare two sessions: answers, tools, tokens, cost, time
     Compare(Compare),
-    /// Show cost by agent, task, model, day or session
+    /// Show the cost of all sessions by agent, task, model, day or session
     Cost(Cost),
     /// List and show sessions, and forget their content
     #[command(subcommand)]
@@ -413,7 +413,7 @@ pub(crate) enum Command {
     Backup(Backup),
     /// Replace the journal by a backup; the old journal is kept
     Restore(Restore),
-    /// Export the journal, or one session, as JSON lines
+    /// Export the journal, or one session, as JSON lines or HTML (same as `audit export`)
     Export(Export),
     /// Show settings and where they come from
     #[command(
@@ -437,7 +437,7 @@ pub(crate) enum Command {
     /// Show and change the shared task list of a session
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Show and clear stored answers of expert agents, which look up facts such as weather
+    /// Show and clear cached answers of experts, such as `weather`
     #[command(subcommand)]
     Cache(Cache),
     /// List and read files that agents keep outside the project (@files, @data)
@@ -483,9 +483,9 @@ pub(crate) struct TeamFlags {
     /// A Markdown file, a JSON file or JSON text adds agents to the team: '{"reviewer": {"description": "…", "prompt": "…"}}'
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// Choose when a plan needs your approval. plan: before it starts, and for actions outside it. each: before it starts, and
-    /// for every change. risky: before it starts, only if it has risks (marked `!`). never: before it starts, only if it has
-    /// risks; then nothing is asked, and actions outside the limits of the agents' definitions are refused
+    /// Choose when a plan needs your approval. plan (the default): before it starts, and for changes outside it. each: before it
+    /// starts, and for every change. risky: before it starts if it has risks (marked `!`), and for changes outside it. never: only
+    /// before a plan with risks; everything else that would ask is refused
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once
@@ -500,8 +500,8 @@ pub(crate) struct TeamFlags {
     /// Choose the permission mode. default: read freely, ask before changes. acceptEdits, auto (the same): change files freely,
     /// ask before commands that do more than read. plan: read only. dontAsk: refuse every action that would ask.
     /// bypassPermissions: change files and run commands without a question, except for dangerous actions (publishing, acting on
-    /// other machines), commands that cannot be analysed, hosts that no rule names, and where an `ask` rule says so.
-    /// In every mode, `deny` rules, constraints and the sandbox apply
+    /// other machines), commands that cannot be analysed, web hosts that no rule names, and where an `ask` rule says so.
+    /// In every mode, `deny` rules, constraints (limits in agents' definitions) and the sandbox apply
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Rules for actions that run without a question, for example "Bash(git log:*) Edit"
@@ -637,7 +637,7 @@ pub(crate) enum Input {
 /// How -p prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// Print the answer only
+    /// Print the answer (of a plan: the report) only
     #[default]
     Text,
     /// One JSON object at the end

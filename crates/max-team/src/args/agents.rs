@@ -8,7 +8,7 @@ use super::{Format, OwnFolder, TeamFlags};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Agents {
-    /// List the lead, the members and the experts (agents that look up facts, such as `weather`), with their files
+    /// List the lead, the members and the experts (agents that others call, such as `explore`), with their files
     List {
         /// Print as JSON
         #[arg(long)]
@@ -17,7 +17,7 @@ pub(crate) enum Agents {
         #[arg(long, value_name = "FILE")]
         agents: Option<PathBuf>,
     },
-    /// Show one agent: file, model, tools, limits, prompt, and the agents of the same name that it hides
+    /// Show one agent: file, model, tools, limits, prompt, and the agents of the same name that it replaces
     Show {
         /// For example explore
         name: String,

@@ -4,13 +4,13 @@ use clap::Subcommand;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Cache {
-    /// List kept answers by expert, newest first
+    /// List cached answers by expert, newest first
     List {
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show kept answers of an expert: arguments, data, text
+    /// Show cached answers of an expert: arguments, data, text
     Show {
         /// Name of the expert
         expert: String,
@@ -20,7 +20,7 @@ pub(crate) enum Cache {
         #[arg(long)]
         json: bool,
     },
-    /// Delete kept answers of one expert, or of all experts
+    /// Delete cached answers of one expert, or of all experts
     Clear {
         /// Name of the expert; default: all experts
         expert: Option<String>,

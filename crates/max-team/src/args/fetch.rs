@@ -14,7 +14,7 @@ pub(crate) struct Fetch {
     /// Print only the elements that this CSS selector finds
     #[arg(long, value_name = "CSS")]
     pub(crate) selector: Option<String>,
-    /// A long text is given to agents in parts: print only this part; default: the whole text
+    /// Print only this part of a long text, divided as for agents; default: the whole text
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) page: Option<u32>,
     /// Print HTML and JSON as they are

@@ -30,10 +30,10 @@ pub(crate) struct Approve {
     /// Answer to a question, or a note to the model with the approval
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// Also allow later actions of this kind (`max-team inbox ID` shows the rule)
+    /// Also allow later actions of this kind (`max-team inbox ID` shows the rule that is added)
     #[arg(long)]
     pub(crate) always: bool,
-    /// With --always: where they are allowed: task, session or repository
+    /// With --always: where they are allowed: task, session or repository (this project)
     #[arg(long = "for", value_name = "SCOPE", requires = "always", value_parser = until)]
     pub(crate) until: Option<GrantScope>,
     /// A failed task: try it again

@@ -66,7 +66,7 @@ pub(crate) enum Memory {
     },
     /// Remember a fact
     Set {
-        /// The key, for example preferences.tea
+        /// The key, for example preferences.tea; another beginning than those allowed lists them
         key: String,
         /// The value: words, or JSON
         value: String,
@@ -75,15 +75,15 @@ pub(crate) enum Memory {
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Forget a fact or a whole section, and erase its text from the memory's log
+    /// Forget a fact or all facts under a key, and erase the text from the memory's log
     Forget {
-        /// The key of a fact (`preferences.tea`), or a section (`preferences`)
+        /// The key of a fact (`preferences.tea`), or the beginning of keys (`preferences`)
         key: String,
         /// Only facts about you (user) or about this project (project); default: both
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Show which facts the model saw for the last answer of a session, and why
+    /// Show which facts the model saw when it gave the last answer of a session, and why
     Why {
         /// Session ID (a unique prefix or suffix is enough); default: the last session of any folder
         session: Option<String>,
@@ -94,7 +94,7 @@ pub(crate) enum Memory {
         #[arg(long)]
         json: bool,
     },
-    /// Export the memory: JSON to standard output, or SOUL.md, USER.md and MEMORY.md into a folder
+    /// Export the memory as JSON, or into a folder as SOUL.md (how Max speaks), USER.md and MEMORY.md
     Export {
         /// Folder to write to
         folder: Option<PathBuf>,

@@ -23,13 +23,13 @@ pub(crate) enum Permissions {
         #[arg(long)]
         json: bool,
     },
-    /// List protected files: changing one always asks you
+    /// List protected files: a change always asks you, or is refused
     Protected {
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Use the `allow` rules of this project's files, after showing them; the project's `deny` and `ask` rules always apply
+    /// Use the `allow` rules of this project's settings; shows them and asks first. Its `deny` and `ask` rules always apply
     Trust {
         /// Do not ask
         #[arg(long)]

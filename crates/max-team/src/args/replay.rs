@@ -68,7 +68,7 @@ pub(crate) struct Fork {
     /// Work in the project itself, without a worktree
     #[arg(long)]
     pub(crate) here: bool,
-    /// The lead only coordinates
+    /// Let the lead only call agents and ask you, as in `max-team --coordinator`
     #[arg(long)]
     pub(crate) coordinator: bool,
     #[command(flatten)]

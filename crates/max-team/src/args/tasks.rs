@@ -43,7 +43,7 @@ pub(crate) enum Tasks {
 pub(crate) struct Update {
     /// Number of the task
     pub(crate) id: String,
-    /// The new state: pending, in_progress (you work on it yourself), completed, deleted
+    /// The new state: pending, in_progress (it becomes yours), completed, deleted
     #[arg(long, value_parser = status)]
     pub(crate) status: Option<ListTaskStatus>,
     /// The new owner; an empty name: none

@@ -10,7 +10,7 @@ use super::{OwnFolder, mode};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mail {
-    /// List messages in the order they were written: sender, recipient, state
+    /// List messages, oldest first: sender, recipient, state
     List {
         /// Session ID (a unique prefix or suffix is enough); default: the last session of this folder
         #[arg(long, value_name = "ID")]
@@ -40,9 +40,9 @@ pub(crate) enum Mail {
         #[arg(long)]
         json: bool,
     },
-    /// Send a message: names, then the text; `team` means all teammates
+    /// Send a message to one or more agents; `team` means all teammates
     Send {
-        /// Names, then the text
+        /// Names of one or more agents; the last argument is the text
         #[arg(required = true, num_args = 2.., value_names = ["NAME", "TEXT"])]
         words: Vec<String>,
         /// The session; default: the one that has agents of these names
@@ -77,13 +77,12 @@ pub(crate) enum Team {
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to finish their work, read their messages and end. A busy one can refuse; if it does within five seconds,
-    /// this command exits with 5
+    /// Ask teammates to finish their work, read their messages and end. Exit 5 if a busy one refuses within five seconds
     Shutdown {
         /// Names; `team` means all teammates
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// Stop them at once, without asking them
+        /// Stop them at once, without waiting for their consent
         #[arg(long)]
         now: bool,
         /// The session; default: the one that has agents of these names

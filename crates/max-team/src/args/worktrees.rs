@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Worktrees {
-    /// List worktrees, oldest first, with the number of files that wait for a decision
+    /// List worktrees, oldest first, with the number of files that you have neither accepted nor rejected
     List {
         /// Print as JSON
         #[arg(long)]
@@ -25,13 +25,13 @@ pub(crate) enum Worktrees {
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Reject files of a worktree; without files, remove the worktree
+    /// Drop the changes of a worktree to these files; without files, remove the worktree
     Reject {
         /// Worktree ID (a unique prefix or suffix is enough)
         id: String,
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Remove worktrees in which no file waits for a decision, and leftovers of processes that were killed
+    /// Remove worktrees whose files are all accepted or rejected, and leftovers of processes that were killed
     Clean,
 }

@@ -71,7 +71,9 @@ pub(crate) fn serve(place: &AppEnv, options: &ServeOptions) -> anyhow::Result<Ex
         let _entry = RunningServer { folder: folder.clone(), url, port, demo: demo.clone(), home }.enter(&user_home)?;
         let login = server.login_link()?;
         // Of a server that does not start, only the reason is told.
-        problem.iter().for_each(|words| crate::headless::talk(words));
+        if let Some(words) = &problem {
+            crate::headless::talk(&format!("{words}\n{}", lang.serve_starts_anyway()));
+        }
         if is_json {
             let line = json!({ "url": server.url(), "port": server.port(), "login": login, "folder": folder, "demo": demo.is_some() });
             announce(&line.to_string());

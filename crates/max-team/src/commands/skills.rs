@@ -141,25 +141,27 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
     let mut page = format!("{} {hint}\n\n{}\n\n", skill.name, skill.description);
     let list = |words: &[String]| words.join(", ");
     let needs = if let State::Lacks(missing) = &skill.state { list(missing) } else { String::new() };
+    let [file, from, status, lacks, license, compatibility, asks_for, done_by, paths, idle, takes, timeout, warning] =
+        lang.skill_rows();
     let mut rows = vec![
-        ("file", skill.file.display().to_string()),
-        ("from", skill.scope.name().to_owned()),
-        ("state", state(skill, lang)),
-        ("needs", needs),
-        ("license", skill.head.license.clone().unwrap_or_default()),
-        ("compatibility", skill.head.compatibility.clone().unwrap_or_default()),
-        ("asks for tools", list(&skill.head.tools)),
-        ("carried out by", skill.done_by().unwrap_or_default()),
-        ("for files like", list(&skill.head.paths)),
-        ("without effect here", list(&skill.head.idle)),
+        (file, skill.file.display().to_string()),
+        (from, skill.scope.name().to_owned()),
+        (status, state(skill, lang)),
+        (lacks, needs),
+        (license, skill.head.license.clone().unwrap_or_default()),
+        (compatibility, skill.head.compatibility.clone().unwrap_or_default()),
+        (asks_for, list(&skill.head.tools)),
+        (done_by, skill.done_by().unwrap_or_default()),
+        (paths, list(&skill.head.paths)),
+        (idle, list(&skill.head.idle)),
     ];
     if let Some(contract) = &skill.contract {
-        rows.push(("takes tools", list(&contract.tools)));
-        rows.push(("timeout", format!("{} s", contract.timeout_ms / 1_000)));
+        rows.push((takes, list(&contract.tools)));
+        rows.push((timeout, format!("{} s", contract.timeout_ms / 1_000)));
     }
-    rows.extend(skill.warnings.iter().map(|warning| ("warning", warning.clone())));
+    rows.extend(skill.warnings.iter().map(|words| (warning, words.clone())));
     for (head, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
-        page.push_str(&format!("{head}: {words}\n"));
+        page.push_str(&format!("{}\n", lang.headed(head, words)));
     }
     if let Err(why) = catalogue.text(skill) {
         let why = if skill.state == State::Untrusted { lang.trust_first(name) } else { why };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::table::table;
 use crate::args;
 use max_team_workspace::exit::{CliError, Exit};
+use max_team_workspace::i18n::Lang;
 use max_team_workspace::setup::AppEnv;
 
 pub(crate) fn run(place: &AppEnv, command: &args::Tools) -> Result<(), CliError> {
@@ -32,7 +33,11 @@ pub(crate) fn run(place: &AppEnv, command: &args::Tools) -> Result<(), CliError>
                     None => lang.lint_unknown(name),
                 })
             })?;
-            super::print(&if *json { format!("{:#}\n", as_json(tool.spec())) } else { page(tool.spec()) })
+            super::print(&if *json {
+                format!("{:#}\n", as_json(tool.spec()))
+            } else {
+                page(tool.spec(), place.speaks())
+            })
         }
     }
 }
@@ -51,9 +56,10 @@ fn class(class: Repeatability) -> &'static str {
     }
 }
 
-fn page(spec: &Spec) -> String {
+fn page(spec: &Spec, lang: Lang) -> String {
     let Spec { name, description, schema, class: kind, .. } = spec;
-    let mut text = format!("{name} ({})\n\n{description}\n", class(*kind));
+    let about = lang.about(name).unwrap_or_default();
+    let mut text = format!("{name} ({})\n\n{about}\n\n{}\n{description}\n", class(*kind), lang.tool_told());
     let required = |name: &str| {
         let names = schema.get("required").and_then(Value::as_array);
         names.is_some_and(|names| names.iter().any(|required| required == name))
@@ -61,10 +67,10 @@ fn page(spec: &Spec) -> String {
     let inputs = schema.get("properties").and_then(Value::as_object);
     for (name, input) in inputs.into_iter().flatten() {
         let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
-        let needed = if required(name) { ", required" } else { "" };
+        let needed = if required(name) { format!(", {}", lang.tool_required()) } else { String::new() };
         let one_of = input.get("enum").and_then(Value::as_array).map(|words| {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            format!(" One of: {}.", words.join(", "))
+            format!(" {}", lang.tool_one_of(words.join(", ")))
         });
         text.push_str(&format!(
             "\n  {name} ({}{needed})\n      {}{}\n",

@@ -178,7 +178,7 @@ fn a_rule_about_a_skill_applies_to_the_agent_that_carries_it_out() {
     }
 }
 
-/// Whoever is as deep as calls go is not offered what it could only have carried out by others, and is told so if it asks.
+/// An agent at the largest depth is not offered what only other agents could do for it, and is told so if it asks.
 #[test]
 fn agents_out_of_reach_are_not_offered() {
     let server = ModelServer::start(Script::new().when(|request: &Recorded| {

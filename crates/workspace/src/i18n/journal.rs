@@ -59,6 +59,11 @@ impl Lang {
         heads(self.model_heads_row())
     }
 
+    /// The words before the lines of `skills show`.
+    pub fn skill_rows(self) -> [&'static str; 13] {
+        heads(self.skill_rows_row())
+    }
+
     /// The words before the lines of `permissions why`.
     pub fn why_heads(self) -> [&'static str; 6] {
         heads(self.why_heads_row())

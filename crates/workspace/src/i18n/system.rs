@@ -36,9 +36,10 @@ impl Lang {
 }
 
 /// Programs and occasions that a protected file is for. Others are proper names.
-const PROTECTORS: [fn(Lang) -> &'static str; 10] = [
+const PROTECTORS: [fn(Lang) -> &'static str; 11] = [
     Lang::protector_team,
     Lang::protector_coding_agent,
+    Lang::protector_git,
     Lang::protector_git_hook,
     Lang::protector_login,
     Lang::protector_python,
