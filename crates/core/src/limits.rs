@@ -28,7 +28,7 @@ pub const WEB_WATCHERS_MAX: usize = 256;
 /// Events that are sent to watchers at once.
 pub const WEB_BATCH_EVENTS_MAX: usize = 64;
 /// Batches of events that wait for one watcher. A slower one reads the log again from its place.
-pub const WEB_WATCHER_BATCHES_MAX: usize = 256;
+pub const WEB_WATCHER_BATCHES_MAX: usize = 64;
 /// Answers in progress whose text is kept for watchers that come in the middle.
 pub const WEB_LIVE_ANSWERS_MAX: usize = 1_024;
 /// Bytes of the body of a request to the web server.

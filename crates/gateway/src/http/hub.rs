@@ -33,7 +33,7 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub(crate) fn new(event: &StreamEvent) -> Self {
-        let is_live = matches!(event.what, What::ContentDelta { .. });
+        let is_live = event.what.is_live();
         let mut text = String::new();
         if !is_live {
             text.push_str(&format!("id: {}\n", event.mark()));
@@ -55,11 +55,16 @@ impl Frame {
 pub(crate) type Batch = Arc<[Arc<Frame>]>;
 
 /// The answers that are being written, by agent.
-#[derive(Debug, Default)]
-struct LiveAnswers(HashMap<AgentId, StreamEvent>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LiveAnswers(HashMap<AgentId, StreamEvent>);
 
 impl LiveAnswers {
-    fn take(&mut self, event: &StreamEvent) {
+    /// Each with its whole text so far.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = Frame> {
+        self.0.values().map(Frame::new)
+    }
+
+    pub(crate) fn take(&mut self, event: &StreamEvent) {
         let Some(agent) = event.agent.as_ref().map(|who| who.id) else { return };
         match &event.what {
             What::ContentDelta { delta, iteration, .. } => {
@@ -108,7 +113,7 @@ pub(crate) struct HubPlace {
     /// Everything up to here is in the log.
     pub(crate) position: Mark,
     /// The answers that are being written there, as far as they are.
-    pub(crate) answers: Vec<Frame>,
+    pub(crate) answers: LiveAnswers,
 }
 
 impl Hub {
@@ -125,19 +130,22 @@ impl Hub {
     pub(crate) async fn run(&self) {
         let mut reader = self.reader.lock().await;
         let mut due = Instant::now();
-        while let Ok(first) = reader.next().await {
+        let mut is_open = true;
+        while is_open && let Ok(first) = reader.next().await {
             let mut events = vec![first];
-            while events.len() < WEB_BATCH_EVENTS_MAX
-                && let Ok(Ok(event)) = timeout_at(due, reader.next()).await
+            while is_open
+                && events.len() < WEB_BATCH_EVENTS_MAX
+                && let Ok(event) = timeout_at(due, reader.next()).await
             {
-                events.push(event);
+                is_open = event.is_ok();
+                events.extend(event);
             }
             due = Instant::now() + PACE;
             self.send(&events);
         }
     }
 
-    fn send(&self, events: &[StreamEvent]) {
+    pub(super) fn send(&self, events: &[StreamEvent]) {
         let frames: Batch = events.iter().map(|event| Arc::new(Frame::new(event))).collect();
         let mut state = self.state();
         for (event, frame) in events.iter().zip(&*frames) {
@@ -153,8 +161,7 @@ impl Hub {
     /// Joins at the present place: nothing comes twice, and nothing is left out.
     pub(crate) fn join(&self) -> HubPlace {
         let state = self.state();
-        let answers = state.answers.0.values().map(Frame::new).collect();
-        HubPlace { frames: self.sender.subscribe(), position: state.position, answers }
+        HubPlace { frames: self.sender.subscribe(), position: state.position, answers: state.answers.clone() }
     }
 
     pub(crate) fn watchers(&self) -> usize {

@@ -7,9 +7,9 @@ use axum::body::Bytes;
 use max_team_core::id::SessionId;
 use max_team_runtime::{Mark, RuntimeError, Scope, StreamReader, TeamHandle};
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use super::hub::{Batch, Frame, Hub};
+use super::hub::{Batch, Frame, Hub, LiveAnswers};
 
 /// Stored events that are read before other tasks get their turn.
 const BATCH: usize = 64;
@@ -33,8 +33,10 @@ impl WatchItem {
 }
 
 enum Source {
+    /// Has to read the log from its place.
+    Behind,
     /// Reads the log up to a place, and then follows the hub from there.
-    Log { reader: Box<StreamReader>, upto: Mark, frames: Option<Receiver<Batch>>, answers: Vec<Frame> },
+    Log { reader: Box<StreamReader>, upto: Mark, frames: Option<Receiver<Batch>>, answers: LiveAnswers },
     /// Is up to date.
     Live(Receiver<Batch>),
     /// Reads alone: the events of one agent.
@@ -78,16 +80,14 @@ impl Watcher {
                 return Some(watched);
             }
             match &mut self.source {
+                Source::Behind => self.source = source(&self.hub, &self.team, self.scope, self.last).ok()?,
                 Source::Log { .. } => {
                     self.catch_up().ok()?;
                     tokio::task::yield_now().await;
                 }
                 Source::Live(frames) => match frames.recv().await {
                     Ok(frames) => self.pass_on(&frames),
-                    // It was too slow: it reads the log again from its place.
-                    Err(RecvError::Lagged(_)) => {
-                        self.source = source(&self.hub, &self.team, self.scope, self.last).ok()?;
-                    }
+                    Err(RecvError::Lagged(_)) => self.source = Source::Behind,
                     Err(RecvError::Closed) => return None,
                 },
                 Source::Alone { reader, is_ready } => {
@@ -110,8 +110,11 @@ impl Watcher {
         let mut more: Vec<WatchItem> = self.queue.drain(..).collect();
         while more.len() < room {
             let Source::Live(frames) = &mut self.source else { break };
-            let Ok(frames) = frames.try_recv() else { break };
-            self.pass_on(&frames);
+            match frames.try_recv() {
+                Ok(frames) => self.pass_on(&frames),
+                Err(TryRecvError::Lagged(_)) => self.source = Source::Behind,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
             more.extend(self.queue.drain(..));
         }
         more
@@ -119,7 +122,12 @@ impl Watcher {
 
     fn pass_on(&mut self, frames: &[Arc<Frame>]) {
         for frame in frames {
-            if !is_within(self.scope, frame.session) || (!frame.is_live && !is_behind(frame.mark, self.last)) {
+            // A live event has the place of the last stored event before it.
+            let is_new = match frame.is_live {
+                true => !is_behind(self.last, frame.mark),
+                false => is_behind(frame.mark, self.last),
+            };
+            if !is_new || !is_within(self.scope, frame.session) {
                 continue;
             }
             if !frame.is_live {
@@ -134,14 +142,14 @@ impl Watcher {
         let Source::Log { reader, upto, frames, answers } = &mut self.source else { return Ok(()) };
         for _ in 0..BATCH {
             match reader.try_next()? {
+                Some(event) if !is_behind(event.mark(), self.last) => answers.take(&event),
                 Some(event) if !is_behind(event.mark(), *upto) => {
                     self.last = event.mark();
                     self.queue.push_back(WatchItem::Frame(Arc::new(Frame::new(&event))));
                 }
                 // What is behind that place comes from the hub.
                 _ => {
-                    let scope = self.scope;
-                    let within = answers.drain(..).filter(|frame| is_within(scope, frame.session));
+                    let within = answers.frames().filter(|frame| is_within(self.scope, frame.session));
                     self.queue.extend(within.map(|frame| WatchItem::Frame(Arc::new(frame))));
                     if !self.was_ready {
                         self.was_ready = true;
@@ -163,8 +171,10 @@ fn source(hub: &Hub, team: &TeamHandle, scope: Scope, last: Mark) -> Result<Sour
         return Ok(Source::Alone { reader: Box::new(team.stream(scope, last)?), is_ready: false });
     }
     let joined = hub.join();
-    let reader = Box::new(team.log(scope, last)?);
-    Ok(Source::Log { reader, upto: joined.position, frames: Some(joined.frames), answers: joined.answers })
+    let (from, upto) = if is_behind(last, joined.position) { (joined.position, last) } else { (last, joined.position) };
+    // Where the hub has yet to send events before `last`, those end some of its answers.
+    let reader = Box::new(team.log(scope, from)?);
+    Ok(Source::Log { reader, upto, frames: Some(joined.frames), answers: joined.answers })
 }
 
 fn is_within(scope: Scope, session: SessionId) -> bool {
@@ -179,3 +189,6 @@ pub(crate) fn is_behind(mark: Mark, other: Mark) -> bool {
     let key = |mark: Mark| (mark.seq, mark.part.unwrap_or(u32::MAX));
     key(mark) > key(other)
 }
+
+#[cfg(test)]
+mod tests;

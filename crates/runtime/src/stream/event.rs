@@ -430,6 +430,11 @@ pub enum BudgetStep {
 }
 
 impl What {
+    /// Whether the journal does not hold it: a piece of a running answer, or the progress of a running tool.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Self::ContentDelta { .. } | Self::Status { tool_id: Some(_), .. })
+    }
+
     /// All event types.
     pub const TYPES: [&str; 13] = [
         "status",
