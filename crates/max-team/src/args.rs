@@ -485,7 +485,7 @@ pub(crate) struct TeamFlags {
     pub(crate) agents: Option<PathBuf>,
     /// Choose when a plan needs your approval. plan (the default): before it starts, and for changes outside it. each: before it
     /// starts, and for every change. risky: before it starts if it has risks (marked `!`), and for changes outside it. never: only
-    /// before a plan with risks; everything else that would ask is refused
+    /// before a plan with risks; in the permission mode `default`, changes outside the plan are refused
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once

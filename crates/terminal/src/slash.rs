@@ -147,10 +147,9 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, UnknownSlash>> {
 }
 
 /// The command of the chat that a line is, for runs that have no chat.
-pub fn chat_command(line: &str) -> Option<&'static str> {
+pub fn chat_command(line: &str) -> Option<&str> {
     parse(line)?.ok()?;
-    let name = line.trim_end().strip_prefix('/')?.split(' ').next()?;
-    ENTRIES.into_iter().map(|entry| entry.name).find(|known| known.eq_ignore_ascii_case(name))
+    line.trim_end().strip_prefix('/')?.split(' ').next()
 }
 
 /// The name of a command that a whole message is and that the chat does not know, either.

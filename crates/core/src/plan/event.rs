@@ -29,7 +29,8 @@ use crate::rewind::MovedFile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalMode {
-    /// Never: the plan runs as proposed, and all else that would ask is refused. A plan with risks waits for a person.
+    /// Never: the plan runs as proposed, and in the mode `default` its members are refused what would ask. A plan with risks
+    /// waits for a person.
     Never,
     /// Once for the plan as a whole; later only for actions outside it.
     #[default]

@@ -11,7 +11,7 @@ pub(crate) enum Permissions {
     /// it runs without a question, else 5
     Why(ExplainVerdict),
     /// Find rules without effect, rules that another rule overrides, and rules that allow more than they seem to. Exit 1 if
-    /// there are any
+    /// there are any, or if a file of rules cannot be read
     Lint {
         /// Print as JSON
         #[arg(long)]

@@ -2,7 +2,7 @@
 
 use max_team_core::agent::Constraints;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{Hint, Judgement, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
+use max_team_core::policy::{Hint, Mode, PROTECTED, ProtectedReason, ProtectedRow, Rule, Rules, Verdict};
 use max_team_runtime::with_team;
 use max_team_tools::{Registry, SearchService, aliases};
 use serde_json::{Value, json};
@@ -51,24 +51,48 @@ fn why(
     let question = PermissionQuestion { tool: options.tool.as_deref(), input: &options.what, search };
     let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
     let explained = question.explain(root, &rules)?;
-    // The same call, judged as if the rules that wait for trust were trusted.
-    let mut all = loaded.permissions.clone();
-    all.rules.extend(loaded.held.iter().cloned());
-    let then = question.explain(root, &Rules { permissions: &all, ..rules })?.judged;
-    let is_waiting = explained.judged.verdict != Verdict::Allow && then.verdict == Verdict::Allow;
-    let waiting = is_waiting.then_some(&then);
+    let waiting = match explained.judged.verdict {
+        Verdict::Allow => Vec::new(),
+        _ => untrusted(&question, root, &rules, &loaded.held)?,
+    };
     let text = match options.json {
         true => {
-            let mut row = explained.json();
-            if let (Some(then), Value::Object(row)) = (waiting, &mut row) {
-                row.insert("untrusted".to_owned(), json!({ "rule": then.rule, "origin": then.origin }));
+            let mut json = explained.json();
+            if let (false, Value::Object(json)) = (waiting.is_empty(), &mut json) {
+                json.insert("untrusted".to_owned(), waiting.iter().map(|rule| row(rule, false)).collect());
             }
-            format!("{row}\n")
+            format!("{json}\n")
         }
-        false => told(&explained, waiting, (mode, options), place),
+        false => told(&explained, &waiting, (mode, options), place),
     };
     super::print(&text)?;
     Ok(if explained.judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
+}
+
+/// The rules that would allow a call if they were trusted: none of them can be left out.
+fn untrusted<'a>(
+    question: &PermissionQuestion<'_>,
+    root: &std::path::Path,
+    rules: &Rules<'_>,
+    held: &'a [Rule],
+) -> anyhow::Result<Vec<&'a Rule>> {
+    let allow = |with: &[&Rule]| {
+        let mut permissions = rules.permissions.clone();
+        permissions.rules.extend(with.iter().map(|rule| (*rule).clone()));
+        let judged = question.explain(root, &Rules { permissions: &permissions, ..*rules })?.judged;
+        anyhow::Ok(judged.verdict == Verdict::Allow)
+    };
+    let mut needed: Vec<&Rule> = held.iter().collect();
+    if !allow(&needed)? {
+        return Ok(Vec::new());
+    }
+    for rule in held {
+        let others: Vec<&Rule> = needed.iter().copied().filter(|other| !std::ptr::eq(*other, rule)).collect();
+        if allow(&others)? {
+            needed = others;
+        }
+    }
+    Ok(needed)
 }
 
 fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<Constraints, CliError> {
@@ -82,7 +106,7 @@ fn constraints(place: &AppEnv, options: &ExplainVerdict, name: &str) -> Result<C
 
 fn told(
     explained: &Explanation,
-    waiting: Option<&Judgement>,
+    waiting: &[&Rule],
     (mode, options): (Mode, &ExplainVerdict),
     place: &AppEnv,
 ) -> String {
@@ -93,10 +117,8 @@ fn told(
     let verdict = if lang == Lang::En { explained.verdict() } else { lang.verdict(judged.verdict) };
     let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
     rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
-    if let Some(then) = waiting {
-        let origin = then.origin.as_ref().map(ToString::to_string).unwrap_or_default();
-        rows.push((hint, lang.hint_untrusted(clean_line(&then.rule), origin)));
-    } else if judged.hint != Hint::None {
+    rows.extend(waiting.iter().map(|rule| (hint, lang.hint_untrusted(clean_line(&rule.text), &rule.origin))));
+    if waiting.is_empty() && judged.hint != Hint::None {
         rows.push((hint, clean_line(&lang.hint(&judged.hint))));
         rows.extend(judged.hint.wants_rule().then(|| (files, clean_line(&rule_files(place)))));
     }
@@ -193,7 +215,7 @@ fn faults(loaded: &LoadedPermissions, lang: Lang, as_json: bool) -> anyhow::Resu
                 clean_line(&lang.lint_reason(&finding.reason))
             ))?;
         }
-        if found.is_empty() {
+        if found.is_empty() && loaded.unread == 0 {
             super::print(&format!("{}\n", lang.lint_nothing(rules.len())))?;
         }
     }

@@ -197,8 +197,13 @@ impl Headless {
 
     /// A line for the chat is not sent to the model. Piped, it ends the run; typed, the next line is waited for.
     fn refuse_chat_command(&self, skills: &[String], next: &mut Option<String>) -> Result<(), CliError> {
-        let is_skill = |name: &str| skills.iter().any(|skill| skill == name);
-        let Some(words) = next.as_deref().and_then(|line| slash_fault(line, is_skill)) else { return Ok(()) };
+        // A program may send text that begins with a path.
+        let is_json = matches!(self.task, Task::Listen(Input::StreamJson));
+        let fault = |line: &str| {
+            let is_any_text = is_json && max_team_terminal::chat_command(line).is_none();
+            slash_fault(line, |name| is_any_text || skills.iter().any(|skill| skill == name))
+        };
+        let Some(words) = next.as_deref().and_then(fault) else { return Ok(()) };
         if !std::io::stdin().is_terminal() {
             return Err(CliError::translated(Exit::Usage, &words));
         }

@@ -212,6 +212,26 @@ fn permissions_are_told_of_searches_and_rules_about_the_web() {
     assert!(ran.code == 0 && ran.out.contains("api.search.brave.com"), "{ran:?}");
 }
 
+/// A project's rules wait for the user's trust: those that would allow a call are named, and no others.
+#[test]
+fn permissions_name_the_rules_that_wait_for_trust() {
+    let settings = r#"{"permissions": {"allow": ["Bash(ls:*)", "Bash(touch a)", "Bash(touch b)"]}}"#;
+    let program = Program::alone().file(".max-team/settings.json", settings);
+    let why = |words: &[&str]| program.run(&[&["permissions", "why", "ls && touch b"], words].concat());
+    let told = |lang: &str, words: &str| {
+        let ran = why(&["--lang", lang]);
+        let hints: Vec<&str> = ran.out.lines().filter(|line| line.contains("permissions trust")).collect();
+        assert!(ran.code == 5 && hints.len() == 1 && hints[0].contains(words), "{ran:?}");
+    };
+    told("en", "the rule `Bash(touch b)` in .max-team/settings.json:");
+    told("zh", "中的规则 `Bash(touch b)` 正等待信任");
+    let found = why(&["--json"]).json();
+    let rules = found["untrusted"].as_array().unwrap();
+    assert!(rules.len() == 1 && rules[0]["rule"] == "Bash(touch b)", "{found}");
+    let refused = program.run(&["permissions", "why", "touch c", "--json"]).json();
+    assert!(refused.get("untrusted").is_none(), "{refused}");
+}
+
 #[test]
 fn permissions_are_told_of_an_address() {
     let program = Program::alone();

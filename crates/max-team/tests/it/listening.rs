@@ -83,6 +83,19 @@ fn lines_on_standard_input_are_turns_until_there_are_no_more() {
     assert_eq!(server.requests()[1].user_texts(), ["2+2?", "and one more?"]);
 }
 
+/// A program may send any text; a line of the chat is refused there, too.
+#[test]
+fn a_json_message_may_begin_with_a_path() {
+    let server = ModelServer::start([Reply::text("It is full.")]);
+    let program = Program::with(&server);
+    let mut talker = Talker::start(&program);
+    talker.say("/tmp is full, clean it");
+    assert_eq!(talker.hear("result", "result"), "It is full.");
+    talker.say("/exit");
+    let (_, ran) = talker.end();
+    assert!(ran.code == 2 && ran.err.contains("`/exit` is a command of the chat"), "{ran:?}");
+}
+
 /// Definitions are read again before each message, whatever frontend it comes from.
 #[test]
 fn a_definition_that_is_written_between_two_lines_counts_for_the_second() {
@@ -289,7 +302,7 @@ fn plain_lines_are_messages_and_answers_go_to_standard_output() {
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
     assert!(ran.err.contains("pipe in one message per line") && !ran.err.contains("\"type\""), "{ran:?}");
     // Commands of the chat are not for the model; a path is no command.
-    for line in ["/help\n", "/stop all\n"] {
+    for line in ["/help\n", "/stop all\n", "/exit\n"] {
         let ran = program.pipe(&[], line.as_bytes());
         assert!(ran.code == 2 && ran.err.contains("is a command of the chat and works only there"), "{ran:?}");
     }

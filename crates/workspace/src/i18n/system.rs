@@ -36,10 +36,11 @@ impl Lang {
 }
 
 /// Programs and occasions that a protected file is for. Others are proper names.
-const PROTECTORS: [fn(Lang) -> &'static str; 11] = [
+const PROTECTORS: [fn(Lang) -> &'static str; 12] = [
     Lang::protector_team,
     Lang::protector_coding_agent,
     Lang::protector_git,
+    Lang::protector_git_attributes,
     Lang::protector_git_hook,
     Lang::protector_login,
     Lang::protector_python,
@@ -83,5 +84,8 @@ mod tests {
             assert_eq!(Lang::Zh.protector(english), protector(Lang::Zh));
         }
         assert_eq!(Lang::Zh.protector("git"), "git");
+        let is_name = |by: &str| !by.contains([' ', '(']);
+        let left = PROTECTED.iter().find(|row| !is_name(row.by) && Lang::Zh.protector(row.by) == row.by);
+        assert!(left.is_none(), "{left:?}");
     }
 }
