@@ -29,8 +29,10 @@ const OVERLAP: &str = "sh write.sh $1 one; touch d$1/begun
 until [ $(ls -d d*/begun d*/over 2>/dev/null | wc -l) -ge 6 ]; do sleep 0.01; done
 sh write.sh $1 two; mv d$1/begun d$1/over\n";
 
-/// The first version is there, and the command goes on until it is killed.
-const ENDLESS: &str = "sh write.sh $1 one; rm old/$1; touch d$1/begun; sleep 600\n";
+/// When all have started, so that no scan before a command sees it, the first version is written; the command goes on until it is killed.
+const ENDLESS: &str = "mkdir -p d$1; touch d$1/up
+until [ $(ls -d d*/up | wc -l) -ge 6 ]; do sleep 0.01; done
+sh write.sh $1 one; rm old/$1; touch d$1/begun; sleep 600\n";
 
 /// Waits for a file.
 const WAIT: &str = "until [ -e $1 ]; do sleep 0.01; done\n";
