@@ -273,7 +273,7 @@ pub(crate) struct TalkFlags {
     /// Resume a session by its ID, or the first or last characters of it (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// With -r: restore the older messages that a summary replaced when the conversation had become too long
+    /// With -r: bring back older messages that were summarized when the conversation became too long
     #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
     /// The skill that the agent carries out, in a replayed run.
@@ -343,7 +343,7 @@ pub(crate) enum Command {
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
-        /// Show the plan and run nothing: order, owners, checks, instructions, expected cost and time
+        /// Only show the plan: order, owners, checks, instructions, expected cost and time
         #[arg(long)]
         dry_run: bool,
         /// Show all instructions of the tasks, not only three lines of each
@@ -484,8 +484,8 @@ pub(crate) struct TeamFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
     /// Choose when a plan needs your approval. plan (the default): before it starts, and for changes outside it. each: before it
-    /// starts, and for every change. risky: before it starts if it has risks (marked `!`), and for changes outside it. never: only
-    /// before a plan with risks; in the permission mode `default`, changes outside the plan are refused
+    /// starts, and for every change. risky: before it starts if it has risks (marked `!`), and for changes outside it. never: as
+    /// `risky`, but in the permission mode `default`, changes outside the plan are refused
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<ApprovalMode>,
     /// Run at most this many tasks of a plan at once
@@ -499,9 +499,10 @@ pub(crate) struct TeamFlags {
     pub(crate) max_budget_usd: Option<String>,
     /// Choose the permission mode. default: read freely, ask before changes. acceptEdits, auto (the same): change files freely,
     /// ask before commands that do more than read. plan: read only. dontAsk: refuse every action that would ask.
-    /// bypassPermissions: change files and run commands without a question, except for dangerous actions (publishing, acting on
-    /// other machines), commands that cannot be analysed, web hosts that no rule names, and where an `ask` rule says so.
-    /// In every mode, `deny` rules, constraints (limits in agents' definitions) and the sandbox apply
+    /// bypassPermissions: ask only before dangerous actions (publishing, acting on other machines), commands that cannot be
+    /// analysed, web hosts that no rule names, and actions that an `ask` rule names.
+    /// In every mode, changes of protected files ask or are refused, and `deny` rules, constraints (limits in agents'
+    /// definitions) and the sandbox apply
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Rules for actions that run without a question, for example "Bash(git log:*) Edit"
@@ -637,7 +638,7 @@ pub(crate) enum Input {
 /// How -p prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// Print the answer (of a plan: the report) only
+    /// Print only the answer, or a plan's report
     #[default]
     Text,
     /// One JSON object at the end

@@ -14,7 +14,7 @@ pub(crate) struct Fetch {
     /// Print only the elements that this CSS selector finds
     #[arg(long, value_name = "CSS")]
     pub(crate) selector: Option<String>,
-    /// Print only this part of a long text, divided as for agents; default: the whole text
+    /// Print only page N of a long text, as agents get it; default: the whole text
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) page: Option<u32>,
     /// Print HTML and JSON as they are

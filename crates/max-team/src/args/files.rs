@@ -38,8 +38,8 @@ pub(crate) enum Files {
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct FolderOwner {
-    /// Files of this session (@files): its ID (a unique prefix or suffix is enough); `show` and `path` take the last session of
-    /// the current folder without it
+    /// Files of this session (@files): its ID (a unique prefix or suffix is enough); default in `show` and `path`: the last
+    /// session of the current folder
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Files of this agent in this project (@data)

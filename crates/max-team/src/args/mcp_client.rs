@@ -135,9 +135,9 @@ pub(crate) enum Transport {
 pub(crate) struct AddServer {
     /// The server's name: its tools are called mcp__NAME__TOOL
     pub(crate) name: String,
-    /// The program, or the address
+    /// The program (behind `--`), or the address
     pub(crate) target: String,
-    /// The program's arguments, behind `--`
+    /// The program's arguments
     #[arg(trailing_var_arg = true)]
     pub(crate) args: Vec<String>,
     /// Where the entry is written

@@ -66,12 +66,12 @@ pub(crate) enum Memory {
     },
     /// Remember a fact
     Set {
-        /// The key, for example preferences.tea; another beginning than those allowed lists them
+        /// The key, for example preferences.tea; a wrong beginning lists the allowed ones
         key: String,
         /// The value: words, or JSON
         value: String,
-        /// Store the fact for you (user) or for this project (project); default: keys that begin with `notes` or
-        /// `dialog_context` for this project, others for you
+        /// Store the fact for you (user) or for this project (project); default: project for keys that begin with
+        /// `notes` or `dialog_context`, else user
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
@@ -110,8 +110,8 @@ pub(crate) enum Memory {
         /// Files to read
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Store the facts for you (user) or for this project (project); default: keys that begin with `notes` or
-        /// `dialog_context` for this project, others for you
+        /// Store the facts for you (user) or for this project (project); default: project for keys that begin with
+        /// `notes` or `dialog_context`, else user
         #[arg(long, value_enum)]
         scope: Option<Board>,
         /// Only show what would be imported

@@ -69,7 +69,7 @@ pub(crate) struct RunSkill {
     /// The input: JSON, or @FILE
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) input: String,
-    /// How to print the result. text: the JSON object of the skill. json: an object with that, the cost and the session
+    /// How to print the result. text: the skill's JSON object. json: that object with cost and session
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) output_format: Format,
     /// At the end, write a recording to this file; `max-team replay FILE` plays it on any machine

@@ -60,13 +60,13 @@ pub(crate) struct Reading {
 /// The first event, the types and the form.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EventFilter {
-    /// Print only events after this `seq` (from --json), `1200`, or after a part of it, `1200.1`
+    /// Print only events after this `seq` (see --json): `1200`, or `1200.1` for its part 1
     #[arg(long, alias = "after", value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
     /// Only events of this type; may be given several times
     #[arg(long = "type", value_name = "TYPE", value_parser = What::TYPES)]
     pub(crate) types: Vec<String>,
-    /// Print JSON, one line per event (`events` does so by itself where the output is no terminal)
+    /// Print JSON, one line per event (the default of `max-team events` without a terminal)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -25,7 +25,7 @@ pub(crate) enum Worktrees {
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Drop the changes of a worktree to these files; without files, remove the worktree
+    /// Drop a worktree's changes to these files; without files, remove the worktree
     Reject {
         /// Worktree ID (a unique prefix or suffix is enough)
         id: String,
