@@ -11,6 +11,8 @@ pub mod http;
 pub mod mcp;
 mod secret;
 mod sender;
+#[cfg(test)]
+mod test_place;
 
 pub use channel::{Channel, ChannelError, Incoming, SendError};
 pub use gateway::{Gateway, GatewayError};

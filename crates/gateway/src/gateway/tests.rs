@@ -8,13 +8,10 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::json;
 
 use super::*;
+use crate::test_place::place;
 
 fn start(folder: &Path, model: &ModelServer, open_max: usize) -> Gateway {
-    let variables = [("ANTHROPIC_API_KEY", "sk-test".to_owned()), ("ANTHROPIC_BASE_URL", model.url())];
-    let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let (cwd, home) = (folder.join("project"), folder.join("home"));
-    std::fs::create_dir_all(&cwd).unwrap();
-    let place = AppEnv { env, cwd, home, wished: None, notice: |_| {} };
+    let place = place(folder, model);
     let selection = Selection { solo: true, ..Selection::default() };
     let workspace = Workspace::read(&place, &selection, Vec::new()).unwrap();
     let storage = place.begin(&workspace.config).unwrap();

@@ -172,7 +172,7 @@ fn source(hub: &Hub, team: &TeamHandle, scope: Scope, last: Mark) -> Result<Sour
     }
     let joined = hub.join();
     let (from, upto) = if is_behind(last, joined.position) { (joined.position, last) } else { (last, joined.position) };
-    // Where the hub has yet to send events before `last`, those end some of its answers.
+    // If the hub is behind the watcher, the log between the two says which of the hub's answers have ended.
     let reader = Box::new(team.log(scope, from)?);
     Ok(Source::Log { reader, upto, frames: Some(joined.frames), answers: joined.answers })
 }

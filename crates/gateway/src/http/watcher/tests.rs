@@ -8,9 +8,9 @@ use max_team_runtime::{Command, Order, Which, new_id, query};
 use max_team_testkit::{ModelServer, Reply, Script};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::setup::AppEnv;
 
 use super::*;
+use crate::test_place::place;
 
 /// A team of one agent whose model answers each message with one word.
 struct Desk {
@@ -26,11 +26,7 @@ impl Desk {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let model = ModelServer::start(Script::new().when(|_| Some(Reply::text("done"))));
-        let variables = [("ANTHROPIC_API_KEY", "sk-test".to_owned()), ("ANTHROPIC_BASE_URL", model.url())];
-        let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let (cwd, home) = (folder.path().join("project"), folder.path().join("home"));
-        std::fs::create_dir_all(&cwd).unwrap();
-        let place = AppEnv { env, cwd, home, wished: None, notice: |_| {} };
+        let place = place(folder.path(), &model);
         let selection = Selection { solo: true, ..Selection::default() };
         let workspace = Workspace::read(&place, &selection, Vec::new()).unwrap();
         let journal = place.begin(&workspace.config).unwrap();
