@@ -605,14 +605,15 @@ pub const UNTRUSTED_NAMED_MAX: usize = 8;
 pub const HISTORY_PLANS_MAX: usize = 20;
 /// Tasks of earlier plans that a forecast uses.
 pub const HISTORY_TASKS_MAX: usize = 200;
-/// Protected files that are noted as approved while one command runs.
+/// Files of a folder that are noted as approved when a command has made it with approval.
 pub const APPROVED_FILES_MAX: usize = 1_000;
-/// Milliseconds between two scans of a running command's folders for new protected files.
-pub const PROTECTED_CHECK_MS: u64 = 200;
-/// Protected files that are moved away while one command runs; those beyond it are moved when it ends.
+/// Bytes of the list of approvals that running commands share.
+pub const APPROVED_BYTES_MAX: u64 = 4 << 20;
+/// Milliseconds for which a git that holds its lock is waited for before new protected files are judged.
+pub const GIT_WAIT_MS_MAX: u32 = 60_000;
+/// Protected files that are reported one by one while one command runs; more are moved away without a report.
 pub const SET_ASIDE_MAX: usize = 64;
-/// Nested instruction files (such as AGENTS.md) that are each made read-only in the sandbox, those nearest to the
-/// project's folder first.
-pub const NESTED_PROTECTED_MAX: usize = 200;
+/// Protected files that are each made read-only in the sandbox, those nearest to the project's folder first.
+pub const NESTED_PROTECTED_MAX: usize = 500;
 /// Bytes of streamed text that are held back because a secret may begin in them: longer than any private key.
 pub const HELD_TEXT_BYTES_MAX: usize = 16 << 10;

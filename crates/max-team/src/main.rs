@@ -39,7 +39,7 @@ fn code(exit: Exit) -> ExitCode {
 
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
-    if let Some(status) = max_team_sandbox::child() {
+    if let Some(status) = max_team_tools::command::child() {
         return status.into();
     }
     max_team_sandbox::prefer(std::env::var_os(max_team_sandbox::ENGINE).as_deref());

@@ -19,6 +19,7 @@ mod run;
 mod seatbelt;
 mod spec;
 mod supervisor;
+mod watch;
 
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
@@ -40,6 +41,7 @@ pub use spec::{
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};
+pub use watch::{AppearedListener, FileWatch, WatchMaker, WatchOrder, run_helper};
 
 /// The variable that names the one mechanism to use, for tests.
 #[doc(hidden)]
@@ -49,7 +51,7 @@ pub const ENGINE: &str = "MAX_TEAM_SANDBOX";
 #[doc(hidden)]
 #[macro_export]
 macro_rules! child_before_main {
-    () => {
+    ($maker:expr) => {
         #[used]
         #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
         #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
@@ -57,7 +59,7 @@ macro_rules! child_before_main {
         static CHILD: extern "C" fn() = {
             extern "C" fn start() {
                 $crate::prefer(std::env::var_os($crate::ENGINE).as_deref());
-                if let Some(code) = $crate::child() {
+                if let Some(code) = $crate::child($maker) {
                     #[expect(clippy::disallowed_methods, reason = "there is no `main` to return from yet")]
                     std::process::exit(code.into());
                 }

@@ -40,6 +40,8 @@ pub(crate) struct Order {
     pub(crate) has_end_mark: bool,
     /// Whether, after that, the end of a pipe follows that the command reads from.
     pub(crate) has_stdin: bool,
+    /// Whether, after that, the file follows that the watch reads.
+    pub(crate) has_notes: bool,
 }
 
 impl Order {
@@ -59,8 +61,16 @@ pub(crate) enum SupervisorReport {
     Ready,
     /// It could not be started.
     Unable(StartError),
+    /// A protected file appeared while the command runs, and was moved away.
+    Appeared(AppearedPath),
     /// It has ended, and so has everything that it started.
-    Over { code: Option<i32>, signal: Option<i32>, ended: EndReason, appeared: Vec<AppearedPath> },
+    Over {
+        code: Option<i32>,
+        signal: Option<i32>,
+        ended: EndReason,
+        appeared: Vec<AppearedPath>,
+        unexamined: Option<String>,
+    },
 }
 
 /// Why a program could not be started.
@@ -85,6 +95,19 @@ pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<(
     let mut whole = size.to_le_bytes().to_vec();
     whole.extend(body);
     to.write_all(&whole)
+}
+
+/// A socket whose other end may be closed: then a write is an error, and never a signal that ends this process.
+pub(crate) struct Unsignalled<'a>(pub(crate) &'a UnixStream);
+
+impl Write for Unsignalled<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Receives one message; `None` at the end.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here keeps what is read, and nothing here waits for longer than the command's own time and a little more.
 
+use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,8 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
 use crate::proxy::Proxy;
-use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe};
+use crate::spec::{
+    AppearedPath, CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe,
+};
 use crate::system;
+use crate::watch::AppearedListener;
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -78,6 +82,7 @@ pub fn run_by(
             ended: EndReason::Cancelled,
             ms: 0,
             appeared: Vec::new(),
+            unexamined: None,
         });
     }
     if spec.isolation.is_some() {
@@ -96,33 +101,35 @@ pub fn run_by(
         nice,
         has_end_mark: spec.end_mark.is_some(),
         has_stdin: spec.stdin.is_some(),
+        has_notes: notes(spec).is_some(),
     };
     let door = NetworkDoor::new(&order);
     let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
     let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, pipe));
-    send(&running.control, &order).and_then(mark).and_then(stdin).or_else(is_gone).map_err(broken)?;
+    let notes = |()| notes(spec).map_or(Ok(()), |notes| hand(&running.control, notes));
+    send(&running.control, &order).and_then(mark).and_then(stdin).and_then(notes).or_else(is_gone).map_err(broken)?;
+    running.listener = spec.watch.as_ref().and_then(|watch| watch.listener.clone());
     let until = started + spec.limits.time + PATIENCE;
     let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
         Err(error) if running.held.is_some() => return Err(broken(error)),
         said => said.unwrap_or_default(),
     };
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match (said, running.passed()) {
-        // The system has killed a process of the command, or refused it one.
-        (Some(SupervisorReport::Over { code, signal, ended: EndReason::Exited, appeared }), Some(limit)) => {
-            Ok(CommandOutcome { code, signal, ended: EndReason::Limit(limit), ms, appeared })
+    let (passed, is_flooded) = (running.passed(), running.is_flooded);
+    match said {
+        Some(SupervisorReport::Over { code, signal, ended, appeared, unexamined }) => {
+            let ended = match (ended, passed) {
+                // The system has killed a process of the command, or refused it one.
+                (EndReason::Exited, Some(limit)) => EndReason::Limit(limit),
+                // Its pipes were closed: the command may have ended because of that, before its supervisor ended it.
+                (EndReason::Exited, None) if is_flooded => EndReason::Limit(Limit::Output),
+                (ended, _) => ended,
+            };
+            let appeared = running.appeared.drain(..).chain(appeared).collect();
+            Ok(CommandOutcome { code, signal, ended, ms, appeared, unexamined })
         }
-        // Its pipes were closed: the command may have ended because of that, before its supervisor ended it.
-        (Some(SupervisorReport::Over { code, signal, ended: EndReason::Exited, appeared }), None)
-            if running.is_flooded =>
-        {
-            Ok(CommandOutcome { code, signal, ended: EndReason::Limit(Limit::Output), ms, appeared })
-        }
-        (Some(SupervisorReport::Over { code, signal, ended, appeared }), _) => {
-            Ok(CommandOutcome { code, signal, ended, ms, appeared })
-        }
-        (Some(SupervisorReport::Unable(trouble)), _) => Err(error(trouble, spec, program)),
+        Some(SupervisorReport::Unable(trouble)) => Err(error(trouble, spec, program)),
         _ => match running.held.take() {
             Some(said) => Err(SandboxError::Broken { program: program.clone(), detail: complaint(&said) }),
             None => Err(SandboxError::Lost { program: program.clone() }),
@@ -130,12 +137,17 @@ pub fn run_by(
     }
 }
 
+/// The file that the command's watch reads.
+fn notes(spec: &Spec) -> Option<&Arc<File>> {
+    spec.watch.as_ref().and_then(|watch| watch.notes.as_ref())
+}
+
 /// Builds a sandbox in which nothing is run; an error says why that is impossible here.
 pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
     let mut running = RunningSupervisor::new(spawned, NetworkDoor::None);
-    let order = Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false };
+    let order = Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false, has_notes: false };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))
@@ -239,6 +251,9 @@ struct RunningSupervisor {
     /// Whether the command printed more than it may.
     is_flooded: bool,
     door: NetworkDoor,
+    /// Protected files that were moved away so far, and the listener that is told of each.
+    appeared: Vec<AppearedPath>,
+    listener: Option<AppearedListener>,
 }
 
 /// The way out for a command that may talk to some hosts.
@@ -263,7 +278,18 @@ impl NetworkDoor {
 
 impl RunningSupervisor {
     fn new(SpawnedSupervisor { pid, group, control, pipes }: SpawnedSupervisor, door: NetworkDoor) -> Self {
-        Self { pid, group, control, pipes, held: Some(Vec::new()), printed: 0, is_flooded: false, door }
+        Self {
+            pid,
+            group,
+            control,
+            pipes,
+            held: Some(Vec::new()),
+            printed: 0,
+            is_flooded: false,
+            door,
+            appeared: Vec::new(),
+            listener: None,
+        }
     }
 
     /// The supervisor's first report, if it comes in time.
@@ -318,6 +344,12 @@ impl RunningSupervisor {
                     Some(SupervisorReport::Ready) => {
                         self.held = None;
                         system::put_first(self.pid);
+                    }
+                    Some(SupervisorReport::Appeared(appeared)) => {
+                        if let Some(AppearedListener(listener)) = &self.listener {
+                            listener(&appeared);
+                        }
+                        self.appeared.push(appeared);
                     }
                     said => {
                         self.drain(&mut chunk, sink)?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::PipelineStep;
+use crate::watch::WatchOrder;
 
 /// One command. Nothing is inherited: what is not in here, the command does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub struct Spec {
     /// Serves the proxy of [`Network::Hosts`] in the place of ours, which only compares names; `None`: ours does.
     #[serde(skip)]
     pub proxy: Option<ProxyServer>,
+    /// Looks after the files that it makes; `None`: nothing does.
+    pub watch: Option<WatchOrder>,
     /// A folder that is removed with the command if the process that started it was killed, and so cannot remove it.
     pub scratch: Option<PathBuf>,
     /// Whether it ends its own processes when it is asked to end, as a browser does, which first writes what they hold. Otherwise
@@ -107,6 +110,7 @@ impl Spec {
             end_mark: None,
             stdin: None,
             proxy: None,
+            watch: None,
             scratch: None,
             ends_its_children: false,
         }
@@ -245,6 +249,8 @@ pub struct CommandOutcome {
     pub ms: u64,
     /// Protected names that appeared while it ran, and where they were moved out of the way.
     pub appeared: Vec<AppearedPath>,
+    /// Why the files that it made could not be examined, if they could not.
+    pub unexamined: Option<String>,
 }
 
 /// A protected path that came into being while a command ran.

@@ -29,6 +29,7 @@ use crate::protocol::{
 };
 use crate::spec::{AppearedPath, EndMark, EndReason, Engine, Limit, Limits, Spec};
 use crate::system;
+use crate::watch::{self, CommandWatch, WatchMaker};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -55,21 +56,22 @@ const REAPED_MAX: usize = 4_096;
 const NAMES_MAX: u32 = 1_000;
 
 /// If this process was started as a supervisor, acts as one and returns its exit code. Must be called first in `main`.
-pub fn child() -> Option<u8> {
+pub fn child(maker: WatchMaker) -> Option<u8> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != WORD {
         return None;
     }
     detach::close_inherited();
     // The other end of the socket has been told what happened, or is gone.
-    Some(u8::from(supervise().is_err()))
+    Some(u8::from(supervise(maker).is_err()))
 }
 
-fn supervise() -> io::Result<()> {
+fn supervise(maker: WatchMaker) -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
     let mark = if order.has_end_mark { take(&control)? } else { None };
     let stdin = if order.has_stdin { take(&control)? } else { None };
+    let notes = if order.has_notes { take(&control)?.map(fs::File::from) } else { None };
     let leftover = Leftover::of(&order.spec);
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
@@ -94,25 +96,27 @@ fn supervise() -> io::Result<()> {
         Ok(Some(leader)) => leader,
         Err(trouble) => return send(&control, &SupervisorReport::Unable(trouble)),
     };
+    let file_watch = CommandWatch::of(order.spec.watch.as_ref(), notes, maker).begin(&control)?;
     let (limits, ends_its_children) = (order.spec.limits, order.spec.ends_its_children);
-    let mut watch =
+    let mut watched =
         WatchedCommand { control, leader, ends_its_children, limits, others, next: Instant::now(), status: None };
-    let Some(ended) = watch.until_over()? else {
-        watch.end();
+    let Some(ended) = watched.until_over()? else {
+        watched.end();
         note_end(mark.as_ref());
         // No process reads the report any more, but a planted file must not stay for the next program that looks for
         // it.
         before.appeared();
+        let _ = file_watch.finish();
         leftover.remove();
         // Waits a tick of the file clock, so that no later change by the user has the same time as the last one of the
         // command.
         let _ = poll(&mut [], Timespec::try_from(FILE_CLOCK_TICK).ok().as_ref());
         return Ok(());
     };
-    watch.end();
+    watched.end();
     note_end(mark.as_ref());
     let (code, signal) =
-        watch.status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
+        watched.status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
     let ended = match signal {
         Some(signal) if ended == EndReason::Exited && signal == Signal::XFSZ.as_raw() => {
             EndReason::Limit(Limit::FileBytes)
@@ -120,9 +124,11 @@ fn supervise() -> io::Result<()> {
         Some(signal) if ended == EndReason::Exited && signal == Signal::XCPU.as_raw() => EndReason::Limit(Limit::Cpu),
         _ => ended,
     };
-    let appeared = before.appeared();
+    let mut appeared = before.appeared();
+    let (swept, unexamined) = file_watch.finish().map_or_else(|why| (Vec::new(), Some(why)), |swept| (swept, None));
+    appeared.extend(swept);
     drop(scratch);
-    send(&watch.control, &SupervisorReport::Over { code, signal, ended, appeared })
+    send(&watched.control, &SupervisorReport::Over { code, signal, ended, appeared, unexamined })
 }
 
 /// Notes in a file that the command has ended.
@@ -353,6 +359,7 @@ impl WatchedCommand {
     /// Reaps dead processes, a bounded number: a fork bomb makes them faster than they can be reaped. Returns whether
     /// any process is left.
     fn reap(&mut self) -> bool {
+        let Some(_reaping) = watch::reaping() else { return true };
         for _ in 0..REAPED_MAX {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.leader => self.status = Some(status),

@@ -27,8 +27,8 @@ pub use grant::{Grant, GrantScope, RememberedRule};
 pub use hint::Hint;
 pub use judge::{AutoAllow, Basis, Judgement, Rules, judge};
 pub use protected::{
-    PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, obeyed_row, protecting_row, sandbox_rows,
-    team_config_row,
+    GitAccess, PROTECTED, ProtectedReason, ProtectedRow, Protection, approved_rows, git_access, is_dependency_folder,
+    is_row_folder, protecting_row, row_at, sandbox_rows, team_config_row,
 };
 pub use reason::{DangerReason, HiddenReason, RemoteEffect};
 pub use recourse::Recourse;

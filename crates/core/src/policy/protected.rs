@@ -1,20 +1,23 @@
 //! Protected files: a program runs them, or an agent follows them, without a call by the user or by an approved check.
 //!
 //! The policy and the sandbox use the same table. The policy asks a person before each change of a protected file that it can see,
-//! also if a rule or a plan allows the change. The sandbox keeps protected files directly beneath the project's folder
-//! unchanged, except for a command that was approved with the file's name in its text ([`opened`]). Every tool refuses to
-//! change the files that configure this team (`is_held`). Files that run only in a build or a test (`Makefile`,
-//! `package.json`, `build.rs`, `conftest.py`) are not in the table. Names are compared without letter case and without
-//! invisible characters, as some file systems do.
+//! also if a rule or a plan allows the change. The sandbox keeps protected files unchanged at every depth outside dependency
+//! folders, except for a command that was approved with the file's name in its text ([`approved_rows`]), and moves away those
+//! that a command made. Every tool refuses to change the files that configure this team (`is_held`). Files that run only in a build
+//! or a test (`Makefile`, `package.json`, `build.rs`, `conftest.py`) are not in the table. Names are compared without letter
+//! case and without invisible characters, as some file systems do.
 
 mod approved;
 mod table;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub use approved::approved_rows;
+pub use approved::{GitAccess, approved_rows, git_access};
+use table::DEPENDENCY_FOLDERS;
 pub use table::PROTECTED;
 
 use super::rule::absolute;
@@ -131,20 +134,48 @@ pub fn team_config_row(path: &str) -> Option<&'static ProtectedRow> {
     PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
 }
 
-/// The row of a file or folder that agents obey at any depth of a project, if this path ends in its name.
-pub fn obeyed_row(path: &str) -> Option<&'static ProtectedRow> {
+/// The row whose name a path ends in: the path itself is the protected file or folder, at any depth.
+pub fn row_at(path: &str) -> Option<&'static ProtectedRow> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let rows =
-        PROTECTED.iter().filter(|row| matches!(row.reach, ProtectedReason::Instructs | ProtectedReason::Configures));
-    // Every file of a project is looked at, so its name is compared before anything is copied.
-    let mut named = rows.filter(|row| !row.pattern.starts_with('/') && row.is_spelt(name)).peekable();
+    // Every file of a project is looked at, so its name is compared before the whole path is.
+    let folded_name = if name.is_ascii() { name.to_ascii_lowercase() } else { folded(name) };
+    let (exact, patterns) = &*BY_NAME;
+    let patterns = patterns.iter().filter(|row| is_named(row.split().1, &folded_name));
+    let mut named = exact.get(folded_name.as_str()).into_iter().flatten().chain(patterns).peekable();
     named.peek()?;
     let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
-    named.find(|row| row.covers(&names))
+    named.find(|row| row.is_end_of(&names)).copied()
 }
 
-/// The rows that the sandbox protects beneath a project's folder. Of `.git` it protects only the parts that git obeys,
-/// and the record of this run by its real path; both are listed elsewhere.
+/// Whether a folder of this name holds what package managers and builds put there. Such folders are full of files with
+/// protected names, no agent works in them, and nothing in them is looked for.
+pub fn is_dependency_folder(name: &str) -> bool {
+    DEPENDENCY_FOLDERS.contains(&name)
+}
+
+/// Whether protected names lie beneath a folder of this path in the project, and the folder itself has none.
+pub fn is_row_folder(path: &str) -> bool {
+    let begins = |row: &ProtectedRow| {
+        let rest = row.pattern.trim_start_matches('/').strip_prefix(path);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    PROTECTED.iter().any(begins)
+}
+
+/// The rows by the last name of their patterns, folded; those with a `*` in it apart.
+type RowsByName = (HashMap<String, Vec<&'static ProtectedRow>>, Vec<&'static ProtectedRow>);
+
+static BY_NAME: LazyLock<RowsByName> = LazyLock::new(|| {
+    let (patterns, exact): (Vec<&ProtectedRow>, Vec<&ProtectedRow>) =
+        PROTECTED.iter().partition(|row| row.split().1.contains('*'));
+    let mut by_name: HashMap<String, Vec<&'static ProtectedRow>> = HashMap::new();
+    for row in exact {
+        by_name.entry(row.split().1.to_lowercase()).or_default().push(row);
+    }
+    (by_name, patterns)
+});
+
+/// The rows that a line which was approved may change. `.git` has rules of its own, and no command changes the record.
 pub fn sandbox_rows() -> impl Iterator<Item = &'static ProtectedRow> {
     PROTECTED.iter().filter(|row| row.pattern != ".git" && row.reach != ProtectedReason::Records)
 }
@@ -156,14 +187,12 @@ impl ProtectedRow {
         path.rsplit_once('/').unwrap_or(("", path))
     }
 
-    /// Whether a file of this name in the row's folder is protected.
-    pub fn is_name(&self, name: &str) -> bool {
-        is_named(&self.split().1.to_lowercase(), &folded(name))
-    }
-
-    /// Like `is_name`, but without copying the name.
-    fn is_spelt(&self, name: &str) -> bool {
-        if name.is_ascii() { self.split().1.eq_ignore_ascii_case(name) } else { self.is_name(name) }
+    /// Whether these folded names, from the project's folder on, end in the row's own.
+    fn is_end_of(&self, names: &[String]) -> bool {
+        let length = self.pattern.trim_start_matches('/').split('/').count();
+        let is_anchored = self.pattern.starts_with('/');
+        let from = names.len().checked_sub(length).filter(|from| !is_anchored || *from == 0);
+        from.is_some_and(|from| self.covers(names.get(from..).unwrap_or_default()))
     }
 
     fn covers(&self, names: &[String]) -> bool {
@@ -274,18 +303,17 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_keeps_every_row_but_git_and_the_record() {
+    fn an_approved_command_may_change_every_row_but_git_and_the_record() {
         let left: Vec<&str> =
             PROTECTED.iter().filter(|row| !sandbox_rows().any(|kept| kept == *row)).map(|row| row.pattern).collect();
         assert_eq!(left, [".git", "logs/audit.jsonl"]);
         let row = |pattern: &str| PROTECTED.iter().find(|row| row.pattern == pattern).unwrap();
         assert_eq!(row("/agents/*.md").split(), ("agents", "*.md"));
         assert_eq!(row("AGENTS.md").split(), ("", "AGENTS.md"));
-        assert!(row("/agents/*.md").is_name("Leo.MD") && !row("/agents/*.md").is_name("leo.py"));
     }
 
     #[test]
-    fn agents_obey_their_files_at_any_depth() {
+    fn a_row_is_found_by_the_end_of_a_path_at_any_depth() {
         for (path, pattern) in [
             ("packages/a/AGENTS.md", Some("AGENTS.md")),
             ("AGENTS.md", Some("AGENTS.md")),
@@ -294,12 +322,25 @@ mod tests {
             ("a/.claude", Some(".claude")),
             ("a/.github/instructions", Some(".github/instructions")),
             ("a/instructions", None),
-            ("a/.github/workflows", None),
+            ("a/.github/workflows", Some(".github/workflows")),
+            ("a/.github", None),
+            ("a/.npmrc", Some(".npmrc")),
+            ("a/.git", Some(".git")),
+            ("a/.git/config", None),
+            ("a/my.code-workspace", Some("*.code-workspace")),
+            ("jenkinsfile", Some("Jenkinsfile")),
+            ("agents/leo.md", Some("/agents/*.md")),
             ("a/agents/leo.md", None),
-            ("a/.npmrc", None),
+            ("config.yaml", Some("/config.yaml")),
+            ("a/config.yaml", None),
             ("docs/agents.md.txt", None),
         ] {
-            assert_eq!(obeyed_row(path).map(|row| row.pattern), pattern, "{path}");
+            assert_eq!(row_at(path).map(|row| row.pattern), pattern, "{path}");
+        }
+        for row in PROTECTED {
+            let path = row.pattern.trim_start_matches('/').replace('*', "x");
+            assert!(row_at(&path).is_some(), "{path}");
+            assert_eq!(row_at(&format!("a/b/c/{path}")).is_some(), !row.pattern.starts_with('/'), "{path}");
         }
     }
 

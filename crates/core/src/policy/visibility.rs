@@ -137,11 +137,11 @@ impl Visibility {
         sight
     }
 
-    /// The same sight with only those denials of changes that name a path.
-    pub fn only_path_denials(&self) -> Self {
-        let mut sight = self.clone();
-        sight.unchanged.retain(Rule::is_of_places);
-        sight
+    /// The rules that deny changes of paths, for another process; `None`: there are none.
+    pub fn path_denials(&self) -> Option<Permissions> {
+        let rules: Vec<Rule> = self.unchanged.iter().filter(|rule| rule.is_of_places()).cloned().collect();
+        let (root, also) = (self.root.clone(), self.also.clone());
+        (!rules.is_empty()).then(|| Permissions { root, also, rules, ..Permissions::default() })
     }
 
     /// Whether a rule asks before reading a path.

@@ -17,7 +17,7 @@ use max_team_sandbox::{CommandOutcome, Engine, Isolation, Limits, SandboxError, 
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-max_team_sandbox::child_before_main!();
+max_team_sandbox::child_before_main!(|_, _| None);
 
 /// Every mechanism that this machine has; those that it lacks are named.
 fn engines() -> Vec<Engine> {
@@ -89,6 +89,7 @@ impl World {
             end_mark: None,
             stdin: None,
             proxy: None,
+            watch: None,
             scratch: None,
             ends_its_children: false,
         }

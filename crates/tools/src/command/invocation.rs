@@ -1,31 +1,30 @@
 //! Runs one command in its sandbox, and moves protected files away that it made without approval.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use max_team_core::limits::NESTED_PROTECTED_MAX;
-use max_team_core::policy::protecting_row;
-use max_team_sandbox::{
-    AppearedPath, CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run, set_aside,
-};
+use max_team_core::policy::{GitAccess, protecting_row};
+use max_team_sandbox::{AppearedPath, CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run};
 use tokio_util::sync::CancellationToken;
 
-use super::approved::{self, ApprovedFiles};
-use super::isolation::ProtectedFiles;
-use super::{CommandError, CommandSandbox, path};
+use super::isolation::BuiltSandbox;
+use super::planted::PlantedFiles;
+use super::{CommandError, CommandSandbox, approvals, path};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
 
+/// Files that were moved away and that a result names one by one; the record of the session has all of them.
+const NOTES_MAX: usize = 8;
+
 /// It cannot be told whether the command or the user made a file, so the user must hear where it is now.
 const THEIRS: &str = "[if the user made it while the command ran, tell them where it is now]\n";
 
-/// Git takes any folder that looks like a repository for one and runs what its `config` names. An agent can write such a
-/// folder without a question, so commands only use a bare repository that is named (`--git-dir`), which asks.
-const NO_BARE_REPOSITORY: [(&str, &str); 3] =
-    [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.bareRepository"), ("GIT_CONFIG_VALUE_0", "explicit")];
+/// Settings of every git in a sandbox. Git takes any folder that looks like a repository for one and runs what its `config`
+/// names, so commands only use a bare repository that is named (`--git-dir`), which asks.
+const GIT_SETTINGS: [(&str, &str); 2] = [("safe.bareRepository", "explicit"), ("core.fsmonitor", "false")];
+/// A setting for git that may write in `.git`: hooks run code of the project, which must not write there.
+const NO_HOOKS: (&str, &str) = ("core.hooksPath", "/dev/null");
 
 /// The output folder of build tools in a read-only project; it is removed with the command.
 const SCRATCH: [(&str, &str); 4] = [
@@ -53,6 +52,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) line: Vec<PipelineStep>,
     /// Whether standard error comes through a pipe of its own.
     pub(crate) apart: bool,
+    /// Whether it runs on while its agent does other things.
+    pub(crate) lives_on: bool,
 }
 
 impl<'a> Invocation<'a> {
@@ -72,6 +73,7 @@ impl<'a> Invocation<'a> {
             hide: |_| false,
             line: Vec::new(),
             apart: false,
+            lives_on: false,
         }
     }
 
@@ -81,101 +83,58 @@ impl<'a> Invocation<'a> {
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(OutputSource, &[u8]) -> bool,
     ) -> Result<CommandOutcome, CommandError> {
-        let mut spec = self.spec(cancel)?;
-        // Without this list, new files could not be told from old ones afterwards.
-        let before = self.isolation.map(CommandSandbox::kept).transpose()?;
-        if let (Some(isolation), Some(before)) = (&mut spec.isolation, &before) {
-            isolation.protected.extend(before.obeyed.iter().take(NESTED_PROTECTED_MAX).cloned());
-        }
-        let known = before.as_ref().map(|before| before.kept.clone()).unwrap_or_default();
-        let (approved, open) = (
-            ApprovedFiles::watch(self.isolation, known),
-            self.isolation.map(CommandSandbox::opened).unwrap_or_default(),
-        );
-        let mut is_barred = DeniedWriteHint::default();
-        let (ran, moved) = self.guarded(&approved, || {
-            run(&spec, self.apart, cancel, &mut |out, bytes| {
-                is_barred.hear(bytes);
-                sink(out, bytes)
-            })
+        let (mut spec, built) = self.spec(cancel)?;
+        let watched = self.isolation.zip(built.as_ref()).and_then(|(isolation, built)| {
+            isolation.watch(PlantedFiles { lives_on: self.lives_on, ..built.planted.clone() })
         });
-        if let Some(isolation) = self.isolation {
+        // Files that the command makes count as approved or planted as long as this is held.
+        let (order, _running) = watched.unzip();
+        spec.watch = order;
+        let mut is_barred = DeniedWriteHint::default();
+        let over = run(&spec, self.apart, cancel, &mut |out, bytes| {
+            is_barred.hear(bytes);
+            sink(out, bytes)
+        })?;
+        let opens = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| !isolation.open.is_empty());
+        if let Some((isolation, built)) = opens {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
-            let new = isolation.opened().into_iter().filter(|path| !open.contains(path));
-            new.for_each(|path| approved::note_all(&path));
+            approvals::note_all(isolation.opened_since(built));
         }
-        // Also after a failure, because files that it made are there.
-        let (mut appeared, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
-        appeared.splice(0..0, moved.into_iter().chain(ran.iter().flat_map(|over| over.appeared.clone())));
-        let appeared = approved.give_back(appeared);
         if let Some(isolation) = self.isolation {
-            isolation.note_moved(&appeared);
+            isolation.note_moved(&over.appeared);
         }
-        let mut notes: Vec<String> = appeared.iter().map(note).collect();
-        if !notes.is_empty() {
-            notes.push(THEIRS.to_owned());
-        }
-        notes.extend(self.isolation.filter(|isolation| isolation.on && is_barred.0).and_then(barred));
+        let mut notes = notes(&over.appeared);
+        notes.extend(built.as_ref().filter(|_| is_barred.0).and_then(barred));
         for note in notes {
             sink(OutputSource::Output, note.as_bytes());
         }
-        let left =
-            appeared.iter().find(|appeared| appeared.moved.is_none()).map(|appeared| self.unseen(left(appeared)));
-        let over = ran.map(|over| CommandOutcome { appeared, ..over })?;
-        left.or(unseen).map_or(Ok(over), Err)
-    }
-
-    /// Runs a command while a thread moves new protected files away.
-    fn guarded<T>(&self, approved: &ApprovedFiles, run: impl FnOnce() -> T) -> (T, Vec<AppearedPath>) {
-        let Some(isolation) = self.isolation.filter(|isolation| !isolation.written().is_empty()) else {
-            return (run(), Vec::new());
-        };
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let guard = thread::Builder::new().spawn_scoped(scope, || approved.guard(isolation, &is_over));
-            let ran = run();
-            is_over.store(true, Ordering::Release);
-            let moved = guard.ok().and_then(|guard| {
-                guard.thread().unpark();
-                guard.join().ok()
-            });
-            (ran, moved.unwrap_or_default())
-        })
-    }
-
-    fn unseen(&self, why: String) -> CommandError {
-        CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }
-    }
-
-    /// Moves protected files away that appeared since `before`: the sandbox cannot protect a path where nothing is
-    /// yet. Also returns why there may be more of them, if so.
-    fn made_since(&self, before: &ProtectedFiles) -> (Vec<AppearedPath>, Option<CommandError>) {
-        match self.isolation.map(CommandSandbox::kept).transpose() {
-            Ok(now) => {
-                let ProtectedFiles { kept, unread, .. } = now.unwrap_or_default().since(before);
-                let made = kept.into_iter().map(|path| AppearedPath { moved: set_aside(&path), path }).collect();
-                let dark = unread.first().map(|folder| format!("`{}` cannot be read any more", folder.display()));
-                (made, dark.map(|why| self.unseen(why)))
-            }
-            Err(error) => (Vec::new(), Some(self.unseen(error.to_string()))),
+        let left = over.appeared.iter().find(|appeared| appeared.moved.is_none()).map(left);
+        match left.or_else(|| over.unexamined.clone()) {
+            Some(why) => Err(CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }),
+            None => Ok(over),
         }
     }
 
-    fn spec(&self, cancel: &CancellationToken) -> Result<Spec, CommandError> {
+    fn spec(&self, cancel: &CancellationToken) -> Result<(Spec, Option<BuiltSandbox>), CommandError> {
         let limits = self.isolation.map_or_else(Limits::default, |isolation| isolation.limits);
         let vars =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
-        let mut isolation = match self.isolation {
-            Some(isolation) => isolation.build(&mut vars, cancel)?,
-            None => self.built.clone(),
-        };
+        let built = self.isolation.map(|isolation| isolation.build(&mut vars, cancel)).transpose()?.flatten();
+        let mut isolation = built.as_ref().map(|built| built.isolation.clone()).or_else(|| self.built.clone());
         if self.isolation.is_some_and(|isolation| isolation.read_only) {
             vars.retain(|(name, _)| !SCRATCH.iter().any(|(own, _)| own == name));
             vars.extend(SCRATCH.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
-        if self.isolation.is_some() {
-            vars.extend(NO_BARE_REPOSITORY.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        if let Some(isolation) = self.isolation {
+            vars.extend(git_settings(isolation.git));
+            if isolation.git != GitAccess::Read {
+                // A program of the project that is called `git` must not write in `.git`.
+                let places =
+                    vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| path::outside(places, self.dir));
+                vars.retain(|(name, _)| name != "PATH");
+                vars.extend(places.map(|places| ("PATH".to_owned(), places)));
+            }
         }
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
         vars.extend(self.env.iter().cloned());
@@ -186,7 +145,7 @@ impl<'a> Invocation<'a> {
                 isolation.readable.extend(program);
             }
         }
-        Ok(Spec {
+        let spec = Spec {
             argv,
             line: self.line.clone(),
             dir: self.dir.to_owned(),
@@ -196,9 +155,11 @@ impl<'a> Invocation<'a> {
             end_mark: self.isolation.and_then(|isolation| isolation.end_mark.clone()),
             stdin: None,
             proxy: None,
+            watch: None,
             scratch: None,
             ends_its_children: false,
-        })
+        };
+        Ok((spec, built))
     }
 
     /// A program that runs without a sandbox is the user's own, and so are the programs that it starts by name: none
@@ -217,6 +178,29 @@ impl<'a> Invocation<'a> {
         vars.push(("PATH".to_owned(), places));
         Ok(home)
     }
+}
+
+fn git_settings(access: GitAccess) -> Vec<(String, String)> {
+    let hooks = (access != GitAccess::Read).then_some(NO_HOOKS);
+    let mut variables = Vec::new();
+    for (number, (key, value)) in GIT_SETTINGS.into_iter().chain(hooks).enumerate() {
+        variables.push((format!("GIT_CONFIG_KEY_{number}"), key.to_owned()));
+        variables.push((format!("GIT_CONFIG_VALUE_{number}"), value.to_owned()));
+    }
+    variables.push(("GIT_CONFIG_COUNT".to_owned(), (variables.len() / 2).to_string()));
+    variables
+}
+
+/// What is said about files that were moved away.
+fn notes(appeared: &[AppearedPath]) -> Vec<String> {
+    let mut notes: Vec<String> = appeared.iter().take(NOTES_MAX).map(note).collect();
+    if appeared.len() > NOTES_MAX {
+        notes.push(format!("[{} more such files were moved away]\n", appeared.len() - NOTES_MAX));
+    }
+    if !notes.is_empty() {
+        notes.push(THEIRS.to_owned());
+    }
+    notes
 }
 
 fn note(appeared: &AppearedPath) -> String {
@@ -251,8 +235,8 @@ impl DeniedWriteHint {
 }
 
 /// What to do about a protected file that the sandbox did not let the command change.
-fn barred(isolation: &CommandSandbox) -> Option<String> {
-    let shown = isolation.shown();
+fn barred(built: &BuiltSandbox) -> Option<String> {
+    let shown = &built.shown;
     (!shown.is_empty()).then(|| {
         format!(
             "[protected files stay as they are while commands run: {}. To change one, use `write_file` or `edit_file`, \
@@ -282,11 +266,11 @@ mod tests {
             env: env.clone(),
             ..Invocation::new(&argv, dir.path(), Duration::from_secs(1), isolation)
         };
-        let spec = job(None).spec(&CancellationToken::new()).unwrap();
+        let (spec, _) = job(None).spec(&CancellationToken::new()).unwrap();
         assert_eq!(spec.argv, ["/usr/bin/env"]);
         assert!(spec.env.contains(&("PATH".to_owned(), "/usr/bin".to_owned())), "{:?}", spec.env);
         let isolation = CommandSandbox::around(dir.path());
-        let walled = job(Some(&isolation)).spec(&CancellationToken::new()).unwrap();
+        let (walled, _) = job(Some(&isolation)).spec(&CancellationToken::new()).unwrap();
         assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
         assert!(walled.env.contains(&env[0]));
         let is_set =

@@ -3,18 +3,20 @@
 //! Commands may write the folder, except protected files ([`max_team_core::policy::kept`]) and git's own settings.
 //! What is hidden from the agent is hidden from its commands.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use max_team_core::policy::{ProtectedRow, Visibility, sandbox_rows};
+use max_team_core::limits::NESTED_PROTECTED_MAX;
+use max_team_core::policy::{GitAccess, ProtectedRow, Visibility};
 use max_team_core::rewind::MovedFile;
-use max_team_sandbox::{AppearedPath, EndMark, Limits, Network, allowed, secrets, tools};
+use max_team_sandbox::{AppearedListener, AppearedPath, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
-use super::CommandError;
-use super::scan::{self, ProtectedScan};
+use super::approvals::RunningCommand;
+use super::planted::PlantedFiles;
+use super::scan::ProtectedScan;
+use super::{CommandError, path, sockets};
 
 /// What git obeys within its own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 7] =
@@ -22,6 +24,8 @@ pub(crate) const OBEYED: [&str; 7] =
 
 /// Protected files that are named when a command could not change one.
 const SHOWN_MAX: usize = 8;
+/// Repositories of submodules whose settings are protected one by one.
+const MODULES_MAX: usize = 200;
 
 /// The sandbox of commands.
 #[derive(Debug, Clone)]
@@ -44,6 +48,8 @@ pub struct CommandSandbox {
     pub attended: bool,
     /// Protected files that this command may change.
     pub open: Vec<&'static ProtectedRow>,
+    /// What this command may do in the project's repositories.
+    pub git: GitAccess,
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
     /// Protected files that they made without approval and that were moved away; the runtime tells them to the user.
@@ -65,6 +71,7 @@ impl CommandSandbox {
             network: Network::None,
             attended: false,
             open: Vec::new(),
+            git: GitAccess::Read,
             limits: Limits::default(),
             moved: Arc::default(),
             end_mark: None,
@@ -76,14 +83,39 @@ impl CommandSandbox {
         std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes protected files that were moved away.
+    /// Notes protected files that were moved away, each once.
     pub(super) fn note_moved(&self, appeared: &[AppearedPath]) {
         let shown = |path: &Path| path.display().to_string();
-        let moved = appeared.iter().map(|AppearedPath { path, moved }| MovedFile {
-            path: shown(path),
-            to: moved.as_deref().map(shown).unwrap_or_default(),
-        });
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).extend(moved);
+        let mut known = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        for AppearedPath { path, moved } in appeared {
+            let file = MovedFile { path: shown(path), to: moved.as_deref().map(shown).unwrap_or_default() };
+            if !known.contains(&file) {
+                known.push(file);
+            }
+        }
+    }
+
+    /// The watch of a command, and the record that it runs; `None` if it writes no folder that is watched.
+    pub(super) fn watch(&self, planted: PlantedFiles) -> Option<(WatchOrder, Arc<RunningCommand>)> {
+        if planted.folders.is_empty() {
+            return None;
+        }
+        let text = serde_json::to_string(&planted).unwrap_or_default();
+        let running = RunningCommand::begin(planted);
+        let (own, sandbox) = (Arc::clone(&running), self.clone());
+        let listener = AppearedListener(Arc::new(move |appeared| {
+            // The record stays as long as the order does.
+            let _ = &own;
+            sandbox.note_moved(std::slice::from_ref(appeared));
+        }));
+        let order = WatchOrder { text, notes: RunningCommand::approvals(), listener: Some(listener) };
+        Some((order, running))
+    }
+
+    /// Protected files that the command may change and that are there now, but were not before.
+    pub(super) fn opened_since(&self, before: &BuiltSandbox) -> Vec<PathBuf> {
+        let now = self.build(&mut Vec::new(), &CancellationToken::new()).ok().flatten().unwrap_or_default();
+        now.opened.into_iter().filter(|path| !before.opened.contains(path)).collect()
     }
 
     /// The sandbox as plain data; `None` if it is off. Removes the variables that are not handed on from `vars`. Once
@@ -92,7 +124,7 @@ impl CommandSandbox {
         &self,
         vars: &mut Vec<(String, String)>,
         cancel: &CancellationToken,
-    ) -> Result<Option<max_team_sandbox::Isolation>, CommandError> {
+    ) -> Result<Option<BuiltSandbox>, CommandError> {
         if !self.on {
             return Ok(None);
         }
@@ -100,94 +132,40 @@ impl CommandSandbox {
         let folders = self.folders()?;
         let home =
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());
-        let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
-        let mut writable: Vec<PathBuf> = folders.iter().map(|(folder, _)| folder.clone()).collect();
-        readable.extend(writable.iter().cloned());
+        let mut built = BuiltSandbox::default();
+        let isolation = &mut built.isolation;
+        isolation.readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
+        isolation.writable = folders.iter().map(|(folder, _)| folder.clone()).collect();
+        isolation.readable.extend(isolation.writable.iter().cloned());
         if self.sight.are_additional_read_only() {
-            writable.truncate(1);
+            isolation.writable.truncate(1);
         }
         // A folder that is gone meanwhile cannot be read.
-        readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
-        let mut protected: Vec<PathBuf> = self.sight.named_files().iter().map(PathBuf::from).collect();
-        protected.retain(|file| writable.iter().any(|folder| file.starts_with(folder)));
-        let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
+        isolation.readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
+        isolation.protected = self.sight.named_files().iter().map(PathBuf::from).collect();
+        let written = isolation.writable.clone();
+        isolation.protected.retain(|file| written.iter().any(|folder| file.starts_with(folder)));
+        isolation.hidden = home.as_deref().map(secrets).unwrap_or_default();
         for (folder, sight) in &folders {
-            for row in self.rows() {
-                protected.extend(scan::named(folder, row)?);
-            }
-            let git = GitPaths::of(folder);
-            readable.extend(git.readable);
-            protected.extend(git.protected);
-            let survey = ProtectedScan::of(folder, sight, cancel)?;
-            protected.extend(survey.repositories.iter().flat_map(|folder| GitPaths::of(folder).protected));
-            protected.extend(survey.kept);
-            hidden.extend(survey.hidden);
+            built.add(folder, ProtectedScan::of(folder, sight, cancel)?, self);
         }
+        let isolation = &mut built.isolation;
         if self.read_only {
-            writable.clear();
+            isolation.writable.clear();
         } else {
             for folder in &self.also {
-                writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
+                isolation.writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
             }
         }
-        Ok(Some(max_team_sandbox::Isolation {
-            readable,
-            writable,
-            protected,
-            hidden,
-            home,
-            network: self.network.clone(),
-            attended: self.attended,
-        }))
-    }
-}
-
-impl CommandSandbox {
-    /// The rows of protected files that this command may not change.
-    fn rows(&self) -> impl Iterator<Item = &'static ProtectedRow> + '_ {
-        sandbox_rows().filter(|row| !self.open.contains(row))
-    }
-
-    /// Names of protected files that the command may change: those that are there.
-    pub(super) fn opened(&self) -> Vec<PathBuf> {
-        let folders = self.folders().unwrap_or_default();
-        let names = folders.iter().flat_map(|(folder, _)| self.open.iter().map(move |row| scan::named(folder, row)));
-        let there = names.flatten().flatten().filter(|path| path.symlink_metadata().is_ok());
-        let nested = folders.iter().filter(|_| !self.open.is_empty()).flat_map(|(folder, _)| {
-            let found = scan::obeyed(folder, &CancellationToken::new()).unwrap_or_default();
-            found.into_iter().filter(|(_, row)| self.open.contains(row)).map(|(path, _)| path)
-        });
-        let mut all: Vec<PathBuf> = there.chain(nested).collect();
-        all.sort();
-        all.dedup();
-        all
-    }
-
-    /// The folders that commands write; none where they write nothing, or have no sandbox.
-    pub(super) fn written(&self) -> Vec<PathBuf> {
-        if !self.on || self.read_only {
-            return Vec::new();
-        }
-        self.folders().unwrap_or_default().into_iter().map(|(folder, _)| folder).collect()
-    }
-
-    /// Protected names directly beneath these folders that are there and that the command may not make: a repository, too.
-    pub(super) fn protected_now(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
-        let named = |folder: &PathBuf| {
-            let names = self.rows().filter_map(|row| scan::named(folder, row).ok()).flatten();
-            names.chain([folder.join(".git")]).collect::<Vec<_>>()
-        };
-        folders.iter().flat_map(named).filter(|path| path.symlink_metadata().is_ok()).collect()
-    }
-
-    /// Protected files and folders that are there and stay as they are, as they are called from the agent's folder; at most
-    /// as many as are told.
-    pub(super) fn shown(&self) -> Vec<String> {
-        let names =
-            self.rows().filter(|row| !row.is_held).filter_map(|row| scan::named(&self.root, row).ok()).flatten();
-        let there = names.filter(|path| path.symlink_metadata().is_ok());
-        let name = |path: PathBuf| path.strip_prefix(&self.root).ok().map(|path| format!("`{}`", path.display()));
-        there.filter_map(name).take(SHOWN_MAX).collect()
+        isolation.home = home;
+        isolation.network = self.network.clone();
+        isolation.attended = self.attended;
+        built.planted.folders = if self.read_only { Vec::new() } else { written };
+        built.planted.open = self.open.iter().map(|row| row.pattern.to_owned()).collect();
+        built.planted.makes_repositories = self.git != GitAccess::Read;
+        built.planted.rules = self.sight.path_denials();
+        built.planted.git = path::user_program("git", vars, &self.root);
+        Ok(Some(built))
     }
 
     /// The folders that commands write, and what they see there: files that a rule asks about only if a person
@@ -200,79 +178,110 @@ impl CommandSandbox {
         let also: Vec<_> = also.map(|folder| (folder.clone(), sight.relative_to(&folder.to_string_lossy()))).collect();
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
-
-    /// Existing files that commands may not create: protected files, and files that rules protect. A failed scan is an error.
-    pub(super) fn kept(&self) -> Result<ProtectedFiles, CommandError> {
-        let mut standing = ProtectedFiles::default();
-        if !self.on || self.read_only {
-            return Ok(standing);
-        }
-        let sight = self.sight.only_path_denials();
-        let is_free = sight.denies_no_change();
-        for (folder, sight) in (Self { sight: Arc::new(sight), ..self.clone() }).folders()? {
-            for row in self.rows().filter(|row| row.pattern.contains('*')) {
-                standing.kept.extend(scan::named(&folder, row)?);
-            }
-            // This cannot be cancelled: files that the command made are there even if it was.
-            let nested = scan::obeyed(&folder, &CancellationToken::new())?;
-            let nested = nested.into_iter().filter(|(_, row)| !self.open.contains(row)).map(|(path, _)| path);
-            standing.obeyed.extend(nested);
-            standing.kept.extend(self.protected_now(std::slice::from_ref(&folder)));
-            if !is_free {
-                let survey = ProtectedScan::of(&folder, &sight, &CancellationToken::new())?;
-                standing.kept.extend(survey.kept);
-                standing.unread.extend(survey.unread);
-            }
-        }
-        standing.kept.extend(standing.obeyed.iter().cloned());
-        Ok(standing)
-    }
 }
 
-/// The protected files at one moment.
+/// A sandbox, and what its watch looks for.
 #[derive(Debug, Default)]
-pub(super) struct ProtectedFiles {
-    pub(super) kept: Vec<PathBuf>,
-    /// Those of them that agents obey at any depth, nearest to the project's folder first.
-    pub(super) obeyed: Vec<PathBuf>,
-    /// Folders that could not be read.
-    pub(super) unread: Vec<PathBuf>,
+pub(super) struct BuiltSandbox {
+    pub(super) isolation: max_team_sandbox::Isolation,
+    pub(super) planted: PlantedFiles,
+    /// Protected files that are there and stay as they are, as they are called from the agent's folder; at most
+    /// as many as are told.
+    pub(super) shown: Vec<String>,
+    /// Protected files that are there and that the command may change.
+    pub(super) opened: Vec<PathBuf>,
 }
 
-impl ProtectedFiles {
-    /// What has come since an earlier moment. Files in folders that could not be read then do not count: they may be
-    /// older.
-    pub(super) fn since(self, before: &Self) -> Self {
-        let is_new = |path: &PathBuf| !before.kept.iter().chain(&before.unread).any(|known| path.starts_with(known));
-        // A path may be found by its row and by its folder.
-        let new = |paths: Vec<PathBuf>| paths.into_iter().filter(is_new).collect::<BTreeSet<_>>().into_iter().collect();
-        Self { kept: new(self.kept), obeyed: Vec::new(), unread: new(self.unread) }
+impl BuiltSandbox {
+    /// Adds what was found in one folder.
+    fn add(&mut self, folder: &Path, scan: ProtectedScan, sandbox: &CommandSandbox) {
+        let Self { isolation, planted, .. } = self;
+        let git = GitPaths::of(folder, sandbox.git);
+        isolation.readable.extend(git.readable.iter().map(|folder| folder.join(".git")));
+        isolation.readable.extend(git.linked);
+        isolation.protected.extend(git.protected);
+        planted.trees.extend(git.readable);
+        planted.trees.extend(folder.join(".git").exists().then(|| folder.to_owned()));
+        for tree in &scan.repositories {
+            isolation.protected.extend(GitPaths::of(tree, sandbox.git).protected);
+        }
+        planted.trees.extend(scan.repositories.iter().cloned());
+        planted.known.extend(scan.known().cloned());
+        let (open, shut): (Vec<_>, Vec<_>) = scan
+            .rows
+            .into_iter()
+            .filter(|(_, row)| row.pattern != ".git")
+            .partition(|(_, row)| sandbox.open.contains(row));
+        self.opened.extend(open.into_iter().map(|(path, _)| path));
+        let shown = shut.iter().filter(|(_, row)| !row.is_held);
+        let shown = shown.filter_map(|(path, _)| path.strip_prefix(folder).ok());
+        let left = SHOWN_MAX.saturating_sub(self.shown.len());
+        self.shown.extend(shown.map(|path| format!("`{}`", path.display())).take(left));
+        for (path, _) in shut.into_iter().take(NESTED_PROTECTED_MAX) {
+            // A link is protected with what it leads to.
+            let leads_to = path.is_symlink().then(|| path.canonicalize().ok()).flatten();
+            isolation.protected.extend(leads_to.filter(|real| real.starts_with(folder)));
+            isolation.protected.push(path);
+        }
+        isolation.protected.extend(scan.kept);
+        isolation.hidden.extend(scan.hidden);
+        isolation.hidden.extend(scan.sockets.into_iter().filter(|socket| sockets::is_served(socket)));
     }
 }
 
-/// What git needs and what it obeys.
+/// What git needs and what stays as it is.
 #[derive(Debug, Default)]
 struct GitPaths {
-    readable: Vec<PathBuf>,
+    /// The working tree around the folder, whose repository can be read.
+    readable: Option<PathBuf>,
+    /// The repository of a linked working tree.
+    linked: Option<PathBuf>,
     protected: Vec<PathBuf>,
 }
 
 impl GitPaths {
-    fn of(root: &Path) -> Self {
+    fn of(root: &Path, access: GitAccess) -> Self {
         let own = root.join(".git");
         match fs::symlink_metadata(&own) {
-            // Only the user may make a folder a repository: git would obey its settings.
             Err(_) => {
-                let above = root.ancestors().skip(1).map(|folder| folder.join(".git")).find(|git| git.is_dir());
-                Self { readable: above.into_iter().collect(), protected: vec![own] }
+                let readable = root.ancestors().skip(1).find(|folder| folder.join(".git").is_dir());
+                Self { readable: readable.map(Path::to_owned), ..Self::default() }
             }
-            Ok(meta) if meta.is_dir() => {
-                let protected = OBEYED.iter().map(|name| own.join(name)).collect();
-                Self { readable: Vec::new(), protected }
+            Ok(meta) if meta.is_dir() && access != GitAccess::Read => {
+                let repositories = std::iter::once(own.clone()).chain(modules(&own.join("modules")));
+                let names = OBEYED.iter().filter(|name| match **name {
+                    "config" => access != GitAccess::Submodules,
+                    "modules" => false,
+                    _ => true,
+                });
+                let protected = repositories.flat_map(|folder| names.clone().map(move |name| folder.join(name)));
+                Self { protected: protected.collect(), ..Self::default() }
             }
-            Ok(_) => Self { readable: linked(&own).into_iter().collect(), protected: vec![own] },
+            Ok(meta) if meta.is_dir() => Self { protected: vec![own], ..Self::default() },
+            Ok(_) => Self { linked: linked(&own), protected: vec![own], ..Self::default() },
         }
     }
+}
+
+/// The repositories of submodules, below a folder; those of nested names lie deeper.
+fn modules(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop().filter(|_| found.len() < MODULES_MAX) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            if path.join("HEAD").exists() {
+                folders.push(path.join("modules"));
+                found.push(path);
+            } else {
+                folders.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// The real folder behind a linked working tree. A file can name any folder; only one that names this file in return is
@@ -292,7 +301,7 @@ pub(crate) fn linked(own: &Path) -> Option<PathBuf> {
 mod tests {
     use max_team_core::agent::Constraints;
     use max_team_core::policy::rule::{Anchors, List, Origin, RuleScope};
-    use max_team_core::policy::{Permissions, Rule};
+    use max_team_core::policy::{Permissions, Rule, sandbox_rows};
 
     use super::*;
 
@@ -313,42 +322,56 @@ mod tests {
         let built = CommandSandbox { sight, ..CommandSandbox::around(&root) }
             .build(&mut Vec::new(), &CancellationToken::new())
             .unwrap()
-            .unwrap();
+            .unwrap()
+            .isolation;
         assert!(!built.protected.contains(&PathBuf::from("/elsewhere/mine.yaml")), "nobody is to read it there");
-        for name in ["db", "copy", "mine.yaml", "config/config.yaml"] {
+        for name in ["db", "copy", "mine.yaml"] {
             assert!(built.protected.contains(&root.join(name)), "{name}");
         }
         assert!(built.hidden.is_empty(), "{:?}", built.hidden);
     }
 
     #[test]
-    fn only_what_was_not_there_before_is_new() {
-        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let standing = |kept: &[&str], unread: &[&str]| ProtectedFiles {
-            kept: paths(kept),
-            unread: paths(unread),
-            ..ProtectedFiles::default()
-        };
-        let before = standing(&["/p/a.sql", "/p/gen"], &["/p/dark"]);
-        let since = standing(&["/p/a.sql", "/p/gen/x", "/p/b.sql", "/p/dark/c.sql"], &["/p/shut"]).since(&before);
-        assert_eq!((since.kept, since.unread), (paths(&["/p/b.sql"]), paths(&["/p/shut"])));
-    }
-
-    #[test]
     fn a_row_that_is_open_is_not_protected() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        fs::write(root.join("AGENTS.md"), "x").unwrap();
-        let protects = |isolation: &CommandSandbox, name: &str| {
+        fs::create_dir_all(root.join("a/.github/workflows")).unwrap();
+        for name in ["AGENTS.md", "a/AGENTS.md"] {
+            fs::write(root.join(name), "x").unwrap();
+        }
+        let build = |isolation: &CommandSandbox| {
             let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
-            built.protected.contains(&root.join(name))
+            let is_protected = ["AGENTS.md", "a/AGENTS.md", "a/.github/workflows"]
+                .map(|name| built.isolation.protected.contains(&root.join(name)));
+            (is_protected, built.shown, built.opened)
         };
         let shut = CommandSandbox::around(&root);
-        assert!(protects(&shut, "AGENTS.md") && protects(&shut, ".github/workflows"));
-        assert_eq!((shut.shown(), shut.opened()), (vec!["`AGENTS.md`".to_owned()], vec![]));
-        let open = CommandSandbox { open: sandbox_rows().filter(|row| row.pattern == "AGENTS.md").collect(), ..shut };
-        assert!(!protects(&open, "AGENTS.md") && protects(&open, ".github/workflows"));
-        assert_eq!((open.shown(), open.opened()), (vec![], vec![root.join("AGENTS.md")]));
+        let shown = ["`AGENTS.md`", "`a/AGENTS.md`", "`a/.github/workflows`"].map(str::to_owned);
+        assert_eq!(build(&shut), ([true; 3], shown.to_vec(), vec![]));
+        let open = sandbox_rows().filter(|row| row.pattern == "AGENTS.md").collect();
+        let opened = vec![root.join("AGENTS.md"), root.join("a/AGENTS.md")];
+        assert_eq!(build(&CommandSandbox { open, ..shut }), ([false, false, true], vec![shown[2].clone()], opened));
+    }
+
+    #[test]
+    fn git_writes_what_it_stores_and_never_its_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join(".git/modules/a/b/refs")).unwrap();
+        fs::write(root.join(".git/modules/a/b/HEAD"), "x").unwrap();
+        let protected = |git| {
+            let sandbox = CommandSandbox { git, ..CommandSandbox::around(&root) };
+            sandbox.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap().isolation.protected
+        };
+        assert_eq!(protected(GitAccess::Read), [root.join(".git")]);
+        let (writes, submodules) = (protected(GitAccess::Write), protected(GitAccess::Submodules));
+        for name in [".git/hooks", ".git/commondir", ".git/modules/a/b/hooks"] {
+            assert!(writes.contains(&root.join(name)) && submodules.contains(&root.join(name)), "{name}");
+        }
+        for name in [".git/config", ".git/modules/a/b/config"] {
+            assert!(writes.contains(&root.join(name)) && !submodules.contains(&root.join(name)), "{name}");
+        }
+        assert!(!writes.contains(&root.join(".git")) && !writes.contains(&root.join(".git/modules")));
     }
 
     #[test]
@@ -363,7 +386,7 @@ mod tests {
             let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
             let sight = Arc::new(Visibility::from_policy(&Constraints::default(), &permissions));
             let isolation = CommandSandbox { sight, ..CommandSandbox::around(&tree) };
-            let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+            let built = isolation.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap().isolation;
             assert!(built.readable.contains(&shared));
             built.writable
         };
@@ -384,12 +407,12 @@ mod tests {
         fs::write(real.join("commondir"), "../..\n").unwrap();
         let named = |folder: &Path| {
             fs::write(tree.join(".git"), format!("gitdir: {}\n", folder.display())).unwrap();
-            GitPaths::of(&tree)
+            GitPaths::of(&tree, GitAccess::Read)
         };
         let git = named(&real);
-        assert_eq!((git.readable, git.protected), (vec![shared], vec![tree.join(".git")]));
+        assert_eq!((git.linked, git.protected), (Some(shared), vec![tree.join(".git")]));
         let sly = named(&root.join("secret"));
-        assert_eq!((sly.readable, sly.protected), (vec![], vec![tree.join(".git")]));
+        assert_eq!((sly.linked, sly.protected), (None, vec![tree.join(".git")]));
     }
 
     #[test]
@@ -401,24 +424,25 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = root.join("home").display().to_string();
         let mut vars = vec![pair("HOME", &home), pair("DATABASE_URL", "x"), pair("PATH", "/usr/bin")];
-        let built =
-            CommandSandbox::around(root.join("project")).build(&mut vars, &CancellationToken::new()).unwrap().unwrap();
+        let built = CommandSandbox::around(root.join("project"))
+            .build(&mut vars, &CancellationToken::new())
+            .unwrap()
+            .unwrap()
+            .isolation;
         assert_eq!(vars, [pair("HOME", &home), pair("PATH", "/usr/bin")]);
         assert!(
             built.readable.contains(&root.join("home/.cargo/bin")) && built.readable.contains(&root.join("project"))
         );
         assert_eq!(built.writable, [root.join("project")]);
-        for name in [".mcp.json", "config/agents.yaml", ".git/config", ".git/objects/info/alternates", ".max-team"] {
-            assert!(built.protected.contains(&root.join("project").join(name)), "{name}");
-        }
+        assert_eq!(built.protected, [root.join("project/.git")]);
         let off = CommandSandbox { on: false, ..CommandSandbox::around(root.join("project")) };
-        assert_eq!(off.build(&mut vars, &CancellationToken::new()).unwrap(), None);
+        assert!(off.build(&mut vars, &CancellationToken::new()).unwrap().is_none());
         let looks = CommandSandbox {
             read_only: true,
             also: vec![root.join("home")],
             ..CommandSandbox::around(root.join("project"))
         };
-        let built = looks.build(&mut vars, &CancellationToken::new()).unwrap().unwrap();
+        let built = looks.build(&mut vars, &CancellationToken::new()).unwrap().unwrap().isolation;
         assert!(built.writable.is_empty() && built.readable.contains(&root.join("project")));
     }
 }

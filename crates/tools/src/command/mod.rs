@@ -4,31 +4,58 @@
 //! limit, or when it is cancelled. It has no input, and only the variables that were chosen for it. Nothing here
 //! judges whether a command may run.
 
-pub(crate) mod approved;
+pub(crate) mod approvals;
+mod guard;
 mod invocation;
 mod isolation;
 mod output_buffer;
 mod path;
+mod planted;
 mod scan;
 mod server;
+mod sockets;
+mod tracked;
 
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub use approved::is_planted;
+pub use approvals::is_planted;
 pub(crate) use invocation::Invocation;
 pub use isolation::CommandSandbox;
 pub(crate) use isolation::{OBEYED, linked};
 pub use max_team_core::policy::command_line::{join, quote};
 pub use max_team_core::policy::split::{LINE_BYTES_MAX, SplitError, split};
 pub(crate) use max_team_sandbox::OutputSource;
+pub use max_team_sandbox::child_before_main as child_before_main_by;
 pub use max_team_sandbox::{
-    EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, child, child_before_main,
-    engine, is_secret, probe, supervisor,
+    EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, engine, is_secret, probe,
+    supervisor,
 };
 pub(crate) use output_buffer::OutputBuffer;
+
+/// If this process was started as the supervisor of a command, acts as one and returns its exit code.
+pub fn child() -> Option<u8> {
+    max_team_sandbox::child(watch_files)
+}
+
+/// Makes the watch of a command's files, in its supervisor.
+#[doc(hidden)]
+pub fn watch_files(order: &str, approvals: Option<File>) -> Option<Box<dyn max_team_sandbox::FileWatch>> {
+    planted::PlantedFiles::watch(order, approvals)
+}
+
+/// Makes a test binary its own supervisor.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! child_before_main {
+    () => {
+        $crate::command::child_before_main_by!($crate::command::watch_files);
+    };
+}
+pub use child_before_main;
 
 /// Bytes of output that are kept of one command.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;

@@ -30,6 +30,12 @@ pub(super) fn find(name: &str, places: &str, root: &Path) -> Option<PathBuf> {
     places.split(':').map(|place| Path::new(place).join(name)).find(is_program)
 }
 
+/// The user's own program of this name, by the `PATH` among some variables.
+pub(super) fn user_program(name: &str, vars: &[(String, String)], root: &Path) -> Option<PathBuf> {
+    let places = vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| places.as_str());
+    find(name, &outside(places.unwrap_or_default(), root), root)
+}
+
 /// The folder that a program was installed to, `bin` and all, where that is not the system's root.
 pub(super) fn installed(program: &Path) -> Option<PathBuf> {
     real(program)?.parent()?.parent().filter(|folder| folder.parent().is_some()).map(Path::to_owned)

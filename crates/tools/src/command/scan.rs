@@ -1,12 +1,12 @@
 //! One look at everything beneath an agent's folder, before a command runs there.
 
 use std::collections::HashSet;
-use std::fs::{self, DirEntry};
+use std::fs::{self, DirEntry, FileType};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{ProtectedRow, Visibility, obeyed_row};
+use max_team_core::policy::{ProtectedRow, Visibility, is_dependency_folder, row_at};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -17,10 +17,6 @@ const LOOKED_AT_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 128;
 /// Files and folders that are hidden one by one: each is a mount, and building a thousand takes a second.
 const HIDDEN_MAX: usize = 1_000;
-/// Files of one pattern that are protected one by one; of more, the whole folder is.
-const NAMED_MAX: usize = 200;
-/// Folders that dependencies and builds fill.
-const FOREIGN: [&str; 7] = [".git", "node_modules", "target", "vendor", ".venv", "venv", "__pycache__"];
 /// Repositories in the folder that are protected, each by a few mounts.
 const REPOSITORIES_MAX: usize = 200;
 
@@ -33,6 +29,12 @@ pub(super) struct ProtectedScan {
     pub(super) kept: Vec<PathBuf>,
     /// Folders further down that are repositories of their own.
     pub(super) repositories: Vec<PathBuf>,
+    /// `HEAD` of bare repositories.
+    pub(super) bare: Vec<PathBuf>,
+    /// Protected files and folders outside those of dependencies, with their rows, nearest to the project's folder first.
+    pub(super) rows: Vec<(PathBuf, &'static ProtectedRow)>,
+    /// Sockets of programs that run outside.
+    pub(super) sockets: Vec<PathBuf>,
     /// Folders that could not be read.
     pub(super) unread: Vec<PathBuf>,
 }
@@ -41,7 +43,7 @@ impl ProtectedScan {
     /// Looks; once `cancel` has fired, no further.
     pub(super) fn of(root: &Path, sight: &Visibility, cancel: &CancellationToken) -> Result<Self, CommandError> {
         let mut found = Self::default();
-        let unread = walk(root, cancel, &mut |path, name, _| {
+        let unread = walk(root, cancel, &mut |path, name, kind| {
             let is_seen = sight.is_visible(name);
             let is_git = path.file_name().is_some_and(|name| name == ".git");
             if !is_seen {
@@ -54,11 +56,20 @@ impl ProtectedScan {
             } else if is_git && let Some(folder) = path.parent().filter(|folder| *folder != root) {
                 found.repositories.push(folder.to_owned());
             }
+            if kind.is_socket() {
+                found.sockets.push(path.to_owned());
+            }
+            if let Some(row) = row_at(name).filter(|_| !is_in_dependencies(name)) {
+                found.rows.push((path.to_owned(), row));
+            } else if is_bare_repository(root, name) {
+                found.bare.push(path.to_owned());
+            }
             found.check(root)?;
             // Within git's own folder there is nothing to find but what is out of sight.
             Ok(is_seen && !(is_git && sight.is_whole()))
         })?;
         found.unread = unread;
+        found.rows.sort_by_cached_key(|(path, _)| (path.components().count(), path.clone()));
         let hidden = other_names(&found.hidden, root, &|name| sight.is_visible(name), cancel)?;
         found.hidden.extend(hidden);
         let kept = other_names(&found.kept, root, &|name| sight.allows_change(name), cancel)?;
@@ -67,8 +78,14 @@ impl ProtectedScan {
         Ok(found)
     }
 
+    /// Everything that was there before a command ran, so that the command cannot have made it.
+    pub(super) fn known(&self) -> impl Iterator<Item = &PathBuf> {
+        let rows = self.rows.iter().map(|(path, _)| path);
+        rows.chain(&self.bare).chain(&self.kept).chain(&self.hidden).chain(&self.unread)
+    }
+
     fn check(&self, root: &Path) -> Result<(), CommandError> {
-        if self.hidden.len().max(self.kept.len()) > HIDDEN_MAX {
+        if self.hidden.len().max(self.kept.len()) + self.sockets.len() > HIDDEN_MAX {
             let what = format!("more than {HIDDEN_MAX} files that are out of sight or not to be changed");
             return Err(too_many(
                 root,
@@ -82,6 +99,21 @@ impl ProtectedScan {
         }
         Ok(())
     }
+}
+
+/// Whether a path of a project lies in a folder of dependencies or builds.
+fn is_in_dependencies(name: &str) -> bool {
+    name.split('/').rev().skip(1).any(is_dependency_folder)
+}
+
+/// Whether a path of a project is the `HEAD` of a bare repository: git obeys the settings beside it.
+pub(super) fn is_bare_repository(root: &Path, name: &str) -> bool {
+    let folder = match name.strip_suffix("HEAD") {
+        Some("") => root.to_owned(),
+        Some(folder) if folder.ends_with('/') && !folder.split('/').any(|part| part == ".git") => root.join(folder),
+        _ => return false,
+    };
+    !is_in_dependencies(name) && ["objects", "refs"].iter().all(|part| folder.join(part).is_dir())
 }
 
 /// The open names of files that also have a name which is not.
@@ -106,33 +138,13 @@ fn other_names(
     if files.is_empty() {
         return Ok(found);
     }
-    walk(root, cancel, &mut |path, name, is_dir| {
+    walk(root, cancel, &mut |path, name, kind| {
         let is_open = is_open(name);
-        if is_open && !is_dir && file(path).is_some_and(|file| files.contains(&file)) {
+        if is_open && !kind.is_dir() && file(path).is_some_and(|file| files.contains(&file)) {
             found.push(path.to_owned());
         }
         Ok(is_open)
     })?;
-    Ok(found)
-}
-
-/// The files and folders of a project that agents obey at any depth, with their rows; those nearest to the project's folder
-/// come first. Folders of dependencies and builds are not looked into: no agent works there.
-pub(super) fn obeyed(
-    root: &Path,
-    cancel: &CancellationToken,
-) -> Result<Vec<(PathBuf, &'static ProtectedRow)>, CommandError> {
-    let mut found = Vec::new();
-    walk(root, cancel, &mut |path, name, is_dir| {
-        let own = name.rsplit('/').next().unwrap_or(name);
-        if is_dir && FOREIGN.contains(&own) {
-            return Ok(false);
-        }
-        let row = obeyed_row(name);
-        found.extend(row.map(|row| (path.to_owned(), row)));
-        Ok(row.is_none())
-    })?;
-    found.sort_by_cached_key(|(path, _)| (path.components().count(), path.clone()));
     Ok(found)
 }
 
@@ -141,41 +153,7 @@ fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
 }
 
 /// Says whether to go into what is looked at.
-type ScanVisitor<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
-
-/// The paths of a row of the table of protected files, beneath a project's folder: files that match its pattern, and
-/// the targets of links among them. A name without a `*` counts also if it does not exist.
-pub(super) fn named(root: &Path, row: &ProtectedRow) -> Result<Vec<PathBuf>, CommandError> {
-    let (folder, name) = row.split();
-    let folder = root.join(folder);
-    let real = |path: &Path| path.canonicalize().ok().filter(|real| real != path && real.starts_with(root));
-    if !name.contains('*') {
-        let path = folder.join(name);
-        let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
-        let leads_to = if is_link { real(&path) } else { None };
-        return Ok(leads_to.into_iter().chain([path]).collect());
-    }
-    // Nothing is read from a folder that is a link.
-    if !fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir()) {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for entry in entries(&folder)?.unwrap_or_default() {
-        let kind = entry.file_type().ok();
-        if !row.is_name(&entry.file_name().to_string_lossy()) || kind.is_some_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if kind.is_some_and(|kind| kind.is_symlink()) {
-            found.extend(real(&entry.path()));
-        }
-        found.push(entry.path());
-    }
-    match (found.len() > NAMED_MAX, row.split().0) {
-        (false, _) => Ok(found),
-        (true, "") => Err(too_many(root, &format!("more than {NAMED_MAX} `{name}`"), "keep them in another folder")),
-        (true, _) => Ok(vec![folder]),
-    }
-}
+type ScanVisitor<'a> = dyn FnMut(&Path, &str, FileType) -> Result<bool, CommandError> + 'a;
 
 /// What is in a folder: nothing if it has gone meanwhile, `None` if it is not ours to look into.
 fn entries(folder: &Path) -> Result<Option<Vec<DirEntry>>, CommandError> {
@@ -194,7 +172,11 @@ fn entries(folder: &Path) -> Result<Option<Vec<DirEntry>>, CommandError> {
 }
 
 /// Looks at everything beneath a folder, with its name relative to that. Says which folders could not be looked into.
-fn walk(root: &Path, cancel: &CancellationToken, look: &mut ScanVisitor<'_>) -> Result<Vec<PathBuf>, CommandError> {
+pub(super) fn walk(
+    root: &Path,
+    cancel: &CancellationToken,
+    look: &mut ScanVisitor<'_>,
+) -> Result<Vec<PathBuf>, CommandError> {
     let mut looked_at = 0;
     let mut unread = Vec::new();
     let mut folders = vec![(root.to_owned(), String::new(), 0)];
@@ -212,8 +194,9 @@ fn walk(root: &Path, cancel: &CancellationToken, look: &mut ScanVisitor<'_>) -> 
                 return Err(too_many(root, "too many files", "keep the member to fewer folders (`allowed_dirs`)"));
             }
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if look(&entry.path(), &name, is_dir)? && is_dir {
+            // A name that is gone by now was there for a moment only.
+            let Ok(kind) = entry.file_type() else { continue };
+            if look(&entry.path(), &name, kind)? && kind.is_dir() {
                 folders.push((entry.path(), format!("{name}/"), depth + 1));
             }
         }
@@ -282,54 +265,33 @@ mod tests {
         assert!(survey(&dir.path().join("gone"), &Visibility::default()).unwrap().unread.is_empty());
     }
 
-    fn row(pattern: &str) -> &'static ProtectedRow {
-        max_team_core::policy::sandbox_rows().find(|row| row.pattern == pattern).unwrap()
-    }
-
     #[test]
-    fn a_link_is_protected_with_what_it_leads_to() {
+    fn protected_files_and_repositories_are_found_at_every_depth() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        assert_eq!(named(&root, row("CLAUDE.md")).unwrap(), [root.join("CLAUDE.md")]);
-        fs::write(root.join("real.md"), "x").unwrap();
-        std::os::unix::fs::symlink("real.md", root.join("CLAUDE.md")).unwrap();
-        assert_eq!(named(&root, row("CLAUDE.md")).unwrap(), [root.join("real.md"), root.join("CLAUDE.md")]);
-    }
-
-    #[test]
-    fn many_files_of_a_pattern_are_protected_with_their_folder() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("agents")).unwrap();
-        for number in 0..NAMED_MAX {
-            fs::write(root.join(format!("agents/{number}.md")), "x").unwrap();
-            fs::write(root.join(format!("{number}.code-workspace")), "x").unwrap();
+        for folder in ["a/b/.git", "a/.github/workflows", "bare.git/objects", "bare.git/refs", "vendor/x", "agents/sub"]
+        {
+            fs::create_dir_all(root.join(folder)).unwrap();
         }
-        assert_eq!(named(&root, row("/agents/*.md")).unwrap().len(), NAMED_MAX);
-        assert_eq!(named(&root, row("*.code-workspace")).unwrap().len(), NAMED_MAX);
-        fs::write(root.join("agents/more.md"), "x").unwrap();
-        fs::write(root.join("more.code-workspace"), "x").unwrap();
-        assert_eq!(named(&root, row("/agents/*.md")).unwrap(), [root.join("agents")]);
-        assert!(named(&root, row("*.code-workspace")).unwrap_err().to_string().contains("more than 200"));
-    }
-
-    #[test]
-    fn definitions_are_files_directly_in_their_folder_and_what_they_lead_to() {
-        let definitions = |root: &Path| named(root, row("/agents/*.md"));
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        assert!(definitions(&root).unwrap().is_empty());
-        fs::create_dir_all(root.join("agents/sub")).unwrap();
-        fs::create_dir_all(root.join("agents/folder.md")).unwrap();
-        for file in ["agents/leo.md", "agents/Ada.MD", "agents/code.py", "agents/sub/real.md"] {
+        for file in [
+            "AGENTS.md",
+            "a/b/.envrc",
+            "bare.git/HEAD",
+            "docs-HEAD",
+            "vendor/x/AGENTS.md",
+            "agents/leo.md",
+            "agents/sub/x.md",
+            "HEAD",
+        ] {
             fs::write(root.join(file), "x").unwrap();
         }
-        std::os::unix::fs::symlink("sub/real.md", root.join("agents/link.md")).unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", root.join("agents/out.md")).unwrap();
-        let mut found = definitions(&root).unwrap();
-        found.sort();
-        let want = ["agents/Ada.MD", "agents/leo.md", "agents/link.md", "agents/out.md", "agents/sub/real.md"];
-        assert_eq!(found, want.map(|name| root.join(name)));
+        let socket = std::os::unix::net::UnixListener::bind(root.join("a/s.sock")).unwrap();
+        let scan = survey(&root, &Visibility::default()).unwrap();
+        drop(socket);
+        let found: Vec<String> =
+            scan.rows.iter().map(|(path, _)| path.strip_prefix(&root).unwrap().display().to_string()).collect();
+        assert_eq!(found, ["AGENTS.md", "agents/leo.md", "a/.github/workflows", "a/b/.envrc", "a/b/.git"]);
+        assert_eq!((scan.bare, scan.sockets), (vec![root.join("bare.git/HEAD")], vec![root.join("a/s.sock")]));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_sandbox::{Limits, Spec, StdinPipe};
+use max_team_sandbox::{Limits, Spec, StdinPipe, WatchOrder};
 use tokio_util::sync::CancellationToken;
 
+use super::isolation::BuiltSandbox;
+use super::planted::PlantedFiles;
 use super::{CommandError, CommandSandbox};
 
 /// How long a server may run: it ends with this process.
@@ -43,17 +45,17 @@ impl CommandSandbox {
         let all =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut env: Vec<(String, String)> = all.filter(|(name, _)| BASE.contains(&name.as_str())).collect();
-        let isolation = self.build(&mut env, &CancellationToken::new())?;
+        let built = self.build(&mut env, &CancellationToken::new())?;
         env.retain(|(name, _)| given.iter().all(|(own, _)| own != name));
         env.extend(given.iter().cloned());
         let limits = Limits { time: LIFETIME, cpu: LIFETIME, output_bytes: u64::MAX, ..self.limits };
-        let dir = dir.to_owned();
         Ok(Spec {
             argv,
             line: Vec::new(),
-            dir,
+            dir: dir.to_owned(),
             env,
-            isolation,
+            watch: built.as_ref().and_then(|built| self.watch_of_server(built, dir)),
+            isolation: built.map(|built| built.isolation),
             limits,
             end_mark: None,
             stdin: Some(stdin),
@@ -61,5 +63,12 @@ impl CommandSandbox {
             scratch: None,
             ends_its_children: false,
         })
+    }
+
+    /// Watches the folders of the project that a server writes, for as long as it runs. In its own folders no agent works.
+    fn watch_of_server(&self, built: &BuiltSandbox, project: &Path) -> Option<WatchOrder> {
+        let folders = built.isolation.writable.iter().filter(|folder| folder.starts_with(project)).cloned().collect();
+        let planted = PlantedFiles { folders, lives_on: true, ..built.planted.clone() };
+        self.watch(planted).map(|(order, _)| order)
     }
 }

@@ -362,7 +362,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lets a command run on.
-pub(super) fn start(cx: &ToolContext, order: ShellExec, line: &str, note: &str) -> Result<Output, ToolError> {
+pub(super) fn start(cx: &ToolContext, mut order: ShellExec, line: &str, note: &str) -> Result<Output, ToolError> {
     let store = cx.outputs.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
     let mut jobs = lock(&cx.background.0);
     jobs.admit()?;
@@ -385,6 +385,7 @@ pub(super) fn start(cx: &ToolContext, order: ShellExec, line: &str, note: &str) 
         changed: Condvar::new(),
     });
     let (own, store, listener) = (Arc::clone(&job), Arc::clone(store), jobs.listener.clone());
+    order.lives_on = true;
     let run = move || {
         let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
         own.follow_up(None);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use max_team_core::policy::approved_rows;
 use max_team_core::policy::command_line::{self, CommandLine, Operator, RedirectTarget, SimpleCommand};
 use max_team_core::policy::program::{self, CommandEffect};
+use max_team_core::policy::{approved_rows, git_access};
 use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ pub(super) struct ShellExec {
     dir: PathBuf,
     isolation: CommandSandbox,
     timeout: Duration,
+    /// Whether it runs on while its agent does other things.
+    pub(super) lives_on: bool,
 }
 
 impl ShellExec {
@@ -39,8 +41,9 @@ impl ShellExec {
         };
         let network = network(&cx.sandbox.network, line);
         let open = approved_rows(line, cx.sandbox.attended);
-        let isolation = CommandSandbox { network, open, ..CommandSandbox::clone(&cx.sandbox) };
-        Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout }
+        let git = git_access(line);
+        let isolation = CommandSandbox { network, open, git, ..CommandSandbox::clone(&cx.sandbox) };
+        Self { argv, steps, dir: cx.root.path().to_owned(), isolation, timeout, lives_on: false }
     }
 
     /// How long it may take.
@@ -55,10 +58,13 @@ impl ShellExec {
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<sandbox::CommandOutcome, CommandError> {
         let job = Invocation::new(&self.argv, &self.dir, self.timeout, Some(&self.isolation));
-        Invocation { line: self.steps.clone(), ..job }.run(cancel, &mut |_: OutputSource, bytes| {
-            sink(bytes);
-            true
-        })
+        Invocation { line: self.steps.clone(), lives_on: self.lives_on, ..job }.run(
+            cancel,
+            &mut |_: OutputSource, bytes| {
+                sink(bytes);
+                true
+            },
+        )
     }
 }
 

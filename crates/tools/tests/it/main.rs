@@ -20,6 +20,7 @@ mod logs;
 mod mentions;
 mod obeyed;
 mod places;
+mod planted;
 mod project;
 mod protected;
 mod reading;

@@ -1,4 +1,4 @@
-//! Which protected files an approved command may change.
+//! Which protected files an approved command may change, and which lines may write in `.git`.
 
 use super::{ProtectedRow, sandbox_rows};
 use crate::policy::command_line::{CommandLine, SimpleCommand};
@@ -6,8 +6,54 @@ use crate::policy::program::{self, CommandEffect};
 
 /// Sub-commands by which git itself changes the working tree to what a commit or a stash holds. Not `apply`
 /// and `am`: an agent can write the file that they apply without a question.
-const CHECKS_OUT: [&str; 11] =
-    ["bisect", "checkout", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "stash", "switch"];
+const CHECKS_OUT: [&str; 13] = [
+    "bisect",
+    "checkout",
+    "cherry-pick",
+    "clone",
+    "merge",
+    "pull",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "stash",
+    "submodule",
+    "switch",
+];
+
+/// What a command may do in the repositories of the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum GitAccess {
+    /// Every `.git` stays as it is, and new repositories are moved away.
+    #[default]
+    Read,
+    /// Git writes what it stores, and makes repositories; settings and hooks stay as they are.
+    Write,
+    /// Git also notes submodules in its settings.
+    Submodules,
+}
+
+/// The access of a line that the policy has let pass: only git itself writes in `.git`, so every part must be git, or change
+/// nothing.
+pub fn git_access(line: &CommandLine) -> GitAccess {
+    let CommandLine::Plain(parts) = line else { return GitAccess::Read };
+    if !parts.iter().all(|part| git_sub_command(part).is_some() || only_looks(part)) {
+        return GitAccess::Read;
+    }
+    let access = |part: &SimpleCommand| match git_sub_command(part) {
+        Some("submodule") => GitAccess::Submodules,
+        Some(_) if !only_looks(part) => GitAccess::Write,
+        _ => GitAccess::Read,
+    };
+    parts.iter().map(access).max().unwrap_or_default()
+}
+
+/// The sub-command of a part that is git and starts no program which the line names.
+fn git_sub_command(part: &SimpleCommand) -> Option<&str> {
+    let is_seen = part.env.is_empty() && !program::effects_of(&part.argv).effects.iter().any(runs);
+    program::git_command(&part.argv).filter(|_| is_seen)
+}
 
 /// The rows that the sandbox leaves open for a command that the user approved (`attended`): rows named in the line; if
 /// the line only checks something out with git, all rows but those that configure this team.
@@ -32,11 +78,7 @@ fn names(text: &str, row: &ProtectedRow) -> bool {
 
 fn checks_out(line: &CommandLine) -> bool {
     let CommandLine::Plain(parts) = line else { return false };
-    let git = |part: &SimpleCommand| {
-        let sub = program::git_command(&part.argv);
-        let is_seen = part.env.is_empty() && !program::effects_of(&part.argv).effects.iter().any(runs);
-        is_seen && sub.is_some_and(|sub| CHECKS_OUT.contains(&sub))
-    };
+    let git = |part: &SimpleCommand| git_sub_command(part).is_some_and(|sub| CHECKS_OUT.contains(&sub));
     parts.iter().any(git) && parts.iter().all(|part| git(part) || only_looks(part))
 }
 
@@ -66,6 +108,30 @@ mod tests {
             ..SimpleCommand::default()
         };
         CommandLine::Plain(text.split("&&").map(part).collect())
+    }
+
+    #[test]
+    fn only_lines_of_git_write_in_its_folder() {
+        for (line, want) in [
+            ("git commit -qm one", GitAccess::Write),
+            ("git add . && git commit -m one", GitAccess::Write),
+            ("cd sub && git stash && ls", GitAccess::Write),
+            ("git -C sub restore a", GitAccess::Write),
+            ("/usr/bin/git init new", GitAccess::Write),
+            ("git submodule update", GitAccess::Submodules),
+            ("git status", GitAccess::Read),
+            ("git log && ls", GitAccess::Read),
+            ("npm test", GitAccess::Read),
+            ("git add . && npm test", GitAccess::Read),
+            ("git rebase --exec ./evil main", GitAccess::Read),
+            ("git bisect run ./evil", GitAccess::Read),
+            ("git submodule foreach ./evil", GitAccess::Read),
+            ("git -c core.pager=./evil commit", GitAccess::Read),
+            ("git config core.fsmonitor ./evil", GitAccess::Read),
+            ("./git commit", GitAccess::Read),
+        ] {
+            assert_eq!(git_access(&plain(line)), want, "{line}");
+        }
     }
 
     #[test]

@@ -12,6 +12,22 @@ const LOGIN: &str = "every login";
 const AGENTS: &str = "a coding agent";
 const MAX_TEAM: &str = "max-team";
 
+/// Folders that package managers and builds fill.
+pub(super) const DEPENDENCY_FOLDERS: [&str; 12] = [
+    "node_modules",
+    "bower_components",
+    "vendor",
+    "target",
+    ".venv",
+    "venv",
+    "site-packages",
+    "dist-packages",
+    "__pycache__",
+    ".tox",
+    ".nox",
+    ".gradle",
+];
+
 /// All protected files; rows with `held` are never changed by a tool.
 pub const PROTECTED: &[ProtectedRow] = &[
     held(".max-team", ProtectedReason::Configures, MAX_TEAM),
@@ -20,7 +36,11 @@ pub const PROTECTED: &[ProtectedRow] = &[
     held("/config/agents.yaml", ProtectedReason::Configures, MAX_TEAM),
     held("/config/config.yaml", ProtectedReason::Configures, MAX_TEAM),
     held("/agents/*.md", ProtectedReason::Configures, MAX_TEAM),
+    // Also a common name for files of other programs, so an approval may change it.
+    ProtectedRow { pattern: "/config.yaml", reach: ProtectedReason::Configures, by: MAX_TEAM, is_held: false },
     held(".git", ProtectedReason::Runs, "git (hooks, filters, settings)"),
+    held(".hg", ProtectedReason::Runs, "Mercurial (hooks, settings)"),
+    held(".jj", ProtectedReason::Runs, "Jujutsu (settings)"),
     ProtectedRow { pattern: "logs/audit.jsonl", reach: ProtectedReason::Records, by: MAX_TEAM, is_held: true },
     // Instructions of coding agents.
     instructs("AGENTS.md", AGENTS),
@@ -112,6 +132,13 @@ pub const PROTECTED: &[ProtectedRow] = &[
     runs("bunfig.toml", PACKAGES),
     runs(".cargo/config", PACKAGES),
     runs(".cargo/config.toml", PACKAGES),
+    runs("rust-toolchain", PACKAGES),
+    runs("rust-toolchain.toml", PACKAGES),
+    runs(".mvn/extensions.xml", PACKAGES),
+    runs(".mvn/jvm.config", PACKAGES),
+    runs(".mvn/maven.config", PACKAGES),
+    runs(".mvn/wrapper", PACKAGES),
+    runs(".bundle/config", PACKAGES),
     // Opening a folder, or stepping into it.
     runs(".envrc", "direnv"),
     runs("mise.toml", "mise"),
@@ -131,6 +158,7 @@ pub const PROTECTED: &[ProtectedRow] = &[
     runs(".nvimrc", EDITOR),
     runs(".config/nvim", EDITOR),
     runs(".nvim.lua", EDITOR),
+    runs(".lazy.lua", EDITOR),
     runs(".vimrc", EDITOR),
     runs(".vim", EDITOR),
     runs(".dir-locals.el", EDITOR),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use max_team_core::policy::GitAccess;
 use max_team_tools::command::{CommandSandbox, run};
 
 use super::*;
@@ -84,11 +85,13 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     let copy = fixture.copy("one");
     let isolation = CommandSandbox { reads: copy.reads(), ..CommandSandbox::around(copy.root()) };
     let argv = |line: &[&str]| line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let ran = |line: &[&str]| {
-        run(&argv(line), &copy.root(), Duration::from_secs(60), Some(&isolation), &CancellationToken::new()).unwrap()
+    let ran_in = |isolation: &CommandSandbox, line: &[&str]| {
+        run(&argv(line), &copy.root(), Duration::from_secs(60), Some(isolation), &CancellationToken::new()).unwrap()
     };
+    let ran = |line: &[&str]| ran_in(&isolation, line);
     fs::write(copy.root().join("src/a.rs"), "changed\n").unwrap();
-    let done = ran(&["git", "commit", "--quiet", "--all", "-m", "mine"]);
+    let git = CommandSandbox { git: GitAccess::Write, ..isolation.clone() };
+    let done = ran_in(&git, &["git", "commit", "--quiet", "--all", "-m", "mine"]);
     assert!(done.ok(), "{}", done.output);
     let told = ran(&["git", "log", "--format=%s"]);
     assert_eq!(told.output, "mine\nThe project as it lay there when this worktree was made\nbegin\n");

@@ -1,0 +1,123 @@
+//! Looks after the files that a command makes, from within its supervisor: so also when the process that started the command was
+//! killed. What is looked for is the caller's knowledge; here is when.
+
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{SupervisorReport, Unsignalled, send};
+use crate::spec::AppearedPath;
+
+/// Held while a program of our own runs beside the command, so that its end is not reaped with the command's processes.
+static HELPER: Mutex<()> = Mutex::new(());
+
+/// What a [`FileWatch`] is made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WatchOrder {
+    /// As plain text, for the [`WatchMaker`].
+    pub text: String,
+    /// A file that the process which gives the order goes on writing to.
+    #[serde(skip)]
+    pub notes: Option<Arc<File>>,
+    /// Hears of each file that is moved away while the command runs.
+    #[serde(skip)]
+    pub listener: Option<AppearedListener>,
+}
+
+impl PartialEq for WatchOrder {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for WatchOrder {}
+
+/// Hears of files that appeared.
+#[derive(Clone)]
+pub struct AppearedListener(pub Arc<dyn Fn(&AppearedPath) + Send + Sync>);
+
+impl std::fmt::Debug for AppearedListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AppearedListener")
+    }
+}
+
+/// Makes the watch of an order, with the file that the order's giver writes to; `None` if the order cannot be read.
+pub type WatchMaker = fn(&str, Option<File>) -> Option<Box<dyn FileWatch>>;
+
+/// Moves files away that a command must not make.
+pub trait FileWatch: Send {
+    /// Works while the command runs, until `end` can be read. `heard` takes each file that was moved.
+    fn guard(&mut self, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath));
+
+    /// Looks once no process of the command is left; returns what was moved. An error says why it could not look.
+    fn sweep(&mut self) -> Result<Vec<AppearedPath>, String>;
+}
+
+/// Runs a program of our own beside the command, from a [`FileWatch`].
+pub fn run_helper(command: &mut Command) -> io::Result<Output> {
+    let _reaping = lock();
+    command.output()
+}
+
+/// The right to reap processes; `None` while a program of our own runs.
+pub(crate) fn reaping() -> Option<MutexGuard<'static, ()>> {
+    HELPER.try_lock().ok()
+}
+
+fn lock() -> MutexGuard<'static, ()> {
+    HELPER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The watch of one command.
+pub(crate) enum CommandWatch {
+    None,
+    Made(Box<dyn FileWatch>),
+    /// Its thread ends when the pipe is closed.
+    Guards(PipeWriter, JoinHandle<Box<dyn FileWatch>>),
+    /// The order could not be read, or the thread has crashed.
+    Broken,
+}
+
+impl CommandWatch {
+    pub(crate) fn of(order: Option<&WatchOrder>, notes: Option<File>, maker: WatchMaker) -> Self {
+        match order.map(|order| maker(&order.text, notes)) {
+            None => Self::None,
+            Some(None) => Self::Broken,
+            Some(Some(watch)) => Self::Made(watch),
+        }
+    }
+
+    /// Begins to guard, in a thread of its own that reports through the socket.
+    pub(crate) fn begin(self, control: &UnixStream) -> io::Result<Self> {
+        let Self::Made(mut watch) = self else { return Ok(self) };
+        let (end, ending) = io::pipe()?;
+        let control = control.try_clone()?;
+        let guard = move || {
+            // If no process reads the report, the file is moved all the same.
+            watch.guard(&end, &mut |appeared| {
+                let _ = send(Unsignalled(&control), &SupervisorReport::Appeared(appeared));
+            });
+            watch
+        };
+        Ok(Self::Guards(ending, thread::Builder::new().spawn(guard)?))
+    }
+
+    /// Looks once more when the command has ended.
+    pub(crate) fn finish(self) -> Result<Vec<AppearedPath>, String> {
+        match self {
+            Self::None => Ok(Vec::new()),
+            Self::Made(mut watch) => watch.sweep(),
+            Self::Guards(ending, thread) => {
+                drop(ending);
+                thread.join().map_err(|_| "their watch has crashed".to_owned())?.sweep()
+            }
+            Self::Broken => Err("their watch could not be started".to_owned()),
+        }
+    }
+}
