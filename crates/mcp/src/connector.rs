@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::mcp::{HttpTransport, McpServer};
+use max_team_tools::command::MovedFiles;
 use rmcp::service::ClientInitializeError;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -34,6 +35,8 @@ pub(crate) struct Connector {
     pub(crate) changed: Arc<Notify>,
     /// More certificates to trust.
     pub(crate) cert_file: Option<PathBuf>,
+    /// Protected files that the server's program made and that were moved away.
+    pub(crate) moved: Arc<MovedFiles>,
 }
 
 impl Connector {
@@ -98,7 +101,8 @@ impl Connector {
 
     /// Starts the program of a local server.
     async fn start(&self, era: Option<Era>) -> Result<(Connection, ExitReason), McpError> {
-        let started = ProcessTransport::start(&self.launch, &self.server, Arc::clone(&self.log));
+        let started =
+            ProcessTransport::start(&self.launch, &self.server, Arc::clone(&self.log), Arc::clone(&self.moved));
         let (transport, reason) = started.map_err(McpError::Connect)?;
         match Connection::open(transport, era, self.client()).await {
             Ok(connection) => Ok((connection, reason)),

@@ -11,7 +11,7 @@ use std::thread;
 use max_team_core::limits::{MCP_BAD_LINES_MAX, MCP_MESSAGE_BYTES_MAX};
 use max_team_core::mcp::McpServer;
 use max_team_sandbox::{CommandOutcome, EndReason, Network, OutputSource, StdinPipe, secrets};
-use max_team_tools::command::CommandSandbox;
+use max_team_tools::command::{CommandSandbox, MovedFiles};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -170,7 +170,12 @@ impl ExitReason {
 
 impl ProcessTransport {
     /// Starts the program of a server.
-    pub(crate) fn start(launch: &Launch, server: &McpServer, log: Arc<Log>) -> Result<(Self, ExitReason), String> {
+    pub(crate) fn start(
+        launch: &Launch,
+        server: &McpServer,
+        log: Arc<Log>,
+        moved: Arc<MovedFiles>,
+    ) -> Result<(Self, ExitReason), String> {
         let cache = launch.cache(server);
         std::fs::create_dir_all(&cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
         let (input, writer) = io::pipe().map_err(|error| error.to_string())?;
@@ -180,7 +185,7 @@ impl ProcessTransport {
         given.extend(server.env.clone());
         let argv = std::iter::once(&server.command).chain(&server.args).cloned().collect();
         let stdin = StdinPipe(Arc::new(OwnedFd::from(input)));
-        let sandbox = launch.sandbox(server, &cache);
+        let sandbox = CommandSandbox { moved, ..launch.sandbox(server, &cache) };
         let spec = sandbox.server(argv, &launch.root, &given, stdin).map_err(|error| error.to_string())?;
         let (reader, messages) = mpsc::channel(WAITING_MAX);
         let (outgoing, queue) = mpsc::channel(WAITING_MAX);

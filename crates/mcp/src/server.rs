@@ -10,6 +10,7 @@ use std::time::Duration;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{MCP_ANSWER_MS_MAX, MCP_ASKING_CALLS_MAX, MCP_RESTARTS_MAX, MCP_RETRY_MS};
 use max_team_core::mcp::{McpServer, SourceState};
+use max_team_core::rewind::MovedFile;
 use rmcp::model::CallToolResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -144,7 +145,7 @@ impl Server {
             are_paths_told: false,
         };
         Arc::new(Self {
-            connector: Connector { server, launch, log, changed, cert_file },
+            connector: Connector { server, launch, log, changed, cert_file, moved: Arc::default() },
             hash,
             pin,
             state: Mutex::new(state),
@@ -237,6 +238,11 @@ impl Server {
     pub(crate) async fn ready(&self) -> Result<(), McpError> {
         // Nothing was sent to a tool yet.
         self.connect().await.map(drop).map_err(|error| McpError::Connect(error.to_string()))
+    }
+
+    /// Takes the protected files that its program made and that were moved away since this was last asked.
+    pub(crate) fn take_moved(&self) -> Vec<MovedFile> {
+        self.connector.moved.take()
     }
 
     /// Calls a tool. A call that only reads is made again if the server ends in the middle of it. `is_sent` becomes true once the

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::chat::Part;
 use max_team_core::limits::{MCP_ASKING_CALLS_MAX, MCP_CONNECT_MS, MCP_LIST_MS};
 use max_team_core::mcp::tool_name;
 use max_team_core::policy::{Action, ActionKind, Repeatability};
-use max_team_tools::{RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
+use max_team_tools::command::moved_note;
+use max_team_tools::{Output, RemoteFuture, RemoteTool, Spec, ToolContext, ToolError};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -99,6 +101,15 @@ impl McpTool {
         self.may_have_run(format!("the MCP server `{}` no longer waited for the user's answer", self.name()))
     }
 
+    /// Adds a line about protected files that the server's program has made.
+    fn with_moved(&self, mut output: Output, cx: &ToolContext) -> Output {
+        let moved = self.server.take_moved();
+        cx.sandbox.moved.extend(&moved);
+        let note = moved_note(&moved);
+        output.content.extend((!note.is_empty()).then(|| Part::text(note)));
+        output
+    }
+
     fn may_have_run(&self, words: String) -> ToolError {
         match self.spec.class {
             Repeatability::Opaque => {
@@ -148,7 +159,8 @@ impl RemoteTool for McpTool {
             loop {
                 match timeout(limit, call.next()).await {
                     Ok(CallStep::Ended(ended)) => {
-                        return ended.map(result::output).map_err(|error| self.failed(&error, call.is_sent()));
+                        let output = ended.map(result::output).map_err(|error| self.failed(&error, call.is_sent()));
+                        return output.map(|output| self.with_moved(output, cx));
                     }
                     Ok(CallStep::Asks) => {
                         let is_same = intent.preview.starts_with(&call.question(self.name()));

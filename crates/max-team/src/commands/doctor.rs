@@ -222,6 +222,7 @@ fn sandbox(is_on: bool, findings: &mut Findings) {
     good(findings, lang.sandbox_files());
     if is_whole {
         good(findings, lang.sandbox_within());
+        findings.note(lang.sandbox(), lang.sandbox_races().to_owned());
     } else {
         findings.warn(lang.sandbox(), lang.sandbox_not_within().to_owned());
     }

@@ -137,14 +137,11 @@ impl Agent {
         if self.turn.is_busy() || self.turn.agent_end().is_some() {
             return Ok(false);
         }
-        if self.turn.commands().is_empty() {
-            // The changes of a stopped command are known once it has ended.
-            let seen = self.commands.files_changed();
-            self.commit(seen, Extra::default()).await?;
-            return Ok(false);
-        }
-        // A stopped agent is told of it only after it has begun a turn again.
-        if self.turn.held().is_some() {
+        // Files that were moved away while a command runs, and the changes of a stopped one, are recorded at once.
+        let seen = self.commands.files_changed();
+        self.commit(seen, Extra::default()).await?;
+        // A stopped agent is told of the end of a command only after it has begun a turn again.
+        if self.turn.commands().is_empty() || self.turn.held().is_some() {
             return Ok(false);
         }
         let (mut events, told) = self.commands.over(&self.turn);

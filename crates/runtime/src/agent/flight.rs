@@ -270,7 +270,10 @@ impl Agent {
             let input = Arc::unwrap_or_clone(input);
             let ran = match registry.get(&tool) {
                 Some(Handler::Remote(remote)) => {
-                    run_as_task(run_remote(Arc::clone(remote), cx, input, action, resumed)).await
+                    let (moved, root) = (Arc::clone(&cx.sandbox.moved), Arc::clone(&cx.root));
+                    let ran = run_as_task(run_remote(Arc::clone(remote), cx, input, action, resumed)).await;
+                    lock(&seen).extend(with_moved(None, moved.take(), key_of, &root));
+                    ran
                 }
                 _ => {
                     let watched = Watched { shared, registry, cx, session, stream, key: key_of, tool, action, seen };
@@ -408,12 +411,23 @@ impl Watched {
         if let Some(end_mark) = watch.as_ref().and_then(Witness::end_mark) {
             cx.sandbox = Arc::new(CommandSandbox { end_mark: Some(end_mark), ..CommandSandbox::clone(&cx.sandbox) });
         }
+        if runs_on(&action) {
+            // The user hears of a file that is moved away while the command runs.
+            let (seen, background) = (Arc::clone(&seen), Arc::downgrade(&cx.background));
+            let (key, root) = (key.clone(), Arc::clone(&cx.root));
+            cx.sandbox.moved.listen(move |file| {
+                lock(&seen).extend(with_moved(None, vec![file], key.clone(), &root));
+                if let Some(background) = background.upgrade() {
+                    background.ring();
+                }
+            });
+        }
         let ran = registry.run(&cx, &tool, input, &action, resumed);
         let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
         let isolation = Arc::clone(&cx.sandbox);
         let look = move || {
             let changed = watch.and_then(Witness::end);
-            lock(&seen).extend(with_moved(changed, isolation.take_moved(), key, &root));
+            lock(&seen).extend(with_moved(changed, isolation.moved.take(), key, &root));
         };
         if is_apart {
             cx.background.when_over(look)

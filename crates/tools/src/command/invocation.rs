@@ -3,22 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_core::policy::{GitAccess, protecting_row};
-use max_team_sandbox::{AppearedPath, CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run};
+use max_team_core::policy::GitAccess;
+use max_team_core::rewind::MovedFile;
+use max_team_sandbox::{CommandOutcome, Limits, OutputSource, PipelineStep, Spec, is_secret, run};
 use tokio_util::sync::CancellationToken;
 
 use super::isolation::BuiltSandbox;
+use super::moved::{moved_file, moved_note};
 use super::planted::PlantedFiles;
 use super::{CommandError, CommandSandbox, approvals, path};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
-
-/// Files that were moved away and that a result names one by one; the record of the session has all of them.
-const NOTES_MAX: usize = 8;
-
-/// It cannot be told whether the command or the user made a file, so the user must hear where it is now.
-const THEIRS: &str = "[if the user made it while the command ran, tell them where it is now]\n";
 
 /// Settings of every git in a sandbox. Git takes any folder that looks like a repository for one and runs what its `config`
 /// names, so commands only use a bare repository that is named (`--git-dir`), which asks.
@@ -101,14 +97,18 @@ impl<'a> Invocation<'a> {
             approvals::note_all(isolation.opened_since(built));
         }
         if let Some(isolation) = self.isolation {
-            isolation.note_moved(&over.appeared);
+            isolation.moved.note(&over.appeared);
         }
-        let mut notes = notes(&over.appeared);
-        notes.extend(built.as_ref().filter(|_| is_barred.0).and_then(barred));
-        for note in notes {
+        let moved: Vec<MovedFile> = over.appeared.iter().map(moved_file).collect();
+        let mut note = moved_note(&moved);
+        note.extend(built.as_ref().filter(|_| is_barred.0).and_then(barred));
+        if !note.is_empty() {
             sink(OutputSource::Output, note.as_bytes());
         }
-        let left = over.appeared.iter().find(|appeared| appeared.moved.is_none()).map(left);
+        let left = moved
+            .iter()
+            .find(|file| file.to.is_empty())
+            .map(|file| format!("`{}` is protected, appeared while it ran and could not be moved away", file.path));
         match left.or_else(|| over.unexamined.clone()) {
             Some(why) => Err(CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }),
             None => Ok(over),
@@ -189,37 +189,6 @@ fn git_settings(access: GitAccess) -> Vec<(String, String)> {
     }
     variables.push(("GIT_CONFIG_COUNT".to_owned(), (variables.len() / 2).to_string()));
     variables
-}
-
-/// What is said about files that were moved away.
-fn notes(appeared: &[AppearedPath]) -> Vec<String> {
-    let mut notes: Vec<String> = appeared.iter().take(NOTES_MAX).map(note).collect();
-    if appeared.len() > NOTES_MAX {
-        notes.push(format!("[{} more such files were moved away]\n", appeared.len() - NOTES_MAX));
-    }
-    if !notes.is_empty() {
-        notes.push(THEIRS.to_owned());
-    }
-    notes
-}
-
-fn note(appeared: &AppearedPath) -> String {
-    let path = appeared.path.display();
-    // A file that the team obeys itself, or that a rule denies, is not opened by any approval.
-    let can_ask = protecting_row(&path.to_string()).is_some_and(|row| !row.is_held);
-    match &appeared.moved {
-        Some(moved) if can_ask => format!(
-            "[`{path}` is protected and was made without the user's approval; it was moved to `{}`. To make it, use \
-             `write_file`, which asks the user]\n",
-            moved.display()
-        ),
-        Some(moved) => format!("[`{path}` is only for the user to make; it was moved to `{}`]\n", moved.display()),
-        None => format!("[{}]\n", left(appeared)),
-    }
-}
-
-fn left(appeared: &AppearedPath) -> String {
-    format!("`{}` is protected, appeared while it ran and could not be moved away", appeared.path.display())
 }
 
 /// Whether a command says that it could not change a file. Only a hint for the model, so the C library's error texts

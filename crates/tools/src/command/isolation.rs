@@ -5,15 +5,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use max_team_core::limits::NESTED_PROTECTED_MAX;
 use max_team_core::policy::{GitAccess, ProtectedRow, Visibility};
-use max_team_core::rewind::MovedFile;
-use max_team_sandbox::{AppearedListener, AppearedPath, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
+use max_team_sandbox::{AppearedListener, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
 use super::approvals::RunningCommand;
+use super::moved::MovedFiles;
 use super::planted::PlantedFiles;
 use super::scan::ProtectedScan;
 use super::{CommandError, path, sockets};
@@ -53,7 +53,7 @@ pub struct CommandSandbox {
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
     /// Protected files that they made without approval and that were moved away; the runtime tells them to the user.
-    pub moved: Arc<Mutex<Vec<MovedFile>>>,
+    pub moved: Arc<MovedFiles>,
     /// Where the end of this command is noted, if its changes are looked for.
     pub end_mark: Option<EndMark>,
 }
@@ -78,23 +78,6 @@ impl CommandSandbox {
         }
     }
 
-    /// Takes the protected files that were moved away since this was last asked.
-    pub fn take_moved(&self) -> Vec<MovedFile> {
-        std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Notes protected files that were moved away, each once.
-    pub(super) fn note_moved(&self, appeared: &[AppearedPath]) {
-        let shown = |path: &Path| path.display().to_string();
-        let mut known = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        for AppearedPath { path, moved } in appeared {
-            let file = MovedFile { path: shown(path), to: moved.as_deref().map(shown).unwrap_or_default() };
-            if !known.contains(&file) {
-                known.push(file);
-            }
-        }
-    }
-
     /// The watch of a command, and the record that it runs; `None` if it writes no folder that is watched.
     pub(super) fn watch(&self, planted: PlantedFiles) -> Option<(WatchOrder, Arc<RunningCommand>)> {
         if planted.folders.is_empty() {
@@ -102,11 +85,11 @@ impl CommandSandbox {
         }
         let text = serde_json::to_string(&planted).unwrap_or_default();
         let running = RunningCommand::begin(planted);
-        let (own, sandbox) = (Arc::clone(&running), self.clone());
+        let (own, moved) = (Arc::clone(&running), Arc::clone(&self.moved));
         let listener = AppearedListener(Arc::new(move |appeared| {
             // The record stays as long as the order does.
             let _ = &own;
-            sandbox.note_moved(std::slice::from_ref(appeared));
+            moved.note(std::slice::from_ref(appeared));
         }));
         let order = WatchOrder { text, notes: RunningCommand::approvals(), listener: Some(listener) };
         Some((order, running))

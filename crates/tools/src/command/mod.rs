@@ -8,6 +8,7 @@ pub(crate) mod approvals;
 mod guard;
 mod invocation;
 mod isolation;
+mod moved;
 mod output_buffer;
 mod path;
 mod planted;
@@ -34,6 +35,7 @@ pub use max_team_sandbox::{
     EndReason, Engine, Limit, Limits, Network, Obstacle, SandboxError as CommandError, engine, is_secret, probe,
     supervisor,
 };
+pub use moved::{MovedFiles, moved_note};
 pub(crate) use output_buffer::OutputBuffer;
 
 /// If this process was started as the supervisor of a command, acts as one and returns its exit code.

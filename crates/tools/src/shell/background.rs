@@ -143,6 +143,14 @@ impl Background {
         lock(&self.0).listener = Some(Arc::new(listener));
     }
 
+    /// Calls the listener, for news of a command that has not ended.
+    pub fn ring(&self) {
+        let listener = lock(&self.0).listener.clone();
+        if let Some(listener) = listener {
+            listener();
+        }
+    }
+
     /// Runs `after` once the command that began last has ended, before its agent is told; at once, if it has ended
     /// already.
     pub fn when_over(&self, after: impl FnOnce() + Send + 'static) {

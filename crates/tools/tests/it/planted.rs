@@ -163,7 +163,7 @@ fn nothing_that_a_test_or_a_check_plants_is_left() {
     let time = Duration::from_secs(60);
     let over = run(&argv, &project.root, time, Some(&sandbox), &CancellationToken::new()).unwrap();
     assert_eq!(project.planted(), Vec::<String>::new(), "{over:?}");
-    assert!(!sandbox.take_moved().is_empty());
+    assert!(!sandbox.moved.take().is_empty());
     project.used();
 }
 
