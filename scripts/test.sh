@@ -13,6 +13,7 @@ need_package pytest python3-pytest-cov
 need_package npm npm
 need_package chromium chromium
 need_package Xvfb xvfb
+need_package bwrap bubblewrap
 
 # MCP servers that others wrote, for the tests of our client.
 servers="${CARGO_TARGET_DIR:-target}/mcp-servers"

@@ -36,12 +36,12 @@ pub use proxy::ProxyRequest;
 pub use public_addr::is_public;
 pub use run::{OutputSource, run, run_by, supervisor};
 pub use spec::{
-    AppearedPath, Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, Obstacle,
-    ProxyServer, SandboxError, Spec, StdinPipe,
+    Capability, CommandOutcome, EndMark, EndReason, Engine, Isolation, Limit, Limits, Network, Obstacle, ProxyServer,
+    SandboxError, Spec, StdinPipe,
 };
 pub use supervisor::{child, set_aside};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};
-pub use watch::{AppearedListener, FileWatch, WatchMaker, WatchOrder, run_helper};
+pub use watch::{AppearedListener, AppearedPath, FileWatch, WatchMaker, WatchOrder, run_helper};
 
 /// The variable that names the one mechanism to use, for tests.
 #[doc(hidden)]

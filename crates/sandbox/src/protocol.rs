@@ -14,7 +14,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{AppearedPath, EndReason, Engine, Network, Spec};
+use crate::spec::{EndReason, Engine, Network, Spec};
+use crate::watch::AppearedPath;
 
 /// Bytes of one order or report.
 const MESSAGE_BYTES_MAX: u32 = 16 << 20;
@@ -42,6 +43,8 @@ pub(crate) struct Order {
     pub(crate) has_stdin: bool,
     /// Whether, after that, the file follows that the watch reads.
     pub(crate) has_notes: bool,
+    /// Whether, after that, the folder follows in which the scratch folder lies.
+    pub(crate) has_scratch: bool,
 }
 
 impl Order {

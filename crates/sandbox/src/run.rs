@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
@@ -20,11 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::{ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, hand, receive, send, take};
 use crate::proxy::Proxy;
-use crate::spec::{
-    AppearedPath, CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe,
-};
+use crate::spec::{CommandOutcome, EndMark, EndReason, Engine, Limit, ProxyServer, SandboxError, Spec, StdinPipe};
 use crate::system;
-use crate::watch::AppearedListener;
+use crate::watch::{AppearedListener, AppearedPath};
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -95,6 +93,8 @@ pub fn run_by(
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
+    // In the sandbox its path may lead elsewhere.
+    let scratch_parent = spec.scratch.as_deref().and_then(Path::parent).and_then(|folder| File::open(folder).ok());
     let order = Order {
         spec: spec.clone(),
         engine,
@@ -102,13 +102,16 @@ pub fn run_by(
         has_end_mark: spec.end_mark.is_some(),
         has_stdin: spec.stdin.is_some(),
         has_notes: notes(spec).is_some(),
+        has_scratch: scratch_parent.is_some(),
     };
     let door = NetworkDoor::new(&order);
     let mut running = RunningSupervisor::new(spawned?, door);
     let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
     let stdin = |()| spec.stdin.as_ref().map_or(Ok(()), |StdinPipe(pipe)| hand(&running.control, pipe));
     let notes = |()| notes(spec).map_or(Ok(()), |notes| hand(&running.control, notes));
-    send(&running.control, &order).and_then(mark).and_then(stdin).and_then(notes).or_else(is_gone).map_err(broken)?;
+    let scratch = |()| scratch_parent.as_ref().map_or(Ok(()), |folder| hand(&running.control, folder));
+    let handed = send(&running.control, &order).and_then(mark).and_then(stdin).and_then(notes).and_then(scratch);
+    handed.or_else(is_gone).map_err(broken)?;
     running.listener = spec.watch.as_ref().and_then(|watch| watch.listener.clone());
     let until = started + spec.limits.time + PATIENCE;
     let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
@@ -147,7 +150,8 @@ pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
     let mut running = RunningSupervisor::new(spawned, NetworkDoor::None);
-    let order = Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false, has_notes: false };
+    let order =
+        Order { spec, engine, nice: 0, has_end_mark: false, has_stdin: false, has_notes: false, has_scratch: false };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::PipelineStep;
-use crate::watch::WatchOrder;
+use crate::watch::{AppearedPath, WatchOrder};
 
 /// One command. Nothing is inherited: what is not in here, the command does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,15 +251,6 @@ pub struct CommandOutcome {
     pub appeared: Vec<AppearedPath>,
     /// Why the files that it made could not be examined, if they could not.
     pub unexamined: Option<String>,
-}
-
-/// A protected path that came into being while a command ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AppearedPath {
-    /// The protected name.
-    pub path: PathBuf,
-    /// Where it is now; `None` if it could not be moved.
-    pub moved: Option<PathBuf>,
 }
 
 /// Why a command could not be run.

@@ -25,11 +25,11 @@ use rustix::process::{
 use crate::detach;
 use crate::pipeline;
 use crate::protocol::{
-    ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, WORD, hand, letter, receive, send, take,
+    ENOUGH, FLOOD, Order, STOP, StartError, SupervisorReport, Unsignalled, WORD, hand, letter, receive, send, take,
 };
-use crate::spec::{AppearedPath, EndMark, EndReason, Engine, Limit, Limits, Spec};
+use crate::spec::{EndMark, EndReason, Engine, Limit, Limits, Spec};
 use crate::system;
-use crate::watch::{self, CommandWatch, WatchMaker};
+use crate::watch::{self, AppearedPath, CommandWatch, WatchMaker};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -72,11 +72,12 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
     let mark = if order.has_end_mark { take(&control)? } else { None };
     let stdin = if order.has_stdin { take(&control)? } else { None };
     let notes = if order.has_notes { take(&control)?.map(fs::File::from) } else { None };
-    let leftover = Leftover::of(&order.spec);
+    let scratch_parent = if order.has_scratch { take(&control)? } else { None };
+    let leftover = Leftover::of(&order.spec, scratch_parent);
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
             Ok(None) => {}
-            Ok(Some(supervisor)) => detach::stand_by(supervisor, || leftover.remove()),
+            Ok(Some(supervisor)) => detach::stand_by(supervisor, || leftover.remove_if_orphaned()),
             Err(why) => return send(&control, &SupervisorReport::Unable(StartError::Sandbox(why))),
         }
     }
@@ -96,7 +97,11 @@ fn supervise(maker: WatchMaker) -> io::Result<()> {
         Ok(Some(leader)) => leader,
         Err(trouble) => return send(&control, &SupervisorReport::Unable(trouble)),
     };
-    let file_watch = CommandWatch::of(order.spec.watch.as_ref(), notes, maker).begin(&control)?;
+    let reports = control.try_clone()?;
+    let file_watch = CommandWatch::of(order.spec.watch.as_ref(), notes, maker).begin(move |appeared| {
+        // If no process reads the report, the file is moved all the same.
+        let _ = send(Unsignalled(&reports), &SupervisorReport::Appeared(appeared));
+    })?;
     let (limits, ends_its_children) = (order.spec.limits, order.spec.ends_its_children);
     let mut watched =
         WatchedCommand { control, leader, ends_its_children, limits, others, next: Instant::now(), status: None };
@@ -397,24 +402,27 @@ fn ready(first: impl AsFd, second: impl AsFd, most: Duration) -> io::Result<(boo
 
 /// The scratch folder of a command, and the process that removes it unless it is killed.
 struct Leftover {
-    folder: Option<PathBuf>,
+    /// The folder that it lies in, as the process which gave the order sees it, and its name there.
+    folder: Option<(OwnedFd, PathBuf)>,
     owner: Option<Pid>,
 }
 
 impl Leftover {
-    /// From here on, paths begin where the folder is: this process may get another file tree, in which only its own folder is as before.
-    fn of(spec: &Spec) -> Self {
-        let parts = spec.scratch.as_deref().and_then(|path| Some((path.parent()?, path.file_name()?)));
-        let folder = parts.and_then(|(parent, name)| {
-            std::env::set_current_dir(parent).ok()?;
-            Some(PathBuf::from(name))
-        });
-        Self { folder, owner: getppid() }
+    fn of(spec: &Spec, parent: Option<OwnedFd>) -> Self {
+        let name = spec.scratch.as_deref().and_then(Path::file_name).map(PathBuf::from);
+        Self { folder: parent.zip(name), owner: getppid() }
+    }
+
+    fn remove_if_orphaned(&self) {
+        if getppid() != self.owner {
+            self.remove();
+        }
     }
 
     fn remove(&self) {
-        if let Some(folder) = self.folder.as_ref().filter(|_| getppid() != self.owner) {
-            let _ = fs::remove_dir_all(folder);
+        let entered = self.folder.as_ref().filter(|(parent, _)| rustix::process::fchdir(parent).is_ok());
+        if let Some((_, name)) = entered {
+            let _ = fs::remove_dir_all(name);
         }
     }
 }

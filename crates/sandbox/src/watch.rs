@@ -1,25 +1,32 @@
 //! Looks after the files that a command makes, from within its supervisor: so also when the process that started the command was
 //! killed. What is looked for is the caller's knowledge; here is when.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{SupervisorReport, Unsignalled, send};
-use crate::spec::AppearedPath;
-
 /// Held while a program of our own runs beside the command, so that its end is not reaped with the command's processes.
 static HELPER: Mutex<()> = Mutex::new(());
 
-/// What a [`FileWatch`] is made of.
+/// A protected path that came into being while a command ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppearedPath {
+    /// The protected name.
+    pub path: PathBuf,
+    /// Where it is now; `None` if it could not be moved.
+    pub moved: Option<PathBuf>,
+}
+
+/// What the watch of a command's files is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WatchOrder {
-    /// As plain text, for the [`WatchMaker`].
+    /// As plain text; its maker knows it.
     pub text: String,
     /// A file that the process which gives the order goes on writing to.
     #[serde(skip)]
@@ -41,8 +48,8 @@ impl Eq for WatchOrder {}
 #[derive(Clone)]
 pub struct AppearedListener(pub Arc<dyn Fn(&AppearedPath) + Send + Sync>);
 
-impl std::fmt::Debug for AppearedListener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for AppearedListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AppearedListener")
     }
 }
@@ -93,16 +100,12 @@ impl CommandWatch {
         }
     }
 
-    /// Begins to guard, in a thread of its own that reports through the socket.
-    pub(crate) fn begin(self, control: &UnixStream) -> io::Result<Self> {
+    /// Begins to guard, in a thread of its own. `heard` takes each file that was moved.
+    pub(crate) fn begin(self, mut heard: impl FnMut(AppearedPath) + Send + 'static) -> io::Result<Self> {
         let Self::Made(mut watch) = self else { return Ok(self) };
         let (end, ending) = io::pipe()?;
-        let control = control.try_clone()?;
         let guard = move || {
-            // If no process reads the report, the file is moved all the same.
-            watch.guard(&end, &mut |appeared| {
-                let _ = send(Unsignalled(&control), &SupervisorReport::Appeared(appeared));
-            });
+            watch.guard(&end, &mut heard);
             watch
         };
         Ok(Self::Guards(ending, thread::Builder::new().spawn(guard)?))

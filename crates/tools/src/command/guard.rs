@@ -14,7 +14,7 @@ use max_team_core::policy::{is_dependency_folder, is_row_folder};
 use max_team_sandbox::AppearedPath;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::planted::PlantedWatch;
+use super::planted::PlantedFiles;
 
 /// How long a new name waits before it is judged.
 pub(super) const SETTLE: Duration = Duration::from_millis(30);
@@ -23,17 +23,22 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Folders that are watched for one command.
 const WATCHED_MAX: usize = 100_000;
 
-/// Guards until `end` can be read.
-pub(super) fn guard(watch: &PlantedWatch, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath)) {
-    let mut guard = Guard { watch, events: events::Events::new(), pending: BTreeSet::new() };
-    guard.pending.extend(watch.planted.folders.iter().cloned());
+/// Guards until `end` can be read. `judge` moves new names away; `heard` takes what was moved.
+pub(super) fn guard(
+    planted: &PlantedFiles,
+    end: &PipeReader,
+    judge: &dyn Fn(Vec<PathBuf>) -> Vec<AppearedPath>,
+    heard: &mut dyn FnMut(AppearedPath),
+) {
+    let mut guard = Guard { planted, events: events::Events::new(), pending: BTreeSet::new() };
+    guard.pending.extend(planted.folders.iter().cloned());
     let mut due = Some(Instant::now() + SETTLE);
     loop {
         let next = due.or_else(|| (!guard.events.is_complete()).then(|| Instant::now() + LOOK));
         match guard.wait(end, next) {
             Woken::End => return,
             Woken::Events => due = due.or_else(|| (!guard.pending.is_empty()).then(|| Instant::now() + SETTLE)),
-            Woken::Time if due.is_none() => guard.pending.extend(watch.planted.folders.iter().cloned()),
+            Woken::Time if due.is_none() => guard.pending.extend(planted.folders.iter().cloned()),
             Woken::Time => {}
         }
         if due.is_none_or(|due| Instant::now() < due) && guard.events.is_complete() {
@@ -44,7 +49,7 @@ pub(super) fn guard(watch: &PlantedWatch, end: &PipeReader, heard: &mut dyn FnMu
         for path in std::mem::take(&mut guard.pending) {
             guard.look(path, &mut found);
         }
-        watch.move_away(found).into_iter().for_each(&mut *heard);
+        judge(found).into_iter().for_each(&mut *heard);
     }
 }
 
@@ -55,7 +60,7 @@ enum Woken {
 }
 
 struct Guard<'a> {
-    watch: &'a PlantedWatch,
+    planted: &'a PlantedFiles,
     events: events::Events,
     /// New names, and folders that have to be looked over.
     pending: BTreeSet<PathBuf>,
@@ -76,14 +81,14 @@ impl Guard<'_> {
             return Woken::Time;
         }
         if !self.events.read(&mut self.pending) {
-            self.pending.extend(self.watch.planted.folders.iter().cloned());
+            self.pending.extend(self.planted.folders.iter().cloned());
         }
         Woken::Events
     }
 
     /// Looks at a name: notes it if the command must not make it, else watches the folder and looks at everything in it.
     fn look(&mut self, path: PathBuf, found: &mut Vec<PathBuf>) {
-        let planted = &self.watch.planted;
+        let planted = self.planted;
         let mut paths = vec![path];
         while let Some(path) = paths.pop() {
             let Some((folder, name)) = planted.place(&path) else { continue };
@@ -105,7 +110,7 @@ impl Guard<'_> {
     }
 
     fn is_followed(&self, name: &str, own: &str) -> bool {
-        match (name, self.watch.planted.lives_on) {
+        match (name, self.planted.lives_on) {
             ("", _) => true,
             (_, true) => own != ".git" && !is_dependency_folder(own),
             (name, false) => is_row_folder(name),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::isolation::BuiltSandbox;
 use super::moved::{moved_file, moved_note};
 use super::planted::PlantedFiles;
-use super::{CommandError, CommandSandbox, approvals, path};
+use super::{CommandError, CommandSandbox, path, running};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -94,7 +94,7 @@ impl<'a> Invocation<'a> {
         let opens = self.isolation.zip(built.as_ref()).filter(|(isolation, _)| !isolation.open.is_empty());
         if let Some((isolation, built)) = opens {
             // Files that this command was allowed to make must not be moved away by other commands that still run.
-            approvals::note_all(isolation.opened_since(built));
+            running::note_all(isolation.opened_since(built));
         }
         if let Some(isolation) = self.isolation {
             isolation.moved.note(&over.appeared);

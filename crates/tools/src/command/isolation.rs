@@ -12,9 +12,9 @@ use max_team_core::policy::{GitAccess, ProtectedRow, Visibility};
 use max_team_sandbox::{AppearedListener, EndMark, Limits, Network, WatchOrder, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
-use super::approvals::RunningCommand;
 use super::moved::MovedFiles;
 use super::planted::PlantedFiles;
+use super::running::RunningCommand;
 use super::scan::ProtectedScan;
 use super::{CommandError, path, sockets};
 

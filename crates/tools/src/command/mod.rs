@@ -4,7 +4,8 @@
 //! limit, or when it is cancelled. It has no input, and only the variables that were chosen for it. Nothing here
 //! judges whether a command may run.
 
-pub(crate) mod approvals;
+mod approvals;
+mod file_watch;
 mod guard;
 mod invocation;
 mod isolation;
@@ -12,6 +13,7 @@ mod moved;
 mod output_buffer;
 mod path;
 mod planted;
+pub(crate) mod running;
 mod scan;
 mod server;
 mod sockets;
@@ -23,7 +25,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub use approvals::is_planted;
 pub(crate) use invocation::Invocation;
 pub use isolation::CommandSandbox;
 pub(crate) use isolation::{OBEYED, linked};
@@ -37,6 +38,7 @@ pub use max_team_sandbox::{
 };
 pub use moved::{MovedFiles, moved_note};
 pub(crate) use output_buffer::OutputBuffer;
+pub use running::is_planted;
 
 /// If this process was started as the supervisor of a command, acts as one and returns its exit code.
 pub fn child() -> Option<u8> {
@@ -46,7 +48,7 @@ pub fn child() -> Option<u8> {
 /// Makes the watch of a command's files, in its supervisor.
 #[doc(hidden)]
 pub fn watch_files(order: &str, approvals: Option<File>) -> Option<Box<dyn max_team_sandbox::FileWatch>> {
-    planted::PlantedFiles::watch(order, approvals)
+    file_watch::watch(order, approvals)
 }
 
 /// Makes a test binary its own supervisor.

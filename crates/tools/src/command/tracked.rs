@@ -1,6 +1,7 @@
 //! What git has of a file: content that the index or the last commit holds under a path is the user's, however it got there.
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use max_team_sandbox::run_helper;
 
-use super::planted::content;
-
+/// Bytes of a file that is compared with an approved content.
+const CONTENT_BYTES_MAX: u64 = 16 << 20;
 /// Files that are looked up at once.
 const FILES_MAX: usize = 2_000;
 /// Settings that would run something, and one without which git refuses the folder of another user.
@@ -93,4 +94,13 @@ fn command(git: &Path, tree: &Path) -> Command {
         ("LC_ALL", "C"),
     ]);
     command
+}
+
+/// The content of a plain file, or where a link leads; `None` for anything else and for what is too large.
+pub(super) fn content(path: &Path) -> Option<Vec<u8>> {
+    let meta = path.symlink_metadata().ok()?;
+    if meta.is_symlink() {
+        return Some(fs::read_link(path).ok()?.into_os_string().into_encoded_bytes());
+    }
+    (meta.is_file() && meta.len() <= CONTENT_BYTES_MAX).then(|| fs::read(path).ok()).flatten()
 }

@@ -25,7 +25,7 @@ use super::rel_path::RelPath;
 use super::replace::file_state;
 use super::root::{Root, bytes_in, not_a_file, open_part_dir, open_part_file};
 use super::walk;
-use crate::command::approvals;
+use crate::command::running;
 use crate::text::size;
 use crate::tool::ToolError;
 
@@ -201,7 +201,7 @@ impl<'a> AtomicWrite<'a> {
             temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
-        approvals::note(self.root.path(), self.place.as_path(), Hash::of(bytes));
+        running::note(self.root.path(), self.place.as_path(), Hash::of(bytes));
         self.rename(temp, old)?;
         sync_dir(&self.dir).map_err(trouble)
     }

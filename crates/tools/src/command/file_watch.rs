@@ -1,0 +1,130 @@
+//! Looks for planted files from within the supervisor of a command, and moves them away.
+
+use std::fs::{self, File};
+use std::io::PipeReader;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use max_team_core::limits::{GIT_WAIT_MS_MAX, SET_ASIDE_MAX};
+use max_team_core::policy::row_at;
+use max_team_sandbox::{AppearedPath, FileWatch, set_aside};
+use tokio_util::sync::CancellationToken;
+
+use super::approvals::ApprovedFiles;
+use super::guard::{SETTLE, guard};
+use super::planted::PlantedFiles;
+use super::scan::walk;
+use super::tracked::content;
+
+/// Files in a new folder that are looked at one by one; a folder with more is moved as a whole.
+const FOLDER_FILES_MAX: usize = 1_000;
+/// Files that decide what git does in a bare repository.
+const BARE_SETTINGS: [&str; 3] = ["HEAD", "config", "commondir"];
+
+/// The watch of an order, with the file that holds the approvals; `None` if the order cannot be read.
+pub(super) fn watch(order: &str, approvals: Option<File>) -> Option<Box<dyn FileWatch>> {
+    let planted = serde_json::from_str(order).ok()?;
+    Some(Box::new(PlantedWatch { planted, approvals }))
+}
+
+/// Looks for planted files from within the supervisor.
+struct PlantedWatch {
+    planted: PlantedFiles,
+    approvals: Option<File>,
+}
+
+impl PlantedWatch {
+    /// Moves those of some new names away that are neither approved nor in git.
+    fn move_away(&self, found: Vec<PathBuf>) -> Vec<AppearedPath> {
+        if found.is_empty() {
+            return Vec::new();
+        }
+        self.wait_for_git();
+        let approved = self.approvals.as_ref().map(ApprovedFiles::read).unwrap_or_default();
+        let found: Vec<(PathBuf, Vec<PathBuf>)> =
+            found.into_iter().map(|path| (path.clone(), self.decisive_files(&path))).collect();
+        let all: Vec<PathBuf> = found.iter().flat_map(|(_, files)| files.clone()).collect();
+        let tracked = self.planted.tracked(&all);
+        let is_fine = |file: &PathBuf| approved.holds(file) || tracked.holds(file);
+        let mut moved = Vec::new();
+        for (path, files) in found {
+            let name = self.planted.place(&path).map(|(_, name)| name).unwrap_or_default();
+            let (fine, alien): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(is_fine);
+            if alien.is_empty() || approved.opens(&name) || self.leads_to_known_repository(&path) {
+                continue;
+            }
+            // Only a folder with approved or tracked files in it is taken apart.
+            let is_whole = fine.is_empty() || !path.is_dir();
+            let places = if is_whole { vec![path] } else { alien };
+            moved.extend(places.into_iter().map(|path| AppearedPath { moved: set_aside(&path), path }));
+        }
+        moved
+    }
+
+    /// The files whose contents decide about a name: the file itself, all files of a folder, the settings of a bare repository.
+    fn decisive_files(&self, path: &Path) -> Vec<PathBuf> {
+        let name = path.file_name().unwrap_or_default();
+        if name == "HEAD"
+            && let Some(folder) = path.parent().filter(|_| row_at(&path.to_string_lossy()).is_none())
+        {
+            let settings = BARE_SETTINGS.iter().map(|name| folder.join(name));
+            return settings.filter(|path| path.symlink_metadata().is_ok()).collect();
+        }
+        if !path.is_dir() || path.is_symlink() {
+            return vec![path.to_owned()];
+        }
+        let mut files = Vec::new();
+        let _ = walk(path, &CancellationToken::new(), &mut |path, _, kind| {
+            if !kind.is_dir() && files.len() < FOLDER_FILES_MAX {
+                files.push(path.to_owned());
+            }
+            Ok(true)
+        });
+        if files.len() >= FOLDER_FILES_MAX { vec![path.to_owned()] } else { files }
+    }
+
+    /// Whether a `.git` file leads into a repository that was there, as that of a submodule does. Its settings are the user's.
+    fn leads_to_known_repository(&self, path: &Path) -> bool {
+        let is_git = path.file_name().is_some_and(|name| name == ".git");
+        let text = content(path).filter(|_| is_git && path.is_file() && !path.is_symlink());
+        let named =
+            text.and_then(|text| Some(String::from_utf8(text).ok()?.strip_prefix("gitdir: ")?.trim_end().to_owned()));
+        let leads = named.and_then(|named| path.parent()?.join(named).canonicalize().ok());
+        leads.is_some_and(|leads| self.planted.trees.iter().any(|tree| leads.starts_with(tree.join(".git"))))
+    }
+
+    /// Waits while git works for the user: it writes files first, and what it tracks afterwards. No command can make the lock.
+    fn wait_for_git(&self) {
+        let is_locked = || {
+            let locks = self.planted.trees.iter().map(|tree| tree.join(".git/index.lock"));
+            locks.filter_map(|lock| fs::metadata(lock).ok()).any(|meta| {
+                let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
+                age.is_none_or(|age| age.as_millis() < u128::from(GIT_WAIT_MS_MAX))
+            })
+        };
+        while is_locked() {
+            thread::park_timeout(SETTLE);
+        }
+    }
+}
+
+impl FileWatch for PlantedWatch {
+    fn guard(&mut self, end: &PipeReader, heard: &mut dyn FnMut(AppearedPath)) {
+        let mut count = 0;
+        guard(&self.planted, end, &|found| self.move_away(found), &mut |appeared| {
+            count += 1;
+            // Beyond that they are moved and not reported one by one.
+            if count <= SET_ASIDE_MAX {
+                heard(appeared);
+            }
+        });
+    }
+
+    fn sweep(&mut self) -> Result<Vec<AppearedPath>, String> {
+        let mut found = Vec::new();
+        for folder in &self.planted.folders {
+            found.extend(self.planted.find(folder, folder)?);
+        }
+        Ok(self.move_away(found))
+    }
+}
