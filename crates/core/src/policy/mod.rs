@@ -151,9 +151,27 @@ impl Action {
         Self { kind: ActionKind::Ask, preview: question, parameters, ..Self::read(target) }
     }
 
+    /// A connection that a command makes while its call is under way; it waits if a person is asked. `address`: the address of
+    /// this machine or of a private network that the host's name leads to, which must be allowed as well.
+    pub fn connection(
+        call: impl Into<String>,
+        host: impl Into<String>,
+        address: Option<String>,
+        preview: String,
+    ) -> Self {
+        let mut parameters = vec![(ASKED_BY_CALL.to_owned(), call.into())];
+        parameters.extend(address.map(|address| (AT_ADDRESS.to_owned(), address)));
+        Self { kind: ActionKind::Fetch, preview, parameters, ..Self::read(host) }
+    }
+
+    /// The private address that the host of a connection leads to.
+    pub(crate) fn address(&self) -> Option<&str> {
+        self.parameter(AT_ADDRESS).filter(|_| self.asking_call().is_some())
+    }
+
     /// The call under way that asks, if one does.
     pub fn asking_call(&self) -> Option<&str> {
-        self.parameter(ASKED_BY_CALL).filter(|_| self.kind == ActionKind::Ask)
+        self.parameter(ASKED_BY_CALL).filter(|_| matches!(self.kind, ActionKind::Ask | ActionKind::Fetch))
     }
 
     /// The same question with a person's answer, for the call that asked. `None`: the person declines, or cannot be asked.
@@ -178,6 +196,7 @@ impl Action {
 
 /// Parameters of questions that a call asks while it is under way.
 const ASKED_BY_CALL: &str = "asked_by_call";
+const AT_ADDRESS: &str = "at_address";
 const ANSWERED: &str = "answered";
 const DECLINED: &str = "declined";
 

@@ -10,6 +10,7 @@ use super::rule::{Anchors, List, Origin, RuleScope};
 use super::*;
 use crate::agent::Constraints;
 
+mod connections;
 mod recourse;
 
 const KINDS: [ActionKind; 11] =

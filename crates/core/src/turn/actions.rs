@@ -27,6 +27,8 @@ impl TurnActions {
         self.calls += 1;
         match action.kind {
             ActionKind::Execute => self.commands += 1,
+            // What ran is the command whose connection was asked about.
+            ActionKind::Fetch if action.asking_call().is_some() => self.commands += 1,
             ActionKind::Write if self.changed.len() < CHANGED_TOLD_MAX && !self.changed.contains(&action.target) => {
                 self.changed.push(action.target.clone());
             }

@@ -180,19 +180,22 @@ impl Turn {
             _ => None,
         });
         let Some((call, class, earlier)) = asked else { return Vec::new() };
-        let declined = action.asking_call().is_some().then(|| action.clone().with_answer(None));
+        let asking = action.asking_call().is_some().then(|| action.clone());
         let (class, unsaid) = match action.kind {
             ActionKind::Merge => (Repeatability::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
         };
-        if current.stopped.is_none()
-            && let ToolJudgement::Ask(event) = self.judge(call, action, class, now)
-        {
+        let judged = (current.stopped.is_none()).then(|| self.judge(call, action, class, now));
+        if let Some(ToolJudgement::Ask(event)) = judged {
             return vec![event];
         }
-        if let Some(action) = declined.filter(|_| current.stopped.is_none()) {
-            let rule = Approval::Rule("a question that no person is asked is declined".to_owned());
-            let intent = intent(call, action, class, rule, false);
+        if let Some((action, judged)) = asking.zip(judged) {
+            // A rule may have come since the call began, by the answer to the same question of another agent.
+            let (answer, rule) = match judged {
+                ToolJudgement::Intend(_) if action.kind == ActionKind::Fetch => (Some(""), "a rule allows it by now"),
+                _ => (None, "a question that no person is asked is declined"),
+            };
+            let intent = intent(call, action.with_answer(answer), class, Approval::Rule(rule.to_owned()), false);
             return vec![Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
         }
         self.tools_done(current, calls, vec![ran(call, unsaid)], PendingInput::default(), now)

@@ -219,6 +219,8 @@ impl Lang {
             Basis::Hook { origin, rule } => self.basis_hook(origin, rule),
             Basis::Host(host) => self.basis_host(host),
             Basis::LocalHost(host) => self.basis_local_host(host),
+            Basis::Connection { host, address: None } => self.basis_connection(host),
+            Basis::Connection { host, address: Some(address) } => self.basis_private_connection(host, address),
             Basis::Searches(host) => self.basis_searches(host),
             Basis::Closed { path, setting } => self.basis_closed(path, setting),
             Basis::Question => self.basis_question().to_owned(),

@@ -41,6 +41,8 @@ pub enum Basis {
     Host(String),
     /// No rule names the host, which is on this machine or in a private network.
     LocalHost(String),
+    /// A command connects to a host that no rule names; with the private address that its name leads to.
+    Connection { host: String, address: Option<String> },
     /// No rule allows web searches; with the host of the search service.
     Searches(String),
     /// The path is outside the project, and this setting closes everything outside.
@@ -121,6 +123,19 @@ impl fmt::Display for Basis {
                 write!(f, "a `PreToolUse` hook ({origin}) covers `{rule}` and is not run here")
             }
             Self::Host(host) => write!(f, "no rule names the host `{host}`"),
+            Self::Connection { host, address: None } => {
+                write!(
+                    f,
+                    "no rule names the host `{host}`, which the command connects to; its code can also send data there"
+                )
+            }
+            Self::Connection { host, address: Some(address) } => {
+                write!(
+                    f,
+                    "the command connects to `{host}`, which leads to `{address}` on this machine or in a private network; its code \
+                     can also send data there"
+                )
+            }
             Self::LocalHost(host) => {
                 write!(f, "no rule names the host `{host}`, which is on this machine or in a private network")
             }

@@ -142,7 +142,7 @@ impl JudgedAction<'_> {
             ActionKind::Write => self.place(path::PathAccess::Write, "", target),
             ActionKind::ReadOwn => self.own(false, target),
             ActionKind::WriteOwn => self.own(true, target),
-            ActionKind::Fetch => self.fetch(target),
+            ActionKind::Fetch => self.connect(target),
             ActionKind::Query => self.query(),
             ActionKind::Remote => self.remote(),
             ActionKind::Execute => self.execute(),
@@ -182,14 +182,26 @@ impl JudgedAction<'_> {
         self.mode(ActionKind::Remote, RememberedRule::Rules(vec![self.tool.to_owned()]), false)
     }
 
+    /// A host, and the private address that its name leads to: both must be allowed, because the owner of a name chooses the address.
+    fn connect(&self, host: &str) -> Judgement {
+        let all = [Some(host), self.action.address()].into_iter().flatten().map(|host| self.fetch(host));
+        strictest(all).unwrap_or_else(|| self.fetch(host))
+    }
+
     /// A host that neither a rule nor the member's definition names is always asked about. A host of this machine or of a private
     /// network is opened only by a rule or an answer with its name: the tools rely on this verdict.
     fn fetch(&self, host: &str) -> Judgement {
         let subject = RuleSubject::Host(host);
         let is_local = rule::is_local_host(host);
-        // An answer about a click in the browser must not open every host to it.
-        let is_wide_enough = |rule: &Rule| rule.is_of_hosts() || self.tool != rule::BROWSER;
-        let allow = || self.allow_by(subject, |rule| if is_local { rule.names_host() } else { is_wide_enough(rule) });
+        let is_command = self.action.kind == ActionKind::Execute || self.action.asking_call().is_some();
+        let opens = |rule: &Rule| match rule {
+            rule if is_local => rule.names_host(),
+            // A program sends whatever it likes, so only a domain opens anything to it.
+            rule if is_command => rule.names_domain(),
+            // An answer about a click in the browser must not open every host to it.
+            rule => rule.is_of_hosts() || self.tool != rule::BROWSER,
+        };
+        let allow = || self.allow_by(subject, opens);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(allow) {
             return judged;
         }
@@ -203,7 +215,14 @@ impl JudgedAction<'_> {
             let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
             return self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) });
         }
-        let words = if is_local { Basis::LocalHost(host.to_owned()) } else { Basis::Host(host.to_owned()) };
+        let words = match is_local {
+            _ if self.action.asking_call().is_some() => {
+                let address = self.action.address().map(str::to_owned);
+                Basis::Connection { host: self.action.target.clone(), address }
+            }
+            true => Basis::LocalHost(host.to_owned()),
+            false => Basis::Host(host.to_owned()),
+        };
         let memory = RememberedRule::Rules(vec![format!("WebFetch(domain:{host})")]);
         let hint = Hint::Allow { rules: memory.rules().to_vec(), edits: false };
         self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, words) })

@@ -307,6 +307,11 @@ impl Rule {
         matches!(&self.spec, RuleSpec::Host(pattern) if pattern.is_exact())
     }
 
+    /// Whether it names a domain, and not every host.
+    pub(super) fn names_domain(&self) -> bool {
+        matches!(&self.spec, RuleSpec::Host(pattern) if pattern.is_of_domain())
+    }
+
     /// Whether it is about hosts.
     pub(super) fn is_of_hosts(&self) -> bool {
         matches!(self.tool, RuleTool::Fetch)

@@ -170,6 +170,11 @@ impl HostPattern {
         !self.is_beneath && !self.labels.iter().any(|label| label.contains('*'))
     }
 
+    /// Whether it names more than `*`.
+    pub(super) fn is_of_domain(&self) -> bool {
+        self.labels.iter().any(|label| !label.chars().all(|letter| letter == '*'))
+    }
+
     /// Whether it matches a host. The host has its port unless that is the scheme's default. A denial without a port
     /// matches all ports.
     pub(super) fn fits(&self, given: &str, strict: bool) -> bool {

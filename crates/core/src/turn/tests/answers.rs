@@ -113,15 +113,22 @@ fn questions_are_asked_one_at_a_time() {
 /// The answer to a question that a call asks is given to the call, which runs on with it.
 #[test]
 fn a_call_that_asks_continues_with_the_answer() {
-    let asks = || Action::asked_by_call("c1", "order on shop", "Which colour?".into());
-    for (allow, words, given) in [(true, "blue", Some(Some("blue"))), (false, "", Some(None))] {
+    let question = Action::asked_by_call("c1", "order on shop", "Which colour?".into());
+    let connection = Action::connection("c1", "a.example", None, "npm install".into());
+    let table = [
+        (&question, true, "blue", Some(Some("blue"))),
+        (&question, false, "", Some(None)),
+        (&connection, true, "", Some(Some(""))),
+        (&connection, false, "", Some(None)),
+    ];
+    for (asks, allow, words, given) in table {
         let mut world = World::new(vec![uses(&[("read", json!({}))])]);
         assert!(world.begin().is_ok());
         while !world.turn.pending().iter().any(|effect| matches!(effect, TurnEffect::RunTool { .. })) {
             let next = world.turn.pending().remove(0);
             assert!(world.perform(next).is_ok());
         }
-        assert!(world.input(TurnInput::Unanswered { key: "1.0".into(), action: asks() }).is_ok());
+        assert!(world.input(TurnInput::Unanswered { key: "1.0".into(), action: asks.clone() }).is_ok());
         world.refold();
         let asked = world.turn.pending().into_iter().find_map(|effect| match effect {
             TurnEffect::Ask { question, .. } => Some(question),
